@@ -1,0 +1,1 @@
+"""How many attention heads does a task need?"""

@@ -1,0 +1,18 @@
+"""The vocabulary of array axes, so that one name means one thing in every signature.
+
+    length   tokens of a sequence (T)          heads     attention heads (h)
+    dim      numbers of a token (d)            head_dim  numbers a head reads (n)
+    outputs  numbers of a target (l)           total     heads * head_dim, the embedding width (E)
+    D        retrievals a target depends on    hidden    width of both feed-forward nets (N)
+    examples, batch, members                   what `vmap` and `lax.map` add outside; never seen by task or model code
+"""
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+Key = PRNGKeyArray
+AnyArray = np.ndarray | jax.Array
+"""Weights: NumPy before and after training, JAX during it."""
+Tokens = Float[Array, "length dim"]
+Target = Float[Array, " outputs"]

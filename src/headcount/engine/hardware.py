@@ -1,0 +1,64 @@
+"""What the machine has, how members are mapped on it, and how many of them fit."""
+
+import os
+from dataclasses import dataclass
+
+import jax
+
+from ..models import total_parameters
+from .sweep import Shape
+
+MEMORY_SHARE = 0.5
+"""The share of free memory that one run plans to use."""
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """`side_by_side`: members ride `vmap` (a GPU) rather than `lax.map` (a CPU). `workers`: buckets trained at once."""
+
+    platform: str
+    description: str
+    memory: int
+    workers: int
+    side_by_side: bool
+
+
+def hardware() -> Hardware:
+    """The device JAX chose."""
+    device = jax.devices()[0]
+    if device.platform == "cpu":
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return Hardware("cpu", f"CPU, {cores} cores", _free_memory(), cores, side_by_side=False)
+    limit = (device.memory_stats() or {}).get("bytes_limit", 8 << 30)
+    return Hardware(device.platform, device.device_kind, limit, 1, side_by_side=True)
+
+
+def _free_memory() -> int:
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return 4 << 30
+
+
+def member_bytes(shape: Shape, dim: int, outputs: int) -> int:
+    """Memory one member needs while it takes a step: its weights with Adam's moments, and what backpropagation keeps."""
+    model, tokens = shape.model, shape.train.batch * shape.length
+    weights = 6 * total_parameters(model, length=shape.length, dim=dim, outputs=outputs)
+    if model.layers == 1:
+        activations = tokens * (dim + 4 * model.hidden + 6 * model.heads)
+    else:
+        per_layer = 10 * model.total_dim + 4 * model.heads * shape.length
+        activations = tokens * (dim + 4 * model.hidden + (model.layers - 1) * per_layer)
+    return 4 * (weights + activations + shape.train.batch * 4 * model.total_dim)
+
+
+def most_members(shape: Shape, dim: int, outputs: int, machine: Hardware) -> int:
+    """How many members one bucket may hold."""
+    share = MEMORY_SHARE * machine.memory
+    if machine.side_by_side:
+        return max(1, int(share / member_bytes(shape, dim, outputs)))
+    # One after another: only weights add up. Small buckets let all cores work and lose little when a run is stopped.
+    return CPU_MEMBERS
+
+
+CPU_MEMBERS = 8

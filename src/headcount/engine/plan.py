@@ -1,0 +1,92 @@
+"""What a sweep will do before it does it: buckets in working order, expected time and memory."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import jax
+import jax.random as jr
+
+from ..models import forward_flops
+from .hardware import Hardware, hardware, member_bytes, most_members
+from .sweep import Bucket, Shape, Sweep, buckets
+
+COMPILE_SECONDS = 2.0
+"""What one program takes to compile, roughly, on the machines we saw."""
+STEP_OVERHEAD = 5e-5
+CPU_FLOPS = 5e9
+GPU_FLOPS = 5e12
+"""Rates of the training step as measured on one core (h = 4, T = 8 to 128) and on one large GPU with all members."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Buckets still to be trained, the costly ones first, and what they will take."""
+
+    machine: Hardware
+    cells: int
+    settled: int
+    buckets: tuple[Bucket, ...]
+    programs: int
+    model_steps: int
+    seconds: float
+    bytes: int
+
+
+def plan_sweep(sweep: Sweep, settled: Iterable[str] = (), machine: Hardware | None = None) -> Plan:
+    """Group the cells that are not settled yet."""
+    machine = machine or hardware()
+    settled = set(settled)
+    dim, outputs = sweep.task.dim, output_count(sweep)
+    whole = buckets(sweep.cells, lambda shape: most_members(shape, dim, outputs, machine))
+    left = [
+        Bucket(bucket.shape, cells)
+        for bucket in whole
+        if (cells := tuple(cell for cell in bucket.cells if cell.key not in settled))
+    ]
+    costs = [_bucket_seconds(bucket, dim, outputs, machine) for bucket in left]
+    programs = {(bucket.shape, len(bucket.cells)) for bucket in left}
+    return Plan(
+        machine=machine,
+        cells=len(sweep.cells),
+        settled=len(sweep.cells) - sum(len(bucket.cells) for bucket in left),
+        buckets=tuple(_working_order(left, costs)),
+        programs=len(programs),
+        model_steps=sum(len(bucket.cells) * bucket.shape.train.steps for bucket in left),
+        seconds=(sum(costs) + COMPILE_SECONDS * len(programs)) / machine.workers,
+        bytes=_peak_bytes(left, dim, outputs, machine),
+    )
+
+
+def output_count(sweep: Sweep) -> int:
+    """The number of outputs of the sweep's task."""
+    return jax.eval_shape(lambda key: sweep.task.target(sweep.task.sample(key)), jr.key(0)).shape[0]
+
+
+def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:
+    """Longest first, so that workers end together; pieces of one shape apart, so that they do not wait for one compilation."""
+    pieces: dict[Shape, int] = {}
+    ranked = []
+    for bucket, cost in zip(left, costs, strict=True):
+        piece = pieces[bucket.shape] = pieces.get(bucket.shape, -1) + 1
+        ranked.append(((piece, -cost), bucket))
+    return [bucket for _, bucket in sorted(ranked, key=lambda entry: entry[0])]
+
+
+def _bucket_seconds(bucket: Bucket, dim: int, outputs: int, machine: Hardware) -> float:
+    shape = bucket.shape
+    # A training step costs about three forward passes.
+    flops = 3 * shape.train.batch * forward_flops(shape.model, length=shape.length, dim=dim, outputs=outputs)
+    rate = GPU_FLOPS if machine.side_by_side else CPU_FLOPS
+    members, steps = len(bucket.cells), shape.train.steps
+    overhead = STEP_OVERHEAD * (1 if machine.side_by_side else members)
+    return steps * (overhead + members * flops / rate)
+
+
+def _peak_bytes(left: list[Bucket], dim: int, outputs: int, machine: Hardware) -> int:
+    """Data of every length, and the members that are live at once."""
+    examples = {(b.shape.length, b.shape.train.train_examples + b.shape.train.validation_examples) for b in left}
+    data = sum(8 * count * length * dim for length, count in examples)
+    live = sorted(
+        (member_bytes(b.shape, dim, outputs) * (len(b.cells) if machine.side_by_side else 1) for b in left), reverse=True
+    )
+    return data + sum(live[: machine.workers])

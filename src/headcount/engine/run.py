@@ -1,0 +1,203 @@
+"""Train a sweep: buckets over worker threads, every finished bucket committed at once, nothing trained twice."""
+
+import datetime
+import functools
+import itertools
+import platform
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..models import in_raw_units, resize_heads, to_arrays
+from ..store import Cell, Outcome, Record, Store
+from ..store.weights import Weights
+from ..tasks import AbstractTask, Dataset
+from .data import Units, standardised
+from .hardware import Hardware, hardware
+from .plan import Plan, plan_sweep
+from .sweep import Bucket, Shape, Sweep
+from .train import program
+
+CHECKPOINTS = 20
+"""Points of a validation curve; between two of them a run can be stopped."""
+
+
+class Interrupted(Exception):
+    """The run was asked to stop; what had finished is in the store."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a worker hands to the thread that owns the store."""
+
+    records: tuple[Record, ...]
+    weights: dict[str, Weights]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSummary:
+    """How a run ended: cells found in the store, cells trained now, and how those came out."""
+
+    already_done: int
+    outcomes: dict[Outcome, int]
+    seconds: float
+
+    @property
+    def failed(self) -> int:
+        return self.outcomes.get(Outcome.FAILED, 0)
+
+
+def run_sweep(
+    sweep: Sweep,
+    store: Store,
+    *,
+    command: str = "",
+    on_steps: Callable[[int], None] = lambda model_steps: None,
+    plan: Plan | None = None,
+) -> RunSummary:
+    """Train every cell of the sweep that the store does not hold yet.
+
+    `on_steps(n)` is called from worker threads whenever n more model-steps are done. A KeyboardInterrupt stops the workers at
+    their next checkpoint, commits what they finished, and is raised again.
+    """
+    began = time.monotonic()
+    store.begin_sweep(command, sweep.cells)
+    plan = plan or plan_sweep(sweep, store.settled_keys())
+    outcomes: dict[Outcome, int] = {}
+    stop = threading.Event()
+    workshop = _Workshop(sweep.task, plan.machine, stop, on_steps)
+
+    def commit(future: Future) -> None:
+        trained: Trained = future.result()
+        store.commit(trained.records, trained.weights)
+        for record in trained.records:
+            outcomes[record.outcome] = outcomes.get(record.outcome, 0) + 1
+
+    with ThreadPoolExecutor(plan.machine.workers) as pool:
+        pending = {pool.submit(workshop.train, bucket) for bucket in plan.buckets}
+        try:
+            while pending:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in done:
+                    commit(future)
+        except BaseException as error:
+            stop.set()
+            for future in pending:
+                future.cancel()
+            finished, _ = wait(pending)
+            if isinstance(error, KeyboardInterrupt):
+                for future in finished:
+                    if not future.cancelled() and future.exception() is None:
+                        commit(future)
+            raise
+    return RunSummary(already_done=plan.settled, outcomes=outcomes, seconds=time.monotonic() - began)
+
+
+class _Workshop:
+    """What the workers share: the task's data, one set a length, and the signal to stop."""
+
+    def __init__(self, task: AbstractTask, machine: Hardware, stop: threading.Event, on_steps: Callable[[int], None]):
+        self.task, self.machine, self.stop, self.on_steps = task, machine, stop, on_steps
+        self._data: dict[tuple, tuple[Dataset, Units]] = {}
+        self._data_lock = threading.Lock()
+        self._compile_locks: dict[tuple[Shape, int], threading.Lock] = {}
+
+    def train(self, bucket: Bucket) -> Trained:
+        """Train a bucket; split it when memory runs out, and record what fails instead of raising."""
+        try:
+            return self._train(bucket)
+        except Interrupted:
+            raise
+        except Exception as error:  # whatever one bucket dies of must not take the others with it
+            if "RESOURCE_EXHAUSTED" in str(error) and len(bucket.cells) > 1:
+                half = len(bucket.cells) // 2
+                parts = [self.train(Bucket(bucket.shape, cells)) for cells in (bucket.cells[:half], bucket.cells[half:])]
+                return Trained(
+                    parts[0].records + parts[1].records, parts[0].weights | parts[1].weights
+                )
+            message = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
+            return Trained(tuple(_failure(cell, message) for cell in bucket.cells), {})
+
+    def _train(self, bucket: Bucket) -> Trained:
+        self._check_stop()
+        began = time.monotonic()
+        shape = bucket.shape
+        data, units = self._data_for(shape)
+        outputs = data.train_targets.shape[1]
+        parts = program(shape, self.task.dim, outputs, self.machine.side_by_side)
+        states, members = parts.start(bucket.cells)
+        steps = checkpoint_steps(shape.train.steps)
+        with self._compile_locks.setdefault((shape, len(bucket.cells)), threading.Lock()):
+            # No steps yet: the curve's first point, and a program that two threads must not compile twice.
+            states, measured = parts.advance(states, members, data, 0)
+        curves = [np.asarray(measured.validation_nmse)]
+        for before, now in itertools.pairwise(steps):
+            self._check_stop()
+            states, measured = parts.advance(states, members, data, now - before)
+            curves.append(np.asarray(measured.validation_nmse))
+            self.on_steps((now - before) * len(bucket.cells))
+        seconds = (time.monotonic() - began) / len(bucket.cells)
+        curves, train_nmse, best = np.stack(curves), np.asarray(measured.train_nmse), np.asarray(states.best_nmse)
+        stacked = jax.tree.map(np.asarray, states.model)
+        records, weights = [], {}
+        for i, cell in enumerate(bucket.cells):
+            record = _record(cell, steps, curves[:, i], float(train_nmse[i]), float(best[i]), self._provenance(seconds))
+            records.append(record)
+            if record.outcome is Outcome.FINISHED:
+                model = resize_heads(jax.tree.map(lambda leaf: leaf[i], stacked), cell.model.heads)
+                weights[cell.key] = to_arrays(in_raw_units(model, *units))
+        return Trained(tuple(records), weights)
+
+    def _data_for(self, shape: Shape) -> tuple[Dataset, Units]:
+        key = (shape.length, shape.train)
+        with self._data_lock:
+            if key not in self._data:
+                self._data[key] = standardised(self.task.at(shape.length), shape.train)
+            return self._data[key]
+
+    def _check_stop(self) -> None:
+        if self.stop.is_set():
+            raise Interrupted
+
+    def _provenance(self, seconds: float) -> dict[str, Any]:
+        finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        return {"seconds": round(seconds, 4), "device": self.machine.description, "finished": finished, "versions": versions()}
+
+
+def checkpoint_steps(steps: int) -> tuple[int, ...]:
+    """Where the curve is measured: 0, `steps`, and evenly between."""
+    return tuple(sorted({round(steps * i / CHECKPOINTS) for i in range(CHECKPOINTS + 1)}))
+
+
+def _record(
+    cell: Cell, steps: Sequence[int], curve: np.ndarray, train_nmse: float, best: float, provenance: dict[str, Any]
+) -> Record:
+    """A member that ended without a finite error diverged; that is its answer, and its neighbours never notice."""
+    finite = bool(np.isfinite(curve[-1]) and np.isfinite(train_nmse))
+    metrics = {"nmse": best, "final_nmse": float(curve[-1]), "train_nmse": train_nmse} if finite else {}
+    points = tuple((step, float(value)) for step, value in zip(steps, curve, strict=True) if np.isfinite(value))
+    return Record(
+        cell=cell,
+        outcome=Outcome.FINISHED if finite else Outcome.DIVERGED,
+        metrics=metrics,
+        curve=points,
+        provenance=provenance,
+        message="" if finite else f"the validation error stopped being finite after step {points[-1][0] if points else 0}",
+    )
+
+
+def _failure(cell: Cell, message: str) -> Record:
+    return Record(cell=cell, outcome=Outcome.FAILED, metrics={}, curve=(), provenance={"versions": versions()}, message=message)
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """The versions of everything whose change could change the numbers."""
+    return {"python": platform.python_version()} | {name: version(name) for name in ("headcount", "jax", "jaxlib", "optax")}

@@ -1,0 +1,136 @@
+"""From axes to cells to buckets.
+
+A sweep is a task and a list of cells: heads x length x seed x learning rate. A bucket is the cells that one compiled program can
+train side by side: same length, same training, same model but for the number of heads, which is padded (`padded_heads`).
+Buckets depend on the cells they are made of and on nothing else, so an interrupted sweep and its continuation share them.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from .._errors import require
+from ..models import ModelSpec
+from ..store import Cell, TrainSpec
+from ..tasks import AbstractTask
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A cell that was left out on purpose, and why."""
+
+    cell: Cell
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """All the models to be trained on one task."""
+
+    task: AbstractTask
+    cells: tuple[Cell, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+
+def grid(
+    task: AbstractTask,
+    *,
+    heads: Sequence[int],
+    lengths: Sequence[int] | None = None,
+    seeds: Iterable[int] = range(4),
+    learning_rates: Sequence[float] | None = None,
+    model: Callable[[int], ModelSpec] | None = None,
+    train: TrainSpec | None = None,
+    skip: Callable[[Cell], str | None] | None = None,
+) -> Sweep:
+    """The sweep over every combination.
+
+    `model(heads)` gives the spec for a head count; without it, heads of 8 numbers, with additive positions where the task uses
+    them. `skip(cell)` may return the reason why a cell is left out.
+    """
+    train = train or TrainSpec()
+    model = model or default_model(task)
+    lengths = _distinct("lengths", [task.length] if lengths is None else lengths)
+    rates = _distinct("learning_rates", [train.learning_rate] if learning_rates is None else learning_rates)
+    heads, seeds = _distinct("heads", heads), _distinct("seeds", list(seeds))
+    spec = task.spec()
+    for length in lengths:
+        task.at(length)  # refuses a length the task cannot have, before anything is trained
+    cells = [
+        Cell(
+            task=spec,
+            length=length,
+            model=model(count),
+            train=dataclasses.replace(train, learning_rate=rate),
+            seed=seed,
+        )
+        for length in lengths
+        for count in heads
+        for rate in rates
+        for seed in seeds
+    ]
+    reasons = {cell.key: reason for cell in cells if skip is not None and (reason := skip(cell))}
+    return Sweep(
+        task=task,
+        cells=tuple(cell for cell in cells if cell.key not in reasons),
+        skipped=tuple(Skipped(cell, reasons[cell.key]) for cell in cells if cell.key in reasons),
+    )
+
+
+def default_model(task: AbstractTask) -> Callable[[int], ModelSpec]:
+    """Heads of 8 numbers between nets of 32 units; places are encoded where they can matter."""
+    return lambda heads: ModelSpec(heads=heads, positions="additive" if task.uses_positions else "none")
+
+
+def _distinct(name: str, values: Sequence) -> list:
+    require(len(values) > 0, f"{name} must name at least one value.")
+    require(len(set(values)) == len(values), f"{name} must not repeat a value, got {list(values)}.")
+    return list(values)
+
+
+def padded_heads(heads: int) -> int:
+    """The head count a program is compiled for: the next multiple of four.
+
+    Padding wastes arithmetic and saves compiling, and in a sweep of minutes compiling weighs more. The padded count depends on
+    the cell alone and not on what else is in the sweep, so that a cell's numbers are its own.
+    """
+    return -(-heads // 4) * 4
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What one compiled program is made for. `train` has its learning rate and seeds taken out: those are members."""
+
+    length: int
+    model: ModelSpec
+    train: TrainSpec
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Cells that one program trains side by side."""
+
+    shape: Shape
+    cells: tuple[Cell, ...]
+
+
+def shape_of(cell: Cell) -> Shape:
+    return Shape(
+        length=cell.length,
+        model=dataclasses.replace(cell.model, heads=padded_heads(cell.model.heads)),
+        train=dataclasses.replace(cell.train, learning_rate=1.0),
+    )
+
+
+def buckets(cells: Iterable[Cell], most_members: Callable[[Shape], int] | None = None) -> list[Bucket]:
+    """Cells grouped by shape, in their order, and split where a group has more than `most_members(shape)` of them."""
+    groups: dict[Shape, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(shape_of(cell), []).append(cell)
+    made = []
+    for shape, group in groups.items():
+        size = len(group) if most_members is None else max(1, most_members(shape))
+        pieces = -(-len(group) // size)
+        size = -(-len(group) // pieces)  # even pieces: one program serves them all but perhaps the last
+        made += [Bucket(shape, tuple(group[start : start + size])) for start in range(0, len(group), size)]
+    return made

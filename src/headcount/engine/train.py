@@ -1,0 +1,123 @@
+"""One compiled program a bucket: many members, each a model with its own seed and learning rate.
+
+The program advances all members by a number of steps and measures them. Members are mapped the way the hardware likes: one after
+another on a CPU (`lax.map`: least memory, and a member's numbers do not depend on its neighbours), side by side on a GPU (`vmap`).
+"""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int
+
+from .._keys import named_key
+from .._shapes import Key
+from ..models import ClassTokenTransformer, folded, init, resize_heads
+from ..store import Cell, TrainSpec
+from ..tasks import Dataset
+from .sweep import Shape
+
+EVALUATION_BLOCK = 256
+"""Examples evaluated at a time: bounds the memory of a validation pass."""
+
+
+class TrainState(NamedTuple):
+    """What a member carries from step to step."""
+
+    model: ClassTokenTransformer
+    optimiser: optax.OptState
+    step: Int[Array, ""]
+    best_nmse: Float[Array, ""]
+
+
+class Member(NamedTuple):
+    """What makes a member itself."""
+
+    key: Key
+    learning_rate: Float[Array, ""]
+
+
+class Measured(NamedTuple):
+    """What is watched at a checkpoint."""
+
+    validation_nmse: Float[Array, ""]
+    train_nmse: Float[Array, ""]
+    """The mean over the batches since the last checkpoint, each measured before its own update."""
+
+
+class Program(NamedTuple):
+    """The compiled parts for one shape. `advance(states, members, data, steps)` moves every member on and measures it."""
+
+    start: Callable[[tuple[Cell, ...]], tuple[TrainState, Member]]
+    advance: Callable[[TrainState, Member, Dataset, int], tuple[TrainState, Measured]]
+
+
+@functools.lru_cache(maxsize=64)
+def program(shape: Shape, dim: int, outputs: int, side_by_side: bool) -> Program:
+    """The program for a shape; asked for again, it is the same one, already compiled."""
+    sizes = {"length": shape.length, "dim": dim, "outputs": outputs}
+    # Flattened inside, Adam is a handful of operations on one vector instead of as many for each weight matrix.
+    optimiser = optax.flatten(
+        optax.chain(optax.clip_by_global_norm(shape.train.clip), optax.scale_by_adam(b2=shape.train.second_moment_decay))
+    )
+
+    def loss(model, tokens, targets):
+        return jnp.mean((jax.vmap(folded.predict, in_axes=(None, 0))(model, tokens) - targets) ** 2)
+
+    def nmse(model, tokens, targets):
+        answers = jax.lax.map(functools.partial(folded.predict, model), tokens, batch_size=EVALUATION_BLOCK)
+        return jnp.mean((answers - targets) ** 2) / jnp.mean((targets - jnp.mean(targets, axis=0)) ** 2)
+
+    def one_step(state: TrainState, member: Member, data: Dataset) -> tuple[TrainState, Float[Array, ""]]:
+        key = jr.fold_in(member.key, state.step)
+        chosen = jr.randint(key, (shape.train.batch,), 0, len(data.train_tokens))
+        error, gradient = jax.value_and_grad(loss)(state.model, data.train_tokens[chosen], data.train_targets[chosen])
+        update, moments = optimiser.update(gradient, state.optimiser)
+        rate = member.learning_rate * schedule(state.step, shape.train)
+        model = jax.tree.map(lambda weight, change: weight - rate * change, state.model, update)
+        return state._replace(model=model, optimiser=moments, step=state.step + 1), error
+
+    def advance_one(state: TrainState, member: Member, data: Dataset, steps) -> tuple[TrainState, Measured]:
+        def body(_, carried):
+            state, total = carried
+            state, error = one_step(state, member, data)
+            return state, total + error
+
+        state, total = jax.lax.fori_loop(0, steps, body, (state, jnp.zeros(())))
+        measured = Measured(nmse(state.model, data.validation_tokens, data.validation_targets), total / steps)
+        return state._replace(best_nmse=jnp.fmin(state.best_nmse, measured.validation_nmse)), measured
+
+    @functools.partial(jax.jit, donate_argnums=0)
+    def advance(states: TrainState, members: Member, data: Dataset, steps):
+        # Full float32 products: a GPU's default would round them to 10 bits and hide errors below 1e-3.
+        with jax.default_matmul_precision("highest"):
+            if side_by_side:
+                return jax.vmap(advance_one, in_axes=(0, 0, None, None))(states, members, data, steps)
+            return jax.lax.map(lambda pair: advance_one(*pair, data, steps), (states, members))
+
+    def start(cells: tuple[Cell, ...]) -> tuple[TrainState, Member]:
+        # Drawn for its own head count and only then padded: a cell's initial weights do not depend on its bucket.
+        models = [resize_heads(init(cell.model, cell.seed, **sizes), shape.model.heads) for cell in cells]
+        keys = jnp.stack([named_key(cell.seed, "batches") for cell in cells])
+        rates = jnp.array([cell.train.learning_rate for cell in cells], jnp.float32)
+        return begin(jax.tree.map(lambda *leaves: np.stack(leaves), *models)), Member(keys, rates)
+
+    @jax.jit
+    @jax.vmap
+    def begin(model: ClassTokenTransformer) -> TrainState:
+        return TrainState(model, optimiser.init(model), jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, jnp.float32))
+
+    return Program(start, advance)
+
+
+def schedule(step: Int[Array, ""], train: TrainSpec) -> Float[Array, ""]:
+    """The share of the peak learning rate at a step: linear warm-up, then a cosine to zero."""
+    warmup = min(train.warmup, train.steps // 10)
+    rising = (step + 1) / max(warmup, 1)
+    falling = 0.5 * (1 + jnp.cos(jnp.pi * (step - warmup) / max(train.steps - warmup, 1)))
+    return jnp.where(step < warmup, rising, falling)

@@ -1,0 +1,54 @@
+"""The shape of a class-token transformer: frozen, validated at birth, and part of a cell's identity.
+
+Symbols: h heads, n head_dim, E = n h total_dim, N hidden, L layers.
+Source: the model class H(h, n, d, T, M) of Yu et al. (arXiv 2510.06662), section 3.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .._errors import did_you_mean, require
+
+Positions = Literal["none", "additive", "concatenated"]
+POSITIONS: tuple[Positions, ...] = ("none", "additive", "concatenated")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSpec:
+    """heads attention heads of head_dim numbers each, between two feed-forward nets of `hidden` units.
+
+    `positions` says how a token's place enters the encoder: not at all, as a learned vector added to the embedding, or as a
+    learned code set beside the token's numbers before the encoder. `beta` multiplies every score before the softmax.
+    """
+
+    heads: int
+    head_dim: int = 8
+    hidden: int = 32
+    layers: int = 1
+    positions: Positions = "none"
+    beta: float = 1.0
+
+    def __post_init__(self):
+        for name in ("heads", "head_dim", "hidden", "layers"):
+            value = getattr(self, name)
+            require(isinstance(value, int) and value >= 1, f"{name} must be a whole number of at least 1, got {value!r}.")
+        require(
+            self.positions in POSITIONS,
+            f'positions must be one of {", ".join(POSITIONS)}, got "{self.positions}".'
+            f"{did_you_mean(self.positions, POSITIONS)}",
+        )
+        require(0 < self.beta < float("inf"), f"beta must be positive and finite, got {self.beta!r}.")
+
+    @property
+    def total_dim(self) -> int:
+        return self.heads * self.head_dim
+
+    @classmethod
+    def with_total_dim(cls, total_dim: int, *, heads: int, round_up: bool = False, **others) -> "ModelSpec":
+        """The spec whose heads share `total_dim`; `round_up` allows head_dim = ceil(total_dim / heads), as Table 3 does."""
+        require(isinstance(heads, int) and heads >= 1, f"heads must be a whole number of at least 1, got {heads!r}.")
+        require(
+            total_dim >= heads and (round_up or total_dim % heads == 0),
+            f"{heads} heads do not divide total_dim {total_dim}; choose heads that do, or set head_dim instead.",
+        )
+        return cls(heads=heads, head_dim=-(-total_dim // heads), **others)

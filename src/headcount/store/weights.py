@@ -1,0 +1,36 @@
+"""Trained weights as safetensors: plain named arrays, no pickle."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from .._errors import StoreError
+
+Weights = dict[str, np.ndarray]
+
+
+def write_weights(path: Path, arrays: Weights) -> None:
+    """Write all or nothing: the name appears only when the bytes are on disk."""
+    path.parent.mkdir(exist_ok=True)
+    unfinished = path.with_suffix(".unfinished")
+    try:
+        with open(unfinished, "wb") as file:
+            file.write(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def read_weights(path: Path) -> Weights:
+    try:
+        return load(path.read_bytes())
+    except FileNotFoundError as error:
+        raise StoreError(f"there are no stored weights at {path}.") from error
+    except (SafetensorError, OSError) as error:
+        raise StoreError(f"the weights at {path} cannot be read: {error}.") from error

@@ -1,0 +1,179 @@
+"""A user's own data as a task: x of shape (examples, length, dim) and y, from memory or from .npz / .npy files.
+
+Shorter lengths are made by a rule that the user chooses, because only they know what a shortened sequence means:
+
+    given     only the length of the data is used (the default)
+    leading   the first tokens of each sequence, its target unchanged
+    trailing  the last tokens of each sequence, its target unchanged
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Float
+
+from .._errors import InputError, require
+from .._keys import named_key
+from .._shapes import Key, Target, Tokens
+from .base import AbstractTask, Dataset, check_dataset, fingerprint
+
+ShorterRule = Literal["given", "leading", "trailing"]
+FEWEST_EXAMPLES = 100
+
+
+class ArrayTask(AbstractTask):
+    """The task that stored examples define. A fixed share of them, drawn by a named key, is kept for validation."""
+
+    x: Float[np.ndarray, "examples longest dim"]
+    y: Float[np.ndarray, "examples outputs"]
+    length: int = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+    shorter: ShorterRule = eqx.field(static=True)
+    validation_fraction: float = eqx.field(static=True)
+    uses_positions: bool = eqx.field(static=True)
+    intrinsic_dim: int | None = eqx.field(static=True)
+
+    def __init__(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        *,
+        length: int | None = None,
+        name: str = "arrays",
+        shorter: ShorterRule = "given",
+        validation_fraction: float = 0.2,
+        uses_positions: bool = True,
+    ):
+        x, y = _numbers(x, "x"), _numbers(y, "y")
+        require(x.ndim == 3, f"{name}: x must have shape (examples, length, dim), got {x.shape}.")
+        y = y[:, None] if y.ndim == 1 else y
+        require(y.ndim == 2, f"{name}: y must have shape (examples,) or (examples, outputs), got {y.shape}.")
+        require(len(x) == len(y), f"{name}: x has {len(x)} examples and y has {len(y)}; they must be as many.")
+        require(0 not in x.shape and 0 not in y.shape, f"{name}: x {x.shape} and y {y.shape} must not be empty.")
+        require(
+            len(x) >= FEWEST_EXAMPLES,
+            f"{name}: {len(x)} examples are too few to tell head counts apart; give at least {FEWEST_EXAMPLES}.",
+        )
+        require(
+            shorter in ("given", "leading", "trailing"),
+            f'the rule for shorter lengths must be "given", "leading" or "trailing", got "{shorter}".',
+        )
+        require(
+            0.05 <= validation_fraction <= 0.5,
+            f"validation_fraction must lie between 0.05 and 0.5, got {validation_fraction:g}.",
+        )
+        self.x, self.y = x, y
+        self.length, self.name, self.shorter = self._length(length, x.shape[1], name, shorter), name, shorter
+        self.validation_fraction = validation_fraction
+        self.uses_positions = uses_positions
+        self.intrinsic_dim = None
+        check_dataset(self.dataset(len(x), len(x)), name)
+
+    @property
+    def dim(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.x.shape[2]
+
+    def sample(self, key: Key) -> Tokens:
+        """A stored sequence, drawn at random."""
+        return jnp.asarray(self._shortened())[jr.randint(key, (), 0, len(self.x))]
+
+    def target(self, tokens: Tokens) -> Target:
+        """The stored target of the stored sequence nearest to `tokens`; exact for sequences of the data."""
+        distance = jnp.sum((jnp.asarray(self._shortened()) - tokens) ** 2, axis=(1, 2))
+        return jnp.asarray(self.y)[jnp.argmin(distance)]
+
+    def at(self, length: int) -> "ArrayTask":
+        return ArrayTask(
+            self.x,
+            self.y,
+            length=length,
+            name=self.name,
+            shorter=self.shorter,
+            validation_fraction=self.validation_fraction,
+            uses_positions=self.uses_positions,
+        )
+
+    @staticmethod
+    def _length(asked: int | None, stored: int, name: str, shorter: ShorterRule) -> int:
+        if asked is None or asked == stored:
+            return stored
+        require(1 <= asked < stored, f"{name}: the data have {stored} tokens, so length {asked} cannot be made.")
+        require(
+            shorter != "given",
+            f"{name}: the data have length {stored} and no rule for length {asked}; "
+            'choose one with shorter="leading" or "trailing" (--shorter leading).',
+        )
+        return asked
+
+    def spec(self) -> dict[str, Any]:
+        return {
+            "task": self.name,
+            "fingerprint": fingerprint(self.x, self.y),
+            "examples": len(self.x),
+            "dim": self.dim,
+            "shorter": self.shorter,
+            "validation_fraction": self.validation_fraction,
+        }
+
+    def dataset(self, train_examples: int, validation_examples: int, seed: int = 0) -> Dataset:
+        """The stored examples, split by `seed`; at most as many of each kind as are asked for."""
+        order = np.asarray(jr.permutation(named_key(seed, "validation split"), len(self.x)))
+        held_out = round(self.validation_fraction * len(self.x))
+        validation, train = order[:held_out][:validation_examples], order[held_out:][:train_examples]
+        x = self._shortened()
+        return Dataset(*(jnp.asarray(part) for part in (x[train], self.y[train], x[validation], self.y[validation])))
+
+    def _shortened(self) -> np.ndarray:
+        return self.x[:, : self.length] if self.shorter != "trailing" else self.x[:, self.x.shape[1] - self.length :]
+
+
+def _numbers(values, name: str) -> np.ndarray:
+    """`values` as float32, or a sentence about why they are not numbers of one shape."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} is ragged: every sequence must have the same length and dim.") from error
+    require(
+        array.dtype.kind in "fiub",
+        f"{name} must hold numbers in one rectangular array, got dtype {array.dtype} (ragged or object data?).",
+    )
+    array = array.astype(np.float32)
+    bad = int(np.sum(~np.isfinite(array)))
+    require(bad == 0, f"{name} must be finite numbers, found {bad} NaN or infinite values in {array.size}.")
+    return array
+
+
+def load_arrays(path: Path, targets: Path | None = None, **options) -> ArrayTask:
+    """The task stored in `path`: an .npz with arrays `x` and `y`, or x alone in an .npy with y in the .npy `targets`."""
+    loaded = _load(path)
+    if isinstance(loaded, np.ndarray):
+        require(targets is not None, f"{path} holds x alone; give y in another .npy with --targets.")
+        assert targets is not None
+        x, y = loaded, _load(targets)
+        require(isinstance(y, np.ndarray), f"{targets} must be an .npy file with y, as {path} is one with x.")
+    else:
+        require(targets is None, f"{path} holds both x and y, so --targets {targets} has no use.")
+        require(
+            {"x", "y"} <= loaded.keys(),
+            f"{path} must hold arrays named x and y, found {', '.join(sorted(loaded)) or 'none'}.",
+        )
+        x, y = loaded["x"], loaded["y"]
+    return ArrayTask(x, y, name=options.pop("name", path.stem), **options)
+
+
+def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        return loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
+    except FileNotFoundError as error:
+        raise InputError(f"there is no file {path}.") from error
+    except Exception as error:  # numpy and zipfile raise many kinds for a damaged or pickled file
+        if "pickle" in str(error).lower() or "object" in str(error).lower():
+            raise InputError(
+                f"{path} holds Python objects (ragged arrays?); save rectangular arrays of numbers instead."
+            ) from error
+        raise InputError(f"{path} cannot be read as .npz or .npy: {error}.") from error

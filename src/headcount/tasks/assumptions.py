@@ -1,0 +1,171 @@
+"""Assumption 2 of the first paper, tested clause by clause on the cube [0,1]^d.
+
+    range  f_i maps the cube into [0,1]                 (section 3)
+    2.1    f_i has a unique global minimiser x^(i), with value z_i*
+    2.2    the minimisers are pairwise distinct
+    2.3    the Hessian of f_i at x^(i) is positive definite
+    2.4    every partial derivative of F0 at (z_1*, .., z_D*) is non-zero
+    sets   |S_i| >= T/4                                  (section 3)
+
+The test is numerical: minimisers come from many starts of a bounded quasi-Newton search in float64. It can refute a clause with a
+witness; where it finds none it supports the clause, and does not prove it.
+"""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.optimize import minimize
+from scipy.stats import qmc
+
+from .retrieval import Retrieval
+
+STARTS = 48
+VALUE_TOLERANCE = 1e-7
+"""Two minima this near in value are taken as equal."""
+PLACE_TOLERANCE = 1e-3
+"""Two minimisers this near are taken as one point."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clause:
+    """One clause, whether it held, and the numbers that say so."""
+
+    name: str
+    holds: bool
+    evidence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssumptionReport:
+    """What was found: `minimisers[i]` is x^(i), `minima[i]` its value, `hessian_floor[i]` the smallest Hessian eigenvalue there,
+    `outer_gradient[o, i]` the derivative of output o of F0 with respect to z_i at the minima."""
+
+    clauses: tuple[Clause, ...]
+    minimisers: np.ndarray
+    minima: np.ndarray
+    hessian_floor: np.ndarray
+    outer_gradient: np.ndarray
+
+    @property
+    def failing(self) -> tuple[str, ...]:
+        return tuple(clause.name for clause in self.clauses if not clause.holds)
+
+    @property
+    def holds(self) -> bool:
+        return not self.failing
+
+
+def check_assumptions(task: Retrieval) -> AssumptionReport:
+    """Test every clause of Assumption 2, and the size of the position sets, for `task` on the cube."""
+    with jax.enable_x64(True):
+        features = _in_double(task.features)
+        outer = _in_double(task.outer)
+        searches = [_minimise(features, i, task.dim) for i in range(len(task.position_sets))]
+        places = np.stack([found.place for found in searches])
+        minima = np.array([found.value for found in searches])
+        hessians = [np.asarray(jax.hessian(lambda x, i=i: features(x)[i])(jnp.asarray(place))) for i, place in enumerate(places)]
+        floors = np.array([np.linalg.eigvalsh(hessian)[0] for hessian in hessians])
+        gradient = np.atleast_2d(np.asarray(jax.jacobian(outer)(jnp.asarray(minima))))
+    clauses = (
+        _range(searches),
+        _unique(searches),
+        _distinct(places),
+        _curved(floors),
+        _steep(gradient),
+        _large(task),
+    )
+    return AssumptionReport(
+        clauses=clauses, minimisers=places, minima=minima, hessian_floor=floors, outer_gradient=gradient
+    )
+
+
+@dataclass(frozen=True)
+class _Search:
+    place: np.ndarray
+    value: float
+    rivals: int
+    """Other points, away from `place`, that reach the same value."""
+    lowest: float
+    highest: float
+
+
+def _in_double(function):
+    """`function` with its array parameters, if it carries any, in float64."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64) if _is_float_array(leaf) else leaf, function)
+
+
+def _is_float_array(leaf) -> bool:
+    return isinstance(leaf, jax.Array | np.ndarray) and jnp.issubdtype(leaf.dtype, jnp.floating)
+
+
+def _minimise(features, i: int, dim: int) -> _Search:
+    value_and_gradient = jax.jit(jax.value_and_grad(lambda x: features(x)[i]))
+
+    def objective(x):
+        value, gradient = value_and_gradient(x)
+        return float(value), np.asarray(gradient, np.float64)
+
+    starts = qmc.Sobol(dim, seed=0, scramble=True).random(STARTS) if dim <= 16 else np.random.default_rng(0).random((STARTS, dim))
+    ends = [minimize(objective, start, jac=True, bounds=[(0, 1)] * dim, method="L-BFGS-B", tol=1e-14) for start in starts]
+    best = min(ends, key=lambda end: end.fun)
+    rivals = [
+        end for end in ends
+        if end.fun <= best.fun + VALUE_TOLERANCE and np.linalg.norm(end.x - best.x) > PLACE_TOLERANCE
+    ]
+    sampled = np.asarray(jax.vmap(lambda x: features(x)[i])(jnp.asarray(np.random.default_rng(1).random((4096, dim)))))
+    return _Search(best.x, float(best.fun), len(rivals), min(float(best.fun), sampled.min()), float(sampled.max()))
+
+
+def _clause(name: str, failures: list[str], support: str) -> Clause:
+    return Clause(name=name, holds=not failures, evidence="; ".join(failures) or support)
+
+
+def _range(searches: list[_Search]) -> Clause:
+    failures = [
+        f"f_{i} takes values in [{found.lowest:.4g}, {found.highest:.4g}]"
+        for i, found in enumerate(searches, start=1)
+        if found.lowest < -VALUE_TOLERANCE or found.highest > 1 + VALUE_TOLERANCE
+    ]
+    return _clause("range", failures, "every sampled value lies in [0, 1]")
+
+
+def _unique(searches: list[_Search]) -> Clause:
+    failures = [
+        f"f_{i} reaches its minimum {found.value:.4g} at {found.rivals} other end points of {STARTS} searches"
+        for i, found in enumerate(searches, start=1)
+        if found.rivals
+    ]
+    return _clause("2.1", failures, f"{STARTS} searches a component met in one minimiser each")
+
+
+def _distinct(places: np.ndarray) -> Clause:
+    count = len(places)
+    if count < 2:
+        return _clause("2.2", [], "there is only one minimiser")
+    gaps = np.linalg.norm(places[:, None] - places[None], axis=-1) + np.where(np.eye(count), np.inf, 0)
+    i, j = np.unravel_index(np.argmin(gaps), gaps.shape)
+    nearest = f"nearest minimisers x^({i + 1}) and x^({j + 1}) are {gaps[i, j]:.4g} apart"
+    return _clause("2.2", [nearest] if gaps[i, j] <= PLACE_TOLERANCE else [], nearest)
+
+
+def _curved(floors: np.ndarray) -> Clause:
+    failures = [
+        f"the Hessian of f_{i} has eigenvalue {floor:.4g} at x^({i})"
+        for i, floor in enumerate(floors, start=1)
+        if not floor > 1e-6
+    ]
+    return _clause("2.3", failures, f"smallest Hessian eigenvalue {floors.min():.4g}")
+
+
+def _steep(gradient: np.ndarray) -> Clause:
+    size = np.max(np.abs(gradient), axis=0)
+    failures = [f"dF0/dz_{i} is {value:.3g} at the minima" for i, value in enumerate(size, start=1) if not value > 1e-9]
+    return _clause("2.4", failures, f"smallest |dF0/dz_i| is {size.min():.4g}")
+
+
+def _large(task: Retrieval) -> Clause:
+    smallest = min(len(places) for places in task.position_sets)
+    words = f"the smallest S_i holds {smallest} of {task.length} places"
+    return _clause("sets", [words] if 4 * smallest < task.length else [], words)

@@ -1,0 +1,97 @@
+"""What is to be learned: a law of sequences, and the target of each sequence.
+
+A task is written for one example. `sample(key)` draws a sequence, `target(tokens)` says what it is worth, and `at(length)`
+is the same question asked about sequences of another length. A training set is drawn from these two by `dataset`; tasks
+made of stored arrays override it.
+"""
+
+import hashlib
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float
+
+from .._errors import require
+from .._shapes import Key, Target, Tokens
+from .._keys import named_key
+
+
+class Dataset(NamedTuple):
+    """Examples to learn from, and others to be judged on, in the task's own units."""
+
+    train_tokens: Float[Array, "train length dim"]
+    train_targets: Float[Array, "train outputs"]
+    validation_tokens: Float[Array, "validation length dim"]
+    validation_targets: Float[Array, "validation outputs"]
+
+
+class AbstractTask(eqx.Module):
+    """A question about sequences of `length` tokens of `dim` numbers.
+
+    `intrinsic_dim` is D where it is known, None where it is to be found out. `uses_positions` says whether a token's place
+    can matter, so that a model without positions would be the wrong one to try.
+    """
+
+    name: eqx.AbstractVar[str]
+    length: eqx.AbstractVar[int]
+    dim: eqx.AbstractVar[int]
+    intrinsic_dim: eqx.AbstractVar[int | None]
+    uses_positions: eqx.AbstractVar[bool]
+
+    @abstractmethod
+    def sample(self, key: Key) -> Tokens:
+        """One sequence, a function of the key alone."""
+
+    @abstractmethod
+    def target(self, tokens: Tokens) -> Target:
+        """The exact target of one sequence."""
+
+    @abstractmethod
+    def at(self, length: int) -> "AbstractTask":
+        """The same question about sequences of another length."""
+
+    @abstractmethod
+    def spec(self) -> dict[str, Any]:
+        """What identifies the task's content, as JSON. Equal specs promise equal data; `length` is not part of it."""
+
+    def dataset(self, train_examples: int, validation_examples: int, seed: int = 0) -> Dataset:
+        """Training and validation examples; the same arguments give the same numbers."""
+
+        @jax.jit
+        def draw(keys):
+            tokens = jax.vmap(self.sample)(keys)
+            return tokens, jax.vmap(self.target)(tokens)
+
+        train = draw(jr.split(named_key(seed, "train examples"), train_examples))
+        validation = draw(jr.split(named_key(seed, "validation examples"), validation_examples))
+        data = Dataset(*train, *validation)
+        check_dataset(data, self.name)
+        return data
+
+
+def check_dataset(data: Dataset, name: str) -> None:
+    """Refuse data that nothing can be learned from: NaNs, infinities, a constant target."""
+    for part, values in data._asdict().items():
+        bad = int(jnp.sum(~jnp.isfinite(values)))
+        require(bad == 0, f"{name}: {part} must be finite numbers, found {bad} NaN or infinite values in {values.size}.")
+    for part, values in (("training", data.train_targets), ("validation", data.validation_targets)):
+        spread = np.ptp(np.asarray(values), axis=0)
+        require(
+            bool(np.any(spread > 0)),
+            f"{name}: the {part} targets are all equal to {float(values[0, 0]):g}; a constant target needs no heads at all.",
+        )
+
+
+def fingerprint(*arrays: np.ndarray) -> str:
+    """A short name for the content of arrays: equal for equal shapes, types and bytes."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        array = np.ascontiguousarray(array)
+        digest.update(f"{array.shape}{array.dtype}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,151 @@
+"""Tasks with a name: the ones the papers use, and one that needs a single head.
+
+Every function here is a row of `PRESETS`; its keyword arguments are the task's options, on the command line too.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float
+
+from .._errors import did_you_mean, require
+from .._keys import named_key
+from .._shapes import Tokens
+from .base import AbstractTask
+from .function import FunctionTask
+from .retrieval import Law, Retrieval, Windows
+
+
+class Ridges(eqx.Module):
+    """f_i(x) = -a_i . x, whose minimum over tokens is minus the maximum of a_i . x."""
+
+    directions: Float[Array, "D dim"]
+
+    def __call__(self, token: Float[Array, " dim"]) -> Float[Array, " D"]:
+        return -self.directions @ token
+
+
+class Basins(eqx.Module):
+    """f_i(x) = |x - c_i|^2 / d, a bowl inside [0,1] on the cube with its one minimum at c_i."""
+
+    centres: Float[Array, "D dim"]
+
+    def __call__(self, token: Float[Array, " dim"]) -> Float[Array, " D"]:
+        return jnp.mean((token - self.centres) ** 2, axis=-1)
+
+
+class ScalarEnds(eqx.Module):
+    """f_1(x) = 1 - x and f_2(x) = x: the largest and the smallest of scalars in [0,1]."""
+
+    def __call__(self, token: Float[Array, " dim"]) -> Float[Array, " D"]:
+        return jnp.concatenate([1 - token, token])
+
+
+class LinearMean(eqx.Module):
+    """The mean over tokens of a fixed direction."""
+
+    direction: Float[Array, " dim"]
+
+    def __call__(self, tokens: Tokens) -> Float[Array, ""]:
+        return jnp.mean(tokens @ self.direction)
+
+
+def sum_of_maxima(
+    *,
+    length: int = 16,
+    intrinsic_dim: int = 4,
+    dim: int = 4,
+    directions: str = "random",
+    task_seed: int = 0,
+    law: Law = "gaussian",
+    windows: Windows | None = None,
+) -> Retrieval:
+    """Sum over i of max_t a_i . x(t): the first paper's synthetic task (Tables 2 to 5)."""
+    require(intrinsic_dim >= 1, f"intrinsic_dim must be at least 1, got {intrinsic_dim}.")
+    require(dim >= 1, f"dim must be at least 1, got {dim}.")
+    if directions == "basis":
+        require(intrinsic_dim <= dim, f"{dim} basis directions cannot serve intrinsic_dim {intrinsic_dim}; use random.")
+        chosen = jnp.eye(intrinsic_dim, dim)
+    else:
+        require(directions == "random", f'directions must be "random" or "basis", got "{directions}".')
+        normal = jr.normal(named_key(task_seed, "directions"), (intrinsic_dim, dim))
+        chosen = normal / jnp.linalg.norm(normal, axis=1, keepdims=True)
+    return Retrieval(
+        Ridges(chosen),
+        _minus_sum,
+        length=length,
+        dim=dim,
+        law=law,
+        windows=windows,
+        name="sum-of-maxima",
+        options={"intrinsic_dim": intrinsic_dim, "directions": directions, "task_seed": task_seed},
+    )
+
+
+def max_plus_min(*, length: int = 16, windows: Windows | None = None) -> Retrieval:
+    """max_t x(t) + min_t x(t) of scalars: the first paper's smallest example (D = 2)."""
+    return Retrieval(
+        ScalarEnds(), _ends, length=length, dim=1, law="cube", windows=windows, name="max-plus-min", options={}
+    )
+
+
+def quadratic_basins(
+    *, length: int = 16, intrinsic_dim: int = 3, dim: int = 2, task_seed: int = 0, windows: Windows | None = None
+) -> Retrieval:
+    """Sum over i of min_t |x(t) - c_i|^2 / d on the cube: meets every clause of Assumption 2."""
+    require(intrinsic_dim >= 1, f"intrinsic_dim must be at least 1, got {intrinsic_dim}.")
+    require(dim >= 1, f"dim must be at least 1, got {dim}.")
+    # Centres keep clear of the faces, so that each minimiser is interior and its Hessian tells.
+    centres = jr.uniform(named_key(task_seed, "centres"), (intrinsic_dim, dim), minval=0.1, maxval=0.9)
+    return Retrieval(
+        Basins(centres),
+        jnp.sum,
+        length=length,
+        dim=dim,
+        law="cube",
+        windows=windows,
+        name="quadratic-basins",
+        options={"intrinsic_dim": intrinsic_dim, "task_seed": task_seed},
+    )
+
+
+def average(*, length: int = 16, dim: int = 4, task_seed: int = 0, law: Law = "gaussian") -> FunctionTask:
+    """The mean over tokens of a . x(t): one head with equal weights is enough."""
+    require(dim >= 1, f"dim must be at least 1, got {dim}.")
+    normal = jr.normal(named_key(task_seed, "direction"), (dim,))
+    mean = LinearMean(normal / jnp.linalg.norm(normal))
+    options = {"task_seed": task_seed}
+    return FunctionTask(mean, length=length, dim=dim, law=law, name="average", options=options, intrinsic_dim=1)
+
+
+def _minus_sum(z: Float[Array, " D"]) -> Float[Array, ""]:
+    return -jnp.sum(z)
+
+
+def _ends(z: Float[Array, " D"]) -> Float[Array, ""]:
+    return 1 - z[0] + z[1]
+
+
+PRESETS = {
+    "sum-of-maxima": sum_of_maxima,
+    "max-plus-min": max_plus_min,
+    "quadratic-basins": quadratic_basins,
+    "average": average,
+}
+
+
+def preset(name: str, **options) -> AbstractTask:
+    """The preset called `name`; an unknown name or option is refused with the nearest known one."""
+    require(name in PRESETS, f'unknown task "{name}".{did_you_mean(name, PRESETS)} Known: {", ".join(PRESETS)}.')
+    known = preset_options(name)
+    for option in options:
+        require(
+            option in known,
+            f'the task "{name}" has no option "{option}".{did_you_mean(option, known)} It takes: {", ".join(known)}.',
+        )
+    return PRESETS[name](**options)
+
+
+def preset_options(name: str) -> dict[str, object]:
+    """The options of a preset with their defaults."""
+    return dict(PRESETS[name].__kwdefaults__)
