@@ -1,1 +1,51 @@
-"""How many attention heads does a task need?"""
+"""How many attention heads does a task need?
+
+import headcount as hc
+
+task = hc.sum_of_maxima(intrinsic_dim=3, dim=4)
+print(hc.measure(task, heads=range(1, 6), lengths=[8, 16, 32], out="results/three"))
+"""
+
+from importlib.metadata import version
+
+from ._errors import HeadcountError
+from .analysis import Answer, answer
+from .engine import grid, run_sweep
+from .measure import Measurement, measure
+from .models import ModelSpec
+from .store import Store, TrainSpec
+from .tasks import (
+    ArrayTask,
+    FunctionTask,
+    Retrieval,
+    average,
+    check_assumptions,
+    load_arrays,
+    max_plus_min,
+    quadratic_basins,
+    sum_of_maxima,
+)
+
+__version__ = version("headcount")
+
+__all__ = [
+    "Answer",
+    "ArrayTask",
+    "FunctionTask",
+    "HeadcountError",
+    "Measurement",
+    "ModelSpec",
+    "Retrieval",
+    "Store",
+    "TrainSpec",
+    "answer",
+    "average",
+    "check_assumptions",
+    "grid",
+    "load_arrays",
+    "max_plus_min",
+    "measure",
+    "quadratic_basins",
+    "run_sweep",
+    "sum_of_maxima",
+]

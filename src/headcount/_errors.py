@@ -30,6 +30,12 @@ def require(condition: bool, message: str) -> None:
         raise InputError(message)
 
 
+def require_count(name: str, value: int, least: int = 1) -> None:
+    """Raise `InputError` unless `value` is a whole number of at least `least`."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    require(whole and value >= least, f"{name} must be a whole number of at least {least}, got {value!r}.")
+
+
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """A hint such as ` Did you mean "max-plus-min"?`, or the empty string when nothing known is near `given`."""
     near = difflib.get_close_matches(given, list(known), n=1, cutoff=0.5)

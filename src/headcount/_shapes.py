@@ -1,18 +1,22 @@
 """The vocabulary of array axes, so that one name means one thing in every signature.
 
-    length   tokens of a sequence (T)          heads     attention heads (h)
-    dim      numbers of a token (d)            head_dim  numbers a head reads (n)
-    outputs  numbers of a target (l)           total     heads * head_dim, the embedding width (E)
-    D        retrievals a target depends on    hidden    width of both feed-forward nets (N)
-    examples, batch, members                   what `vmap` and `lax.map` add outside; never seen by task or model code
+length   tokens of a sequence (T)          heads     attention heads (h)
+dim      numbers of a token (d)            head_dim  numbers a head reads (n)
+outputs  numbers of a target (l)           total     heads * head_dim, the embedding width (E)
+D        retrievals a target depends on    hidden    width of both feed-forward nets (N)
+examples, batch, members                   what `vmap` and `lax.map` add outside; never seen by task or model code
 """
+
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Float, PRNGKeyArray
 
 Key = PRNGKeyArray
-AnyArray = np.ndarray | jax.Array
-"""Weights: NumPy before and after training, JAX during it."""
-Tokens = Float[Array, "length dim"]
-Target = Float[Array, " outputs"]
+if TYPE_CHECKING:
+    AnyArray = jax.Array
+else:
+    AnyArray = np.ndarray | jax.Array  # weights: NumPy before and after training, JAX during it
+Tokens = Float[AnyArray, "length dim"]
+Target = Float[AnyArray, " outputs"]

@@ -5,4 +5,15 @@ from .plan import Plan, plan_sweep
 from .run import RunSummary, run_sweep, versions
 from .sweep import Sweep, default_model, grid
 
-__all__ = ["Hardware", "Plan", "RunSummary", "Sweep", "default_model", "grid", "hardware", "plan_sweep", "run_sweep", "versions"]
+__all__ = [
+    "Hardware",
+    "Plan",
+    "RunSummary",
+    "Sweep",
+    "default_model",
+    "grid",
+    "hardware",
+    "plan_sweep",
+    "run_sweep",
+    "versions",
+]

@@ -41,7 +41,7 @@ def _free_memory() -> int:
 
 
 def member_bytes(shape: Shape, dim: int, outputs: int) -> int:
-    """Memory one member needs while it takes a step: its weights with Adam's moments, and what backpropagation keeps."""
+    """Memory one member needs while it takes a step: its weights with Adam's moments, and what its gradient needs."""
     model, tokens = shape.model, shape.train.batch * shape.length
     weights = 6 * total_parameters(model, length=shape.length, dim=dim, outputs=outputs)
     if model.layers == 1:

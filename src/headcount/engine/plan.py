@@ -63,7 +63,7 @@ def output_count(sweep: Sweep) -> int:
 
 
 def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:
-    """Longest first, so that workers end together; pieces of one shape apart, so that they do not wait for one compilation."""
+    """Longest first, so that workers end together; pieces of one shape apart, not to wait for one compilation."""
     pieces: dict[Shape, int] = {}
     ranked = []
     for bucket, cost in zip(left, costs, strict=True):
@@ -87,6 +87,7 @@ def _peak_bytes(left: list[Bucket], dim: int, outputs: int, machine: Hardware) -
     examples = {(b.shape.length, b.shape.train.train_examples + b.shape.train.validation_examples) for b in left}
     data = sum(8 * count * length * dim for length, count in examples)
     live = sorted(
-        (member_bytes(b.shape, dim, outputs) * (len(b.cells) if machine.side_by_side else 1) for b in left), reverse=True
+        (member_bytes(b.shape, dim, outputs) * (len(b.cells) if machine.side_by_side else 1) for b in left),
+        reverse=True,
     )
     return data + sum(live[: machine.workers])

@@ -3,6 +3,7 @@
 import datetime
 import functools
 import itertools
+import operator
 import platform
 import threading
 import time
@@ -20,7 +21,7 @@ from ..store import Cell, Outcome, Record, Store
 from ..store.weights import Weights
 from ..tasks import AbstractTask, Dataset
 from .data import Units, standardised
-from .hardware import Hardware, hardware
+from .hardware import Hardware
 from .plan import Plan, plan_sweep
 from .sweep import Bucket, Shape, Sweep
 from .train import program
@@ -29,7 +30,7 @@ CHECKPOINTS = 20
 """Points of a validation curve; between two of them a run can be stopped."""
 
 
-class Interrupted(Exception):
+class StopRequested(Exception):  # noqa: N818 - a signal, not an error
     """The run was asked to stop; what had finished is in the store."""
 
 
@@ -64,8 +65,8 @@ def run_sweep(
 ) -> RunSummary:
     """Train every cell of the sweep that the store does not hold yet.
 
-    `on_steps(n)` is called from worker threads whenever n more model-steps are done. A KeyboardInterrupt stops the workers at
-    their next checkpoint, commits what they finished, and is raised again.
+    `on_steps(n)` is called from worker threads whenever n more model-steps are done. A KeyboardInterrupt stops the
+    workers at their next checkpoint, commits what they finished, and is raised again.
     """
     began = time.monotonic()
     store.begin_sweep(command, sweep.cells)
@@ -113,15 +114,15 @@ class _Workshop:
         """Train a bucket; split it when memory runs out, and record what fails instead of raising."""
         try:
             return self._train(bucket)
-        except Interrupted:
+        except StopRequested:
             raise
         except Exception as error:  # whatever one bucket dies of must not take the others with it
             if "RESOURCE_EXHAUSTED" in str(error) and len(bucket.cells) > 1:
                 half = len(bucket.cells) // 2
-                parts = [self.train(Bucket(bucket.shape, cells)) for cells in (bucket.cells[:half], bucket.cells[half:])]
-                return Trained(
-                    parts[0].records + parts[1].records, parts[0].weights | parts[1].weights
-                )
+                parts = [
+                    self.train(Bucket(bucket.shape, cells)) for cells in (bucket.cells[:half], bucket.cells[half:])
+                ]
+                return Trained(parts[0].records + parts[1].records, parts[0].weights | parts[1].weights)
             message = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
             return Trained(tuple(_failure(cell, message) for cell in bucket.cells), {})
 
@@ -132,7 +133,7 @@ class _Workshop:
         data, units = self._data_for(shape)
         outputs = data.train_targets.shape[1]
         parts = program(shape, self.task.dim, outputs, self.machine.side_by_side)
-        states, members = parts.start(bucket.cells)
+        states, members = parts.start(bucket.cells, data)
         steps = checkpoint_steps(shape.train.steps)
         with self._compile_locks.setdefault((shape, len(bucket.cells)), threading.Lock()):
             # No steps yet: the curve's first point, and a program that two threads must not compile twice.
@@ -151,7 +152,7 @@ class _Workshop:
             record = _record(cell, steps, curves[:, i], float(train_nmse[i]), float(best[i]), self._provenance(seconds))
             records.append(record)
             if record.outcome is Outcome.FINISHED:
-                model = resize_heads(jax.tree.map(lambda leaf: leaf[i], stacked), cell.model.heads)
+                model = resize_heads(jax.tree.map(operator.itemgetter(i), stacked), cell.model.heads)
                 weights[cell.key] = to_arrays(in_raw_units(model, *units))
         return Trained(tuple(records), weights)
 
@@ -164,11 +165,16 @@ class _Workshop:
 
     def _check_stop(self) -> None:
         if self.stop.is_set():
-            raise Interrupted
+            raise StopRequested
 
     def _provenance(self, seconds: float) -> dict[str, Any]:
         finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        return {"seconds": round(seconds, 4), "device": self.machine.description, "finished": finished, "versions": versions()}
+        return {
+            "seconds": round(seconds, 4),
+            "device": self.machine.description,
+            "finished": finished,
+            "versions": versions(),
+        }
 
 
 def checkpoint_steps(steps: int) -> tuple[int, ...]:
@@ -189,15 +195,21 @@ def _record(
         metrics=metrics,
         curve=points,
         provenance=provenance,
-        message="" if finite else f"the validation error stopped being finite after step {points[-1][0] if points else 0}",
+        message=""
+        if finite
+        else f"the validation error stopped being finite after step {points[-1][0] if points else 0}",
     )
 
 
 def _failure(cell: Cell, message: str) -> Record:
-    return Record(cell=cell, outcome=Outcome.FAILED, metrics={}, curve=(), provenance={"versions": versions()}, message=message)
+    return Record(
+        cell=cell, outcome=Outcome.FAILED, metrics={}, curve=(), provenance={"versions": versions()}, message=message
+    )
 
 
 @functools.cache
 def versions() -> dict[str, str]:
     """The versions of everything whose change could change the numbers."""
-    return {"python": platform.python_version()} | {name: version(name) for name in ("headcount", "jax", "jaxlib", "optax")}
+    return {"python": platform.python_version()} | {
+        name: version(name) for name in ("headcount", "jax", "jaxlib", "optax")
+    }

@@ -1,8 +1,9 @@
 """From axes to cells to buckets.
 
-A sweep is a task and a list of cells: heads x length x seed x learning rate. A bucket is the cells that one compiled program can
-train side by side: same length, same training, same model but for the number of heads, which is padded (`padded_heads`).
-Buckets depend on the cells they are made of and on nothing else, so an interrupted sweep and its continuation share them.
+A sweep is a task and a list of cells: heads x length x seed x learning rate. A bucket is the cells that one compiled
+program can train: same length, same training, same model but for the number of heads, which is padded (`padded_heads`).
+Buckets depend on the cells they are made of and on nothing else, so an interrupted sweep and its continuation share
+them.
 """
 
 import dataclasses
@@ -45,8 +46,8 @@ def grid(
 ) -> Sweep:
     """The sweep over every combination.
 
-    `model(heads)` gives the spec for a head count; without it, heads of 8 numbers, with additive positions where the task uses
-    them. `skip(cell)` may return the reason why a cell is left out.
+    `model(heads)` gives the spec for a head count; without it, `default_model(task)` does. `skip(cell)` may return the
+    reason why a cell is left out.
     """
     train = train or TrainSpec()
     model = model or default_model(task)
@@ -91,8 +92,8 @@ def _distinct(name: str, values: Sequence) -> list:
 def padded_heads(heads: int) -> int:
     """The head count a program is compiled for: the next multiple of four.
 
-    Padding wastes arithmetic and saves compiling, and in a sweep of minutes compiling weighs more. The padded count depends on
-    the cell alone and not on what else is in the sweep, so that a cell's numbers are its own.
+    Padding wastes arithmetic and saves compiling, and in a sweep of minutes compiling weighs more. The padded count
+    depends on the cell alone and not on what else is in the sweep, so that a cell's numbers are its own.
     """
     return -(-heads // 4) * 4
 

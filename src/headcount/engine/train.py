@@ -1,13 +1,15 @@
 """One compiled program a bucket: many members, each a model with its own seed and learning rate.
 
-The program advances all members by a number of steps and measures them. Members are mapped the way the hardware likes: one after
-another on a CPU (`lax.map`: least memory, and a member's numbers do not depend on its neighbours), side by side on a GPU (`vmap`).
+The program advances all members by a number of steps and measures them. Members are mapped the way the hardware likes:
+one after another on a CPU (`lax.map`: least memory, and a member's numbers do not depend on its neighbours), side by
+side on a GPU (`vmap`).
 """
 
 import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -51,9 +53,9 @@ class Measured(NamedTuple):
 
 
 class Program(NamedTuple):
-    """The compiled parts for one shape. `advance(states, members, data, steps)` moves every member on and measures it."""
+    """The compiled parts for one shape: `start` makes the members of some cells, `advance` trains and measures them."""
 
-    start: Callable[[tuple[Cell, ...]], tuple[TrainState, Member]]
+    start: Callable[[tuple[Cell, ...], Dataset], tuple[TrainState, Member]]
     advance: Callable[[TrainState, Member, Dataset, int], tuple[TrainState, Measured]]
 
 
@@ -61,9 +63,12 @@ class Program(NamedTuple):
 def program(shape: Shape, dim: int, outputs: int, side_by_side: bool) -> Program:
     """The program for a shape; asked for again, it is the same one, already compiled."""
     sizes = {"length": shape.length, "dim": dim, "outputs": outputs}
+    map_members = (lambda function, members: jax.vmap(function)(members)) if side_by_side else jax.lax.map
     # Flattened inside, Adam is a handful of operations on one vector instead of as many for each weight matrix.
     optimiser = optax.flatten(
-        optax.chain(optax.clip_by_global_norm(shape.train.clip), optax.scale_by_adam(b2=shape.train.second_moment_decay))
+        optax.chain(
+            optax.clip_by_global_norm(shape.train.clip), optax.scale_by_adam(b2=shape.train.second_moment_decay)
+        )
     )
 
     def loss(model, tokens, targets):
@@ -96,23 +101,38 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool) -> Program
     def advance(states: TrainState, members: Member, data: Dataset, steps):
         # Full float32 products: a GPU's default would round them to 10 bits and hide errors below 1e-3.
         with jax.default_matmul_precision("highest"):
-            if side_by_side:
-                return jax.vmap(advance_one, in_axes=(0, 0, None, None))(states, members, data, steps)
-            return jax.lax.map(lambda pair: advance_one(*pair, data, steps), (states, members))
+            return map_members(lambda pair: advance_one(pair[0], pair[1], data, steps), (states, members))
 
-    def start(cells: tuple[Cell, ...]) -> tuple[TrainState, Member]:
+    def start(cells: tuple[Cell, ...], data: Dataset) -> tuple[TrainState, Member]:
         # Drawn for its own head count and only then padded: a cell's initial weights do not depend on its bucket.
         models = [resize_heads(init(cell.model, cell.seed, **sizes), shape.model.heads) for cell in cells]
         keys = jnp.stack([named_key(cell.seed, "batches") for cell in cells])
         rates = jnp.array([cell.train.learning_rate for cell in cells], jnp.float32)
-        return begin(jax.tree.map(lambda *leaves: np.stack(leaves), *models)), Member(keys, rates)
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
+        return begin(stacked, data.train_tokens[:EVALUATION_BLOCK]), Member(keys, rates)
 
     @jax.jit
-    @jax.vmap
-    def begin(model: ClassTokenTransformer) -> TrainState:
-        return TrainState(model, optimiser.init(model), jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, jnp.float32))
+    def begin(models: ClassTokenTransformer, tokens: Float[Array, "examples length dim"]) -> TrainState:
+        return map_members(functools.partial(begin_one, tokens=tokens), models)
+
+    def begin_one(model: ClassTokenTransformer, tokens: Float[Array, "examples length dim"]) -> TrainState:
+        model = unit_readout(model, tokens)
+        moments = optimiser.init(model)  # pyright: ignore[reportArgumentType]
+        return TrainState(model, moments, jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, jnp.float32))
 
     return Program(start, advance)
+
+
+def unit_readout(model: ClassTokenTransformer, tokens: Float[Array, "examples length dim"]) -> ClassTokenTransformer:
+    """The model with its last W_O rescaled so that what reaches the readout varies by one over `tokens`.
+
+    Averages over T tokens vary by 1/sqrt(T) only, so small that the readout net would start, and often stay, linear.
+    """
+    reached = jax.vmap(folded.class_output, in_axes=(None, 0))(model, tokens)
+    variance = jnp.var(reached, axis=0)
+    scale = jnp.sqrt(jnp.sum(variance) / jnp.maximum(jnp.sum(variance > 0), 1))  # padded numbers do not vary
+    last = model.attention[-1].output / jnp.where(scale > 0, scale, 1.0)
+    return eqx.tree_at(lambda m: m.attention[-1].output, model, last)
 
 
 def schedule(step: Int[Array, ""], train: TrainSpec) -> Float[Array, ""]:

@@ -1,19 +1,21 @@
 """The same function, folded: nothing of width E is formed per token, and the cost is linear in T.
 
-The class token is the only query of the last layer, and the encoder's second layer is linear. With r_t = relu(W1 x(t) + b1),
+The class token is the only query of the last layer, and the encoder's second layer is linear. With r_t = relu(W1 x(t) +
+b1),
 
     <W_Q,i c0, W_K,i x^(t)> = r_t . u_i + const,     u_i = W2^T W_K,i^T W_Q,i c0
     sum_t a_i(t) W_V,i x^(t) = W_V,i W2 (sum_t a_i(t) r_t) + W_V,i b2
 
-so one vector u_i a head is computed once for a whole batch, and r_t is pooled before anything is applied to it. The constant
-does not move a softmax. Additive positions p_t enter as a score <u'_i, p_t> and a value W_V,i p_t, both tables shared by the batch.
+so one vector u_i a head is computed once for a whole batch, and r_t is pooled before anything is applied to it. The
+constant does not move a softmax. Additive positions p_t enter as a score <u'_i, p_t> and a value W_V,i p_t, both tables
+shared by the batch.
 """
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from .._shapes import Target, Tokens
+from .._shapes import AnyArray, Target, Tokens
 from . import textbook
 from .transformer import Attention, ClassTokenTransformer, Linear
 
@@ -23,25 +25,25 @@ def predict(model: ClassTokenTransformer, tokens: Tokens) -> Target:
     return textbook.read_out(model, class_output(model, tokens))
 
 
-def class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[Array, " total"]:
+def class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, " total"]:
     """What reaches the readout: the class token after the last attention layer."""
     if len(model.attention) > 1:
         return _deep_class_output(model, tokens)
-    (layer,) = model.attention
+    (layer,) = model.attention  # pyright: ignore[reportAssignmentType]
     hidden = hidden_features(model, tokens)
     direction = jnp.einsum("hn,hne->he", layer.query @ model.class_token, layer.key)
     scores = hidden @ (direction @ model.encoder_out.weight).T
-    additive = model.position_table is not None and not model.concatenated
-    if additive:
-        scores = scores + model.position_table @ direction.T
+    added = None if model.concatenated else model.position_table
+    if added is not None:
+        scores = scores + added @ direction.T
     weights = jax.nn.softmax(model.beta * scores, axis=0)
     values = _pooled_values(layer, model.encoder_out, weights.T @ hidden)
-    if additive:
-        values = values + jnp.einsum("th,thn->hn", weights, jnp.einsum("hne,te->thn", layer.value, model.position_table))
+    if added is not None:
+        values = values + jnp.einsum("th,thn->hn", weights, jnp.einsum("hne,te->thn", layer.value, added))
     return model.class_token + jnp.tensordot(layer.output, values, axes=2)
 
 
-def hidden_features(model: ClassTokenTransformer, tokens: Tokens) -> Float[Array, "length hidden"]:
+def hidden_features(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, "length hidden"]:
     """r_t for every token. A concatenated position code is a bias of its own for each place."""
     dim = tokens.shape[1]
     weight, bias = model.encoder_in.weight, model.encoder_in.bias
@@ -51,14 +53,14 @@ def hidden_features(model: ClassTokenTransformer, tokens: Tokens) -> Float[Array
 
 
 def _pooled_values(
-    layer: Attention, encoder_out: Linear, pooled: Float[Array, "heads hidden"]
-) -> Float[Array, "heads head_dim"]:
+    layer: Attention, encoder_out: Linear, pooled: Float[AnyArray, "heads hidden"]
+) -> Float[AnyArray, "heads head_dim"]:
     """W_V,i (W2 pooled_i + b2) for every head; W_V,i W2 is formed once a batch."""
     value_of_hidden = layer.value @ encoder_out.weight
     return jnp.einsum("hnm,hm->hn", value_of_hidden, pooled) + layer.value @ encoder_out.bias
 
 
-def _deep_class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[Array, " total"]:
+def _deep_class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, " total"]:
     """L > 1: every layer but the last moves all tokens; the last has one query and pools before it projects."""
     embedded = textbook.embed(model, tokens)
     class_token = model.class_token
@@ -69,8 +71,8 @@ def _deep_class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[Ar
 
 
 def _query_once(
-    layer: Attention, query_token: Float[Array, " total"], tokens: Float[Array, "length total"], beta: float
-) -> Float[Array, " total"]:
+    layer: Attention, query_token: Float[AnyArray, " total"], tokens: Float[AnyArray, "length total"], beta: float
+) -> Float[AnyArray, " total"]:
     direction = jnp.einsum("hn,hne->he", layer.query @ query_token, layer.key)
     weights = jax.nn.softmax(beta * (tokens @ direction.T), axis=0)
     values = jnp.einsum("hne,he->hn", layer.value, weights.T @ tokens)
@@ -78,8 +80,8 @@ def _query_once(
 
 
 def _self_attend(
-    layer: Attention, tokens: Float[Array, "length total"], beta: float
-) -> Float[Array, "length total"]:
+    layer: Attention, tokens: Float[AnyArray, "length total"], beta: float
+) -> Float[AnyArray, "length total"]:
     queries, keys, values = (
         jnp.einsum("hne,te->htn", weight, tokens) for weight in (layer.query, layer.key, layer.value)
     )

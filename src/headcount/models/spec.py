@@ -7,7 +7,7 @@ Source: the model class H(h, n, d, T, M) of Yu et al. (arXiv 2510.06662), sectio
 from dataclasses import dataclass
 from typing import Literal
 
-from .._errors import did_you_mean, require
+from .._errors import did_you_mean, require, require_count
 
 Positions = Literal["none", "additive", "concatenated"]
 POSITIONS: tuple[Positions, ...] = ("none", "additive", "concatenated")
@@ -17,8 +17,9 @@ POSITIONS: tuple[Positions, ...] = ("none", "additive", "concatenated")
 class ModelSpec:
     """heads attention heads of head_dim numbers each, between two feed-forward nets of `hidden` units.
 
-    `positions` says how a token's place enters the encoder: not at all, as a learned vector added to the embedding, or as a
-    learned code set beside the token's numbers before the encoder. `beta` multiplies every score before the softmax.
+    `positions` says how a token's place enters the encoder: not at all, as a learned vector added to the embedding, or
+    as a learned code set beside the token's numbers before the encoder. `beta` multiplies every score before the
+    softmax.
     """
 
     heads: int
@@ -30,8 +31,7 @@ class ModelSpec:
 
     def __post_init__(self):
         for name in ("heads", "head_dim", "hidden", "layers"):
-            value = getattr(self, name)
-            require(isinstance(value, int) and value >= 1, f"{name} must be a whole number of at least 1, got {value!r}.")
+            require_count(name, getattr(self, name))
         require(
             self.positions in POSITIONS,
             f'positions must be one of {", ".join(POSITIONS)}, got "{self.positions}".'
@@ -45,8 +45,8 @@ class ModelSpec:
 
     @classmethod
     def with_total_dim(cls, total_dim: int, *, heads: int, round_up: bool = False, **others) -> "ModelSpec":
-        """The spec whose heads share `total_dim`; `round_up` allows head_dim = ceil(total_dim / heads), as Table 3 does."""
-        require(isinstance(heads, int) and heads >= 1, f"heads must be a whole number of at least 1, got {heads!r}.")
+        """The spec whose heads share `total_dim`; `round_up` allows ceil(total_dim / heads) each, as Table 3 does."""
+        require_count("heads", heads)
         require(
             total_dim >= heads and (round_up or total_dim % heads == 0),
             f"{heads} heads do not divide total_dim {total_dim}; choose heads that do, or set head_dim instead.",

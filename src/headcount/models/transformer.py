@@ -4,12 +4,14 @@
     y     = W4 gelu(W3 (c0 + W_O concat_i [sum_t a_i(t) W_V,i x^(t)]) + b3) + b4   read at the class token
     a_i   = softmax_t(beta <W_Q,i c0, W_K,i x^(t)>)
 
-With L > 1 layers the same attention, residual included, first updates every token and the class token L - 1 times; there are no
-feed-forward nets between, so that the parameters the papers count (M) stay those of the two outer nets.
+With L > 1 layers the same attention, residual included, first updates every token and the class token L - 1 times;
+there are no feed-forward nets between, so that the parameters the papers count (M) stay those of the two outer nets.
 Source: Yu et al. (arXiv 2510.06662), section 3; the depth rule is our choice where the paper is silent.
 
-Nothing here is compiled: weights are drawn, resized and rescaled as NumPy arrays, and stay what they are (NumPy or JAX).
+Nothing here is compiled: weights are drawn, resized and rescaled as NumPy arrays, or stay JAX where they are.
 """
+
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -62,11 +64,11 @@ def init(spec: ModelSpec, seed: int, *, length: int, dim: int, outputs: int) -> 
     concatenated = spec.positions == "concatenated"
     code = {"none": 0, "additive": total, "concatenated": POSITION_CODE_DIM}[spec.positions]
 
-    def uniform(*names: str | int, shape: tuple[int, ...], fan_in: int) -> Float[np.ndarray, "..."]:
+    def uniform(*names: str | int, shape: tuple[int, ...], fan_in: int) -> Any:
         drawn = named_generator(seed, "initial weights", *names).uniform(-1, 1, shape)
         return (drawn * fan_in**-0.5).astype(np.float32)
 
-    def normal(name: str, shape: tuple[int, ...], scale: float) -> Float[np.ndarray, "..."]:
+    def normal(name: str, shape: tuple[int, ...], scale: float) -> Any:
         return (scale * named_generator(seed, "initial weights", name).standard_normal(shape)).astype(np.float32)
 
     def linear(name: str, before: int, after: int) -> Linear:
@@ -78,8 +80,10 @@ def init(spec: ModelSpec, seed: int, *, length: int, dim: int, outputs: int) -> 
     def attention(layer: int) -> Attention:
         inwards, outwards = (spec.heads, spec.head_dim, total), (total, spec.heads, spec.head_dim)
         return Attention(
-            *(uniform("attention", layer, name, shape=inwards, fan_in=total) for name in ("query", "key", "value")),
-            uniform("attention", layer, "output", shape=outwards, fan_in=total),
+            query=uniform("attention", layer, "query", shape=inwards, fan_in=total),
+            key=uniform("attention", layer, "key", shape=inwards, fan_in=total),
+            value=uniform("attention", layer, "value", shape=inwards, fan_in=total),
+            output=uniform("attention", layer, "output", shape=outwards, fan_in=total),
         )
 
     return ClassTokenTransformer(
@@ -98,8 +102,9 @@ def init(spec: ModelSpec, seed: int, *, length: int, dim: int, outputs: int) -> 
 def resize_heads(model: ClassTokenTransformer, heads: int) -> ClassTokenTransformer:
     """The model with `heads` heads: new ones have zero weights, surplus ones are cut off from the end.
 
-    Added heads change nothing, and training keeps them at zero: every added weight acts only through a product with another
-    added weight, so the gradient of all of them vanishes there. Models of several head counts can so share one program.
+    Added heads change nothing, and training keeps them at zero: every added weight acts only through a product with
+    another added weight, so the gradient of all of them vanishes there. Models of several head counts can so share one
+    program.
     """
     head_dim = model.attention[0].query.shape[1]
     sizes = {"heads": heads, "total": heads * head_dim}
@@ -116,14 +121,19 @@ def resize_heads(model: ClassTokenTransformer, heads: int) -> ClassTokenTransfor
         return array
 
     def fit_attention(layer: Attention) -> Attention:
-        projections = (fit(weight, "heads", "head_dim", "total") for weight in (layer.query, layer.key, layer.value))
-        return Attention(*projections, fit(layer.output, "total", "heads", "head_dim"))
+        inwards, outwards = ("heads", "head_dim", "total"), ("total", "heads", "head_dim")
+        return Attention(
+            query=fit(layer.query, *inwards),
+            key=fit(layer.key, *inwards),
+            value=fit(layer.value, *inwards),
+            output=fit(layer.output, *outwards),
+        )
 
-    additive = model.position_table is not None and not model.concatenated
+    table = model.position_table
     return ClassTokenTransformer(
         encoder_in=model.encoder_in,
         encoder_out=Linear(fit(model.encoder_out.weight, "total", "hidden"), fit(model.encoder_out.bias, "total")),
-        position_table=fit(model.position_table, "length", "total") if additive else model.position_table,
+        position_table=table if table is None or model.concatenated else fit(table, "length", "total"),
         class_token=fit(model.class_token, "total"),
         attention=tuple(fit_attention(layer) for layer in model.attention),
         readout_in=Linear(fit(model.readout_in.weight, "hidden", "total"), model.readout_in.bias),

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from .._errors import require
+from .._errors import require, require_count
 from ..models import ModelSpec
 
 
@@ -15,8 +15,8 @@ from ..models import ModelSpec
 class TrainSpec:
     """Adam under a warm-up and a cosine, on standardised tokens and targets.
 
-    The defaults are a recipe that was seen to converge: the second-moment decay of 0.99 in place of the usual 0.999 alone
-    was worth a factor of four to five in error on the four-maxima task.
+    The defaults are a recipe that was seen to converge: the second-moment decay of 0.99 in place of the usual 0.999
+    alone was worth a factor of four to five in error on the four-maxima task.
     """
 
     steps: int = 3000
@@ -30,12 +30,9 @@ class TrainSpec:
     data_seed: int = 0
 
     def __post_init__(self):
-        for name in ("steps", "batch", "train_examples", "validation_examples"):
-            value = getattr(self, name)
-            require(isinstance(value, int) and value >= 1, f"{name} must be a whole number of at least 1, got {value!r}.")
-        require(
-            isinstance(self.warmup, int) and self.warmup >= 0, f"warmup must be a whole number of steps, got {self.warmup!r}."
-        )
+        for name in ("steps", "batch", "train_examples"):
+            require_count(name, getattr(self, name))
+        require_count("warmup", self.warmup, least=0)
         for name in ("learning_rate", "clip"):
             value = getattr(self, name)
             require(0 < value < float("inf"), f"{name} must be positive and finite, got {value!r}.")
@@ -43,15 +40,12 @@ class TrainSpec:
             0 < self.second_moment_decay < 1,
             f"second_moment_decay must lie between 0 and 1, got {self.second_moment_decay!r}.",
         )
-        require(
-            self.validation_examples >= 20,
-            f"validation_examples must be at least 20 for an error that means anything, got {self.validation_examples}.",
-        )
+        require_count("validation_examples", self.validation_examples, least=20)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One model to be trained. `task` is the task's own spec, so that two tasks with equal content share their cells."""
+    """One model to be trained. `task` is the task's own spec, so that tasks of equal content share their cells."""
 
     task: dict[str, Any]
     length: int
@@ -70,7 +64,7 @@ class Cell:
 
 
 class Outcome(enum.Enum):
-    """How a cell ended. A diverged cell is an answer and is kept; a failed one says nothing about the model and is tried again."""
+    """How a cell ended. A diverged cell is an answer and is kept; a failed one says nothing and is tried again."""
 
     FINISHED = "finished"
     DIVERGED = "diverged"
@@ -81,8 +75,9 @@ class Outcome(enum.Enum):
 class Record:
     """What is known about a cell after it was run.
 
-    `metrics` holds `nmse` (the lowest validation error along the curve over the variance of the target), `final_nmse` and
-    `train_nmse`; `curve` pairs of step and validation nmse; `provenance` what does not decide the numbers (seconds, versions).
+    `metrics` holds `nmse` (the lowest validation error along the curve over the variance of the target), `final_nmse`
+    and `train_nmse`; `curve` pairs of step and validation nmse; `provenance` what does not decide the numbers (seconds,
+    versions).
     """
 
     cell: Cell

@@ -4,9 +4,10 @@
     DIR/weights/KEY.safetensors
     DIR/lock             held while a run writes
 
-Promises. A commit is a whole bucket or nothing, and survives `kill -9` and power loss (WAL with full sync; weights are on disk
-before the row that names them). Nothing is ever rewritten but a FAILED cell. A folder is opened for writing by one process at a
-time. A file that is newer than this code, damaged, read-only or on a full disk is refused with a sentence, untouched.
+Promises. A commit is a whole bucket or nothing, and survives `kill -9` and power loss (WAL with full sync; weights are
+on disk before the row that names them). Nothing is ever rewritten but a FAILED cell. A folder is opened for writing by
+one process at a time. A file that is newer than this code, damaged, read-only or on a full disk is refused with a
+sentence, untouched.
 """
 
 import contextlib
@@ -122,9 +123,9 @@ class Store:
         ]
         with self._committing():
             self._connection.executemany(
-                "INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET outcome = excluded.outcome, "
-                "metrics = excluded.metrics, curve = excluded.curve, provenance = excluded.provenance, "
-                "message = excluded.message WHERE cells.outcome = 'failed'",
+                "INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
+                "outcome = excluded.outcome, metrics = excluded.metrics, curve = excluded.curve, "
+                "provenance = excluded.provenance, message = excluded.message WHERE cells.outcome = 'failed'",
                 rows,
             )
 
@@ -137,7 +138,9 @@ class Store:
     def records(self) -> list[Record]:
         """Every record, in an order that depends on their content alone."""
         with _reading(self.root):
-            rows = self._connection.execute("SELECT spec, outcome, metrics, curve, provenance, message FROM cells").fetchall()
+            rows = self._connection.execute(
+                "SELECT spec, outcome, metrics, curve, provenance, message FROM cells"
+            ).fetchall()
         records = [
             Record(
                 cell=cell_from_spec(json.loads(spec)),
@@ -170,7 +173,9 @@ class Store:
             with self._connection:
                 yield
         except sqlite3.Error as error:
-            raise StoreError(f"{self.root / FILE_NAME} cannot be written: {error}; earlier results are safe.") from error
+            raise StoreError(
+                f"{self.root / FILE_NAME} cannot be written: {error}; earlier results are safe."
+            ) from error
 
 
 def _content_order(record: Record) -> tuple:
@@ -193,13 +198,16 @@ def _connect(path: Path, *, writing: bool) -> sqlite3.Connection:
         if writing:
             connection = sqlite3.connect(path, timeout=10)
         else:
-            # A folder that cannot be written has no place for WAL's side files; without a -wal there is nothing in them.
+            # A folder that cannot be written has no place for WAL's side files; without a -wal they hold nothing.
             pending = path.with_name(path.name + "-wal").exists()
-            connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{'' if pending else '&immutable=1'}", uri=True)
+            connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=ro{'' if pending else '&immutable=1'}", uri=True
+            )
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > SCHEMA_VERSION:
             raise StoreError(
-                f"{path} was written by a newer headcount (format {version}, this one reads {SCHEMA_VERSION}); upgrade headcount."
+                f"{path} was written by a newer headcount (format {version}, this one reads {SCHEMA_VERSION}); "
+                "upgrade headcount."
             )
         (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":

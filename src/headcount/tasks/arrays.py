@@ -148,13 +148,14 @@ def _numbers(values, name: str) -> np.ndarray:
 
 
 def load_arrays(path: Path, targets: Path | None = None, **options) -> ArrayTask:
-    """The task stored in `path`: an .npz with arrays `x` and `y`, or x alone in an .npy with y in the .npy `targets`."""
+    """The task stored in `path`: an .npz with arrays x and y, or x alone in an .npy with y in the .npy `targets`."""
     loaded = _load(path)
     if isinstance(loaded, np.ndarray):
         require(targets is not None, f"{path} holds x alone; give y in another .npy with --targets.")
         assert targets is not None
         x, y = loaded, _load(targets)
-        require(isinstance(y, np.ndarray), f"{targets} must be an .npy file with y, as {path} is one with x.")
+        if not isinstance(y, np.ndarray):
+            raise InputError(f"{targets} must be an .npy file with y, as {path} is one with x.")
     else:
         require(targets is None, f"{path} holds both x and y, so --targets {targets} has no use.")
         require(

@@ -7,8 +7,8 @@
     2.4    every partial derivative of F0 at (z_1*, .., z_D*) is non-zero
     sets   |S_i| >= T/4                                  (section 3)
 
-The test is numerical: minimisers come from many starts of a bounded quasi-Newton search in float64. It can refute a clause with a
-witness; where it finds none it supports the clause, and does not prove it.
+The test is numerical: minimisers come from many starts of a bounded quasi-Newton search in float64. It can refute a
+clause with a witness; where it finds none it supports the clause, and does not prove it.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize
-from scipy.stats import qmc
 
+from .._keys import named_generator
 from .retrieval import Retrieval
 
 STARTS = 48
@@ -39,8 +39,8 @@ class Clause:
 
 @dataclass(frozen=True, kw_only=True)
 class AssumptionReport:
-    """What was found: `minimisers[i]` is x^(i), `minima[i]` its value, `hessian_floor[i]` the smallest Hessian eigenvalue there,
-    `outer_gradient[o, i]` the derivative of output o of F0 with respect to z_i at the minima."""
+    """What was found: `minimisers[i]` is x^(i), `minima[i]` its value, `hessian_floor[i]` the smallest Hessian
+    eigenvalue there, `outer_gradient[o, i]` the derivative of output o of F0 with respect to z_i at the minima."""
 
     clauses: tuple[Clause, ...]
     minimisers: np.ndarray
@@ -65,8 +65,8 @@ def check_assumptions(task: Retrieval) -> AssumptionReport:
         searches = [_minimise(features, i, task.dim) for i in range(len(task.position_sets))]
         places = np.stack([found.place for found in searches])
         minima = np.array([found.value for found in searches])
-        hessians = [np.asarray(jax.hessian(lambda x, i=i: features(x)[i])(jnp.asarray(place))) for i, place in enumerate(places)]
-        floors = np.array([np.linalg.eigvalsh(hessian)[0] for hessian in hessians])
+        hessian = jax.hessian(features)  # of all components; the i-th is wanted at the i-th minimiser
+        floors = np.array([np.linalg.eigvalsh(hessian(jnp.asarray(place))[i])[0] for i, place in enumerate(places)])
         gradient = np.atleast_2d(np.asarray(jax.jacobian(outer)(jnp.asarray(minima))))
     clauses = (
         _range(searches),
@@ -107,14 +107,18 @@ def _minimise(features, i: int, dim: int) -> _Search:
         value, gradient = value_and_gradient(x)
         return float(value), np.asarray(gradient, np.float64)
 
-    starts = qmc.Sobol(dim, seed=0, scramble=True).random(STARTS) if dim <= 16 else np.random.default_rng(0).random((STARTS, dim))
-    ends = [minimize(objective, start, jac=True, bounds=[(0, 1)] * dim, method="L-BFGS-B", tol=1e-14) for start in starts]
+    generator = named_generator(0, "assumption search", i)
+    ends = [
+        minimize(objective, start, jac=True, bounds=[(0, 1)] * dim, method="L-BFGS-B", tol=1e-14)
+        for start in generator.random((STARTS, dim))
+    ]
     best = min(ends, key=lambda end: end.fun)
     rivals = [
-        end for end in ends
+        end
+        for end in ends
         if end.fun <= best.fun + VALUE_TOLERANCE and np.linalg.norm(end.x - best.x) > PLACE_TOLERANCE
     ]
-    sampled = np.asarray(jax.vmap(lambda x: features(x)[i])(jnp.asarray(np.random.default_rng(1).random((4096, dim)))))
+    sampled = np.asarray(jax.vmap(lambda x: features(x)[i])(jnp.asarray(generator.random((4096, dim)))))
     return _Search(best.x, float(best.fun), len(rivals), min(float(best.fun), sampled.min()), float(sampled.max()))
 
 

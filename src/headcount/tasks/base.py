@@ -1,8 +1,8 @@
 """What is to be learned: a law of sequences, and the target of each sequence.
 
-A task is written for one example. `sample(key)` draws a sequence, `target(tokens)` says what it is worth, and `at(length)`
-is the same question asked about sequences of another length. A training set is drawn from these two by `dataset`; tasks
-made of stored arrays override it.
+A task is written for one example. `sample(key)` draws a sequence, `target(tokens)` says what it is worth, and
+`at(length)` is the same question asked about sequences of another length. A training set is drawn from these two by
+`dataset`; tasks made of stored arrays override it.
 """
 
 import hashlib
@@ -17,8 +17,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._errors import require
-from .._shapes import Key, Target, Tokens
 from .._keys import named_key
+from .._shapes import Key, Target, Tokens
 
 
 class Dataset(NamedTuple):
@@ -33,8 +33,8 @@ class Dataset(NamedTuple):
 class AbstractTask(eqx.Module):
     """A question about sequences of `length` tokens of `dim` numbers.
 
-    `intrinsic_dim` is D where it is known, None where it is to be found out. `uses_positions` says whether a token's place
-    can matter, so that a model without positions would be the wrong one to try.
+    `intrinsic_dim` is D where it is known, None where it is to be found out. `uses_positions` says whether a token's
+    place can matter, so that a model without positions would be the wrong one to try.
     """
 
     name: eqx.AbstractVar[str]
@@ -78,12 +78,14 @@ def check_dataset(data: Dataset, name: str) -> None:
     """Refuse data that nothing can be learned from: NaNs, infinities, a constant target."""
     for part, values in data._asdict().items():
         bad = int(jnp.sum(~jnp.isfinite(values)))
-        require(bad == 0, f"{name}: {part} must be finite numbers, found {bad} NaN or infinite values in {values.size}.")
+        require(
+            bad == 0, f"{name}: {part} must be finite numbers, found {bad} NaN or infinite values in {values.size}."
+        )
     for part, values in (("training", data.train_targets), ("validation", data.validation_targets)):
         spread = np.ptp(np.asarray(values), axis=0)
         require(
             bool(np.any(spread > 0)),
-            f"{name}: the {part} targets are all equal to {float(values[0, 0]):g}; a constant target needs no heads at all.",
+            f"{name}: the {part} targets are all equal to {float(values[0, 0]):g}; a constant needs no heads at all.",
         )
 
 

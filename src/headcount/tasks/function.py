@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._errors import require
+from .._errors import require, require_count
 from .._shapes import Key, Target, Tokens
 from .base import AbstractTask, fingerprint
 from .retrieval import Law
@@ -32,8 +32,8 @@ class FunctionTask(AbstractTask):
     options: dict[str, Any] | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        require(self.length >= 1, f"length must be at least 1, got {self.length}.")
-        require(self.dim >= 1, f"dim must be at least 1, got {self.dim}.")
+        require_count("length", self.length)
+        require_count("dim", self.dim)
         require(self.law in ("gaussian", "cube"), f'law must be "gaussian" or "cube", got "{self.law}".')
 
     def sample(self, key: Key) -> Tokens:
@@ -44,9 +44,9 @@ class FunctionTask(AbstractTask):
         return jnp.atleast_1d(self.function(tokens))
 
     def at(self, length: int) -> "FunctionTask":
-        require(length >= 1, f"length must be at least 1, got {length}.")
+        require_count("length", length)
         return FunctionTask(
-            self.function,
+            function=self.function,
             length=length,
             dim=self.dim,
             law=self.law,
@@ -66,4 +66,3 @@ class FunctionTask(AbstractTask):
             tokens = jax.vmap(self.at(length).sample)(jr.split(jr.key(0), 16))
             probes.append(np.asarray(jax.vmap(self.function)(tokens)))
         return shared | {"uses_positions": self.uses_positions, "fingerprint": fingerprint(*probes)}
-

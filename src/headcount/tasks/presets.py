@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
-from .._errors import did_you_mean, require
+from .._errors import did_you_mean, require, require_count
 from .._keys import named_key
 from .._shapes import Tokens
 from .base import AbstractTask
@@ -61,15 +61,14 @@ def sum_of_maxima(
     windows: Windows | None = None,
 ) -> Retrieval:
     """Sum over i of max_t a_i . x(t): the first paper's synthetic task (Tables 2 to 5)."""
-    require(intrinsic_dim >= 1, f"intrinsic_dim must be at least 1, got {intrinsic_dim}.")
-    require(dim >= 1, f"dim must be at least 1, got {dim}.")
+    require_count("intrinsic_dim", intrinsic_dim)
+    require_count("dim", dim)
     if directions == "basis":
         require(intrinsic_dim <= dim, f"{dim} basis directions cannot serve intrinsic_dim {intrinsic_dim}; use random.")
         chosen = jnp.eye(intrinsic_dim, dim)
     else:
         require(directions == "random", f'directions must be "random" or "basis", got "{directions}".')
-        normal = jr.normal(named_key(task_seed, "directions"), (intrinsic_dim, dim))
-        chosen = normal / jnp.linalg.norm(normal, axis=1, keepdims=True)
+        chosen = _spread_directions(task_seed, intrinsic_dim, dim)
     return Retrieval(
         Ridges(chosen),
         _minus_sum,
@@ -93,8 +92,8 @@ def quadratic_basins(
     *, length: int = 16, intrinsic_dim: int = 3, dim: int = 2, task_seed: int = 0, windows: Windows | None = None
 ) -> Retrieval:
     """Sum over i of min_t |x(t) - c_i|^2 / d on the cube: meets every clause of Assumption 2."""
-    require(intrinsic_dim >= 1, f"intrinsic_dim must be at least 1, got {intrinsic_dim}.")
-    require(dim >= 1, f"dim must be at least 1, got {dim}.")
+    require_count("intrinsic_dim", intrinsic_dim)
+    require_count("dim", dim)
     # Centres keep clear of the faces, so that each minimiser is interior and its Hessian tells.
     centres = jr.uniform(named_key(task_seed, "centres"), (intrinsic_dim, dim), minval=0.1, maxval=0.9)
     return Retrieval(
@@ -111,11 +110,24 @@ def quadratic_basins(
 
 def average(*, length: int = 16, dim: int = 4, task_seed: int = 0, law: Law = "gaussian") -> FunctionTask:
     """The mean over tokens of a . x(t): one head with equal weights is enough."""
-    require(dim >= 1, f"dim must be at least 1, got {dim}.")
+    require_count("dim", dim)
     normal = jr.normal(named_key(task_seed, "direction"), (dim,))
     mean = LinearMean(normal / jnp.linalg.norm(normal))
     options = {"task_seed": task_seed}
-    return FunctionTask(mean, length=length, dim=dim, law=law, name="average", options=options, intrinsic_dim=1)
+    return FunctionTask(
+        function=mean, length=length, dim=dim, law=law, name="average", options=options, intrinsic_dim=1
+    )
+
+
+def _spread_directions(seed: int, count: int, dim: int) -> Float[Array, "D dim"]:
+    """Random unit vectors: of 64 draws, the one whose nearest two are the furthest apart.
+
+    Two nearly parallel directions have nearly one maximum, and the task would need a head less than its D says.
+    """
+    normal = jr.normal(named_key(seed, "directions"), (64, count, dim))
+    unit = normal / jnp.linalg.norm(normal, axis=-1, keepdims=True)
+    cosines = jnp.einsum("sid,sjd->sij", unit, unit) - 2 * jnp.eye(count)
+    return unit[jnp.argmin(jnp.max(cosines, axis=(1, 2)))]
 
 
 def _minus_sum(z: Float[Array, " D"]) -> Float[Array, ""]:

@@ -17,7 +17,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from .._errors import require
+from .._errors import require, require_count
 from .._shapes import Key, Target, Tokens
 from .base import AbstractTask, fingerprint
 
@@ -73,8 +73,8 @@ class Retrieval(AbstractTask):
         options: dict[str, Any] | None = None,
     ):
         """`options`, where given, are what identifies the task; without them it is known by the values it takes."""
-        require(length >= 1, f"length must be at least 1, got {length}.")
-        require(dim >= 1, f"dim must be at least 1, got {dim}.")
+        require_count("length", length)
+        require_count("dim", dim)
         require(law in ("gaussian", "cube"), f'law must be "gaussian" or "cube", got "{law}".')
         require(windows is None or position_sets is None, "give windows or position_sets, not both.")
         self.features = components if callable(components) else Stack(tuple(components))
@@ -107,7 +107,7 @@ class Retrieval(AbstractTask):
             require(not outside, f"{self.name}: S_{i} holds place {outside[:1]}, outside 0..{length - 1}.")
             require(
                 4 * len(places) >= length,
-                f"{self.name}: S_{i} holds {len(places)} of {length} places; the family needs at least a quarter of them.",
+                f"{self.name}: S_{i} holds {len(places)} of {length} places; it must hold at least a quarter of them.",
             )
 
     @property
@@ -135,12 +135,12 @@ class Retrieval(AbstractTask):
         return jnp.atleast_1d(self.outer(self.retrieved(tokens)))
 
     def at(self, length: int) -> "Retrieval":
-        require(length >= 1, f"length must be at least 1, got {length}.")
+        require_count("length", length)
         if length == self.length:
             return self
         require(
             self.windows is not None or not self.uses_positions,
-            f"{self.name}: position_sets were given for length {self.length} only; give windows to use length {length}.",
+            f"{self.name}: position_sets were given for length {self.length}; give windows to use length {length}.",
         )
         return Retrieval(
             self.features,
@@ -162,7 +162,7 @@ class Retrieval(AbstractTask):
         return shared | {"intrinsic_dim": self.intrinsic_dim, "fingerprint": self._values_fingerprint()}
 
     def _values_fingerprint(self) -> str:
-        """Functions have no content to hash, so the task is known by its values: on tokens, then on retrieved numbers."""
+        """Functions have no content to hash, so the task is known by their values on fixed tokens."""
         draw = jr.normal if self.law == "gaussian" else jr.uniform
         tokens = draw(jr.key(0), (64, self.dim))
         values = jax.vmap(self.features)(tokens)

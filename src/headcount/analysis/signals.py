@@ -1,0 +1,105 @@
+"""Three signs of the head count at which a task turns easy, each read from the least error over seeds.
+
+    drop      log error against heads: the drop after which more heads bring little
+    slope     log error against log length: it rises with length below the transition, and no longer from it on
+    reversal  the weighted reversal score R(h), which turns positive at the transition
+
+The drop decides the answer; the other two are evidence beside it, because an error that training has not driven to its
+floor can rise with length at any head count. Source of slope and reversal: Yu et al. (arXiv 2510.06662), section 5.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+LEAST_DROP = 0.7
+"""Decades (a factor of five) that the error must fall at a transition."""
+LEFT_TO_GAIN = 0.4
+"""More heads after a transition may gain at most this share of its drop."""
+FLAT = 0.02
+"""Decades (five per cent) within which the last two head counts count as equal: a floor that heads do not move."""
+NOTHING_LEARNED = 0.9
+"""An error above this share of the target's variance is no better than predicting the mean."""
+REVERSED = 0.25
+"""A reversal score above this is a reversal, not a ripple."""
+
+
+@dataclass(frozen=True)
+class Drop:
+    """The index of the transition among the head counts, or None and the reason."""
+
+    index: int | None
+    reason: str
+
+
+def levels(
+    best: Float[np.ndarray, "heads lengths"], median: Float[np.ndarray, "heads lengths"]
+) -> Float[np.ndarray, "heads_and_none"]:
+    """Mean over lengths of log10 error, after any floor that heads do not move is taken off.
+
+    Entry 0 stands for no head at all, whose best answer is the mean: error 1. Noise in the targets leaves a floor under
+    every head count and flattens the drop in log error; where the last two head counts agree within `FLAT` their error
+    is taken for that floor, and what is above it is compared, down to the scatter between seeds.
+    """
+    tail = best[-2:]
+    lowest, highest = tail.min(axis=0), tail.max(axis=0)
+    flat = np.log10(highest / lowest) <= FLAT
+    floor = np.where(flat, best.min(axis=0), 0.0)
+    scatter = np.maximum(highest - lowest, np.median(median[-2:] - tail, axis=0))
+    resolution = np.where(flat, np.maximum(scatter, 0.01 * best.min(axis=0)), 0.0)
+    with_none = np.vstack([np.ones_like(best[:1]), best])
+    return np.mean(np.log10(np.maximum(with_none - floor, np.maximum(resolution, 1e-300))), axis=1)
+
+
+def drop_transition(best: Float[np.ndarray, "heads lengths"], median: Float[np.ndarray, "heads lengths"]) -> Drop:
+    """The first head count whose drop is large and leaves little for more heads to gain."""
+    if len(best) < 2:
+        return Drop(None, "only one head count was tried")
+    if best.min() > NOTHING_LEARNED:
+        return Drop(None, f"no head count explains the target; the least error is {best.min():.2f} of its variance")
+    level = levels(best, median)
+    drops = level[:-1] - level[1:]
+    for index in range(len(best) - 1):
+        drop, later = drops[index], level[index + 2 :] - level[index + 1]
+        if drop >= LEAST_DROP and -later.min() <= LEFT_TO_GAIN * drop and later.mean() <= 0.5 * drop:
+            return Drop(
+                index, f"the error falls {10**drop:.3g}-fold there and {10 ** max(0.0, -later.min()):.2g}-fold after"
+            )
+    if drops[-1] >= 0.5 * drops.max():
+        return Drop(None, "the error still falls at the largest head count tried; try more heads")
+    return Drop(None, "the error changes with heads but shows no sharp drop with a plateau after it")
+
+
+def length_slopes(best: Float[np.ndarray, "heads lengths"], lengths: tuple[int, ...]) -> Float[np.ndarray, " heads"]:
+    """d log(error) / d log(length) for every head count; NaN with a single length."""
+    if len(lengths) < 2:
+        return np.full(len(best), np.nan)
+    return np.polyfit(np.log(lengths), np.log(best).T, 1)[0]
+
+
+def slope_transition(rising: Bool[np.ndarray, " heads"]) -> int | None:
+    """The first head count from which the error no longer rises with length, where it rose before; None when silent."""
+    return _turn(~rising)
+
+
+def reversal_scores(best: Float[np.ndarray, "heads lengths"]) -> Float[np.ndarray, " heads"]:
+    """R(h) = sum over T1 < T2 of max(err(h, T1) - err(h, T2), 0), over the range of err(h, .); NaN with one length."""
+    count = best.shape[1]
+    if count < 2:
+        return np.full(len(best), np.nan)
+    falls = [np.maximum(best[:, i] - best[:, j], 0) for i in range(count) for j in range(i + 1, count)]
+    width = best.max(axis=1) - best.min(axis=1)
+    return np.sum(falls, axis=0) / np.where(width > 0, width, 1.0)
+
+
+def reversal_transition(scores: Float[np.ndarray, " heads"]) -> int | None:
+    """The first head count from which the score stays above a ripple, where it did not before; None when silent."""
+    return _turn(scores > REVERSED)
+
+
+def _turn(after: Bool[np.ndarray, " heads"]) -> int | None:
+    """Where a row of False turns True for good. All False or all True says nothing."""
+    stays = np.minimum.accumulate(after[::-1])[::-1]
+    first = int(np.argmax(stays))
+    return first if stays.any() and first > 0 else None

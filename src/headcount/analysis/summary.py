@@ -1,0 +1,117 @@
+"""Records to tables: which cells belong together, and their errors by heads, length and seed."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from .._errors import require
+from ..store import Outcome, Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """Records that differ in heads, length, seed and learning rate only. `settings` is what they share."""
+
+    settings: dict[str, Any]
+    records: tuple[Record, ...]
+
+
+def experiments(records: Iterable[Record]) -> list[Experiment]:
+    """Records sorted into experiments, in the order in which they come."""
+    groups: dict[str, tuple[dict, list[Record]]] = {}
+    for record in records:
+        settings = _settings(record)
+        groups.setdefault(json.dumps(settings, sort_keys=True), (settings, []))[1].append(record)
+    return [Experiment(settings=settings, records=tuple(group)) for settings, group in groups.values()]
+
+
+def _settings(record: Record) -> dict[str, Any]:
+    spec = record.cell.spec()
+    model = {name: value for name, value in spec["model"].items() if name != "heads"}
+    train = {name: value for name, value in spec["train"].items() if name != "learning_rate"}
+    return {"task": spec["task"], "model": model, "train": train}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorTable:
+    """`nmse[i, j, k]` is the validation error over the variance of the target with heads[i], lengths[j], seeds[k].
+
+    With several learning rates it is a seed's best. NaN marks a cell that diverged, failed or is missing.
+    """
+
+    heads: tuple[int, ...]
+    lengths: tuple[int, ...]
+    seeds: tuple[int, ...]
+    nmse: Float[np.ndarray, "heads lengths seeds"]
+
+    @property
+    def best(self) -> Float[np.ndarray, "heads lengths"]:
+        """The least error over seeds: what the model class can do, an optimiser's bad luck aside."""
+        return np.fmin.reduce(self.nmse, axis=2)
+
+
+def error_table(records: Iterable[Record]) -> ErrorTable:
+    """The errors of one experiment's records."""
+    records = list(records)
+    require(len(records) > 0, "there are no records to make a table of.")
+    heads, lengths, seeds = (
+        tuple(sorted(values))
+        for values in (
+            {record.cell.model.heads for record in records},
+            {record.cell.length for record in records},
+            {record.cell.seed for record in records},
+        )
+    )
+    nmse = np.full((len(heads), len(lengths), len(seeds)), np.nan)
+    for record in records:
+        if record.outcome is Outcome.FINISHED:
+            cell = record.cell
+            place = (heads.index(cell.model.heads), lengths.index(cell.length), seeds.index(cell.seed))
+            nmse[place] = np.fmin(nmse[place], record.metrics["nmse"])
+    return ErrorTable(heads=heads, lengths=lengths, seeds=seeds, nmse=nmse)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """One (heads, length) over its seeds. `lost` counts seeds that diverged, failed or are missing."""
+
+    heads: int
+    length: int
+    minimum: float
+    median: float
+    mean: float
+    std: float
+    maximum: float
+    seeds: int
+    lost: int
+
+
+def summaries(table: ErrorTable) -> list[Summary]:
+    """Statistics over seeds for every (heads, length), by heads and then length."""
+    rows = []
+    for i, heads in enumerate(table.heads):
+        for j, length in enumerate(table.lengths):
+            values = table.nmse[i, j]
+            kept = values[np.isfinite(values)]
+            statistics = (
+                (kept.min(), np.median(kept), kept.mean(), kept.std(), kept.max()) if len(kept) else [np.nan] * 5
+            )
+            names = ("minimum", "median", "mean", "std", "maximum")
+            rows.append(
+                Summary(
+                    heads=heads,
+                    length=length,
+                    **{name: float(value) for name, value in zip(names, statistics, strict=True)},
+                    seeds=len(kept),
+                    lost=len(values) - len(kept),
+                )
+            )
+    return rows
+
+
+def as_dicts(rows: Iterable[Summary]) -> list[dict[str, Any]]:
+    return [asdict(row) for row in rows]

@@ -1,0 +1,67 @@
+"""Is this machine fit for headcount? Each check looks at the real thing."""
+
+import math
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .engine import grid, hardware, run_sweep, versions
+from .store import Store, TrainSpec
+from .tasks import max_plus_min
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check: whether it is fine, and what was found."""
+
+    check: str
+    fine: bool
+    found: str
+
+
+def examine() -> list[Finding]:
+    """Every check in turn; one that breaks is a finding, not an error."""
+    checks = {"versions": _versions, "device": _device, "disk": _disk, "training": _training}
+    return [_guarded(name, check) for name, check in checks.items()]
+
+
+def _guarded(name: str, check: Callable[[], Finding]) -> Finding:
+    try:
+        return check()
+    except Exception as error:
+        return Finding(name, False, f"{type(error).__name__}: {error}")
+
+
+def _versions() -> Finding:
+    listed = ", ".join(f"{name} {number}" for name, number in versions().items())
+    return Finding("versions", True, f"{listed}, {platform.system()} {platform.machine()}")
+
+
+def _device() -> Finding:
+    machine = hardware()
+    return Finding("device", True, f"{machine.description}, {machine.memory / 2**30:.1f} GiB free")
+
+
+def _disk() -> Finding:
+    free = shutil.disk_usage(Path.cwd()).free
+    return Finding("disk", free > 100 << 20, f"{free / 2**30:.1f} GiB free in this folder")
+
+
+def _training() -> Finding:
+    """A tiny sweep through the real engine and store, in a folder that is thrown away."""
+    began = time.monotonic()
+    sweep = grid(
+        max_plus_min(length=8),
+        heads=[2],
+        seeds=[0, 1],
+        train=TrainSpec(steps=50, train_examples=500, validation_examples=100),
+    )
+    with tempfile.TemporaryDirectory() as folder, Store.open_for_writing(Path(folder)) as store:
+        run_sweep(sweep, store)
+        errors = [record.metrics.get("nmse", math.inf) for record in store.records()]
+    fine = len(errors) == 2 and max(errors) < 1
+    return Finding("training", fine, f"two small models in {time.monotonic() - began:.1f} s, error {max(errors):.2f}")

@@ -1,0 +1,1 @@
+"""Draws analysis results only."""

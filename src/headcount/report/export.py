@@ -1,0 +1,44 @@
+"""Records as a table for other programs. Without timing it depends on the cells alone, byte for byte."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from ..store import Record
+
+METRICS = ("nmse", "final_nmse", "train_nmse")
+TIMING = ("seconds", "device", "finished")
+
+
+def rows(records: Iterable[Record], *, timing: bool = False) -> list[dict[str, Any]]:
+    """One flat row a record."""
+    made = []
+    for record in records:
+        spec = record.cell.spec()
+        row = {"key": record.cell.key, "task": spec["task"]["task"], "length": spec["length"]}
+        row |= spec["model"] | {"seed": spec["seed"]} | spec["train"]
+        row |= {"outcome": record.outcome.value} | {name: record.metrics.get(name) for name in METRICS}
+        row |= {"task_spec": json.dumps(spec["task"], sort_keys=True), "message": record.message}
+        if timing:
+            row |= {name: record.provenance.get(name) for name in TIMING}
+        made.append(row)
+    return made
+
+
+def to_csv(records: Iterable[Record], *, timing: bool = False) -> str:
+    table = rows(records, timing=timing)
+    text = io.StringIO()
+    if table:
+        writer = csv.DictWriter(text, fieldnames=list(table[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table)
+    return text.getvalue()
+
+
+def to_json(records: Iterable[Record], *, timing: bool = False) -> str:
+    """The same rows, each with its validation curve."""
+    records = list(records)
+    table = [row | {"curve": record.curve} for row, record in zip(rows(records, timing=timing), records, strict=True)]
+    return json.dumps(table, indent=1) + "\n"

@@ -1,0 +1,31 @@
+"""A progress bar with time left, on stderr."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+@contextlib.contextmanager
+def training_progress(console: Console, model_steps: int) -> Iterator[Callable[[int], None]]:
+    """Yields the function to call with every number of model-steps done."""
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("thousand model-steps, left"),
+        TimeRemainingColumn(elapsed_when_finished=False),
+        TextColumn("so far"),
+        TimeElapsedColumn(),
+    )
+    done = 0
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("", total=max(1, round(model_steps / 1000)))
+
+        def on_steps(count: int) -> None:
+            nonlocal done
+            done += count
+            progress.update(bar, completed=round(done / 1000))
+
+        yield on_steps

@@ -1,0 +1,82 @@
+"""From what a person types to a task: a preset's name, a file of arrays, or a task in their own Python file."""
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+from .._errors import InputError, did_you_mean, require
+from .arrays import load_arrays
+from .base import AbstractTask
+from .presets import PRESETS, preset
+
+ARRAY_OPTIONS = ("targets", "shorter", "validation_fraction")
+
+
+def find_task(reference: str, **options: Any) -> AbstractTask:
+    """The task meant by `reference`:
+
+    * `sum-of-maxima`, or any other name in `PRESETS`, with the preset's options;
+    * `data.npz` with arrays x and y, or `x.npy` with `targets="y.npy"`;
+    * `mine.py:task` or `package.module:task`, a task or a function that makes one from its options.
+    """
+    suffix = Path(reference).suffix
+    if suffix in (".npz", ".npy"):
+        _refuse_others(reference, options, ARRAY_OPTIONS)
+        return load_arrays(Path(reference), **options)
+    if ":" in reference:
+        return _from_python(reference, options)
+    known = [*PRESETS, "FILE.npz", "FILE.py:NAME"]
+    require(
+        reference in PRESETS,
+        f'unknown task "{reference}".{did_you_mean(reference, PRESETS)} Known: {", ".join(known)}.',
+    )
+    return preset(reference, **options)
+
+
+def _refuse_others(reference: str, options: dict[str, Any], known: tuple[str, ...]) -> None:
+    for option in options:
+        require(option in known, f'{reference} takes no option "{option}"; it takes: {", ".join(known)}.')
+
+
+def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
+    where, _, name = reference.rpartition(":")
+    module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
+    require(
+        hasattr(module, name),
+        f'{where} has no "{name}".{did_you_mean(name, [n for n in vars(module) if not n.startswith("_")])}',
+    )
+    found = getattr(module, name)
+    if callable(found) and not isinstance(found, AbstractTask):
+        try:
+            found = found(**options)
+        except TypeError as error:
+            raise InputError(f"{reference} could not be called with {options or 'no options'}: {error}.") from error
+    else:
+        require(not options, f"{reference} is a task already, so it takes no options; got {', '.join(options)}.")
+    if not isinstance(found, AbstractTask):
+        kind = type(found).__name__
+        raise InputError(f"{reference} must be a headcount task or a function that returns one, got {kind}.")
+    return found
+
+
+def _load_file(path: Path):
+    require(path.is_file(), f"there is no file {path}.")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(f"{path} could not be run: {type(error).__name__}: {error}.") from error
+    return module
+
+
+def _load_module(name: str):
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(f'there is no Python module "{name}" to import: {error}.') from error
