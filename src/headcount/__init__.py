@@ -6,9 +6,8 @@ task = hc.sum_of_maxima(intrinsic_dim=3, dim=4)
 print(hc.measure(task, heads=range(1, 6), lengths=[8, 16, 32], out="results/three"))
 """
 
-from importlib.metadata import version
-
 from ._errors import HeadcountError
+from ._version import __version__
 from .analysis import Answer, answer
 from .engine import grid, run_sweep
 from .measure import Measurement, measure
@@ -26,8 +25,6 @@ from .tasks import (
     sum_of_maxima,
 )
 
-__version__ = version("headcount")
-
 __all__ = [
     "Answer",
     "ArrayTask",
@@ -38,6 +35,7 @@ __all__ = [
     "Retrieval",
     "Store",
     "TrainSpec",
+    "__version__",
     "answer",
     "average",
     "check_assumptions",

@@ -16,8 +16,8 @@ import jax
 import typer
 from rich.console import Console
 
-from . import __version__
 from ._errors import HeadcountError, InputError, require
+from ._version import __version__
 from .analysis import answer_from_table, error_table, experiments
 from .doctor import examine
 from .engine import Plan, Sweep, grid, plan_sweep

@@ -15,10 +15,14 @@ from jaxtyping import Bool, Float
 
 LEAST_DROP = 0.7
 """Decades (a factor of five) that the error must fall at a transition."""
-LEFT_TO_GAIN = 0.4
-"""More heads after a transition may gain at most this share of its drop."""
+LEFT_TO_GAIN = 1 / 3
+"""More heads after a transition may gain at most this share of its drop, in decades."""
+SOLVED = 1e-5
+"""Errors below this count as this: what is left is the optimiser's, not the head count's."""
 FLAT = 0.02
 """Decades (five per cent) within which the last two head counts count as equal: a floor that heads do not move."""
+LEAST_FLOOR = 1e-3
+"""A floor below this is no noise in the targets, but where training ended."""
 NOTHING_LEARNED = 0.9
 """An error above this share of the target's variance is no better than predicting the mean."""
 REVERSED = 0.25
@@ -42,14 +46,15 @@ def levels(
     every head count and flattens the drop in log error; where the last two head counts agree within `FLAT` their error
     is taken for that floor, and what is above it is compared, down to the scatter between seeds.
     """
+    best, median = np.maximum(best, SOLVED), np.maximum(median, SOLVED)
     tail = best[-2:]
     lowest, highest = tail.min(axis=0), tail.max(axis=0)
-    flat = np.log10(highest / lowest) <= FLAT
+    flat = (np.log10(highest / lowest) <= FLAT) & (lowest >= LEAST_FLOOR)
     floor = np.where(flat, best.min(axis=0), 0.0)
     scatter = np.maximum(highest - lowest, np.median(median[-2:] - tail, axis=0))
-    resolution = np.where(flat, np.maximum(scatter, 0.01 * best.min(axis=0)), 0.0)
+    resolution = np.where(flat, np.maximum(scatter, 0.01 * best.min(axis=0)), SOLVED)
     with_none = np.vstack([np.ones_like(best[:1]), best])
-    return np.mean(np.log10(np.maximum(with_none - floor, np.maximum(resolution, 1e-300))), axis=1)
+    return np.mean(np.log10(np.maximum(with_none - floor, resolution)), axis=1)
 
 
 def drop_transition(best: Float[np.ndarray, "heads lengths"], median: Float[np.ndarray, "heads lengths"]) -> Drop:

@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._version import __version__
 from ..models import in_raw_units, resize_heads, to_arrays
 from ..store import Cell, Outcome, Record, Store
 from ..store.weights import Weights
@@ -210,6 +211,5 @@ def _failure(cell: Cell, message: str) -> Record:
 @functools.cache
 def versions() -> dict[str, str]:
     """The versions of everything whose change could change the numbers."""
-    return {"python": platform.python_version()} | {
-        name: version(name) for name in ("headcount", "jax", "jaxlib", "optax")
-    }
+    ours = {"headcount": __version__, "python": platform.python_version()}
+    return ours | {name: version(name) for name in ("jax", "jaxlib", "optax")}

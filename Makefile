@@ -1,0 +1,37 @@
+# make demo   set up and answer the main question, on this machine, in about a minute
+# make test   set up and run every check: style, types, imports between rooms, tests
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test slow-test picture clean
+
+demo: .venv/ready
+	$(BIN)/headcount measure sum-of-maxima --intrinsic-dim 4 --heads 1:6 --lengths 8,16,32 --seeds 4 --steps 2000 \
+		--out demo --figure demo/answer.svg
+
+test: .venv/ready-for-development
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -n 2
+
+slow-test: .venv/ready-for-development
+	$(BIN)/python -m pytest -m slow
+
+picture: demo
+	$(BIN)/headcount show demo --figure docs/answer.svg
+
+clean:
+	rm -rf .venv demo
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -c "import sys; sys.exit('headcount needs Python 3.11 or newer, this is ' + sys.version.split()[0] if sys.version_info < (3, 11) else 0)"
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/ready-for-development: .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
