@@ -5,6 +5,7 @@ Exit codes: 0 fine, 1 failed, 2 a request that cannot be right, 3 some cells fai
 
 import json
 import os
+import re
 import shlex
 import signal
 import sys
@@ -78,7 +79,7 @@ def start(version: Annotated[bool, typer.Option("--version", help="Print the ver
 def measure(
     task: Annotated[str, typer.Argument(metavar="TASK|FILE", help="A task's name, FILE.npz, X.npy or FILE.py:NAME.")],
     heads: Annotated[str, typer.Option(help="Head counts: 1:6, or 1,2,4,8.")] = "1:6",
-    lengths: Annotated[str | None, typer.Option(help="Sequence lengths: 8,16,32.")] = None,
+    lengths: Annotated[str | None, typer.Option(help="Sequence lengths [default: 8,16,32, or your data's].")] = None,
     seeds: Annotated[int, typer.Option(help="Seeds for every head count and length.")] = 4,
     out: Annotated[Path | None, typer.Option(help="Results folder [default: results/TASK].")] = None,
     steps: Annotated[int, typer.Option(help="Training steps of every model.")] = TrainSpec.steps,
@@ -139,7 +140,7 @@ def measure(
     sweep = grid(
         found,
         heads=_counts(heads, "--heads"),
-        lengths=None if lengths is None else _counts(lengths, "--lengths"),
+        lengths=_default_lengths(found) if lengths is None else _counts(lengths, "--lengths"),
         seeds=range(seeds),
         learning_rates=_numbers(learning_rates, "--learning-rates"),
         model=model,
@@ -147,7 +148,7 @@ def measure(
             steps=steps, batch=batch, train_examples=train_examples, validation_examples=validation_examples
         ),
     )
-    root = out or Path("results") / Path(found.name).name
+    root = out or Path("results") / re.sub(r"[^\w.-]+", "-", found.name)
     if dry_run:
         _print_plan(plan_sweep(sweep, _settled(root)), root, as_json)
         return
@@ -346,6 +347,14 @@ def _print_json(value: Any) -> None:
 
 def _positions(given: str, task: AbstractTask) -> Any:
     return ("additive" if task.uses_positions else "none") if given == "auto" else given
+
+
+def _default_lengths(task: AbstractTask) -> list[int]:
+    """8, 16 and 32 where the task has every length; its own where it has one only."""
+    try:
+        return [task.at(length).length for length in (8, 16, 32)]
+    except InputError:
+        return [task.length]
 
 
 def _counts(text: str, option: str) -> list[int]:

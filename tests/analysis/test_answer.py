@@ -21,7 +21,7 @@ from .tables import sharp, table
 )
 def test_a_sharp_drop_is_found(transition, seeds, noise, after, lengths, seed):
     errors = sharp(transition, after=after)
-    found = answer_from_table(table(errors, seeds=seeds, noise=noise, lengths=lengths, seed=seed))
+    found = answer_from_table(table(errors, seeds=seeds, noise=noise, lengths=lengths, seed=seed), resamples=80)
     assert found.heads == transition
     assert found.low <= transition <= found.high
     assert found.sentence.startswith(f"needs {transition} head")
@@ -30,7 +30,7 @@ def test_a_sharp_drop_is_found(transition, seeds, noise, after, lengths, seed):
 @settings(max_examples=40, deadline=None)
 @given(start=st.floats(0.3, 0.9), ratio=st.floats(0.12, 0.85), noise=st.floats(0.0, 0.05), seed=st.integers(0, 1000))
 def test_an_error_that_slides_by_a_constant_factor_has_no_transition(start, ratio, noise, seed):
-    found = answer_from_table(table([start * ratio**i for i in range(5)], noise=noise, seed=seed))
+    found = answer_from_table(table([start * ratio**i for i in range(5)], noise=noise, seed=seed), resamples=80)
     assert found.heads is None
 
 

@@ -12,7 +12,7 @@ from ..tasks import AssumptionReport
 
 def error_rows(table: ErrorTable, answer: Answer) -> Table:
     """Least error over seeds by heads and length; the transition's row stands out."""
-    view = Table(title="validation error / variance of target, best of seeds (median)", title_justify="left", box=None)
+    view = Table(box=None)
     view.add_column("heads", justify="right")
     for length in table.lengths:
         view.add_column(f"T = {length}", justify="right")
@@ -30,9 +30,9 @@ def evidence(answer: Answer) -> Table:
     view.add_column(justify="right", style="dim")
     view.add_column()
     view.add_row("drop", f"{_said(answer.signals['drop'])}; {answer.reason}")
-    view.add_row("slope in length", _said(answer.signals["slope"]))
-    view.add_row("reversal score", _said(answer.signals["reversal"]))
     if len(answer.by_length) > 1:
+        view.add_row("slope in length", _said(answer.signals["slope"]))
+        view.add_row("reversal score", _said(answer.signals["reversal"]))
         view.add_row("each length alone", ", ".join(f"T = {t}: {_said(h)}" for t, h in answer.by_length.items()))
     if answer.heads is not None:
         view.add_row("seeds", f"{answer.support:.0%} of resamples give {answer.heads}")
@@ -43,7 +43,8 @@ def evidence(answer: Answer) -> Table:
 
 def experiment_view(settings: dict[str, Any], table: ErrorTable, answer: Answer) -> RenderableType:
     """One experiment: what it was, its errors, its evidence."""
-    return Group(describe(settings), error_rows(table, answer), "", evidence(answer), "")
+    heading = "validation error / variance of target: best of seeds (median)"
+    return Group(describe(settings), "", heading, error_rows(table, answer), "", evidence(answer), "")
 
 
 def describe(settings: dict[str, Any]) -> str:

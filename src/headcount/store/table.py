@@ -84,6 +84,7 @@ class Store:
         self._connection.close()
         if self._lock is not None:
             self._lock.release()
+            self._lock = None
 
     def __enter__(self) -> "Store":
         return self
