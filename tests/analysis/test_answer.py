@@ -34,6 +34,18 @@ def test_an_error_that_slides_by_a_constant_factor_has_no_transition(start, rati
     assert found.heads is None
 
 
+def test_an_unsolved_error_that_creeps_down_does_not_need_one_head():
+    """Ten maxima seen with one to six heads: 0.10 to 0.07, and most of the way still to go."""
+    found = answer_from_table(table([0.10, 0.095, 0.098, 0.092, 0.079, 0.073], noise=0.02))
+    assert found.heads is None
+    assert "more heads" in found.reason
+
+
+def test_an_unsolved_error_that_grows_with_length_at_every_head_count_does_not_need_one_head():
+    assert answer_from_table(table([0.10] * 4, noise=0.01, growth=0.3)).heads is None
+    assert answer_from_table(table([0.10] * 4, noise=0.01, growth=0.0)).heads == 1  # noise in the targets
+
+
 @pytest.mark.parametrize("power", [1, 2, 3])
 def test_an_error_that_slides_as_a_power_of_heads_has_no_transition(power):
     found = answer_from_table(table([0.5 / h**power for h in range(1, 8)], heads=range(1, 8), noise=0.02))

@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 
 from ..store import Record
-from .signals import drop_transition, length_slopes, reversal_scores, reversal_transition, slope_transition
+from .signals import (
+    SMALL,
+    Drop,
+    drop_transition,
+    length_slopes,
+    reversal_scores,
+    reversal_transition,
+    slope_transition,
+)
 from .summary import ErrorTable, error_table
 
 RESAMPLES = 400
@@ -71,6 +79,8 @@ def answer_from_table(table: ErrorTable, *, resamples: int = RESAMPLES, seed: in
     slopes, reversals = length_slopes(best, table.lengths), reversal_scores(best)
     spread = np.array([length_slopes(resample, table.lengths) for resample, _ in resampled])
     rising = np.quantile(spread, (1 - COVERAGE) / 2, axis=0) > 0
+    if found.index == 0 and best[0].max() > SMALL and rising.all():
+        found = Drop(None, "no head count tried lowers the error, and it grows with length; try more heads")
     transitions = {
         "drop": found.index,
         "slope": slope_transition(rising),

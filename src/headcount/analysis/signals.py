@@ -19,6 +19,10 @@ LEFT_TO_GAIN = 1 / 3
 """More heads after a transition may gain at most this share of its drop, in decades."""
 SOLVED = 1e-5
 """Errors below this count as this: what is left is the optimiser's, not the head count's."""
+SMALL = 1e-2
+CREEP = 0.05
+"""The smallest head count tried shows no drop of its own: it is enough only if its error is SMALL, or if more heads
+lower it by less than this many decades (twelve per cent)."""
 FLAT = 0.02
 """Decades (five per cent) within which the last two head counts count as equal: a floor that heads do not move."""
 LEAST_FLOOR = 1e-3
@@ -65,13 +69,14 @@ def drop_transition(best: Float[np.ndarray, "heads lengths"], median: Float[np.n
         return Drop(None, f"no head count explains the target; the least error is {best.min():.2f} of its variance")
     level = levels(best, median)
     drops = level[:-1] - level[1:]
-    for index in range(len(best) - 1):
+    gain = np.mean(np.log10(best[0] / best[1:].min(axis=0)))
+    for index in range(0 if best[0].max() <= SMALL or gain <= CREEP else 1, len(best) - 1):
         drop, later = drops[index], level[index + 2 :] - level[index + 1]
         if drop >= LEAST_DROP and -later.min() <= LEFT_TO_GAIN * drop and later.mean() <= 0.5 * drop:
             return Drop(
                 index, f"the error falls {10**drop:.3g}-fold there and {10 ** max(0.0, -later.min()):.2g}-fold after"
             )
-    if drops[-1] >= 0.5 * drops.max():
+    if drops[-1] >= 0.5 * drops[1:].max() and drops[-1] > CREEP / 2:
         return Drop(None, "the error still falls at the largest head count tried; try more heads")
     return Drop(None, "the error changes with heads but shows no sharp drop with a plateau after it")
 

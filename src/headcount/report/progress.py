@@ -20,6 +20,9 @@ def training_progress(console: Console, model_steps: int) -> Iterator[Callable[[
         TimeElapsedColumn(),
     )
     done = 0
+    if model_steps == 0:
+        yield lambda count: None
+        return
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("", total=max(1, round(model_steps / 1000)))
 
