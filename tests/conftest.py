@@ -2,4 +2,4 @@
 
 from jaxtyping import install_import_hook
 
-install_import_hook("headcount", "beartype.beartype")
+install_import_hook("headcount", "tests.shape_checks.check")

@@ -3,6 +3,8 @@
 Every function here is a row of `PRESETS`; its keyword arguments are the task's options, on the command line too.
 """
 
+import inspect
+
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
@@ -160,4 +162,4 @@ def preset(name: str, **options) -> AbstractTask:
 
 def preset_options(name: str) -> dict[str, object]:
     """The options of a preset with their defaults."""
-    return dict(PRESETS[name].__kwdefaults__)
+    return {option: parameter.default for option, parameter in inspect.signature(PRESETS[name]).parameters.items()}
