@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from .._errors import InputError, require
 from .._keys import named_key
-from .._shapes import Key, Target, Tokens
+from .._shapes import AnyArray, Key, Target, Tokens
 from .base import AbstractTask, Dataset, check_dataset, fingerprint
 
 ShorterRule = Literal["given", "leading", "trailing"]
@@ -26,26 +26,31 @@ FEWEST_EXAMPLES = 100
 
 
 class ArrayTask(AbstractTask):
-    """The task that stored examples define. A fixed share of them, drawn by a named key, is kept for validation."""
+    """The task that stored examples define.
 
-    x: Float[np.ndarray, "examples longest dim"]
-    y: Float[np.ndarray, "examples outputs"]
+    A fixed share of them, drawn by a named key, is kept for validation; or, with `held_out`, the last ones as given.
+    """
+
+    x: Float[AnyArray, "examples longest dim"]
+    y: Float[AnyArray, "examples outputs"]
     length: int = eqx.field(static=True)
     name: str = eqx.field(static=True)
     shorter: ShorterRule = eqx.field(static=True)
     validation_fraction: float = eqx.field(static=True)
+    held_out: int | None = eqx.field(static=True)
     uses_positions: bool = eqx.field(static=True)
     intrinsic_dim: int | None = eqx.field(static=True)
 
     def __init__(
         self,
-        x: np.ndarray,
-        y: np.ndarray,
+        x: Any,
+        y: Any,
         *,
         length: int | None = None,
         name: str = "arrays",
         shorter: ShorterRule = "given",
         validation_fraction: float = 0.2,
+        held_out: int | None = None,
         uses_positions: bool = True,
     ):
         x, y = _numbers(x, "x"), _numbers(y, "y")
@@ -66,9 +71,13 @@ class ArrayTask(AbstractTask):
             0.05 <= validation_fraction <= 0.5,
             f"validation_fraction must lie between 0.05 and 0.5, got {validation_fraction:g}.",
         )
-        self.x, self.y = x, y
+        self.x, self.y = x, y  # pyright: ignore[reportAttributeAccessIssue]
         self.length, self.name, self.shorter = self._length(length, x.shape[1], name, shorter), name, shorter
-        self.validation_fraction = validation_fraction
+        require(
+            held_out is None or 20 <= held_out <= len(x) // 2,
+            f"{name}: {held_out} validation examples of {len(x)} cannot serve; give 20 to half of all.",
+        )
+        self.validation_fraction, self.held_out = validation_fraction, held_out
         self.uses_positions = uses_positions
         self.intrinsic_dim = None
         check_dataset(self.dataset(len(x), len(x)), name)
@@ -94,6 +103,7 @@ class ArrayTask(AbstractTask):
             name=self.name,
             shorter=self.shorter,
             validation_fraction=self.validation_fraction,
+            held_out=self.held_out,
             uses_positions=self.uses_positions,
         )
 
@@ -112,22 +122,26 @@ class ArrayTask(AbstractTask):
     def spec(self) -> dict[str, Any]:
         return {
             "task": self.name,
-            "fingerprint": fingerprint(self.x, self.y),
+            "fingerprint": fingerprint(np.asarray(self.x), np.asarray(self.y)),
             "examples": len(self.x),
             "dim": self.dim,
             "shorter": self.shorter,
-            "validation_fraction": self.validation_fraction,
+            "validation_fraction": self.validation_fraction if self.held_out is None else None,
+            "held_out": self.held_out,
         }
 
     def dataset(self, train_examples: int, validation_examples: int, seed: int = 0) -> Dataset:
         """The stored examples, split by `seed`; at most as many of each kind as are asked for."""
-        order = np.asarray(jr.permutation(named_key(seed, "validation split"), len(self.x)))
-        held_out = round(self.validation_fraction * len(self.x))
+        if self.held_out is None:
+            order = np.asarray(jr.permutation(named_key(seed, "validation split"), len(self.x)))
+            held_out = round(self.validation_fraction * len(self.x))
+        else:
+            order, held_out = np.roll(np.arange(len(self.x)), self.held_out), self.held_out
         validation, train = order[:held_out][:validation_examples], order[held_out:][:train_examples]
         x = self._shortened()
         return Dataset(*(jnp.asarray(part) for part in (x[train], self.y[train], x[validation], self.y[validation])))
 
-    def _shortened(self) -> np.ndarray:
+    def _shortened(self) -> Float[AnyArray, "examples length dim"]:
         return self.x[:, : self.length] if self.shorter != "trailing" else self.x[:, self.x.shape[1] - self.length :]
 
 
@@ -148,7 +162,10 @@ def _numbers(values, name: str) -> np.ndarray:
 
 
 def load_arrays(path: Path, targets: Path | None = None, **options) -> ArrayTask:
-    """The task stored in `path`: an .npz with arrays x and y, or x alone in an .npy with y in the .npy `targets`."""
+    """The task stored in `path`: an .npz with arrays x and y, or x alone in an .npy with y in the .npy `targets`.
+
+    Where the .npz also holds x_validation and y_validation, those are the validation examples.
+    """
     loaded = _load(path)
     if isinstance(loaded, np.ndarray):
         require(targets is not None, f"{path} holds x alone; give y in another .npy with --targets.")
@@ -163,7 +180,22 @@ def load_arrays(path: Path, targets: Path | None = None, **options) -> ArrayTask
             f"{path} must hold arrays named x and y, found {', '.join(sorted(loaded)) or 'none'}.",
         )
         x, y = loaded["x"], loaded["y"]
+        if "x_validation" in loaded and "y_validation" in loaded:
+            x, y, options["held_out"] = _with_validation(x, y, loaded["x_validation"], loaded["y_validation"], path)
     return ArrayTask(x, y, name=options.pop("name", path.stem), **options)
+
+
+def _with_validation(x, y, x_validation, y_validation, path: Path) -> tuple[np.ndarray, np.ndarray, int]:
+    for name, part, more in (("x", x, x_validation), ("y", y, y_validation)):
+        require(
+            part.shape[1:] == more.shape[1:],
+            f"{path}: {name} {part.shape} and {name}_validation {more.shape} must agree but for their examples.",
+        )
+    require(
+        len(x_validation) == len(y_validation),
+        f"{path}: x_validation has {len(x_validation)} examples and y_validation {len(y_validation)}.",
+    )
+    return np.concatenate([x, x_validation]), np.concatenate([y, y_validation]), len(x_validation)
 
 
 def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:
