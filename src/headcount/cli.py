@@ -158,6 +158,10 @@ def measure(
     if figure is not None:
         save_figure(error_against_heads(measurement.table, measurement.answer, found.name), figure)
         talk.print(f"drawn in {figure}", highlight=False)
+    for record in measurement.records:
+        if record.outcome is Outcome.FAILED:
+            talk.print(f"{measurement.run.failed} cells failed; the first: {record.message}", style="red", markup=False)
+            break
     _print_answer(measurement, root, as_json)
     if measurement.run.failed:
         raise typer.Exit(3)

@@ -10,6 +10,9 @@ from .sweep import Shape
 
 MEMORY_SHARE = 0.5
 """The share of free memory that one run plans to use."""
+CPU_MEMBERS = 8
+"""Members of a bucket on a CPU, where they run one after another and only their weights add up: few enough that all
+cores have work and that little is lost when a run is stopped."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,6 @@ def member_bytes(shape: Shape, dim: int, outputs: int) -> int:
 
 def most_members(shape: Shape, dim: int, outputs: int, machine: Hardware) -> int:
     """How many members one bucket may hold."""
-    share = MEMORY_SHARE * machine.memory
-    if machine.side_by_side:
-        return max(1, int(share / member_bytes(shape, dim, outputs)))
-    # One after another: only weights add up. Small buckets let all cores work and lose little when a run is stopped.
-    return CPU_MEMBERS
-
-
-CPU_MEMBERS = 8
+    if not machine.side_by_side:
+        return CPU_MEMBERS
+    return max(1, int(MEMORY_SHARE * machine.memory / member_bytes(shape, dim, outputs)))

@@ -7,6 +7,7 @@ import jax
 import jax.random as jr
 
 from ..models import forward_flops
+from ..tasks.base import computed
 from .hardware import Hardware, hardware, member_bytes, most_members
 from .sweep import Bucket, Shape, Sweep, buckets
 
@@ -59,7 +60,9 @@ def plan_sweep(sweep: Sweep, settled: Iterable[str] = (), machine: Hardware | No
 
 def output_count(sweep: Sweep) -> int:
     """The number of outputs of the sweep's task."""
-    return jax.eval_shape(lambda key: sweep.task.target(sweep.task.sample(key)), jr.key(0)).shape[0]
+    task = sweep.task
+    answer = computed(jax.eval_shape, lambda key: task.target(task.sample(key)), jr.key(0), name=task.name)
+    return answer.shape[0]
 
 
 def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:

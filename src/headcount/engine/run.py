@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._errors import HeadcountError
 from .._version import __version__
 from ..models import in_raw_units, resize_heads, to_arrays
 from ..store import Cell, Outcome, Record, Store
@@ -108,14 +109,14 @@ class _Workshop:
     def __init__(self, task: AbstractTask, machine: Hardware, stop: threading.Event, on_steps: Callable[[int], None]):
         self.task, self.machine, self.stop, self.on_steps = task, machine, stop, on_steps
         self._data: dict[tuple, tuple[Dataset, Units]] = {}
-        self._data_lock = threading.Lock()
+        self._lock = threading.Lock()
         self._compile_locks: dict[tuple[Shape, int], threading.Lock] = {}
 
     def train(self, bucket: Bucket) -> Trained:
         """Train a bucket; split it when memory runs out, and record what fails instead of raising."""
         try:
             return self._train(bucket)
-        except StopRequested:
+        except (StopRequested, HeadcountError):  # the latter speaks of the task, so of every bucket
             raise
         except Exception as error:  # whatever one bucket dies of must not take the others with it
             if "RESOURCE_EXHAUSTED" in str(error) and len(bucket.cells) > 1:
@@ -133,7 +134,8 @@ class _Workshop:
         shape = bucket.shape
         data, units = self._data_for(shape)
         outputs = data.train_targets.shape[1]
-        parts = program(shape, self.task.dim, outputs, self.machine.side_by_side)
+        with self._lock:  # a cache hit, or two threads would each make one
+            parts = program(shape, self.task.dim, outputs, self.machine.side_by_side)
         states, members = parts.start(bucket.cells, data)
         steps = checkpoint_steps(shape.train.steps)
         with self._compile_locks.setdefault((shape, len(bucket.cells)), threading.Lock()):
@@ -159,7 +161,7 @@ class _Workshop:
 
     def _data_for(self, shape: Shape) -> tuple[Dataset, Units]:
         key = (shape.length, shape.train)
-        with self._data_lock:
+        with self._lock:
             if key not in self._data:
                 self._data[key] = standardised(self.task.at(shape.length), shape.train)
             return self._data[key]
@@ -196,9 +198,7 @@ def _record(
         metrics=metrics,
         curve=points,
         provenance=provenance,
-        message=""
-        if finite
-        else f"the validation error stopped being finite after step {points[-1][0] if points else 0}",
+        message="" if finite else f"the error stopped being finite after step {points[-1][0] if points else 0}",
     )
 
 

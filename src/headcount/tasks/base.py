@@ -7,6 +7,7 @@ A task is written for one example. `sample(key)` draws a sequence, `target(token
 
 import hashlib
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -16,7 +17,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._errors import require
+from .._errors import InputError, require
 from .._keys import named_key
 from .._shapes import Key, Target, Tokens
 
@@ -67,8 +68,10 @@ class AbstractTask(eqx.Module):
             tokens = jax.vmap(self.sample)(keys)
             return tokens, jax.vmap(self.target)(tokens)
 
-        train = draw(jr.split(named_key(seed, "train examples"), train_examples))
-        validation = draw(jr.split(named_key(seed, "validation examples"), validation_examples))
+        train_keys = jr.split(named_key(seed, "train examples"), train_examples)
+        validation_keys = jr.split(named_key(seed, "validation examples"), validation_examples)
+        train = computed(draw, train_keys, name=self.name)
+        validation = draw(validation_keys)
         data = Dataset(*train, *validation)
         check_dataset(data, self.name)
         return data
@@ -87,6 +90,15 @@ def check_dataset(data: Dataset, name: str) -> None:
             bool(np.any(spread > 0)),
             f"{name}: the {part} targets are all equal to {float(values[0, 0]):g}; a constant needs no heads at all.",
         )
+
+
+def computed(function: Callable, *arguments: Any, name: str) -> Any:
+    """`function(*arguments)`, where the function is a user's own: what it raises becomes a sentence about it."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        first_line = (str(error).splitlines() or ["no message"])[0].rstrip(".")
+        raise InputError(f"{name}: its own function failed with {type(error).__name__}: {first_line}.") from error
 
 
 def fingerprint(*arrays: np.ndarray) -> str:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from .._errors import require, require_count
 from .._shapes import Key, Target, Tokens
-from .base import AbstractTask, fingerprint
+from .base import AbstractTask, computed, fingerprint
 from .retrieval import Law
 
 
@@ -60,9 +60,9 @@ class FunctionTask(AbstractTask):
         shared = {"task": self.name, "law": self.law, "dim": self.dim}
         if self.options is not None:
             return shared | self.options
-        # A function has no content to hash, so it is known by its values at two lengths.
+        # A function has no content to hash, so it is known by its values, at two lengths.
         probes = []
         for length in (4, 8):
             tokens = jax.vmap(self.at(length).sample)(jr.split(jr.key(0), 16))
-            probes.append(np.asarray(jax.vmap(self.function)(tokens)))
+            probes.append(np.asarray(computed(jax.vmap(self.function), tokens, name=self.name)))
         return shared | {"uses_positions": self.uses_positions, "fingerprint": fingerprint(*probes)}

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float
 
 from .._errors import require, require_count
 from .._shapes import Key, Target, Tokens
-from .base import AbstractTask, fingerprint
+from .base import AbstractTask, computed, fingerprint
 
 Law = Literal["gaussian", "cube"]
 Component = Callable[[Float[Array, " dim"]], Float[Array, ""]]
@@ -89,7 +89,8 @@ class Retrieval(AbstractTask):
         self.options = None if options is None else tuple(sorted(options.items()))
 
     def _count_components(self) -> int:
-        shape = jax.eval_shape(self.features, jax.ShapeDtypeStruct((self.dim,), jnp.float32)).shape
+        token = jax.ShapeDtypeStruct((self.dim,), jnp.float32)
+        shape = computed(jax.eval_shape, self.features, token, name=self.name).shape
         require(
             len(shape) == 1 and shape[0] >= 1,
             f"{self.name}: components must map a token of {self.dim} numbers to D numbers, got shape {shape}.",
