@@ -89,13 +89,15 @@ def _distinct(name: str, values: Sequence) -> list:
     return list(values)
 
 
-def padded_heads(heads: int) -> int:
-    """The head count a program is compiled for: the next multiple of four.
+def padded_heads(model: ModelSpec) -> int:
+    """The head count a program is compiled for: the next multiple of four for narrow heads, of fewer for wide ones.
 
-    Padding wastes arithmetic and saves compiling, and in a sweep of minutes compiling weighs more. The padded count
-    depends on the cell alone and not on what else is in the sweep, so that a cell's numbers are its own.
+    Padding wastes arithmetic and saves compiling. With heads of 8 numbers and one layer compiling weighs more; wide
+    heads and deep models are costly to pad, and under a fixed total_dim no two head counts could share a program. The
+    padded count depends on the cell alone and not on what else is in the sweep, so that a cell's numbers are its own.
     """
-    return -(-heads // 4) * 4
+    multiple = max(1, min(4, 32 // model.head_dim)) if model.layers == 1 else 1
+    return -(-model.heads // multiple) * multiple
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ class Bucket:
 def shape_of(cell: Cell) -> Shape:
     return Shape(
         length=cell.length,
-        model=dataclasses.replace(cell.model, heads=padded_heads(cell.model.heads)),
+        model=dataclasses.replace(cell.model, heads=padded_heads(cell.model)),
         train=dataclasses.replace(cell.train, learning_rate=1.0),
     )
 

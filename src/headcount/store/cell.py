@@ -30,6 +30,7 @@ class TrainSpec:
     data_seed: int = 0
 
     def __post_init__(self):
+        require_count("data_seed", self.data_seed, least=0)
         for name in ("steps", "batch", "train_examples"):
             require_count(name, getattr(self, name))
         require_count("warmup", self.warmup, least=0)
@@ -52,6 +53,10 @@ class Cell:
     model: ModelSpec
     train: TrainSpec
     seed: int
+
+    def __post_init__(self):
+        require_count("length", self.length)
+        require_count("seed", self.seed, least=0)
 
     def spec(self) -> dict[str, Any]:
         """Everything that decides the numbers, as JSON."""

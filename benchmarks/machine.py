@@ -1,0 +1,48 @@
+"""Which device is measured, how a CPU is held to one core, and what the figures depend on."""
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+
+def device_jax_sees() -> str:
+    """Asked in another process: once JAX has started in this one, it is too late to choose cores and threads."""
+    question = [sys.executable, "-c", "import jax; print(jax.default_backend())"]
+    answer = subprocess.run(question, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return "cuda" if answer == "gpu" else "cpu"
+
+
+def share_the_card() -> None:
+    """JAX takes memory as it needs it and leaves the rest to PyTorch."""
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+
+
+def hold_to_one_core() -> None:
+    """One thread and one core for all that follows; threads inherit the core, so this comes before JAX and PyTorch."""
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    os.environ["OMP_NUM_THREADS"] = "1"
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def environment(device: str) -> dict:
+    """The device and the versions, read from the libraries; PyTorch gets its one thread here."""
+    import jax
+    import torch
+
+    if device == "cpu":
+        torch.set_num_threads(1)
+    return {
+        "device": f"{_processor()}, one thread" if device == "cpu" else torch.cuda.get_device_name(),
+        "versions": {"python": platform.python_version(), "jax": jax.__version__, "torch": torch.__version__},
+    }
+
+
+def _processor() -> str:
+    """The processor's own name, where Linux tells it."""
+    described = Path("/proc/cpuinfo")
+    lines = described.read_text().splitlines() if described.exists() else []
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "CPU")

@@ -1,0 +1,251 @@
+"""A sweep from start to end: what is stored, what is never trained twice, and what a failure costs."""
+
+import contextlib
+import sqlite3
+from collections import Counter
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from headcount._errors import InputError
+from headcount.engine import Hardware, grid, hardware, plan_sweep, run, run_sweep
+from headcount.engine.hardware import member_bytes
+from headcount.engine.run import checkpoint_steps
+from headcount.engine.train import program
+from headcount.models import ModelSpec, folded, from_arrays
+from headcount.store import Outcome, Store, TrainSpec
+from headcount.tasks import FunctionTask, max_plus_min
+
+TASK = max_plus_min(length=4)
+TRAIN = TrainSpec(steps=30, batch=8, train_examples=40, validation_examples=20)
+PRETEND_GPU = Hardware("gpu", "pretend", 1 << 30, 1, side_by_side=True)
+
+
+def tiny(heads: int) -> ModelSpec:
+    return ModelSpec(heads=heads, head_dim=2, hidden=4)
+
+
+def sweep_of(*, heads=(1, 2), lengths=(4, 5), seeds=(0, 1), train=TRAIN, **others):
+    return grid(TASK, heads=heads, lengths=lengths, seeds=seeds, model=tiny, train=train, **others)
+
+
+@pytest.fixture
+def root(tmp_path):
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """The keys of all cells that are really trained from here on, as often as they are."""
+    keys, train = Counter(), run._Workshop._train
+
+    def counting(workshop, bucket):
+        keys.update(cell.key for cell in bucket.cells)
+        return train(workshop, bucket)
+
+    monkeypatch.setattr(run._Workshop, "_train", counting)
+    return keys
+
+
+def do(sweep, root, **options):
+    with Store.open_for_writing(root) as store:
+        return run_sweep(sweep, store, **options)
+
+
+def records_in(root):
+    with Store.open_for_reading(root) as store:
+        return {record.cell.key: record for record in store.records()}
+
+
+def rows_in(root):
+    with contextlib.closing(sqlite3.connect(root / "results.sqlite")) as connection:
+        return {row[0]: row for row in connection.execute("SELECT * FROM cells")}
+
+
+def test_every_cell_is_stored_and_never_trained_again(root, trained):
+    sweep = sweep_of()
+    summary = do(sweep, root, command="the command")
+    assert (summary.already_done, summary.outcomes, summary.failed) == (0, {Outcome.FINISHED: 8}, 0)
+    found = records_in(root)
+    assert found.keys() == {cell.key for cell in sweep.cells}
+    for record in found.values():
+        assert [step for step, _ in record.curve] == list(checkpoint_steps(TRAIN.steps))
+        errors = [error for _, error in record.curve]
+        assert record.metrics["nmse"] == min(errors)
+        assert record.metrics["final_nmse"] == errors[-1]
+        assert record.provenance["versions"] == run.versions()
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    trained.clear()
+    again = do(sweep, root, command="the command")
+    assert (again.already_done, again.outcomes, trained) == (8, {}, Counter())
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+
+
+def test_more_seeds_train_the_new_cells_alone(root, trained):
+    few, more = sweep_of(lengths=[4]), sweep_of(lengths=[4], seeds=(0, 1, 2))
+    do(few, root)
+    before = rows_in(root)
+    trained.clear()
+    summary = do(more, root)
+    new = {cell.key for cell in more.cells} - {cell.key for cell in few.cells}
+    assert trained == Counter(new)
+    assert summary.already_done == 4
+    after = rows_in(root)
+    assert after.keys() == before.keys() | new
+    assert {key: after[key] for key in before} == before
+
+
+def test_a_diverged_cell_is_an_answer(root, trained):
+    sweep = sweep_of(lengths=[4], heads=[2], learning_rates=[0.01, 1e30])
+    summary = do(sweep, root)
+    assert summary.outcomes == {Outcome.FINISHED: 2, Outcome.DIVERGED: 2}
+    for record in records_in(root).values():
+        wild = record.cell.train.learning_rate > 1
+        assert record.outcome is (Outcome.DIVERGED if wild else Outcome.FINISHED)
+        assert bool(record.metrics) != wild
+        assert ("stopped being finite" in record.message) == wild
+        assert all(np.isfinite(error) for _, error in record.curve)
+        assert (root / "weights" / f"{record.cell.key}.safetensors").exists() != wild
+    trained.clear()
+    assert do(sweep, root).already_done == 4
+    assert not trained
+
+
+def test_a_bucket_that_fails_costs_no_other_and_is_tried_again(root, trained, monkeypatch):
+    def broken(shape, *others):
+        if shape.length == 5:
+            raise ValueError("no luck\nwith many more lines")
+        return program(shape, *others)
+
+    sweep = sweep_of()
+    with monkeypatch.context() as patched:
+        patched.setattr(run, "program", broken)
+        summary = do(sweep, root)
+    assert summary.outcomes == {Outcome.FINISHED: 4, Outcome.FAILED: 4}
+    assert summary.failed == 4
+    failed = {key for key, record in records_in(root).items() if record.outcome is Outcome.FAILED}
+    assert failed == {cell.key for cell in sweep.cells if cell.length == 5}
+    assert {records_in(root)[key].message for key in failed} == {"ValueError: no luck"}
+    before = rows_in(root)
+    trained.clear()
+    assert do(sweep, root).outcomes == {Outcome.FINISHED: 4}
+    assert trained == Counter(failed)
+    after = rows_in(root)
+    assert {key: after[key] for key in before if key not in failed} == {
+        key: before[key] for key in before if key not in failed
+    }
+    assert {record.outcome for record in records_in(root).values()} == {Outcome.FINISHED}
+
+
+def test_a_task_that_nothing_can_be_learned_from_is_refused(root):
+    constant = FunctionTask(function=lambda tokens: jnp.ones(()), length=4, dim=1)
+    with pytest.raises(InputError, match="all equal to 1"):
+        do(grid(constant, heads=[1], seeds=[0, 1], model=tiny, train=TRAIN), root)
+    assert records_in(root) == {}
+
+
+def test_a_bucket_that_memory_cannot_hold_is_split(root, monkeypatch):
+    sizes, train = [], run._Workshop._train
+
+    def short_of_memory(workshop, bucket):
+        sizes.append(len(bucket.cells))
+        if len(bucket.cells) > 1:
+            raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
+        return train(workshop, bucket)
+
+    sweep = sweep_of(lengths=[4])
+    with monkeypatch.context() as patched:
+        patched.setattr(run._Workshop, "_train", short_of_memory)
+        assert do(sweep, root).outcomes == {Outcome.FINISHED: 4}
+    assert sorted(sizes) == [1, 1, 1, 1, 2, 2, 4]
+    do(sweep, root.with_name("at once"))
+    errors = [{key: record.metrics for key, record in records_in(r).items()} for r in (root, root.with_name("at once"))]
+    assert errors[0] == errors[1]
+
+
+def test_a_single_model_that_memory_cannot_hold_has_failed(root, monkeypatch):
+    def short_of_memory(workshop, bucket):
+        raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
+
+    monkeypatch.setattr(run._Workshop, "_train", short_of_memory)
+    assert do(sweep_of(), root).outcomes == {Outcome.FAILED: 8}
+    assert {r.message for r in records_in(root).values()} == {
+        "RuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes."
+    }
+
+
+def test_an_interrupt_keeps_the_buckets_that_were_done(root, trained):
+    done = []
+
+    def interrupted(model_steps):
+        done.append(model_steps)
+        if sum(done) > 4 * TRAIN.steps:
+            raise KeyboardInterrupt
+
+    sweep = sweep_of()
+    one_worker = replace(hardware(), workers=1)
+    with pytest.raises(KeyboardInterrupt):
+        do(sweep, root, plan=plan_sweep(sweep, machine=one_worker), on_steps=interrupted)
+    kept = rows_in(root)
+    assert len(kept) == 4
+    trained.clear()
+    assert do(sweep, root).already_done == 4
+    assert trained == Counter({cell.key for cell in sweep.cells} - kept.keys())
+    assert {key: rows_in(root)[key] for key in kept} == kept
+
+
+def test_every_model_step_is_counted(root):
+    done = []
+    do(sweep_of(), root, on_steps=done.append)
+    assert sum(done) == 8 * TRAIN.steps == plan_sweep(sweep_of()).model_steps
+
+
+def test_stored_weights_give_the_stored_error_in_raw_units(root):
+    do(sweep_of(lengths=[4]), root)
+    data = TASK.dataset(TRAIN.train_examples, TRAIN.validation_examples, TRAIN.data_seed)
+    tokens, truth = np.asarray(data.validation_tokens), np.asarray(data.validation_targets)
+    with Store.open_for_reading(root) as store:
+        for record in store.records():
+            model = from_arrays(record.cell.model, store.weights(record.cell.key))
+            answers = jax.vmap(folded.predict, in_axes=(None, 0))(model, tokens)
+            error = np.mean((answers - truth) ** 2) / np.var(truth)
+            assert error == pytest.approx(record.metrics["final_nmse"], rel=1e-3)
+
+
+def test_the_counts_of_a_plan_add_up():
+    sweep = sweep_of(heads=[1, 2, 5], seeds=range(3))
+    settled = [cell.key for cell in sweep.cells if cell.seed == 0 or (cell.model.heads == 5 and cell.length == 4)]
+    plan = plan_sweep(sweep, [*settled, "a key of another sweep"])
+    left = [cell for bucket in plan.buckets for cell in bucket.cells]
+    assert (plan.cells, plan.settled) == (18, len(settled))
+    assert {cell.key for cell in left} == {cell.key for cell in sweep.cells} - set(settled)
+    assert plan.settled + len(left) == plan.cells
+    assert plan.model_steps == len(left) * TRAIN.steps
+    assert plan.programs == len({(bucket.shape, len(bucket.cells)) for bucket in plan.buckets}) == 3
+    assert plan.seconds > 0
+    nothing = plan_sweep(sweep, [cell.key for cell in sweep.cells])
+    assert (nothing.settled, nothing.buckets, nothing.model_steps, nothing.seconds) == (18, (), 0, 0)
+
+
+def test_memory_grows_with_members_side_by_side():
+    few, many = (plan_sweep(sweep_of(seeds=range(count)), machine=PRETEND_GPU) for count in (2, 20))
+    data = 8 * (40 + 20) * (4 + 5)
+    assert few.bytes > data
+    assert many.bytes - data == 10 * (few.bytes - data)
+
+
+def test_a_small_memory_splits_buckets_without_losing_a_cell():
+    sweep = sweep_of(heads=[1, 6], seeds=range(10))
+    one = member_bytes(plan_sweep(sweep, machine=PRETEND_GPU).buckets[0].shape, 1, 1)
+    small = replace(PRETEND_GPU, memory=8 * one)
+    plan = plan_sweep(sweep, machine=small)
+    cells = [cell.key for bucket in plan.buckets for cell in bucket.cells]
+    assert Counter(cells) == Counter(cell.key for cell in sweep.cells)
+    assert len(plan.buckets) > len(plan_sweep(sweep, machine=PRETEND_GPU).buckets)
+    for bucket in plan.buckets:
+        assert len(bucket.cells) * member_bytes(bucket.shape, 1, 1) <= small.memory / 2
+    none = plan_sweep(sweep, machine=replace(PRETEND_GPU, memory=1))
+    assert {len(bucket.cells) for bucket in none.buckets} == {1}

@@ -1,0 +1,100 @@
+"""The folded model is the textbook model, in value and in gradient, for every option.
+
+Nothing is jitted, and E is 6 throughout: programs that run once cost more to compile than their shared operations.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headcount.models import POSITIONS, ModelSpec, folded, init, textbook
+
+from ..tasks.laws import compile_quickly  # noqa: F401
+from ..tolerance import assert_close, assert_trees_close, in_double
+
+
+def value_and_gradient(predict, model, tokens):
+    """The answer, and the derivative of a combination of its numbers by every weight and token."""
+
+    def combined(model, tokens):
+        answer = predict(model, tokens)
+        return jnp.sum(answer * jnp.arange(1, answer.shape[0] + 1)), answer
+
+    (_, answer), gradient = jax.value_and_grad(combined, argnums=(0, 1), has_aux=True)(model, tokens)
+    return answer, gradient
+
+
+def assert_same_function(spec: ModelSpec, *, seed: int, length: int, dim: int, outputs: int) -> None:
+    tokens = np.random.default_rng(seed).normal(size=(length, dim))
+    with jax.enable_x64(True):
+        model = in_double(init(spec, seed, length=length, dim=dim, outputs=outputs))
+        want, want_gradient = value_and_gradient(textbook.predict, model, tokens)
+        got, got_gradient = value_and_gradient(folded.predict, model, tokens)
+    assert got.dtype == want.dtype == np.float64
+    assert want.shape == (outputs,)
+    assert_close(got, want)
+    assert_trees_close(got_gradient, want_gradient)
+    assert min(float(np.max(np.abs(leaf))) for leaf in jax.tree.leaves(want_gradient)) > 0, "nothing was compared"
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("beta", [1.0, 40.0])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_every_option(positions, layers, beta, heads, outputs):
+    spec = ModelSpec(heads=heads, head_dim=6 // heads, hidden=5, layers=layers, positions=positions, beta=beta)
+    assert_same_function(spec, seed=0, length=4, dim=3, outputs=outputs)
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    heads=st.sampled_from([1, 2]),
+    layers=st.integers(1, 3),
+    positions=st.sampled_from(POSITIONS),
+    beta=st.floats(0.1, 50.0),
+    seed=st.integers(0, 2**16),
+)
+def test_any_weights(heads, layers, positions, beta, seed):
+    spec = ModelSpec(heads=heads, head_dim=6 // heads, hidden=5, layers=layers, positions=positions, beta=beta)
+    assert_same_function(spec, seed=seed, length=4, dim=3, outputs=2)
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_one_token_of_one_number(positions):
+    spec = ModelSpec(heads=2, head_dim=1, hidden=1, positions=positions)
+    with jax.enable_x64(True):
+        model = in_double(init(spec, 0, length=1, dim=1, outputs=1))
+        tokens = np.array([[0.7]])
+        assert_close(folded.predict(model, tokens), textbook.predict(model, tokens))
+
+
+def test_two_tokens_by_hand():
+    """All weights 1, all biases 0, class token 0.5: the scores of tokens 1 and 3 are 0.5 and 1.5."""
+    spec = ModelSpec(heads=1, head_dim=1, hidden=1)
+    model = jax.tree.map(np.zeros_like, init(spec, 0, length=2, dim=1, outputs=1))
+    for net in (model.encoder_in, model.encoder_out, model.readout_in, model.readout_out):
+        net.weight[...] = 1
+    for weights in jax.tree.leaves(model.attention):
+        weights[...] = 1
+    model.class_token[...] = 0.5
+    tokens = np.array([[1.0], [3.0]], np.float32)
+    weight = 1 / (1 + np.exp(1.5 - 0.5))
+    read = 0.5 + weight * 1 + (1 - weight) * 3
+    want = np.array([jax.nn.gelu(read, approximate=False)])
+    assert_close(textbook.predict(model, tokens), want)
+    assert_close(folded.predict(model, tokens), want)
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_order_matters_only_with_positions(positions):
+    spec = ModelSpec(heads=2, head_dim=3, hidden=5, positions=positions, beta=20.0)
+    tokens = np.random.default_rng(0).normal(size=(4, 3))
+    with jax.enable_x64(True):
+        model = in_double(init(spec, 0, length=4, dim=3, outputs=2))
+        forwards, backwards = (np.asarray(folded.predict(model, order)) for order in (tokens, tokens[::-1]))
+    gap = float(np.max(np.abs(forwards - backwards)))
+    assert (gap > 1e-4) == (positions != "none"), f"reversing the tokens moved the answer by {gap:.1e}"

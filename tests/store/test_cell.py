@@ -1,0 +1,130 @@
+"""A cell is its content: equal content, equal key, in every process; one changed field, another key."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from headcount._errors import InputError
+from headcount.engine import grid
+from headcount.models import ModelSpec
+from headcount.store import Cell, TrainSpec
+from headcount.store.cell import cell_from_spec
+from headcount.tasks import average, max_plus_min, sum_of_maxima
+
+from .laws import a_cell, cells, unchecked_randomness
+
+pytestmark = unchecked_randomness
+FIELDS = [
+    (part, field.name)
+    for part, kind in (("", Cell), ("model", ModelSpec), ("train", TrainSpec))
+    for field in dataclasses.fields(kind)
+]
+quick = settings(deadline=None, max_examples=40)
+
+
+def exchanged(cell: Cell, part: str, name: str, other: Cell) -> Cell:
+    """`cell` with one field taken from `other`."""
+    if not part:
+        return dataclasses.replace(cell, **{name: getattr(other, name)})
+    inner = dataclasses.replace(getattr(cell, part), **{name: getattr(getattr(other, part), name)})
+    return dataclasses.replace(cell, **{part: inner})
+
+
+@pytest.mark.parametrize(("part", "name"), FIELDS, ids=[".".join(filter(None, field)) for field in FIELDS])
+@settings(deadline=None, max_examples=10)
+@given(cells, cells)
+def test_every_field_is_part_of_the_key(part, name, cell, other):
+    changed = exchanged(cell, part, name, other)
+    assume(changed != cell)
+    assert changed.key != cell.key
+
+
+def reordered(value):
+    """Equal JSON, its objects written in the opposite order."""
+    if isinstance(value, dict):
+        return {name: reordered(inner) for name, inner in reversed(value.items())}
+    return [reordered(inner) for inner in value] if isinstance(value, list) else value
+
+
+@quick
+@given(cells)
+def test_the_key_does_not_depend_on_how_the_content_is_written(cell):
+    assert dataclasses.replace(cell, task=reordered(cell.task)).key == cell.key
+
+
+@quick
+@given(cells)
+def test_a_cell_comes_back_from_its_spec(cell):
+    assert cell_from_spec(cell.spec()) == cell
+    assert cell_from_spec(json.loads(json.dumps(cell.spec()))).key == cell.key
+
+
+@pytest.mark.parametrize(
+    "task",
+    [max_plus_min(), sum_of_maxima(), average(), max_plus_min(windows=[(0.0, 0.5), (0.5, 1.0)])],
+    ids=["max-plus-min", "sum-of-maxima", "average", "windows"],
+)
+def test_a_cell_of_a_real_task_comes_back_from_its_spec(task):
+    (cell,) = grid(task, heads=[1], seeds=[0]).cells
+    assert cell_from_spec(cell.spec()) == cell
+
+
+def test_another_process_finds_the_same_key():
+    made = [a_cell(), a_cell(seed=7), a_cell(task={"b": [1, 0.1], "a": {"é": None, "z": 1e-300}})]
+    script = (
+        "import json, sys\nfrom headcount.store.cell import cell_from_spec\n"
+        "print(json.dumps([cell_from_spec(spec).key for spec in json.load(sys.stdin)]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=json.dumps([cell.spec() for cell in made]),
+        env=os.environ | {"PYTHONHASHSEED": "12345"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == [cell.key for cell in made]
+
+
+def test_a_whole_number_is_the_same_content_as_an_int_and_as_a_float():
+    # JSON tells 1 from 1.0, Python does not.
+    assert a_cell(train=TrainSpec(learning_rate=1)).key == a_cell(train=TrainSpec(learning_rate=1.0)).key
+    assert a_cell(model=ModelSpec(heads=1, beta=2)).key == a_cell(model=ModelSpec(heads=1, beta=2.0)).key
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "requirement"),
+    [
+        ("steps", 0, "steps must be a whole number of at least 1, got 0"),
+        ("steps", True, "steps must be a whole number of at least 1, got True"),
+        ("batch", -3, "batch must be a whole number of at least 1, got -3"),
+        ("train_examples", 0, "train_examples must be a whole number of at least 1, got 0"),
+        ("validation_examples", 19, "validation_examples must be a whole number of at least 20, got 19"),
+        ("warmup", -1, "warmup must be a whole number of at least 0, got -1"),
+        ("learning_rate", 0.0, "learning_rate must be positive and finite, got 0.0"),
+        ("learning_rate", float("nan"), "learning_rate must be positive and finite, got nan"),
+        ("clip", float("inf"), "clip must be positive and finite, got inf"),
+        ("second_moment_decay", 1.0, "second_moment_decay must lie between 0 and 1, got 1.0"),
+        ("second_moment_decay", 0.0, "second_moment_decay must lie between 0 and 1, got 0.0"),
+    ],
+)
+def test_a_way_of_training_that_cannot_be_right_is_refused(name, value, requirement):
+    with pytest.raises(InputError, match=requirement):
+        TrainSpec(**{name: value})
+
+
+def test_no_warm_up_is_a_way_of_training():
+    assert TrainSpec(warmup=0).warmup == 0
+
+
+@quick
+@given(st.integers(0, 2**31), st.integers(0, 2**31))
+def test_seeds_never_share_a_key(one, other):
+    assume(one != other)
+    assert a_cell(seed=one).key != a_cell(seed=other).key

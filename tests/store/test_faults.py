@@ -1,0 +1,248 @@
+"""Faults by causing them: kills, full disks, damaged, foreign and newer files, second writers, unwritable places."""
+
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headcount._errors import StoreError
+from headcount.store import Outcome, Record, Store
+
+from .laws import a_cell, a_record
+
+OPENINGS = pytest.mark.parametrize("opening", [Store.open_for_reading, Store.open_for_writing], ids=["read", "write"])
+FILE = "results.sqlite"
+
+
+def bucket(*seeds: int, padding: int = 0) -> list[Record]:
+    return [a_record(cell=a_cell(seed=seed), message="x" * padding) for seed in seeds]
+
+
+def seeds_in(root: Path) -> set[int]:
+    with Store.open_for_reading(root) as store:
+        return {record.cell.seed for record in store.records()}
+
+
+def files_in(root: Path) -> dict[str, bytes]:
+    """All that matters: not the empty lock, nor the index of the -wal that whoever opens it builds again."""
+    return {path.name: path.read_bytes() for path in root.iterdir() if path.name not in ("lock", f"{FILE}-shm")}
+
+
+@pytest.fixture
+def root(tmp_path) -> Path:
+    """A folder with seeds 0 to 19, large enough to fill several pages."""
+    with Store.open_for_writing(tmp_path / "results") as store:
+        store.commit(bucket(*range(20), padding=500))
+    return tmp_path / "results"
+
+
+@contextlib.contextmanager
+def another_process(script: str, *arguments: object):
+    """A process that runs `script` and then waits, still holding all it opened, until it is killed with -9."""
+    prelude = (
+        "import os, pathlib, resource, sys\n"
+        "from headcount._errors import StoreError\nfrom headcount.store import Store\n"
+        "from tests.store.test_faults import bucket, insert\nroot = pathlib.Path(sys.argv[1])\n"
+    )
+    waiting = "\nprint('ready', flush=True)\nsys.stdin.read()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", prelude + script + waiting, *map(str, arguments)],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        said = []
+        for line in process.stdout:
+            if line == "ready\n":
+                break
+            said.append(line.rstrip())
+        yield said
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+
+
+def insert(store: Store, records: list[Record]) -> None:
+    """A commit that has not come to its end: rows in the middle of a transaction, some already in the -wal."""
+    connection = store._connection
+    connection.execute("PRAGMA cache_size = 1")
+    connection.execute("BEGIN IMMEDIATE")
+    for record in records:
+        row = (record.cell.key, "{}", record.outcome.value, "{}", "[]", "{}", record.message)
+        connection.execute("INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def test_a_commit_that_returned_survives_a_kill_and_frees_the_folder(root):
+    with another_process("store = Store.open_for_writing(root); store.commit(bucket(100, 101))", root):
+        with pytest.raises(StoreError, match="in use by another run"):
+            Store.open_for_writing(root)
+        assert seeds_in(root) == {*range(20), 100, 101}
+    with Store.open_for_writing(root) as store:
+        assert len(store.settled_keys()) == 22
+        store.commit(bucket(102))
+    assert seeds_in(root) == {*range(20), 100, 101, 102}
+
+
+def test_a_kill_in_mid_transaction_loses_that_transaction_alone(root, tmp_path):
+    script = (
+        "store = Store.open_for_writing(root); store.commit(bucket(100, 101))\n"
+        f"print(os.path.getsize(root / '{FILE}-wal'))\n"
+        "insert(store, bucket(*range(200, 260), padding=2000))"
+    )
+    with another_process(script, root) as (committed,):
+        pass
+    whole, wal = (root / f"{FILE}-wal").stat().st_size, int(committed)
+    assert whole > wal, "the unfinished transaction never reached the disk, so nothing was tested"
+    for cut in (0, wal // 2, wal, wal + 1, (wal + whole) // 2, whole - 1, whole):
+        copy = tmp_path / f"cut{cut}"
+        shutil.copytree(root, copy)
+        os.truncate(copy / f"{FILE}-wal", cut)
+        expected = set(range(20)) | ({100, 101} if cut >= wal else set())
+        assert seeds_in(copy) == expected
+        with Store.open_for_writing(copy) as store:
+            assert {record.cell.seed for record in store.records()} == expected
+
+
+def test_a_second_writer_in_the_same_process_is_refused_at_once(root):
+    with Store.open_for_writing(root), pytest.raises(StoreError, match="in use by another run"):
+        Store.open_for_writing(root)
+    Store.open_for_writing(root).close()
+
+
+@pytest.mark.parametrize("kind", ["rows", "weights"])
+def test_a_full_disk_is_told_and_costs_nothing_that_was_committed(root, kind):
+    # A file size limit is how a process without rights meets a full disk.
+    script = (
+        "import numpy as np\nstore = Store.open_for_writing(root); store.commit(bucket(100))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))\n"
+        "rows, weights = (bucket(101, 102, padding=100_000), None) if sys.argv[2] == 'rows' else "
+        "(bucket(101), {bucket(101)[0].cell.key: {'a': np.zeros(20_000)}})\n"
+        "try:\n    store.commit(rows, weights)\nexcept StoreError as error:\n    print(error)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
+        "store.commit(bucket(103))"
+    )
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[1] == resource.RLIM_INFINITY
+    with another_process(script, root, kind) as said:
+        assert len(said) == 1
+        assert "cannot be written" in said[0]
+        assert "earlier results are safe" in said[0]
+    assert seeds_in(root) == {*range(20), 100, 103}
+    assert not list(root.glob("weights/*"))
+
+
+def test_a_file_that_may_not_grow_is_told(root):
+    with Store.open_for_writing(root) as store:
+        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+        store._connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(StoreError, match="full"):
+            store.commit(bucket(*range(100, 140), padding=2000))
+    assert seeds_in(root) == set(range(20))
+
+
+@OPENINGS
+@pytest.mark.parametrize("pending", [False, True], ids=["at rest", "with a -wal"])
+def test_a_newer_store_is_refused_untouched(root, tmp_path, opening, pending):
+    with Store.open_for_writing(root) as store:
+        store._connection.execute("PRAGMA user_version = 2")
+        shutil.copytree(root, tmp_path / "pending")  # as a kill would leave it
+    folder = tmp_path / "pending" if pending else root
+    before = files_in(folder)
+    with pytest.raises(StoreError, match=r"newer headcount \(format 2, this one reads 1\); upgrade"):
+        opening(folder)
+    assert files_in(folder) == before
+
+
+def truncated(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def cut_to_the_header(path: Path) -> None:
+    os.truncate(path, 60)
+
+
+def overwritten(path: Path) -> None:
+    path.write_bytes(np.random.default_rng(0).bytes(path.stat().st_size))
+
+
+def torn(path: Path) -> None:
+    """The first page stays, garbage follows."""
+    path.write_bytes(path.read_bytes()[:4096] + np.random.default_rng(0).bytes(path.stat().st_size - 4096))
+
+
+def another_program(path: Path) -> None:
+    path.unlink()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript("CREATE TABLE letters (text); INSERT INTO letters VALUES ('mine');")
+
+
+@OPENINGS
+@pytest.mark.parametrize("damage", [truncated, cut_to_the_header, overwritten, torn, another_program])
+def test_a_damaged_or_foreign_file_is_refused_untouched(root, opening, damage):
+    damage(root / FILE)
+    before = files_in(root)
+    with pytest.raises(StoreError, match=rf"{FILE} is damaged or not a headcount store .+ left as it is"):
+        opening(root)
+    assert files_in(root) == before
+
+
+@pytest.mark.parametrize("column", ["spec", "outcome", "metrics", "curve", "provenance"])
+def test_a_row_that_makes_no_sense_is_told(root, column):
+    with contextlib.closing(sqlite3.connect(root / FILE)) as connection, connection:
+        connection.execute(f"UPDATE cells SET {column} = '{{broken'")
+    with Store.open_for_reading(root) as store, pytest.raises(StoreError, match=FILE):
+        store.records()
+
+
+def test_a_place_that_cannot_be_a_folder_is_told(tmp_path):
+    (tmp_path / "file.txt").write_text("mine")
+    for place in (tmp_path / "file.txt" / "below", tmp_path / "file.txt"):
+        with pytest.raises(StoreError, match=r"cannot be written: .+; choose another folder"):
+            Store.open_for_writing(place)
+    assert (tmp_path / "file.txt").read_text() == "mine"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write where permissions forbid it")
+def test_a_read_only_folder_can_be_read_and_not_written(root):
+    root.chmod(0o500)
+    (root / FILE).chmod(0o400)
+    try:
+        assert seeds_in(root) == set(range(20))
+        with pytest.raises(StoreError, match="cannot be written"):
+            Store.open_for_writing(root)
+    finally:
+        root.chmod(0o700)
+
+
+@pytest.mark.parametrize("there", [False, True], ids=["missing", "empty"])
+def test_a_folder_without_results_says_what_makes_them(tmp_path, there):
+    folder = tmp_path / "none"
+    if there:
+        folder.mkdir()
+    with pytest.raises(StoreError, match=r"holds no results .+ `headcount measure` makes them"):
+        Store.open_for_reading(folder)
+    assert folder.exists() == there
+
+
+def test_an_unfinished_weights_file_does_not_count(root):
+    key = a_cell(seed=99).key
+    with Store.open_for_writing(root) as store:
+        path = store.weights_path(key)
+        path.parent.mkdir()
+        path.with_suffix(".unfinished").write_bytes(b"half of it")
+        with pytest.raises(StoreError, match="no stored weights"):
+            store.weights(key)
+        store.commit([a_record(Outcome.FINISHED, cell=a_cell(seed=99))], {key: {"a": np.ones(3)}})
+        assert store.weights(key)["a"].tolist() == [1, 1, 1]
+        path.write_bytes(path.read_bytes()[:-2])
+        with pytest.raises(StoreError, match="cannot be read"):
+            store.weights(key)

@@ -1,0 +1,157 @@
+"""Data that cannot be used are refused in one sentence, and with no other kind of error."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from headcount.tasks import ArrayTask, load_arrays
+
+from .laws import refused
+
+X = np.random.default_rng(0).normal(size=(120, 6, 2))
+Y = X[:, :, 0].max(axis=1)
+
+
+def with_one(values: np.ndarray, value: float) -> np.ndarray:
+    """A copy of `values` with one number replaced."""
+    copy = values.copy()
+    copy.flat[7] = value
+    return copy
+
+
+def ragged() -> np.ndarray:
+    """What `np.array(sequences, dtype=object)` makes of sequences of two lengths."""
+    sequences = np.empty(120, object)
+    sequences[:] = [X[i, : 3 + i % 2].tolist() for i in range(120)]
+    return sequences
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "words"),
+    [
+        (with_one(X, np.nan), Y, ["x", "1 NaN", "in 1440"]),
+        (X, with_one(Y, np.inf), ["y", "1 NaN or infinite", "in 120"]),
+        (X, with_one(Y, 1e300), ["y"]),
+        (X, np.full(120, 2.5), ["all equal to 2.5"]),
+        (ragged(), Y, ["x", "object"]),
+        (ragged().tolist(), Y, ["x is ragged"]),
+        (np.full((120, 6, 2), "word"), Y, ["x must hold numbers", "<U4"]),
+        (X + 1j, Y, ["x must hold numbers", "complex128"]),
+        (X, Y[:100], ["120 examples", "100"]),
+        (X[:, :, 0], Y, ["x", "(120, 6)"]),
+        (X[..., None], Y, ["x", "(120, 6, 2, 1)"]),
+        (X, X, ["y", "(120, 6, 2)"]),
+        (X, np.float64(3), ["y", "()"]),
+        (X[:99], Y[:99], ["99 examples", "100"]),
+        (X[:, :0], Y, ["(120, 0, 2)", "empty"]),
+        (X, np.empty((120, 0)), ["(120, 0)", "empty"]),
+    ],
+)
+def test_bad_arrays(x, y, words):
+    with refused(*words):
+        ArrayTask(x, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"shorter": "first"}, ['"first"', "leading"]),
+        ({"validation_fraction": 0.0}, ["validation_fraction", "got 0."]),
+        ({"validation_fraction": 0.9}, ["validation_fraction", "0.9"]),
+        ({"length": 7}, ["6 tokens", "length 7"]),
+        ({"length": 3}, ["length 6", "length 3", "--shorter"]),
+    ],
+)
+def test_bad_options(options, words):
+    with refused(*words):
+        ArrayTask(X, Y, **options)
+
+
+@pytest.mark.parametrize("length", [0, -1, 7, 2.5])
+def test_a_length_that_cannot_be_made(length):
+    task = ArrayTask(X, Y, shorter="leading")
+    with refused("length", str(length)):
+        task.at(length)
+
+
+class TestFiles:
+    """Files that hold no task. A file left open would be a warning, and so an error, at the collection."""
+
+    @pytest.fixture(autouse=True)
+    def _collect(self):
+        yield
+        gc.collect()
+
+    def test_no_such_file(self, tmp_path):
+        for name in ("none.npz", "none.npy"):
+            with refused(name, "no file"):
+                load_arrays(tmp_path / name)
+
+    def test_a_folder(self, tmp_path):
+        with refused(str(tmp_path), "cannot be read"):
+            load_arrays(tmp_path)
+
+    def test_missing_names(self, tmp_path):
+        path = tmp_path / "names.npz"
+        np.savez(path, tokens=X, y=Y)
+        with refused("names.npz", "x and y", "tokens, y"):
+            load_arrays(path)
+
+    def test_an_npz_without_arrays(self, tmp_path):
+        np.savez(tmp_path / "none.npz")
+        with refused("none.npz", "found none"):
+            load_arrays(tmp_path / "none.npz")
+
+    @pytest.mark.parametrize("kept", [0.0, 0.01, 0.5, 0.99])
+    def test_a_truncated_npz(self, tmp_path, kept):
+        path = tmp_path / "cut.npz"
+        np.savez(path, x=X, y=Y)
+        content = path.read_bytes()
+        path.write_bytes(content[: int(kept * len(content))])
+        with refused("cut.npz", "cannot be read"):
+            load_arrays(path)
+
+    def test_a_damaged_npz(self, tmp_path):
+        path = tmp_path / "damaged.npz"
+        np.savez(path, x=X, y=Y)
+        content = bytearray(path.read_bytes())
+        content[2000] ^= 0xFF
+        path.write_bytes(content)
+        with refused("damaged.npz", "cannot be read"):
+            load_arrays(path)
+
+    def test_a_truncated_npy(self, tmp_path):
+        np.save(tmp_path / "x.npy", X)
+        np.save(tmp_path / "y.npy", Y)
+        content = (tmp_path / "x.npy").read_bytes()
+        (tmp_path / "x.npy").write_bytes(content[: len(content) // 2])
+        with refused("x.npy", "cannot be read"):
+            load_arrays(tmp_path / "x.npy", tmp_path / "y.npy")
+
+    @pytest.mark.parametrize("name", ["text.npz", "text.npy"])
+    def test_a_text_file(self, tmp_path, name):
+        (tmp_path / name).write_text("x,y\n1,2\n3,4\n")
+        with refused(name, "cannot be read"):
+            load_arrays(tmp_path / name, None if name.endswith("z") else tmp_path / name)
+
+    def test_pickled_objects_are_never_loaded(self, tmp_path):
+        np.save(tmp_path / "x.npy", ragged(), allow_pickle=True)
+        np.save(tmp_path / "y.npy", Y)
+        np.savez(tmp_path / "xy.npz", x=ragged(), y=Y)
+        with refused("x.npy", "Python objects"):
+            load_arrays(tmp_path / "x.npy", tmp_path / "y.npy")
+        with refused("xy.npz", "Python objects"):
+            load_arrays(tmp_path / "xy.npz")
+
+    def test_targets_where_they_are_needed_and_only_there(self, tmp_path):
+        np.save(tmp_path / "x.npy", X)
+        np.savez(tmp_path / "xy.npz", x=X, y=Y)
+        with refused("x.npy", "--targets"):
+            load_arrays(tmp_path / "x.npy")
+        with refused("xy.npz", "--targets", "x.npy"):
+            load_arrays(tmp_path / "xy.npz", tmp_path / "x.npy")
+        with refused("xy.npz", ".npy"):
+            load_arrays(tmp_path / "x.npy", tmp_path / "xy.npz")
+        with refused("none.npy", "no file"):
+            load_arrays(tmp_path / "x.npy", tmp_path / "none.npy")

@@ -1,0 +1,100 @@
+"""The assumption test supports tasks that meet every clause, and refutes exactly the clause that a task violates."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from headcount.tasks import Retrieval, check_assumptions, max_plus_min, quadratic_basins, sum_of_maxima
+from headcount.tasks.presets import Basins
+
+from .laws import compile_quickly  # noqa: F401
+
+CLAUSES = ("range", "2.1", "2.2", "2.3", "2.4", "sets")
+CENTRES = np.array([[0.3, 0.6], [0.7, 0.2]], np.float32)
+
+
+def with_components(features, outer=jnp.sum, dim=2):
+    return Retrieval(features, outer, length=8, dim=dim, law="cube")
+
+
+def bowls(token):
+    return jnp.mean((token - CENTRES) ** 2, axis=1)
+
+
+def clause(report, name):
+    (found,) = [clause for clause in report.clauses if clause.name == name]
+    return found
+
+
+@pytest.mark.parametrize(("intrinsic_dim", "dim"), [(1, 1), (2, 1), (3, 2), (2, 4)])
+def test_quadratic_basins_meet_every_clause(intrinsic_dim, dim):
+    task = quadratic_basins(intrinsic_dim=intrinsic_dim, dim=dim, length=8)
+    report = check_assumptions(task)
+    assert report.failing == ()
+    assert report.holds
+    assert tuple(found.name for found in report.clauses) == CLAUSES
+    assert isinstance(task.features, Basins)
+    assert np.max(np.abs(report.minimisers - np.asarray(task.features.centres))) < 1e-4
+    assert np.max(np.abs(report.minima)) < 1e-8
+    assert report.hessian_floor == pytest.approx(np.full(intrinsic_dim, 2 / dim), abs=1e-9)
+    assert report.outer_gradient == pytest.approx(np.ones((1, intrinsic_dim)))
+
+
+def two_minima(token):
+    """Two wells of equal depth at 0.2 and 0.8, and a bowl between them."""
+    return jnp.stack([16 * ((token[0] - 0.2) * (token[0] - 0.8)) ** 2, (token[0] - 0.5) ** 2])
+
+
+VIOLATIONS = {
+    "two global minima": (with_components(two_minima, dim=1), "2.1", "f_1 reaches its minimum"),
+    "one centre twice": (
+        with_components(lambda token: jnp.stack([bowls(token)[0], 0.5 * bowls(token)[0]])),
+        "2.2",
+        "x^(1) and x^(2) are",
+    ),
+    "a flat minimum": (
+        with_components(lambda token: jnp.stack([(token[0] - 0.3) ** 2, (token[0] - 0.7) ** 4]), dim=1),
+        "2.3",
+        "Hessian of f_2",
+    ),
+    "an outer map that ignores z_2": (with_components(bowls, lambda z: 3 * z[0]), "2.4", "dF0/dz_2 is 0"),
+    "a vector that ignores z_1": (with_components(bowls, lambda z: jnp.stack([z[1], -z[1]])), "2.4", "dF0/dz_1 is 0"),
+    "an outer map flat at the minima": (with_components(bowls, lambda z: z[0] ** 2 + z[1]), "2.4", "dF0/dz_1 is"),
+    "values above 1": (with_components(lambda token: 3 * bowls(token)), "range", "f_1 takes values in [0"),
+    "values below 0": (with_components(lambda token: bowls(token) - 0.25), "range", "[-0.25,"),
+}
+
+
+@pytest.mark.parametrize(("task", "violated", "witness"), VIOLATIONS.values(), ids=VIOLATIONS.keys())
+def test_exactly_the_violated_clause_is_refuted(task, violated, witness):
+    report = check_assumptions(task)
+    assert report.failing == (violated,)
+    assert not report.holds
+    assert witness in clause(report, violated).evidence
+
+
+def test_the_bowls_themselves_meet_every_clause():
+    report = check_assumptions(Retrieval(bowls, length=8, dim=2, position_sets=[[0, 1], [0, 1, 2, 3, 4]]))
+    assert report.holds
+    assert "2 of 8" in clause(report, "sets").evidence
+    assert "0.5657 apart" in clause(report, "2.2").evidence  # (0.3, 0.6) and (0.7, 0.2)
+
+
+def test_the_published_examples_lack_curvature():
+    assert check_assumptions(max_plus_min(length=8)).failing == ("2.3",)
+    assert check_assumptions(sum_of_maxima(length=8, intrinsic_dim=2, dim=2)).failing == ("range", "2.3")
+
+
+def test_evidence_of_the_numbers():
+    task = with_components(
+        lambda token: jnp.stack([0.25 + 0.5 * jnp.sum(jnp.array([0.25, 0.5]) * (token - CENTRES[0]) ** 2), token[1]]),
+        lambda z: jnp.stack([2 * z[0], z[0] * z[1] - z[1]]),
+    )
+    report = check_assumptions(task)
+    assert report.minimisers[0] == pytest.approx(CENTRES[0], abs=1e-4)
+    assert report.minimisers[1, 1] == pytest.approx(0, abs=1e-6)
+    assert report.minima == pytest.approx([0.25, 0.0], abs=1e-6)
+    assert report.hessian_floor == pytest.approx([0.25, 0.0], abs=1e-6)
+    assert report.outer_gradient == pytest.approx(np.array([[2, 0], [0, -0.75]]), abs=1e-6)
+    assert clause(report, "2.4").holds  # each z_i moves one of the outputs
+    assert "f_2" in clause(report, "2.1").evidence  # a whole edge of the square is minimal

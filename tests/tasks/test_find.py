@@ -1,0 +1,139 @@
+"""What a person types names one task, or is answered in a sentence that says what would."""
+
+import sys
+
+import jax.random as jr
+import numpy as np
+import pytest
+
+import headcount
+from headcount.tasks import ArrayTask, quadratic_basins
+from headcount.tasks.find import find_task
+
+from ..tolerance import assert_trees_equal
+from .laws import refused
+
+X = np.random.default_rng(0).normal(size=(120, 6, 2)).astype(np.float32)
+Y = X[:, :, 0].max(axis=1)
+
+OWN = """
+import jax.numpy as jnp
+import headcount as hc
+
+def furthest(*, length=8, power=2):
+    return hc.FunctionTask(function=lambda x: jnp.max(jnp.abs(x)) ** power, length=length, dim=2, name="furthest")
+
+ready = furthest(length=4)
+number = 3
+not_a_task = lambda: 3
+
+def fails():
+    raise ValueError("the data are on strike")
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A user's Python file, which also is a module; what is imported in a test is forgotten after it."""
+    before = dict(sys.modules)
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "own_tasks.py"
+    path.write_text(OWN)
+    yield path
+    for name in [name for name, module in sys.modules.items() if before.get(name) is not module]:
+        sys.modules.pop(name)
+    sys.modules.update(before)
+
+
+def test_a_preset_with_its_options():
+    found = find_task("quadratic-basins", length=8, intrinsic_dim=2)
+    wanted = quadratic_basins(length=8, intrinsic_dim=2)
+    assert found.spec() == wanted.spec()
+    assert found.length == 8
+    assert_trees_equal(found.target(found.sample(jr.key(0))), wanted.target(wanted.sample(jr.key(0))))
+
+
+def test_an_npz_with_its_options(tmp_path):
+    np.savez(tmp_path / "mine.npz", x=X, y=Y)
+    found = find_task(str(tmp_path / "mine.npz"), shorter="leading", validation_fraction=0.3)
+    assert found.spec() == ArrayTask(X, Y, name="mine", shorter="leading", validation_fraction=0.3).spec()
+
+
+@pytest.mark.parametrize("kind", [str, lambda path: path], ids=["text", "path"])
+def test_an_npy_with_targets(tmp_path, kind):
+    np.save(tmp_path / "x.npy", X)
+    np.save(tmp_path / "y.npy", Y)
+    found = find_task(str(tmp_path / "x.npy"), targets=kind(tmp_path / "y.npy"))
+    assert found.spec() == ArrayTask(X, Y, name="x").spec()
+
+
+@pytest.mark.parametrize("where", ["file", "module"])
+def test_python_holds_a_task_or_makes_one(own, where):
+    start = str(own) if where == "file" else own.stem
+    assert find_task(f"{start}:ready").length == 4
+    made = find_task(f"{start}:furthest", length=16, power=3)
+    assert (made.name, made.length) == ("furthest", 16)
+    assert find_task(f"{start}:furthest").spec() != made.spec()
+
+
+def test_a_file_may_be_called_what_it_likes(own):
+    namesake = own.with_name("headcount.py")
+    namesake.write_text(OWN)
+    assert find_task(f"{namesake}:ready").length == 4
+    assert sys.modules["headcount"] is headcount
+
+
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        ("max-plus-mix", ['"max-plus-mix"', 'Did you mean "max-plus-min"?', "FILE.npz", "FILE.py:NAME"]),
+        ("", ['""', "Known"]),
+        ("zzz", ['"zzz"', "Known"]),
+        ("none.npz", ["none.npz", "no file"]),
+        ("none.py:task", ["none.py", "no file"]),
+        ("no_such_module:task", ['"no_such_module"']),
+        (":task", [":task"]),
+        ("..above:task", ["..above"]),
+    ],
+)
+def test_nothing_there(reference, words):
+    with refused(*words):
+        find_task(reference)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("redy", ['"redy"', 'Did you mean "ready"?']),
+        ("", ['no ""']),
+        ("number", ["own_tasks.py:number", "got int"]),
+        ("not_a_task", ["own_tasks.py:not_a_task", "got int"]),
+        ("fails", ["own_tasks.py:fails", "the data are on strike"]),
+    ],
+)
+def test_no_task_under_that_name(own, name, words):
+    with refused(*words):
+        find_task(f"{own}:{name}")
+
+
+def test_options_that_do_not_fit(own, tmp_path):
+    np.savez(tmp_path / "mine.npz", x=X, y=Y)
+    with refused("own_tasks.py:furthest", "powr"):
+        find_task(f"{own}:furthest", powr=3)
+    with refused("own_tasks.py:ready", "no options", "length"):
+        find_task(f"{own}:ready", length=8)
+    with refused("mine.npz", '"dim"', "shorter"):
+        find_task(str(tmp_path / "mine.npz"), dim=3)
+    with refused("average", '"law_"', 'Did you mean "law"?'):
+        find_task("average", law_="cube")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("def f(:\n", ["SyntaxError"]), ("import no_such_module\n", ["no_such_module"]), ("1 / 0\n", ["ZeroDivision"])],
+)
+@pytest.mark.parametrize("where", ["file", "module"])
+def test_python_that_cannot_be_run(own, text, words, where):
+    own.write_text(text)
+    with refused("own_tasks", *words):
+        find_task(f"{own if where == 'file' else own.stem}:task")

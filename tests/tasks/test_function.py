@@ -1,0 +1,100 @@
+"""Any function of a whole sequence is a task, known by the values it takes."""
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from headcount.tasks import FunctionTask
+
+from ..tolerance import assert_close
+from .laws import Construction, TaskLaws, compile_quickly, refused  # noqa: F401
+
+
+def second_moment(tokens):
+    return jnp.mean(tokens**2)
+
+
+def ends(tokens):
+    return jnp.stack([tokens[0, 0], tokens[-1, 0], jnp.max(tokens)])
+
+
+def make(function=second_moment, **changes):
+    return FunctionTask(**({"function": function, "length": 8, "dim": 2} | changes))
+
+
+class TestFunctionTask(TaskLaws):
+    constructions = {  # noqa: RUF012
+        "scalar": Construction(make),
+        "vector of places": Construction(
+            lambda: make(ends, dim=1, law="cube", uses_positions=True, intrinsic_dim=3, name="ends"), outputs=3
+        ),
+        "known by options": Construction(lambda: make(options={"power": 2})),
+    }
+
+    @pytest.fixture(params=constructions.values(), ids=constructions.keys())
+    def construction(self, request):
+        return request.param
+
+
+def test_target_is_the_function():
+    tokens = np.asarray(make().sample(jr.key(0)))
+    assert_close(make().target(tokens), np.array([np.mean(tokens.astype(np.float64) ** 2)]))
+    assert_close(make(ends).target(tokens), np.array([tokens[0, 0], tokens[-1, 0], tokens.max()]))
+
+
+@pytest.mark.parametrize(("law", "low", "high", "mean"), [("cube", 0, 1, 0.5), ("gaussian", -9, 9, 0.0)])
+def test_tokens_follow_the_law(law, low, high, mean):
+    tokens = np.asarray(make(length=4000, law=law).sample(jr.key(0)))
+    assert low <= tokens.min()
+    assert tokens.max() <= high
+    # Standard error of the mean of 8000 numbers: 0.011 at most.
+    assert abs(tokens.mean() - mean) < 0.05
+    assert abs(tokens.std() - {"cube": 12**-0.5, "gaussian": 1.0}[law]) < 0.05
+
+
+def test_spec_tells_functions_apart():
+    tasks = [
+        make(),
+        make(lambda tokens: jnp.mean(tokens**2) + 1e-3),
+        make(lambda tokens: jnp.sum(tokens**2)),
+        make(law="cube"),
+        make(dim=3),
+        make(uses_positions=True),
+        make(name="other"),
+        make(options={"power": 2}),
+        make(options={"power": 3}),
+    ]
+    assert len({str(task.spec()) for task in tasks}) == len(tasks)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5])
+@pytest.mark.parametrize("name", ["length", "dim"])
+def test_a_bad_count_is_refused(name, value):
+    with refused(name, repr(value)):
+        make(**{name: value})
+
+
+def test_a_bad_length_asked_of_a_task_is_refused():
+    with refused("length", "0"):
+        make().at(0)
+
+
+def test_a_bad_law_is_refused():
+    with refused("law", '"uniform"', "cube"):
+        make(law="uniform")
+
+
+def test_a_constant_function_is_refused():
+    with refused("function", "constant", "2.5"):
+        make(lambda tokens: jnp.full((), 2.5)).dataset(16, 8)
+
+
+def test_a_function_that_is_not_finite_is_refused():
+    with refused("train_targets", "NaN", "in 16"):
+        make(lambda tokens: jnp.log(tokens[0, 0])).dataset(16, 8)
+
+
+def test_a_function_whose_target_is_no_vector_is_refused():
+    with refused("(2, 2)"):
+        make(lambda tokens: tokens.T @ tokens).dataset(16, 8)

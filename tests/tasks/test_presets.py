@@ -1,0 +1,139 @@
+"""Every preset is the formula on its label, and an unknown name or option is answered with the nearest known one."""
+
+import jax.random as jr
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headcount.tasks import PRESETS, average, max_plus_min, preset, preset_options, quadratic_basins, sum_of_maxima
+from headcount.tasks.presets import Basins, LinearMean, Ridges
+
+from ..tolerance import assert_close
+from .laws import Construction, TaskLaws, compile_quickly, refused  # noqa: F401
+
+HALVES = [(0.0, 0.5), (0.5, 1.0)]
+
+
+class TestPresets(TaskLaws):
+    constructions = {  # noqa: RUF012
+        "sum-of-maxima": Construction(lambda: preset("sum-of-maxima", length=8)),
+        "sum-of-maxima basis": Construction(
+            lambda: sum_of_maxima(length=8, intrinsic_dim=2, dim=3, directions="basis", law="cube", windows=HALVES)
+        ),
+        "max-plus-min": Construction(lambda: preset("max-plus-min", length=8)),
+        "max-plus-min windows": Construction(lambda: max_plus_min(length=8, windows=HALVES)),
+        "quadratic-basins": Construction(lambda: preset("quadratic-basins", length=8)),
+        "average": Construction(lambda: preset("average", length=8)),
+    }
+
+    @pytest.fixture(params=constructions.values(), ids=constructions.keys())
+    def construction(self, request):
+        return request.param
+
+
+def test_every_preset_has_its_laws_tested():
+    assert set(PRESETS) <= set(TestPresets.constructions)
+
+
+@settings(deadline=None, max_examples=12)
+@given(intrinsic_dim=st.sampled_from([1, 4]), length=st.sampled_from([3, 8]), seed=st.integers(0, 2**16))
+def test_sum_of_maxima_is_its_formula(intrinsic_dim, length, seed):
+    task = sum_of_maxima(length=length, intrinsic_dim=intrinsic_dim, dim=3, task_seed=seed % 5)
+    assert isinstance(task.features, Ridges)
+    directions = np.asarray(task.features.directions, np.float64)
+    tokens = np.asarray(task.sample(jr.key(seed)))
+    scores = tokens.astype(np.float64) @ directions.T
+    assert scores.shape == (length, intrinsic_dim)
+    assert_close(task.target(tokens), np.array([np.sum(np.max(scores, axis=0))]))
+
+
+def test_sum_of_maxima_over_a_basis_reads_the_coordinates():
+    task = sum_of_maxima(length=8, intrinsic_dim=2, dim=3, directions="basis")
+    tokens = np.asarray(task.sample(jr.key(0)))
+    assert_close(task.target(tokens), np.array([tokens[:, 0].max() + tokens[:, 1].max()]))
+
+
+def test_a_basis_serves_no_more_directions_than_it_has():
+    sum_of_maxima(intrinsic_dim=4, dim=4, directions="basis")
+    with refused("intrinsic_dim 5", "4 basis directions"):
+        sum_of_maxima(intrinsic_dim=5, dim=4, directions="basis")
+
+
+@pytest.mark.parametrize("intrinsic_dim", [1, 2, 4, 6])
+@pytest.mark.parametrize("task_seed", [0, 1, 2])
+def test_random_directions_are_unit_and_apart(intrinsic_dim, task_seed):
+    task = sum_of_maxima(intrinsic_dim=intrinsic_dim, dim=4, task_seed=task_seed)
+    assert isinstance(task.features, Ridges)
+    directions = np.asarray(task.features.directions)
+    assert directions.shape == (intrinsic_dim, 4)
+    assert_close(np.linalg.norm(directions, axis=1), np.ones(intrinsic_dim, np.float32))
+    cosines = directions @ directions.T - 2 * np.eye(intrinsic_dim)
+    # 45 degrees: a single random draw of six is nearer than that nine times in ten.
+    assert cosines.max() < 0.71
+
+
+def test_other_task_seeds_are_other_tasks():
+    for make in (sum_of_maxima, quadratic_basins, average):
+        first, second = make(task_seed=0), make(task_seed=1)
+        tokens = first.sample(jr.key(0))
+        assert first.spec() != second.spec()
+        assert not np.array_equal(first.target(tokens), second.target(tokens))
+
+
+@settings(deadline=None, max_examples=10)
+@given(seed=st.integers(0, 2**16))
+def test_max_plus_min_is_exact(seed):
+    task = max_plus_min(length=8)
+    tokens = np.asarray(task.sample(jr.key(seed)))
+    assert tokens.min() >= 0
+    assert tokens.max() <= 1
+    assert_close(task.target(tokens), np.array([tokens.max() + tokens.min()]))
+
+
+def test_max_plus_min_takes_each_end_from_its_own_window():
+    tokens = np.array([[0.4], [0.6], [0.9], [0.1]], np.float32)
+    assert_close(max_plus_min(length=4, windows=HALVES).target(tokens), np.array([0.6 + 0.1], np.float32))
+
+
+def test_quadratic_basins_is_its_formula():
+    task = quadratic_basins(length=8, intrinsic_dim=3, dim=2)
+    assert isinstance(task.features, Basins)
+    tokens = np.asarray(task.sample(jr.key(0)), np.float64)
+    centres = np.asarray(task.features.centres, np.float64)
+    squares = np.sum((tokens[:, None] - centres) ** 2, axis=-1) / 2
+    assert squares.shape == (8, 3)
+    assert_close(task.target(tokens.astype(np.float32)), np.array([squares.min(axis=0).sum()]))
+
+
+def test_average_is_its_formula_and_needs_one_head():
+    task = average(length=8, dim=3)
+    assert isinstance(task.function, LinearMean)
+    direction = np.asarray(task.function.direction)
+    tokens = np.asarray(task.sample(jr.key(0)))
+    assert_close(np.linalg.norm(direction), np.float32(1))
+    assert_close(task.target(tokens), np.array([np.mean(tokens @ direction)]))
+    assert task.intrinsic_dim == 1
+
+
+def test_an_unknown_preset_is_answered_with_the_nearest():
+    with refused('"sum-of-maximum"', 'Did you mean "sum-of-maxima"?', "quadratic-basins"):
+        preset("sum-of-maximum")
+
+
+def test_an_unknown_option_is_answered_with_the_nearest():
+    with refused('"intrinsic_dims"', 'Did you mean "intrinsic_dim"?', "task_seed"):
+        preset("sum-of-maxima", intrinsic_dims=3)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_options_of_a_preset_are_the_ones_it_takes(name):
+    task = preset(name, **preset_options(name))
+    assert task.name == name
+    assert task.spec() == preset(name).spec()
+
+
+@pytest.mark.parametrize(("option", "value"), [("intrinsic_dim", 0), ("dim", 0), ("length", -1), ("directions", "up")])
+def test_a_bad_option_is_refused(option, value):
+    with refused(option, str(value)):
+        preset("sum-of-maxima", **{option: value})
