@@ -197,6 +197,20 @@ def test_an_interrupt_keeps_the_buckets_that_were_done(root, trained):
     assert {key: rows_in(root)[key] for key in kept} == kept
 
 
+def test_an_interrupt_keeps_a_bucket_that_ends_while_the_run_stops(root, monkeypatch):
+    def ending_late(workshop, bucket):
+        if bucket.shape.length == 4:
+            raise KeyboardInterrupt
+        assert workshop.stop.wait(60)
+        return run.Trained(tuple(run._failure(cell, "ended late") for cell in bucket.cells), {})
+
+    monkeypatch.setattr(run._Workshop, "_train", ending_late)
+    sweep = sweep_of()
+    with pytest.raises(KeyboardInterrupt):
+        do(sweep, root, plan=plan_sweep(sweep, machine=replace(hardware(), workers=2)))
+    assert {(r.cell.length, r.message) for r in records_in(root).values()} == {(5, "ended late")}
+
+
 def test_every_model_step_is_counted(root):
     done = []
     do(sweep_of(), root, on_steps=done.append)

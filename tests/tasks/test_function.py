@@ -27,7 +27,7 @@ class TestFunctionTask(TaskLaws):
     constructions = {  # noqa: RUF012
         "scalar": Construction(make),
         "vector of places": Construction(
-            lambda: make(ends, dim=1, law="cube", uses_positions=True, intrinsic_dim=3, name="ends"), outputs=3
+            lambda: make(ends, law="cube", uses_positions=True, intrinsic_dim=3, name="ends"), outputs=3
         ),
         "known by options": Construction(lambda: make(options={"power": 2})),
     }

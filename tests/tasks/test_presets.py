@@ -17,14 +17,14 @@ HALVES = [(0.0, 0.5), (0.5, 1.0)]
 
 class TestPresets(TaskLaws):
     constructions = {  # noqa: RUF012
-        "sum-of-maxima": Construction(lambda: preset("sum-of-maxima", length=8)),
+        "sum-of-maxima": Construction(lambda: preset("sum-of-maxima", length=8, intrinsic_dim=2, dim=2)),
         "sum-of-maxima basis": Construction(
-            lambda: sum_of_maxima(length=8, intrinsic_dim=2, dim=3, directions="basis", law="cube", windows=HALVES)
+            lambda: sum_of_maxima(length=8, intrinsic_dim=2, dim=2, directions="basis", law="cube", windows=HALVES)
         ),
         "max-plus-min": Construction(lambda: preset("max-plus-min", length=8)),
         "max-plus-min windows": Construction(lambda: max_plus_min(length=8, windows=HALVES)),
-        "quadratic-basins": Construction(lambda: preset("quadratic-basins", length=8)),
-        "average": Construction(lambda: preset("average", length=8)),
+        "quadratic-basins": Construction(lambda: preset("quadratic-basins", length=8, intrinsic_dim=2)),
+        "average": Construction(lambda: preset("average", length=8, dim=2)),
     }
 
     @pytest.fixture(params=constructions.values(), ids=constructions.keys())

@@ -39,11 +39,11 @@ def own_functions():
 class TestRetrieval(TaskLaws):
     constructions = {  # noqa: RUF012
         "whole": Construction(lambda: Retrieval(bowls(2, 2), uneven, length=8, dim=2)),
-        "cube": Construction(lambda: Retrieval(bowls(3, 3), length=8, dim=3, law="cube")),
-        "vector outer": Construction(lambda: Retrieval(bowls(2, 1), both_ways, length=8, dim=1), outputs=3),
+        "cube": Construction(lambda: Retrieval(bowls(2, 2), length=8, dim=2, law="cube")),
+        "vector outer": Construction(lambda: Retrieval(bowls(2, 2), both_ways, length=8, dim=2), outputs=3),
         "windows": Construction(lambda: Retrieval(bowls(2, 2), uneven, length=8, dim=2, windows=HALVES)),
         "sets": Construction(
-            lambda: Retrieval(bowls(2, 2), uneven, length=6, dim=2, position_sets=[[0, 3, 5], [1, 2]]),
+            lambda: Retrieval(bowls(2, 2), uneven, length=8, dim=2, position_sets=[[0, 3, 5], [1, 2]]),
             other_length=None,
         ),
         "own functions": Construction(lambda: Retrieval(own_functions(), uneven, length=8, dim=2)),
