@@ -25,7 +25,7 @@ from .engine import Plan, Sweep, grid, plan_sweep
 from .measure import Measurement, measure_sweep
 from .models import ModelSpec
 from .report.export import to_csv, to_json
-from .report.figures import FORMATS, error_against_heads, save_figure
+from .report.figures import FORMATS, check_ending, error_against_heads, save_figure
 from .report.progress import training_progress
 from .report.text import assumption_view, experiment_view, plan_view, preset_view, status_view
 from .store import Outcome, Store, TrainSpec
@@ -59,9 +59,6 @@ def main() -> NoReturn:
     except HeadcountError as error:
         talk.print(f"headcount: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
-    except BrokenPipeError:  # `headcount show DIR | head` closed its end
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     sys.exit(0)
 
 
@@ -70,7 +67,10 @@ def start(version: Annotated[bool, typer.Option("--version", help="Print the ver
     if version:
         print(f"headcount {__version__}")
         raise typer.Exit
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headcount" / "compiled"
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headcount" / "compiled"
+    except RuntimeError:  # a user without a home
+        return
     jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
@@ -135,7 +135,7 @@ def measure(
     def model(count: int) -> ModelSpec:
         if total_dim is not None:
             return ModelSpec.with_total_dim(total_dim, heads=count, **shared)
-        return ModelSpec(heads=count, head_dim=head_dim or ModelSpec.head_dim, **shared)
+        return ModelSpec(heads=count, head_dim=ModelSpec.head_dim if head_dim is None else head_dim, **shared)
 
     sweep = grid(
         found,
@@ -148,6 +148,8 @@ def measure(
             steps=steps, batch=batch, train_examples=train_examples, validation_examples=validation_examples
         ),
     )
+    if figure is not None:
+        check_ending(figure)
     root = out or Path("results") / re.sub(r"[^\w.-]+", "-", found.name)
     if dry_run:
         _print_plan(plan_sweep(sweep, _settled(root)), root, as_json)
@@ -155,14 +157,14 @@ def measure(
     measurement = _run(sweep, root)
     settings = experiments(measurement.records)[0].settings
     talk.print(experiment_view(settings, measurement.table, measurement.answer))
-    if figure is not None:
-        save_figure(error_against_heads(measurement.table, measurement.answer, found.name), figure)
-        talk.print(f"drawn in {figure}", highlight=False)
     for record in measurement.records:
         if record.outcome is Outcome.FAILED:
             talk.print(f"{measurement.run.failed} cells failed; the first: {record.message}", style="red", markup=False)
             break
     _print_answer(measurement, root, as_json)
+    if figure is not None:
+        save_figure(error_against_heads(measurement.table, measurement.answer, found.name), figure)
+        talk.print(f"drawn in {figure}", highlight=False, markup=False)
     if measurement.run.failed:
         raise typer.Exit(3)
 
@@ -186,7 +188,7 @@ def status(folder: Folder, as_json: Json = False) -> None:
     if as_json:
         _print_json({"folder": str(folder), "cells": counts, "sweeps": asked})
     else:
-        data.print(status_view(folder, counts, asked))
+        data.print(status_view(folder, counts, asked), markup=False, highlight=False)
 
 
 @app.command()
@@ -210,7 +212,7 @@ def show(
         results.append({"settings": experiment.settings, **answer.as_dict()})
         if figure is not None:
             save_figure(error_against_heads(table, answer, experiment.settings["task"]["task"]), figure)
-            talk.print(f"drawn in {figure}", highlight=False)
+            talk.print(f"drawn in {figure}", highlight=False, markup=False)
         if not as_json:
             data.print(experiment_view(experiment.settings, table, answer))
             data.print(answer.sentence, style="bold", highlight=False)
@@ -283,16 +285,17 @@ def _run(sweep: Sweep, root: Path) -> Measurement:
     command = shlex.join(["headcount", *sys.argv[1:]])
     with Store.open_for_writing(root) as store:
         plan = plan_sweep(sweep, store.settled_keys())
-        talk.print(describe_plan(plan, root), highlight=False)
+        talk.print(describe_plan(plan, root), highlight=False, markup=False)
         try:
             with training_progress(talk, plan.model_steps) as on_steps:
                 return measure_sweep(sweep, store, command=command, on_steps=on_steps)
         except KeyboardInterrupt:
             kept = len({cell.key for cell in sweep.cells} & store.settled_keys())
             talk.print(
-                f"Stopped. {kept} of {len(sweep.cells)} cells are kept in {root}. To go on, run the same command:"
+                f"Stopped. {kept} of {len(sweep.cells)} cells are kept in {root}. To go on, run the same command:",
+                markup=False,
             )
-            talk.print(f"  {command}", highlight=False, soft_wrap=True)
+            talk.print(f"  {command}", highlight=False, markup=False, soft_wrap=True)
             raise typer.Exit(130) from None
 
 
@@ -303,11 +306,10 @@ def describe_plan(plan: Plan, root: Path) -> str:
 
 
 def _settled(root: Path) -> set[str]:
-    try:
-        with Store.open_for_reading(root) as store:
-            return store.settled_keys()
-    except HeadcountError:
+    if not root.exists():
         return set()
+    with Store.open_for_reading(root) as store:
+        return store.settled_keys()
 
 
 def _print_plan(plan: Plan, root: Path, as_json: bool) -> None:

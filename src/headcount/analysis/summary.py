@@ -1,7 +1,7 @@
 """Records to tables: which cells belong together, and their errors by heads, length and seed."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,19 +21,37 @@ class Experiment:
 
 
 def experiments(records: Iterable[Record]) -> list[Experiment]:
-    """Records sorted into experiments, in the order in which they come."""
+    """Records sorted into experiments, in the order in which they come.
+
+    Head counts are compared at one head_dim, or at one total_dim where every head count has a head_dim of its own.
+    """
     groups: dict[str, tuple[dict, list[Record]]] = {}
-    for record in records:
-        settings = _settings(record)
-        groups.setdefault(json.dumps(settings, sort_keys=True), (settings, []))[1].append(record)
+    for group in _grouped(records, _without("heads", "head_dim")):
+        one_total = len({record.cell.model.total_dim for record in group}) == 1
+        settings = _without("heads", "head_dim") if one_total else _without("heads")
+        for record in group:
+            found = settings(record)
+            groups.setdefault(json.dumps(found, sort_keys=True), (found, []))[1].append(record)
     return [Experiment(settings=settings, records=tuple(group)) for settings, group in groups.values()]
 
 
-def _settings(record: Record) -> dict[str, Any]:
-    spec = record.cell.spec()
-    model = {name: value for name, value in spec["model"].items() if name != "heads"}
-    train = {name: value for name, value in spec["train"].items() if name != "learning_rate"}
-    return {"task": spec["task"], "model": model, "train": train}
+def _grouped(records: Iterable[Record], settings: Callable[[Record], dict[str, Any]]) -> list[list[Record]]:
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(json.dumps(settings(record), sort_keys=True), []).append(record)
+    return list(groups.values())
+
+
+def _without(*names: str) -> Callable[[Record], dict[str, Any]]:
+    """What a record shares with its experiment when `names` of the model may differ."""
+
+    def settings(record: Record) -> dict[str, Any]:
+        spec = record.cell.spec()
+        model = {name: value for name, value in spec["model"].items() if name not in names}
+        train = {name: value for name, value in spec["train"].items() if name != "learning_rate"}
+        return {"task": spec["task"], "model": model, "train": train}
+
+    return settings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -71,11 +71,13 @@ def run_sweep(
     workers at their next checkpoint, commits what they finished, and is raised again.
     """
     began = time.monotonic()
-    store.begin_sweep(command, sweep.cells)
     plan = plan or plan_sweep(sweep, store.settled_keys())
     outcomes: dict[Outcome, int] = {}
     stop = threading.Event()
     workshop = _Workshop(sweep.task, plan.machine, stop, on_steps)
+    for bucket in plan.buckets[:1]:
+        workshop.data_for(bucket.shape)  # refuses a task that cannot be learned before the store hears of it
+    store.begin_sweep(command, sweep.cells)
 
     def commit(future: Future) -> None:
         trained: Trained = future.result()
@@ -132,7 +134,7 @@ class _Workshop:
         self._check_stop()
         began = time.monotonic()
         shape = bucket.shape
-        data, units = self._data_for(shape)
+        data, units = self.data_for(shape)
         outputs = data.train_targets.shape[1]
         with self._lock:  # a cache hit, or two threads would each make one
             parts = program(shape, self.task.dim, outputs, self.machine.side_by_side)
@@ -159,7 +161,7 @@ class _Workshop:
                 weights[cell.key] = to_arrays(in_raw_units(model, *units))
         return Trained(tuple(records), weights)
 
-    def _data_for(self, shape: Shape) -> tuple[Dataset, Units]:
+    def data_for(self, shape: Shape) -> tuple[Dataset, Units]:
         key = (shape.length, shape.train)
         with self._lock:
             if key not in self._data:

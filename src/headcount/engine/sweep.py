@@ -10,6 +10,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from .._errors import require
 from ..models import ModelSpec
 from ..store import Cell, TrainSpec
@@ -85,8 +87,9 @@ def default_model(task: AbstractTask) -> Callable[[int], ModelSpec]:
 
 def _distinct(name: str, values: Sequence) -> list:
     require(len(values) > 0, f"{name} must name at least one value.")
-    require(len(set(values)) == len(values), f"{name} must not repeat a value, got {list(values)}.")
-    return list(values)
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
+    require(len(set(plain)) == len(plain), f"{name} must not repeat a value, got {plain}.")
+    return plain
 
 
 def padded_heads(model: ModelSpec) -> int:

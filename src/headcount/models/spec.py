@@ -38,6 +38,7 @@ class ModelSpec:
             f"{did_you_mean(self.positions, POSITIONS)}",
         )
         require(0 < self.beta < float("inf"), f"beta must be positive and finite, got {self.beta!r}.")
+        object.__setattr__(self, "beta", float(self.beta))
 
     @property
     def total_dim(self) -> int:

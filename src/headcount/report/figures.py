@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -43,13 +44,18 @@ def error_against_heads(table: ErrorTable, answer: Answer, title: str) -> Figure
     return figure
 
 
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write the figure; equal figures make equal files."""
+def check_ending(path: Path) -> None:
     if path.suffix not in FORMATS:
         raise InputError(f"a figure ends in {', '.join(FORMATS)}, got {path}.")
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write the figure; equal figures make equal files."""
+    check_ending(path)
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[path.suffix]
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=160, metadata=metadata)
+        with matplotlib.rc_context({"svg.hashsalt": "headcount"}):
+            figure.savefig(path, dpi=160, metadata=metadata)
     except OSError as error:
         raise HeadcountError(f"{path} cannot be written: {error.strerror or error}.") from error

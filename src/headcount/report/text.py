@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.table import Table
 
 from ..analysis import Answer, ErrorTable, summaries
@@ -52,7 +53,7 @@ def describe(settings: dict[str, Any]) -> str:
     task = {name: value for name, value in settings["task"].items() if value is not None}
     name = task.pop("task")
     parts = [f"{key} {value}" for key, value in (*task.items(), *settings["model"].items())]
-    return f"[bold]{name}[/bold]: {', '.join(parts)}, steps {settings['train']['steps']}"
+    return f"[bold]{escape(name)}[/bold]: {escape(', '.join(parts))}, steps {settings['train']['steps']}"
 
 
 def _said(heads: int | None) -> str:

@@ -37,6 +37,7 @@ class TrainSpec:
         for name in ("learning_rate", "clip"):
             value = getattr(self, name)
             require(0 < value < float("inf"), f"{name} must be positive and finite, got {value!r}.")
+            object.__setattr__(self, name, float(value))  # 1 and 1.0 are one content, and JSON would tell them apart
         require(
             0 < self.second_moment_decay < 1,
             f"second_moment_decay must lie between 0 and 1, got {self.second_moment_decay!r}.",
@@ -57,6 +58,7 @@ class Cell:
     def __post_init__(self):
         require_count("length", self.length)
         require_count("seed", self.seed, least=0)
+        object.__setattr__(self, "task", json.loads(json.dumps(self.task)))  # as it is read back: lists, not tuples
 
     def spec(self) -> dict[str, Any]:
         """Everything that decides the numbers, as JSON."""

@@ -95,6 +95,7 @@ class Store:
     def begin_sweep(self, command: str, cells: Iterable[Cell]) -> None:
         """Remember what was asked for, so that `status` can say what is missing."""
         keys = json.dumps(sorted(cell.key for cell in cells))
+        command = command.encode(errors="replace").decode()
         started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         with self._committing():
             self._connection.execute(
@@ -103,9 +104,11 @@ class Store:
 
     def commit(self, records: Iterable[Record], weights: dict[str, Weights] | None = None) -> None:
         """Store the records of one bucket and their weights: all of them, or none."""
+        settled = self.settled_keys()
         try:
             for key, arrays in (weights or {}).items():
-                write_weights(self.weights_path(key), arrays)
+                if key not in settled:
+                    write_weights(self.weights_path(key), arrays)
         except OSError as error:
             raise StoreError(
                 f"weights cannot be written to {self.root}: {error.strerror or error}; earlier results are safe."
@@ -142,17 +145,20 @@ class Store:
             rows = self._connection.execute(
                 "SELECT spec, outcome, metrics, curve, provenance, message FROM cells"
             ).fetchall()
-        records = [
-            Record(
-                cell=cell_from_spec(json.loads(spec)),
-                outcome=Outcome(outcome),
-                metrics=json.loads(metrics),
-                curve=tuple((step, value) for step, value in json.loads(curve)),
-                provenance=json.loads(provenance),
-                message=message,
-            )
-            for spec, outcome, metrics, curve, provenance, message in rows
-        ]
+        try:
+            records = [
+                Record(
+                    cell=cell_from_spec(json.loads(spec)),
+                    outcome=Outcome(outcome),
+                    metrics=json.loads(metrics),
+                    curve=tuple((step, value) for step, value in json.loads(curve)),
+                    provenance=json.loads(provenance),
+                    message=message,
+                )
+                for spec, outcome, metrics, curve, provenance, message in rows
+            ]
+        except (ValueError, TypeError, KeyError) as error:
+            raise StoreError(f"{self.root / FILE_NAME} holds a row that makes no sense: {error}.") from error
         return sorted(records, key=_content_order)
 
     def sweeps(self) -> list[dict[str, Any]]:
@@ -195,36 +201,56 @@ def _reading(root: Path) -> Iterator[None]:
 
 def _connect(path: Path, *, writing: bool) -> sqlite3.Connection:
     """Open and check the file; every way it can be wrong ends in a sentence."""
+    connection = None
     try:
+        new = writing and not path.exists()
+        if not new:
+            connection = _read_only(path)
+            new = _check(path, connection, writing)
         if writing:
+            if connection is not None:
+                connection.close()
             connection = sqlite3.connect(path, timeout=10)
-        else:
-            # A folder that cannot be written has no place for WAL's side files; without a -wal they hold nothing.
-            pending = path.with_name(path.name + "-wal").exists()
-            connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=ro{'' if pending else '&immutable=1'}", uri=True
-            )
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > SCHEMA_VERSION:
-            raise StoreError(
-                f"{path} was written by a newer headcount (format {version}, this one reads {SCHEMA_VERSION}); "
-                "upgrade headcount."
-            )
-        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if verdict != "ok":
-            raise sqlite3.DatabaseError(verdict)
-        if writing:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            if version == 0:
+            if new:
                 connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
-        elif version == 0:
-            raise sqlite3.DatabaseError("it holds no headcount tables")
-    except sqlite3.OperationalError as error:
-        raise StoreError(f"{path} cannot be {'written' if writing else 'opened'}: {error}.") from error
-    except sqlite3.DatabaseError as error:
+        assert connection is not None
+        return connection
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        if isinstance(error, sqlite3.OperationalError):
+            raise StoreError(f"{path} cannot be {'written' if writing else 'opened'}: {error}.") from error
+        if isinstance(error, sqlite3.DatabaseError):
+            raise StoreError(
+                f"{path} is damaged or not a headcount store ({' '.join(str(error).split())}); it was left as it is. "
+                "Restore it from a copy, or choose another folder."
+            ) from error
+        raise
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    # A folder that cannot be written has no place for WAL's side files; without a -wal they hold nothing.
+    pending = path.with_name(path.name + "-wal").exists()
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{'' if pending else '&immutable=1'}", uri=True)
+
+
+def _check(path: Path, connection: sqlite3.Connection, writing: bool) -> bool:
+    """Refuse a file that is newer, damaged or not ours, before anything could write to it; say whether it is empty.
+
+    An empty file is what a run leaves that was killed before it wrote its first table.
+    """
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > SCHEMA_VERSION:
         raise StoreError(
-            f"{path} is damaged or not a headcount store ({error}); it was left as it is. "
-            "Restore it from a copy, or choose another folder."
-        ) from error
-    return connection
+            f"{path} was written by a newer headcount (format {version}, this one reads {SCHEMA_VERSION}); "
+            "upgrade headcount."
+        )
+    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise sqlite3.DatabaseError(verdict)
+    empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    if version == 0 and not (empty and writing):
+        raise sqlite3.DatabaseError("it holds no headcount tables")
+    return empty

@@ -18,13 +18,26 @@ def write_weights(path: Path, arrays: Weights) -> None:
     unfinished = path.with_suffix(".unfinished")
     try:
         with open(unfinished, "wb") as file:
-            file.write(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
+            file.write(save({name: np.asarray(array, order="C") for name, array in arrays.items()}))
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, path)
+        _sync_folder(path.parent)
     except OSError:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name itself last; a system that cannot sync a folder (Windows) does without."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read_weights(path: Path) -> Weights:

@@ -17,7 +17,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._errors import InputError, require
+from .._errors import HeadcountError, InputError, require
 from .._keys import named_key
 from .._shapes import Key, Target, Tokens
 
@@ -96,6 +96,8 @@ def computed(function: Callable, *arguments: Any, name: str) -> Any:
     """`function(*arguments)`, where the function is a user's own: what it raises becomes a sentence about it."""
     try:
         return function(*arguments)
+    except HeadcountError:
+        raise
     except Exception as error:
         first_line = (str(error).splitlines() or ["no message"])[0].rstrip(".")
         raise InputError(f"{name}: its own function failed with {type(error).__name__}: {first_line}.") from error

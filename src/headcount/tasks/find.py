@@ -8,7 +8,7 @@ from typing import Any
 
 from .._errors import InputError, did_you_mean, require
 from .arrays import load_arrays
-from .base import AbstractTask
+from .base import AbstractTask, computed
 from .presets import PRESETS, preset
 
 ARRAY_OPTIONS = ("targets", "shorter", "validation_fraction")
@@ -49,10 +49,7 @@ def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
     )
     found = getattr(module, name)
     if callable(found) and not isinstance(found, AbstractTask):
-        try:
-            found = found(**options)
-        except TypeError as error:
-            raise InputError(f"{reference} could not be called with {options or 'no options'}: {error}.") from error
+        found = computed(lambda make=found: make(**options), name=reference)
     else:
         require(not options, f"{reference} is a task already, so it takes no options; got {', '.join(options)}.")
     if not isinstance(found, AbstractTask):
