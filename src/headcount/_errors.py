@@ -38,5 +38,5 @@ def require_count(name: str, value: int, least: int = 1) -> None:
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """A hint such as ` Did you mean "max-plus-min"?`, or the empty string when nothing known is near `given`."""
-    near = difflib.get_close_matches(given, list(known), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(given), list(known), n=1, cutoff=0.5)
     return f' Did you mean "{near[0]}"?' if near else ""

@@ -16,6 +16,8 @@ def to_arrays(model: ClassTokenTransformer) -> dict[str, np.ndarray]:
 
 def from_arrays(spec: ModelSpec, arrays: dict[str, np.ndarray]) -> ClassTokenTransformer:
     """The model of that spec with these arrays; `from_arrays(spec, to_arrays(model))` is `model`."""
+    for name in ("readout_out.bias", "encoder_in.weight"):
+        require(name in arrays, f"the arrays of a model must hold {name}, got {', '.join(sorted(arrays))}.")
     outputs, dim = arrays["readout_out.bias"].shape[0], arrays["encoder_in.weight"].shape[1]
     table = arrays.get("position_table")
     length = 1 if table is None else table.shape[0]
@@ -23,6 +25,11 @@ def from_arrays(spec: ModelSpec, arrays: dict[str, np.ndarray]) -> ClassTokenTra
         require(table is not None, "a model with concatenated positions needs a position_table.")
         dim -= table.shape[1]  # type: ignore[union-attr]
     skeleton = init(spec, 0, length=length, dim=dim, outputs=outputs)
+
+    wanted = set(to_arrays(skeleton))
+    missing, surplus = sorted(wanted - arrays.keys()), sorted(arrays.keys() - wanted)
+    require(not missing, f"the spec {spec} needs arrays that are not there: {', '.join(missing)}.")
+    require(not surplus, f"the spec {spec} has no place for the arrays {', '.join(surplus)}.")
 
     def fill(path, leaf):
         found = arrays[_name(path)]

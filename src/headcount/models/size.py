@@ -39,7 +39,8 @@ def forward_flops(spec: ModelSpec, *, length: int, dim: int, outputs: int = 1) -
     embedding = encoder_in + 2 * length * hidden * total
     self_attention = 8 * length * total * total + 4 * length * length * total
     one_query = 4 * length * heads * total + 4 * total * total + 2 * heads * head_dim * total + 2 * total * total
-    return embedding + (spec.layers - 1) * (self_attention + one_query) + one_query + readout
+    first_query = 4 * total * total  # the first layer's class token is the same for every example
+    return embedding + (spec.layers - 1) * self_attention + spec.layers * one_query - first_query + readout
 
 
 def textbook_flops(spec: ModelSpec, *, length: int, dim: int, outputs: int = 1) -> int:

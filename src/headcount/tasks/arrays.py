@@ -16,7 +16,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Float
 
-from .._errors import InputError, require
+from .._errors import InputError, require, require_count
 from .._keys import named_key
 from .._shapes import AnyArray, Key, Target, Tokens
 from .base import AbstractTask, Dataset, check_dataset, fingerprint
@@ -111,6 +111,7 @@ class ArrayTask(AbstractTask):
     def _length(asked: int | None, stored: int, name: str, shorter: ShorterRule) -> int:
         if asked is None or asked == stored:
             return stored
+        require_count("length", asked)
         require(1 <= asked < stored, f"{name}: the data have {stored} tokens, so length {asked} cannot be made.")
         require(
             shorter != "given",
@@ -155,17 +156,19 @@ def _numbers(values, name: str) -> np.ndarray:
         array.dtype.kind in "fiub",
         f"{name} must hold numbers in one rectangular array, got dtype {array.dtype} (ragged or object data?).",
     )
-    array = array.astype(np.float32)
+    with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and refused below
+        array = array.astype(np.float32)
     bad = int(np.sum(~np.isfinite(array)))
     require(bad == 0, f"{name} must be finite numbers, found {bad} NaN or infinite values in {array.size}.")
     return array
 
 
-def load_arrays(path: Path, targets: Path | None = None, **options) -> ArrayTask:
+def load_arrays(path: Path | str, targets: Path | str | None = None, **options) -> ArrayTask:
     """The task stored in `path`: an .npz with arrays x and y, or x alone in an .npy with y in the .npy `targets`.
 
     Where the .npz also holds x_validation and y_validation, those are the validation examples.
     """
+    path, targets = Path(path), None if targets is None else Path(targets)
     loaded = _load(path)
     if isinstance(loaded, np.ndarray):
         require(targets is not None, f"{path} holds x alone; give y in another .npy with --targets.")
@@ -200,13 +203,14 @@ def _with_validation(x, y, x_validation, y_validation, path: Path) -> tuple[np.n
 
 def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:
     try:
-        loaded = np.load(path, allow_pickle=False)
-        return loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
+        with open(path, "rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            return loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
     except FileNotFoundError as error:
         raise InputError(f"there is no file {path}.") from error
     except Exception as error:  # numpy and zipfile raise many kinds for a damaged or pickled file
-        if "pickle" in str(error).lower() or "object" in str(error).lower():
+        if "Object arrays" in str(error):
             raise InputError(
                 f"{path} holds Python objects (ragged arrays?); save rectangular arrays of numbers instead."
             ) from error
-        raise InputError(f"{path} cannot be read as .npz or .npy: {error}.") from error
+        raise InputError(f"{path} cannot be read as .npz or .npy ({type(error).__name__}).") from error

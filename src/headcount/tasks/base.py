@@ -79,6 +79,8 @@ class AbstractTask(eqx.Module):
 
 def check_dataset(data: Dataset, name: str) -> None:
     """Refuse data that nothing can be learned from: NaNs, infinities, a constant target."""
+    outputs = data.train_targets.shape[1:]
+    require(len(outputs) == 1, f"{name}: a target must be one number or a vector of them, got shape {outputs}.")
     for part, values in data._asdict().items():
         bad = int(jnp.sum(~jnp.isfinite(values)))
         require(

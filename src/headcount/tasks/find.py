@@ -42,6 +42,7 @@ def _refuse_others(reference: str, options: dict[str, Any], known: tuple[str, ..
 
 def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
     where, _, name = reference.rpartition(":")
+    require(bool(where), f'"{reference}" names no Python file or module before its colon.')
     module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
     require(
         hasattr(module, name),
@@ -60,11 +61,12 @@ def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
 
 def _load_file(path: Path):
     require(path.is_file(), f"there is no file {path}.")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"headcount_user_{path.stem}"  # a file called headcount.py must not hide this package
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except Exception as error:
@@ -75,5 +77,6 @@ def _load_file(path: Path):
 def _load_module(name: str):
     try:
         return importlib.import_module(name)
-    except ImportError as error:
-        raise InputError(f'there is no Python module "{name}" to import: {error}.') from error
+    except Exception as error:  # a module runs when it is imported, and may raise anything
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(f'the Python module "{name}" cannot be imported ({reason}).') from error
