@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.random as jr
@@ -11,12 +12,17 @@ from ..tasks.base import computed
 from .hardware import Hardware, hardware, member_bytes, most_members
 from .sweep import Bucket, Shape, Sweep, buckets
 
-COMPILE_SECONDS = 2.0
-"""What one program takes to compile, roughly, on the machines we saw."""
-STEP_OVERHEAD = 5e-5
-CPU_FLOPS = 5e9
-GPU_FLOPS = 5e12
-"""Rates of the training step as measured on one core (h = 4, T = 8 to 128) and on one large GPU with all members."""
+
+class Pace(NamedTuple):
+    """What compiling a program, starting a training step and its arithmetic cost, roughly, on the machines we saw."""
+
+    compile_seconds: float
+    step_seconds: float
+    flops: float
+
+
+CPU_PACE = Pace(2.0, 5e-5, 1.2e10)
+GPU_PACE = Pace(6.0, 8e-4, 5e12)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +52,7 @@ def plan_sweep(sweep: Sweep, settled: Iterable[str] = (), machine: Hardware | No
     ]
     costs = [_bucket_seconds(bucket, dim, outputs, machine) for bucket in left]
     programs = {(bucket.shape, len(bucket.cells)) for bucket in left}
+    pace = _pace(machine)
     return Plan(
         machine=machine,
         cells=len(sweep.cells),
@@ -53,7 +60,7 @@ def plan_sweep(sweep: Sweep, settled: Iterable[str] = (), machine: Hardware | No
         buckets=tuple(_working_order(left, costs)),
         programs=len(programs),
         model_steps=sum(len(bucket.cells) * bucket.shape.train.steps for bucket in left),
-        seconds=(sum(costs) + COMPILE_SECONDS * len(programs)) / machine.workers,
+        seconds=(sum(costs) + pace.compile_seconds * len(programs)) / machine.workers,
         bytes=_peak_bytes(left, dim, outputs, machine),
     )
 
@@ -79,10 +86,13 @@ def _bucket_seconds(bucket: Bucket, dim: int, outputs: int, machine: Hardware) -
     shape = bucket.shape
     # A training step costs about three forward passes.
     flops = 3 * shape.train.batch * forward_flops(shape.model, length=shape.length, dim=dim, outputs=outputs)
-    rate = GPU_FLOPS if machine.side_by_side else CPU_FLOPS
-    members, steps = len(bucket.cells), shape.train.steps
-    overhead = STEP_OVERHEAD * (1 if machine.side_by_side else members)
-    return steps * (overhead + members * flops / rate)
+    members, pace = len(bucket.cells), _pace(machine)
+    starts = 1 if machine.side_by_side else members
+    return shape.train.steps * (starts * pace.step_seconds + members * flops / pace.flops)
+
+
+def _pace(machine: Hardware) -> Pace:
+    return GPU_PACE if machine.side_by_side else CPU_PACE
 
 
 def _peak_bytes(left: list[Bucket], dim: int, outputs: int, machine: Hardware) -> int:
