@@ -8,7 +8,7 @@ from headcount._errors import InputError
 from headcount.tasks import ArrayTask, load_arrays
 
 from ..tolerance import assert_trees_equal
-from .laws import Construction, TaskLaws
+from .laws import Construction, TaskLaws, compile_quickly  # noqa: F401
 
 X = np.random.default_rng(0).normal(size=(120, 6, 2)).astype(np.float32)
 Y = X[:, :, 0].max(axis=1)

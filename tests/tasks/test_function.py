@@ -29,7 +29,6 @@ class TestFunctionTask(TaskLaws):
         "vector of places": Construction(
             lambda: make(ends, law="cube", uses_positions=True, intrinsic_dim=3, name="ends"), outputs=3
         ),
-        "known by options": Construction(lambda: make(options={"power": 2})),
     }
 
     @pytest.fixture(params=constructions.values(), ids=constructions.keys())

@@ -22,7 +22,6 @@ class TestPresets(TaskLaws):
             lambda: sum_of_maxima(length=8, intrinsic_dim=2, dim=2, directions="basis", law="cube", windows=HALVES)
         ),
         "max-plus-min": Construction(lambda: preset("max-plus-min", length=8)),
-        "max-plus-min windows": Construction(lambda: max_plus_min(length=8, windows=HALVES)),
         "quadratic-basins": Construction(lambda: preset("quadratic-basins", length=8, intrinsic_dim=2)),
         "average": Construction(lambda: preset("average", length=8, dim=2)),
     }
@@ -60,7 +59,7 @@ def test_a_basis_serves_no_more_directions_than_it_has():
         sum_of_maxima(intrinsic_dim=5, dim=4, directions="basis")
 
 
-@pytest.mark.parametrize("intrinsic_dim", [1, 2, 4, 6])
+@pytest.mark.parametrize("intrinsic_dim", [2, 6])
 @pytest.mark.parametrize("task_seed", [0, 1, 2])
 def test_random_directions_are_unit_and_apart(intrinsic_dim, task_seed):
     task = sum_of_maxima(intrinsic_dim=intrinsic_dim, dim=4, task_seed=task_seed)

@@ -72,7 +72,7 @@ def slow_uneven(z: list[float]) -> float:
 @st.composite
 def cases(draw):
     """D, d, T and a window a component: at least half of the sequence, so that every rounding keeps a quarter."""
-    count, dim, length = draw(st.integers(1, 3)), draw(st.sampled_from([1, 3])), draw(st.sampled_from([5, 8]))
+    count, dim, length = (draw(st.sampled_from(sizes)) for sizes in ([1, 3], [1, 3], [5, 8]))
     starts = draw(st.lists(st.integers(0, 10), min_size=count, max_size=count))
     stops = [draw(st.integers(start + 10, 20)) for start in starts]
     return count, dim, length, [(start / 20, stop / 20) for start, stop in zip(starts, stops, strict=True)]
