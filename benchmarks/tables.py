@@ -17,7 +17,7 @@ def speed_table(results: dict) -> Table:
         table.add_column(heading, justify="right")
     for row in results["speed"]:
         target, met = ("-", "-") if row["target"] is None else (f"{row['target']:.0f}", yes_or_no(row["met"]))
-        milliseconds = (f"{row[name]:.3g}" for name in ("headcount_ms", "torch_ms"))
+        milliseconds = (three_digits(row[name]) for name in ("headcount_ms", "torch_ms"))
         table.add_row(str(row["length"]), str(row["members"]), *milliseconds, f"{row['ratio']:.1f}", target, met)
     return table
 
@@ -29,7 +29,7 @@ def flatness_table(rows: list[dict], length: int) -> Table:
         table.add_column(heading, justify="right")
     for row in rows:
         relative = row["headcount_ms"] / rows[0]["headcount_ms"]
-        table.add_row(str(row["members"]), f"{row['headcount_ms']:.3g}", f"{relative:.2f}")
+        table.add_row(str(row["members"]), three_digits(row["headcount_ms"]), f"{relative:.2f}")
     return table
 
 
@@ -40,6 +40,11 @@ def memory_line(peaks: list[int], target: float) -> str:
         f"{statistics.median(peaks) / 1e6:.0f} MB, largest {max(peaks) / 1e6:.0f} MB; "
         f"target under {target / 1e6:.0f} MB, met: {yes_or_no(max(peaks) < target)}"
     )
+
+
+def three_digits(value: float) -> str:
+    """Rounded to three digits, and 1100 rather than 1.1e+03."""
+    return f"{float(f'{value:.3g}'):g}"
 
 
 def yes_or_no(met: bool) -> str:

@@ -23,7 +23,7 @@ from headcount.store import Store
 
 SIZES = {"--train-examples": 300, "--validation-examples": 100, "--lengths": 8}
 TINY = [str(part) for pair in (SIZES | {"--steps": 30, "--seeds": 2, "--heads": "1:2"}).items() for part in pair]
-LONG = [str(part) for pair in (SIZES | {"--steps": 1000, "--seeds": 6, "--heads": "1:4"}).items() for part in pair]
+LONG = [str(part) for pair in (SIZES | {"--steps": 1500, "--seeds": 6, "--heads": "1:4"}).items() for part in pair]
 """One program and three buckets of eight cells, each of them seconds of work."""
 
 

@@ -3,12 +3,15 @@
 Exit codes: 0 fine, 1 failed, 2 a request that cannot be right, 3 some cells failed, 130 stopped by Ctrl-C.
 """
 
+import contextlib
 import json
 import os
 import re
 import shlex
 import signal
 import sys
+import threading
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -17,6 +20,7 @@ import jax
 import typer
 from rich.console import Console
 
+from . import _arguments
 from ._errors import HeadcountError, InputError, require
 from ._version import __version__
 from .analysis import answer_from_table, error_table, experiments
@@ -122,7 +126,7 @@ def measure(
         "dim": dim,
         "directions": directions,
         "law": law,
-        "windows": None if windows is None else _windows(windows),
+        "windows": None if windows is None else _arguments.windows(windows),
         "task_seed": task_seed,
         "targets": targets,
         "shorter": shorter,
@@ -139,10 +143,10 @@ def measure(
 
     sweep = grid(
         found,
-        heads=_counts(heads, "--heads"),
-        lengths=_default_lengths(found) if lengths is None else _counts(lengths, "--lengths"),
+        heads=_arguments.counts(heads, "--heads"),
+        lengths=_default_lengths(found) if lengths is None else _arguments.counts(lengths, "--lengths"),
         seeds=range(seeds),
-        learning_rates=_numbers(learning_rates, "--learning-rates"),
+        learning_rates=_arguments.numbers(learning_rates, "--learning-rates"),
         model=model,
         train=TrainSpec(
             steps=steps, batch=batch, train_examples=train_examples, validation_examples=validation_examples
@@ -287,8 +291,8 @@ def _run(sweep: Sweep, root: Path) -> Measurement:
         plan = plan_sweep(sweep, store.settled_keys())
         talk.print(describe_plan(plan, root), highlight=False, markup=False)
         try:
-            with training_progress(talk, plan.model_steps) as on_steps:
-                return measure_sweep(sweep, store, command=command, on_steps=on_steps)
+            with training_progress(talk, plan.model_steps) as on_steps, _stop_on_signals() as stop:
+                return measure_sweep(sweep, store, command=command, on_steps=on_steps, stop=stop)
         except KeyboardInterrupt:
             kept = len({cell.key for cell in sweep.cells} & store.settled_keys())
             talk.print(
@@ -297,6 +301,19 @@ def _run(sweep: Sweep, root: Path) -> Measurement:
             )
             talk.print(f"  {command}", highlight=False, markup=False, soft_wrap=True)
             raise typer.Exit(130) from None
+
+
+@contextlib.contextmanager
+def _stop_on_signals() -> Iterator[threading.Event]:
+    """An event that Ctrl-C and a polite kill set. An exception in their place could be swallowed by whatever the main
+    thread is in just then (a garbage collector's callback swallows it), or could cut a commit in two."""
+    stop = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def describe_plan(plan: Plan, root: Path) -> str:
@@ -361,32 +378,3 @@ def _default_lengths(task: AbstractTask) -> list[int]:
         return [task.at(length).length for length in (8, 16, 32)]
     except InputError:
         return [task.length]
-
-
-def _counts(text: str, option: str) -> list[int]:
-    """`1:6` is 1 to 6 with both ends, `1:9:2` every second of them, `1,2,4` a list; parts may be mixed."""
-    counts = []
-    for part in text.split(","):
-        try:
-            ends = [int(number) for number in part.split(":")]
-            counts += ends if len(ends) == 1 else range(ends[0], ends[1] + 1, *ends[2:])
-        except (ValueError, IndexError, TypeError) as error:
-            raise InputError(f'{option} must look like 1:6 or 1,2,4, got "{text}".') from error
-    require(len(counts) > 0, f'{option} "{text}" names no value; 1:6 counts upwards, both ends included.')
-    require(min(counts) >= 1, f"{option} must be whole numbers of at least 1, got {min(counts)}.")
-    require(len(set(counts)) == len(counts), f'{option} must not repeat a value, got "{text}".')
-    return counts
-
-
-def _numbers(text: str, option: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError as error:
-        raise InputError(f'{option} must be numbers such as 0.01,0.003, got "{text}".') from error
-
-
-def _windows(text: str) -> list[tuple[float, float]]:
-    try:
-        return [(float(start), float(stop)) for start, stop in (part.split(":") for part in text.split(","))]
-    except ValueError as error:
-        raise InputError(f'--windows must look like 0:0.5,0.5:1, got "{text}".') from error

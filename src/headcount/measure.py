@@ -1,5 +1,6 @@
 """From a task to an answer: the sweep, the store and the analysis joined."""
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,10 +54,15 @@ def measure(
 
 
 def measure_sweep(
-    sweep: Sweep, store: Store, *, command: str = "", on_steps: Callable[[int], None] = lambda model_steps: None
+    sweep: Sweep,
+    store: Store,
+    *,
+    command: str = "",
+    on_steps: Callable[[int], None] = lambda model_steps: None,
+    stop: threading.Event | None = None,
 ) -> Measurement:
     """Train what is missing of a sweep, and answer from the records of its cells."""
-    run = run_sweep(sweep, store, command=command, on_steps=on_steps)
+    run = run_sweep(sweep, store, command=command, on_steps=on_steps, stop=stop)
     wanted = {cell.key for cell in sweep.cells}
     records = tuple(record for record in store.records() if record.cell.key in wanted)
     table = error_table(records)

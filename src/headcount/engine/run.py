@@ -28,6 +28,7 @@ from .plan import Plan, plan_sweep
 from .sweep import Bucket, Shape, Sweep
 from .train import program
 
+POLL_SECONDS = 0.25
 CHECKPOINTS = 20
 """Points of a validation curve; between two of them a run can be stopped."""
 
@@ -64,16 +65,18 @@ def run_sweep(
     command: str = "",
     on_steps: Callable[[int], None] = lambda model_steps: None,
     plan: Plan | None = None,
+    stop: threading.Event | None = None,
 ) -> RunSummary:
     """Train every cell of the sweep that the store does not hold yet.
 
-    `on_steps(n)` is called from worker threads whenever n more model-steps are done. A KeyboardInterrupt stops the
-    workers at their next checkpoint, commits what they finished, and is raised again.
+    `on_steps(n)` is called from worker threads whenever n more model-steps are done. A KeyboardInterrupt, or `stop`
+    when it is set, ends the workers at their next checkpoint; what they finished is committed, and KeyboardInterrupt
+    raised.
     """
     began = time.monotonic()
     plan = plan or plan_sweep(sweep, store.settled_keys())
     outcomes: dict[Outcome, int] = {}
-    stop = threading.Event()
+    stop = stop or threading.Event()
     workshop = _Workshop(sweep.task, plan.machine, stop, on_steps)
     for bucket in plan.buckets[:1]:
         workshop.data_for(bucket.shape)  # refuses a task that cannot be learned before the store hears of it
@@ -87,18 +90,21 @@ def run_sweep(
 
     with ThreadPoolExecutor(plan.machine.workers) as pool:
         pending = {pool.submit(workshop.train, bucket) for bucket in plan.buckets}
+        done: set[Future] = set()
         try:
             while pending:
-                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                done, pending = wait(pending, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                if stop.is_set():
+                    raise KeyboardInterrupt
                 for future in done:
                     commit(future)
         except BaseException as error:
             stop.set()
             for future in pending:
                 future.cancel()
-            finished, _ = wait(pending)
+            wait(pending)
             if isinstance(error, KeyboardInterrupt):
-                for future in finished:
+                for future in done | pending:  # committing again what was committed changes nothing
                     if not future.cancelled() and future.exception() is None:
                         commit(future)
             raise
