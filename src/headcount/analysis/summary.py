@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -129,7 +129,3 @@ def summaries(table: ErrorTable) -> list[Summary]:
                 )
             )
     return rows
-
-
-def as_dicts(rows: Iterable[Summary]) -> list[dict[str, Any]]:
-    return [asdict(row) for row in rows]

@@ -12,23 +12,22 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from .._errors import HeadcountError, InputError, require
 from .._keys import named_key
-from .._shapes import Key, Target, Tokens
+from .._shapes import AnyArray, Key, Target, Tokens
 
 
 class Dataset(NamedTuple):
     """Examples to learn from, and others to be judged on, in the task's own units."""
 
-    train_tokens: Float[Array, "train length dim"]
-    train_targets: Float[Array, "train outputs"]
-    validation_tokens: Float[Array, "validation length dim"]
-    validation_targets: Float[Array, "validation outputs"]
+    train_tokens: Float[AnyArray, "train length dim"]
+    train_targets: Float[AnyArray, "train outputs"]
+    validation_tokens: Float[AnyArray, "validation length dim"]
+    validation_targets: Float[AnyArray, "validation outputs"]
 
 
 class AbstractTask(eqx.Module):
@@ -82,7 +81,7 @@ def check_dataset(data: Dataset, name: str) -> None:
     outputs = data.train_targets.shape[1:]
     require(len(outputs) == 1, f"{name}: a target must be one number or a vector of them, got shape {outputs}.")
     for part, values in data._asdict().items():
-        bad = int(jnp.sum(~jnp.isfinite(values)))
+        bad = int(np.sum(~np.isfinite(values)))
         require(
             bad == 0, f"{name}: {part} must be finite numbers, found {bad} NaN or infinite values in {values.size}."
         )

@@ -7,11 +7,11 @@ import inspect
 
 import equinox as eqx
 import jax.numpy as jnp
-import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float
 
 from .._errors import did_you_mean, require, require_count
-from .._keys import named_key
+from .._keys import named_generator
 from .._shapes import Tokens
 from .base import AbstractTask
 from .function import FunctionTask
@@ -97,9 +97,9 @@ def quadratic_basins(
     require_count("intrinsic_dim", intrinsic_dim)
     require_count("dim", dim)
     # Centres keep clear of the faces, so that each minimiser is interior and its Hessian tells.
-    centres = jr.uniform(named_key(task_seed, "centres"), (intrinsic_dim, dim), minval=0.1, maxval=0.9)
+    centres = named_generator(task_seed, "centres").uniform(0.1, 0.9, (intrinsic_dim, dim))
     return Retrieval(
-        Basins(centres),
+        Basins(jnp.asarray(centres, jnp.float32)),
         jnp.sum,
         length=length,
         dim=dim,
@@ -113,8 +113,8 @@ def quadratic_basins(
 def average(*, length: int = 16, dim: int = 4, task_seed: int = 0, law: Law = "gaussian") -> FunctionTask:
     """The mean over tokens of a . x(t): one head with equal weights is enough."""
     require_count("dim", dim)
-    normal = jr.normal(named_key(task_seed, "direction"), (dim,))
-    mean = LinearMean(normal / jnp.linalg.norm(normal))
+    normal = named_generator(task_seed, "direction").standard_normal(dim)
+    mean = LinearMean(jnp.asarray(normal / np.linalg.norm(normal), jnp.float32))
     options = {"task_seed": task_seed}
     return FunctionTask(
         function=mean, length=length, dim=dim, law=law, name="average", options=options, intrinsic_dim=1
@@ -126,10 +126,10 @@ def _spread_directions(seed: int, count: int, dim: int) -> Float[Array, "D dim"]
 
     Two nearly parallel directions have nearly one maximum, and the task would need a head less than its D says.
     """
-    normal = jr.normal(named_key(seed, "directions"), (64, count, dim))
-    unit = normal / jnp.linalg.norm(normal, axis=-1, keepdims=True)
-    cosines = jnp.einsum("sid,sjd->sij", unit, unit) - 2 * jnp.eye(count)
-    return unit[jnp.argmin(jnp.max(cosines, axis=(1, 2)))]
+    normal = named_generator(seed, "directions").standard_normal((64, count, dim))
+    unit = normal / np.linalg.norm(normal, axis=-1, keepdims=True)
+    cosines = unit @ unit.swapaxes(1, 2) - 2 * np.eye(count)
+    return jnp.asarray(unit[np.argmin(np.max(cosines, axis=(1, 2)))], jnp.float32)
 
 
 def _minus_sum(z: Float[Array, " D"]) -> Float[Array, ""]:
