@@ -72,6 +72,13 @@ def test_random_directions_are_unit_and_apart(intrinsic_dim, task_seed):
     assert cosines.max() < 0.71
 
 
+def test_spec_tells_options_apart():
+    shared = {"intrinsic_dim": 2, "dim": 2}
+    changes = ({}, {"dim": 3}, {"intrinsic_dim": 3}, {"directions": "basis"}, {"law": "cube"}, {"windows": HALVES})
+    assert len({str(sum_of_maxima(**(shared | change)).spec()) for change in changes}) == len(changes)
+    assert average(law="cube").spec() != average().spec() != average(dim=3).spec()
+
+
 def test_other_task_seeds_are_other_tasks():
     for make in (sum_of_maxima, quadratic_basins, average):
         first, second = make(task_seed=0), make(task_seed=1)

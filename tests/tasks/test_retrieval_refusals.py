@@ -28,6 +28,8 @@ def test_a_set_smaller_than_a_quarter():
         make(position_sets=[[5], [2, 3]])
     with refused("S_2", "0 of 8", "quarter"):
         make(position_sets=[[0, 1], []])
+    with refused("S_1", "2 of 9", "quarter"):
+        make(length=9, position_sets=[[0, 1], [2, 3, 4]])
 
 
 def test_places_given_twice_count_once():
