@@ -74,7 +74,7 @@ def answer_from_table(table: ErrorTable, *, resamples: int = RESAMPLES, seed: in
         return _no_answer("no head count has two finished seeds", tuple(notes))
     best, median = np.nanmin(nmse, axis=2), np.nanmedian(nmse, axis=2)
     found = drop_transition(best, median)
-    resampled = list(_resampled(nmse, resamples, seed))
+    resampled = list(bootstrap(nmse, resamples, seed))
     drawn = [drop_transition(*pair).index for pair in resampled]
     slopes, reversals = length_slopes(best, table.lengths), reversal_scores(best)
     spread = np.array([length_slopes(resample, table.lengths) for resample, _ in resampled])
@@ -114,7 +114,7 @@ def answer_from_table(table: ErrorTable, *, resamples: int = RESAMPLES, seed: in
     )
 
 
-def _resampled(nmse: np.ndarray, resamples: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def bootstrap(nmse: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Least and median error by heads and length when the seeds of every cell are drawn again with replacement."""
     generator = np.random.default_rng(seed)
     own_best = np.nanmin(nmse, axis=2)

@@ -12,6 +12,9 @@ from .._errors import require
 from ..store import Outcome, Record
 
 
+QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
     """Records that differ in heads, length, seed and learning rate only. `settings` is what they share."""
@@ -71,6 +74,14 @@ class ErrorTable:
         """The least error over seeds: what the model class can do, an optimiser's bad luck aside."""
         return np.fmin.reduce(self.nmse, axis=2)
 
+    @property
+    def mean(self) -> Float[np.ndarray, "heads lengths"]:
+        """The mean over the seeds that finished."""
+        finished = np.isfinite(self.nmse)
+        count = np.sum(finished, axis=2)
+        total = np.sum(np.where(finished, self.nmse, 0.0), axis=2)
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
 
 def error_table(records: Iterable[Record]) -> ErrorTable:
     """The errors of one experiment's records."""
@@ -95,15 +106,20 @@ def error_table(records: Iterable[Record]) -> ErrorTable:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """One (heads, length) over its seeds. `lost` counts seeds that diverged, failed or are missing."""
+    """One (heads, length) over its seeds; `std` divides by one seed less than there are, NaN for a single one.
+
+    `lost` counts seeds that diverged, failed or are missing.
+    """
 
     heads: int
     length: int
     minimum: float
+    lower_quartile: float
     median: float
+    upper_quartile: float
+    maximum: float
     mean: float
     std: float
-    maximum: float
     seeds: int
     lost: int
 
@@ -115,15 +131,15 @@ def summaries(table: ErrorTable) -> list[Summary]:
         for j, length in enumerate(table.lengths):
             values = table.nmse[i, j]
             kept = values[np.isfinite(values)]
-            statistics = (
-                (kept.min(), np.median(kept), kept.mean(), kept.std(), kept.max()) if len(kept) else [np.nan] * 5
-            )
-            names = ("minimum", "median", "mean", "std", "maximum")
+            quantiles = np.quantile(kept, QUANTILES) if len(kept) else [np.nan] * len(QUANTILES)
+            names = ("minimum", "lower_quartile", "median", "upper_quartile", "maximum")
             rows.append(
                 Summary(
                     heads=heads,
                     length=length,
-                    **{name: float(value) for name, value in zip(names, statistics, strict=True)},
+                    **{name: float(value) for name, value in zip(names, quantiles, strict=True)},
+                    mean=float(kept.mean()) if len(kept) else np.nan,
+                    std=float(kept.std(ddof=1)) if len(kept) > 1 else np.nan,
                     seeds=len(kept),
                     lost=len(values) - len(kept),
                 )

@@ -13,11 +13,14 @@ MEMORY_SHARE = 0.5
 CPU_MEMBERS = 8
 """Members of a bucket on a CPU, where they run one after another and only their weights add up: few enough that all
 cores have work and that little is lost when a run is stopped."""
+GPU_WORKERS = 6
+"""Buckets in hand at once on a GPU, which does their steps in turn: while one trains, the others compile, and compiling
+takes about as long as training (seconds each)."""
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """`side_by_side`: members ride `vmap` (a GPU) rather than `lax.map` (a CPU). `workers`: buckets trained at once."""
+    """`side_by_side`: members ride `vmap` (a GPU) rather than `lax.map` (a CPU). `workers`: buckets in hand at once."""
 
     platform: str
     description: str
@@ -29,11 +32,11 @@ class Hardware:
 def hardware() -> Hardware:
     """The device JAX chose."""
     device = jax.devices()[0]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if device.platform == "cpu":
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return Hardware("cpu", f"CPU, {cores} cores", _free_memory(), cores, side_by_side=False)
     limit = (device.memory_stats() or {}).get("bytes_limit", 8 << 30)
-    return Hardware(device.platform, device.device_kind, limit, 1, side_by_side=True)
+    return Hardware(device.platform, device.device_kind, limit, min(GPU_WORKERS, cores), side_by_side=True)
 
 
 def _free_memory() -> int:
@@ -59,4 +62,4 @@ def most_members(shape: Shape, dim: int, outputs: int, machine: Hardware) -> int
     """How many members one bucket may hold."""
     if not machine.side_by_side:
         return CPU_MEMBERS
-    return max(1, int(MEMORY_SHARE * machine.memory / member_bytes(shape, dim, outputs)))
+    return max(1, int(MEMORY_SHARE * machine.memory / machine.workers / member_bytes(shape, dim, outputs)))

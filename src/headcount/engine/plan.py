@@ -22,7 +22,7 @@ class Pace(NamedTuple):
 
 
 CPU_PACE = Pace(2.0, 5e-5, 1.2e10)
-GPU_PACE = Pace(6.0, 8e-4, 5e12)
+GPU_PACE = Pace(10.0, 1.5e-4, 4e12)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,8 @@ def plan_sweep(sweep: Sweep, settled: Iterable[str] = (), machine: Hardware | No
         buckets=tuple(_working_order(left, costs)),
         programs=len(programs),
         model_steps=sum(len(bucket.cells) * bucket.shape.train.steps for bucket in left),
-        seconds=(sum(costs) + pace.compile_seconds * len(programs)) / machine.workers,
+        seconds=sum(costs) / (1 if machine.side_by_side else machine.workers)
+        + pace.compile_seconds * len(programs) / machine.workers,
         bytes=_peak_bytes(left, dim, outputs, machine),
     )
 

@@ -1,47 +1,89 @@
-"""Figures of analysis results, made with matplotlib alone and saved by the file's ending (svg, pdf, png)."""
+"""Charts drawn for paper with matplotlib, saved by the file's ending (svg, pdf, png)."""
 
 from pathlib import Path
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter, NullLocator
 
 from .._errors import HeadcountError, InputError
-from ..analysis import Answer, ErrorTable
+from .chart import Chart, HeatMap, Series
 
-# Okabe and Ito's palette: told apart by every common kind of colour vision.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 FORMATS = (".svg", ".pdf", ".png")
+_MARKS = {
+    "circle": "o",
+    "square": "s",
+    "triangle": "^",
+    "diamond": "D",
+    "wedge": "v",
+    "plus": "P",
+    "cross": "X",
+}
+_STYLES = {
+    "measured": {"linewidth": 1.6, "markersize": 5},
+    "published": {"linewidth": 1.2, "markersize": 5, "linestyle": (0, (4, 3)), "markerfacecolor": "white"},
+    "fit": {"linewidth": 1.0, "marker": ""},
+}
 
 
-def error_against_heads(table: ErrorTable, answer: Answer, title: str) -> Figure:
-    """Least error over seeds against heads, one line a length, a band over all seeds, and the transition marked."""
+def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
+    """One figure of one chart."""
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    if answer.heads is not None and answer.low is not None and answer.high is not None:
-        axes.axvspan(answer.low - 0.5, answer.high + 0.5, color="#999999", alpha=0.18, linewidth=0)
-        axes.axvline(answer.heads, color="#555555", linewidth=1, linestyle=(0, (4, 3)))
-    for j, length in enumerate(table.lengths):
-        colour, marker = COLOURS[j % len(COLOURS)], MARKERS[j % len(MARKERS)]
-        errors = table.nmse[:, j]
-        lost = np.all(np.isnan(errors), axis=1, keepdims=True)
-        kept = np.where(lost, 1.0, errors)  # a head count without a finished seed leaves a gap
-        low, high = (np.where(lost[:, 0], np.nan, edge(kept, axis=1)) for edge in (np.nanmin, np.nanmax))
-        axes.fill_between(table.heads, low, high, color=colour, alpha=0.15, linewidth=0)
-        axes.plot(table.heads, low, color=colour, marker=marker, markersize=5, linewidth=1.6, label=f"{length} tokens")
-    axes.set_yscale("log")
-    axes.set_xticks(table.heads)
-    axes.set_xlabel("attention heads")
-    axes.set_ylabel("validation error / variance of target (NMSE)")
-    axes.set_title(f"{title}: {answer.sentence}", fontsize=11, loc="left", wrap=True)
+    if isinstance(chart, Chart):
+        _draw_lines(axes, chart)
+    else:
+        _draw_heat_map(figure, axes, chart)
+    axes.set_title(title or chart.title, fontsize=11, loc="left", wrap=True)
+    return figure
+
+
+def _draw_lines(axes: Axes, chart: Chart) -> None:
+    if chart.span is not None:
+        axes.axvspan(chart.span.low - 0.5, chart.span.high + 0.5, color="#999999", alpha=0.18, linewidth=0)
+        axes.axvline(chart.span.at, color="#555555", linewidth=1, linestyle=(0, (4, 3)))
+    for series in chart.series:
+        _draw_series(axes, series)
+    if chart.log_x:
+        axes.set_xscale("log", base=2)
+    axes.set_yscale("log" if chart.log_y else "linear")
+    axes.set_xticks(chart.x_ticks, [f"{tick:g}" for tick in chart.x_ticks])
+    axes.xaxis.set_minor_locator(NullLocator())
+    if chart.log_y:
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel(chart.x_label)
+    axes.set_ylabel(chart.y_label)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
-    caption = f"line: best of {len(table.seeds)} seeds; band: all seeds"
-    axes.legend(frameon=False, title=caption, title_fontsize=8, fontsize=9, loc="best")
-    return figure
+    axes.legend(frameon=False, title=chart.caption, title_fontsize=8, fontsize=9, loc="best")
+
+
+def _draw_series(axes: Axes, series: Series) -> None:
+    if series.low is not None and series.high is not None:
+        low, high = np.asarray(series.low, float), np.asarray(series.high, float)
+        axes.fill_between(series.x, low, high, color=series.colour, alpha=0.15, linewidth=0)
+    style = {"marker": _MARKS[series.marker]} | _STYLES[series.kind]
+    axes.plot(series.x, series.y, color=series.colour, label=series.name, **style)
+
+
+def _draw_heat_map(figure: Figure, axes: Axes, chart: HeatMap) -> None:
+    known = chart.values[np.isfinite(chart.values) & (chart.values > 0)]
+    norm = LogNorm(known.min(), known.max()) if len(known) and known.min() < known.max() else None
+    image = axes.imshow(np.ma.masked_invalid(chart.values), norm=norm, cmap="cividis", origin="lower", aspect="auto")
+    axes.set_xticks(range(len(chart.columns)), [str(column) for column in chart.columns])
+    axes.set_yticks(range(len(chart.rows)), [str(row) for row in chart.rows])
+    axes.set_xlabel(chart.column_label)
+    axes.set_ylabel(chart.row_label)
+    middle = np.sqrt(known.min() * known.max()) if len(known) else 1.0
+    for (i, j), value in np.ndenumerate(chart.values):
+        if np.isfinite(value):
+            axes.text(j, i, f"{value:.1e}", ha="center", va="center", color="black" if value > middle else "white")
+    figure.colorbar(image, ax=axes, label=chart.unit)
 
 
 def check_ending(path: Path) -> None:

@@ -3,12 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
 from ..analysis import Answer, ErrorTable, summaries
+from ..analysis.comparison import Verdict, measured_like
 from ..tasks import AssumptionReport
+from .section import Section
 
 
 def error_rows(table: ErrorTable, answer: Answer) -> Table:
@@ -25,20 +28,24 @@ def error_rows(table: ErrorTable, answer: Answer) -> Table:
     return view
 
 
-def evidence(answer: Answer) -> Table:
+def evidence_rows(answer: Answer) -> list[tuple[str, str]]:
     """What each signal says, and why."""
+    rows = [("drop", f"{_said(answer.signals['drop'])}; {answer.reason}")]
+    if len(answer.by_length) > 1:
+        rows.append(("slope in length", _said(answer.signals["slope"])))
+        rows.append(("reversal score", _said(answer.signals["reversal"])))
+        rows.append(("each length alone", ", ".join(f"T = {t}: {_said(h)}" for t, h in answer.by_length.items())))
+    if answer.heads is not None:
+        rows.append(("seeds", f"{answer.support:.0%} of resamples give {answer.heads}"))
+    return rows + [("note", note) for note in answer.notes]
+
+
+def evidence(answer: Answer) -> Table:
     view = Table(box=None, show_header=False)
     view.add_column(justify="right", style="dim")
     view.add_column()
-    view.add_row("drop", f"{_said(answer.signals['drop'])}; {answer.reason}")
-    if len(answer.by_length) > 1:
-        view.add_row("slope in length", _said(answer.signals["slope"]))
-        view.add_row("reversal score", _said(answer.signals["reversal"]))
-        view.add_row("each length alone", ", ".join(f"T = {t}: {_said(h)}" for t, h in answer.by_length.items()))
-    if answer.heads is not None:
-        view.add_row("seeds", f"{answer.support:.0%} of resamples give {answer.heads}")
-    for note in answer.notes:
-        view.add_row("note", note)
+    for row in evidence_rows(answer):
+        view.add_row(*row)
     return view
 
 
@@ -106,3 +113,60 @@ def assumption_view(name: str, report: AssumptionReport) -> Table:
     for clause in report.clauses:
         view.add_row(clause.name, "[green]yes[/green]" if clause.holds else "[red]no[/red]", clause.evidence)
     return view
+
+
+def study_costs_view(rows: list[tuple[str, str, str, dict[str, Any]]], machine: str) -> RenderableType:
+    """The studies, and what each scale of them takes on this machine: cells and expected time."""
+    view = Table(box=None)
+    view.add_column("study", style="bold")
+    scales = list(rows[0][3])
+    for scale in scales:
+        view.add_column(scale, justify="right")
+    view.add_column("what it shows")
+    for name, title, asks, plans in rows:
+        costs = [f"{plans[scale].cells} models, {spoken_time(plans[scale].seconds)}" for scale in scales]
+        view.add_row(name, *costs, f"{title}. {asks}")
+    return Group(
+        view, "", f"expected on {machine}; figure2e and figure3 read table2's models, figure4 holds figure1b's"
+    )
+
+
+def spoken_time(seconds: float) -> str:
+    """About how long, as one would say it."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def section_view(section: Section) -> RenderableType:
+    """A study's finding: the numbers beside the published ones, then its claims one by one."""
+    parts: list[RenderableType] = []
+    if section.table is not None and section.published is not None:
+        parts += [f"ours, {section.published.statistic} over seeds (published)", _comparison_rows(section), ""]
+    marks = {Verdict.HOLDS: "[green]holds[/green]", Verdict.DIFFERS: "[red]differs[/red]"}
+    view = Table(box=None, show_header=False)
+    for claim in section.claims:
+        view.add_row(marks.get(claim.verdict, "[yellow]undecided[/yellow]"), claim.statement)
+        view.add_row("", f"[dim]{escape(claim.evidence)}[/dim]")
+    return Group(*parts, view, f"[bold]{escape(section.headline)}[/bold]", "")
+
+
+def _comparison_rows(section: Section) -> Table:
+    table, published = section.table, section.published
+    assert table is not None
+    assert published is not None
+    ours, theirs = measured_like(table, published), published.beside(table)
+    view = Table(box=None)
+    view.add_column("heads", justify="right")
+    for length in table.lengths:
+        view.add_column(f"T = {length}", justify="right")
+    for i, heads in enumerate(table.heads):
+        texts = [f"{number(ours[i, j])} ({number(theirs[i, j])})" for j in range(len(table.lengths))]
+        enough = section.answer is not None and heads == section.answer.heads
+        view.add_row(str(heads), *texts, style="bold green" if enough else None)
+    return view
+
+
+def number(value: float) -> str:
+    """An error in the papers' form; a dash where there is none."""
+    return "-" if np.isnan(value) else f"{value:.1e}"

@@ -65,12 +65,13 @@ def sum_of_maxima(
     """Sum over i of max_t a_i . x(t): the first paper's synthetic task (Tables 2 to 5)."""
     require_count("intrinsic_dim", intrinsic_dim)
     require_count("dim", dim)
+    require(
+        directions in DIRECTIONS,
+        f'directions must be one of {", ".join(DIRECTIONS)}, got "{directions}".{did_you_mean(directions, DIRECTIONS)}',
+    )
     if directions == "basis":
         require(intrinsic_dim <= dim, f"{dim} basis directions cannot serve intrinsic_dim {intrinsic_dim}; use random.")
-        chosen = jnp.eye(intrinsic_dim, dim)
-    else:
-        require(directions == "random", f'directions must be "random" or "basis", got "{directions}".')
-        chosen = _spread_directions(task_seed, intrinsic_dim, dim)
+    chosen = DIRECTIONS[directions](task_seed, intrinsic_dim, dim)
     return Retrieval(
         Ridges(chosen),
         _minus_sum,
@@ -130,6 +131,19 @@ def _spread_directions(seed: int, count: int, dim: int) -> Float[Array, "D dim"]
     unit = normal / np.linalg.norm(normal, axis=-1, keepdims=True)
     cosines = unit @ unit.swapaxes(1, 2) - 2 * np.eye(count)
     return jnp.asarray(unit[np.argmin(np.max(cosines, axis=(1, 2)))], jnp.float32)
+
+
+def _gaussian_directions(seed: int, count: int, dim: int) -> Float[Array, "D dim"]:
+    """One plain draw a_i ~ N(0, I): some directions weigh more than others, as they would in a paper's first script."""
+    return jnp.asarray(named_generator(seed, "gaussian directions").standard_normal((count, dim)), jnp.float32)
+
+
+def _basis_directions(_seed: int, count: int, dim: int) -> Float[Array, "D dim"]:
+    return jnp.eye(count, dim)
+
+
+DIRECTIONS = {"random": _spread_directions, "gaussian": _gaussian_directions, "basis": _basis_directions}
+"""How a_1 .. a_D are chosen: unit vectors well apart, plain normal draws, or the coordinate axes."""
 
 
 def _minus_sum(z: Float[Array, " D"]) -> Float[Array, ""]:

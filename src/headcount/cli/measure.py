@@ -1,0 +1,164 @@
+"""`headcount measure`: a task to an answer."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .. import _arguments
+from .._errors import InputError, require
+from ..analysis import experiments
+from ..engine import Plan, grid, plan_sweep
+from ..measure import Measurement, measure_sweep
+from ..models import ModelSpec
+from ..report.charts import error_chart
+from ..report.figures import FORMATS, check_ending, draw, save_figure
+from ..report.text import experiment_view, plan_view
+from ..store import Outcome, TrainSpec
+from ..tasks import AbstractTask
+from ..tasks.find import find_task
+from .app import Json, app, data, print_json, talk
+from .running import run, settled
+
+
+@app.command()
+def measure(
+    task: Annotated[str, typer.Argument(metavar="TASK|FILE", help="A task's name, FILE.npz, X.npy or FILE.py:NAME.")],
+    heads: Annotated[str, typer.Option(help="Head counts: 1:6, or 1,2,4,8.")] = "1:6",
+    lengths: Annotated[str | None, typer.Option(help="Sequence lengths [default: 8,16,32, or your data's].")] = None,
+    seeds: Annotated[int, typer.Option(help="Seeds for every head count and length.")] = 4,
+    out: Annotated[Path | None, typer.Option(help="Results folder [default: results/TASK].")] = None,
+    steps: Annotated[int, typer.Option(help="Training steps of every model.")] = TrainSpec.steps,
+    batch: Annotated[int, typer.Option(help="Examples in a training step.")] = TrainSpec.batch,
+    learning_rates: Annotated[str, typer.Option(help="Peak learning rates; a seed's best one counts.")] = "0.01",
+    train_examples: Annotated[int, typer.Option(help="Examples to learn from.")] = TrainSpec.train_examples,
+    validation_examples: Annotated[int, typer.Option(help="Examples to be judged on.")] = TrainSpec.validation_examples,
+    head_dim: Annotated[int | None, typer.Option(help="Numbers in a head [default: 8].")] = None,
+    total_dim: Annotated[int | None, typer.Option(help="Numbers shared by all heads, instead of --head-dim.")] = None,
+    hidden: Annotated[int, typer.Option(help="Width of both feed-forward nets.")] = ModelSpec.hidden,
+    layers: Annotated[int, typer.Option(help="Attention layers.")] = ModelSpec.layers,
+    positions: Annotated[str, typer.Option(help="auto, none, additive or concatenated.")] = "auto",
+    beta: Annotated[float, typer.Option(help="Factor on every attention score.")] = ModelSpec.beta,
+    intrinsic_dim: Annotated[int | None, typer.Option(help="The task's D.", rich_help_panel="Task")] = None,
+    dim: Annotated[int | None, typer.Option(help="Numbers in a token.", rich_help_panel="Task")] = None,
+    directions: Annotated[str | None, typer.Option(help="random, gaussian or basis.", rich_help_panel="Task")] = None,
+    law: Annotated[str | None, typer.Option(help="gaussian or cube.", rich_help_panel="Task")] = None,
+    windows: Annotated[
+        str | None, typer.Option(help="Position sets as fractions: 0:0.5,0.5:1.", rich_help_panel="Task")
+    ] = None,
+    task_seed: Annotated[int | None, typer.Option(help="Draws the task's own numbers.", rich_help_panel="Task")] = None,
+    targets: Annotated[
+        Path | None, typer.Option(help="y.npy, when the file holds x alone.", rich_help_panel="Your data")
+    ] = None,
+    shorter: Annotated[
+        str | None,
+        typer.Option(help="How shorter lengths are made: given, leading, trailing.", rich_help_panel="Your data"),
+    ] = None,
+    validation_fraction: Annotated[
+        float | None, typer.Option(help="Share of the examples kept for validation.", rich_help_panel="Your data")
+    ] = None,
+    figure: Annotated[Path | None, typer.Option(help=f"Draw the result ({', '.join(FORMATS)}).")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Train heads x lengths x seeds on a task and say how many heads it needs. The same command again continues."""
+    require(seeds >= 1, f"--seeds must be at least 1, got {seeds}.")
+    options = {
+        "intrinsic_dim": intrinsic_dim,
+        "dim": dim,
+        "directions": directions,
+        "law": law,
+        "windows": None if windows is None else _arguments.windows(windows),
+        "task_seed": task_seed,
+        "targets": targets,
+        "shorter": shorter,
+        "validation_fraction": validation_fraction,
+    }
+    found = find_task(task, **{name: value for name, value in options.items() if value is not None})
+    shared = {"hidden": hidden, "layers": layers, "beta": beta, "positions": _positions(positions, found)}
+    require(head_dim is None or total_dim is None, "give --head-dim or --total-dim, not both.")
+
+    def model(count: int) -> ModelSpec:
+        if total_dim is not None:
+            return ModelSpec.with_total_dim(total_dim, heads=count, **shared)
+        return ModelSpec(heads=count, head_dim=ModelSpec.head_dim if head_dim is None else head_dim, **shared)
+
+    sweep = grid(
+        found,
+        heads=_arguments.counts(heads, "--heads"),
+        lengths=_default_lengths(found) if lengths is None else _arguments.counts(lengths, "--lengths"),
+        seeds=range(seeds),
+        learning_rates=_arguments.numbers(learning_rates, "--learning-rates"),
+        model=model,
+        train=TrainSpec(
+            steps=steps, batch=batch, train_examples=train_examples, validation_examples=validation_examples
+        ),
+    )
+    if figure is not None:
+        check_ending(figure)
+    root = out or Path("results") / re.sub(r"[^\w.-]+", "-", found.name)
+    if dry_run:
+        _print_plan(plan_sweep(sweep, settled(root)), root, as_json)
+        return
+    measurement = run(sweep, root, measure_sweep)
+    settings = experiments(measurement.records)[0].settings
+    talk.print(experiment_view(settings, measurement.table, measurement.answer))
+    for record in measurement.records:
+        if record.outcome is Outcome.FAILED:
+            talk.print(f"{measurement.run.failed} cells failed; the first: {record.message}", style="red", markup=False)
+            break
+    _print_answer(measurement, root, as_json)
+    if figure is not None:
+        title = f"{found.name}: {measurement.answer.sentence}"
+        save_figure(draw(error_chart(measurement.table, measurement.answer), title), figure)
+        talk.print(f"drawn in {figure}", highlight=False, markup=False)
+    if measurement.run.failed:
+        raise typer.Exit(3)
+
+
+def _print_plan(plan: Plan, root: Path, as_json: bool) -> None:
+    if not as_json:
+        data.print(plan_view(plan, str(root)))
+        return
+    buckets = [
+        {"length": b.shape.length, "heads": sorted({c.model.heads for c in b.cells}), "members": len(b.cells)}
+        for b in plan.buckets
+    ]
+    print_json(
+        {
+            "out": str(root),
+            "cells": plan.cells,
+            "already_done": plan.settled,
+            "buckets": buckets,
+            "programs": plan.programs,
+            "model_steps": plan.model_steps,
+            "expected_seconds": round(plan.seconds, 1),
+            "expected_bytes": plan.bytes,
+            "device": plan.machine.description,
+        }
+    )
+
+
+def _print_answer(measurement: Measurement, root: Path, as_json: bool) -> None:
+    if not as_json:
+        print(measurement.answer.sentence)
+        return
+    run = measurement.run
+    outcomes = {outcome.value: count for outcome, count in run.outcomes.items()}
+    print_json(
+        measurement.answer.as_dict()
+        | {"out": str(root), "already_done": run.already_done, "trained": outcomes, "seconds": round(run.seconds, 2)}
+    )
+
+
+def _positions(given: str, task: AbstractTask) -> Any:
+    return ("additive" if task.uses_positions else "none") if given == "auto" else given
+
+
+def _default_lengths(task: AbstractTask) -> list[int]:
+    """8, 16 and 32 where the task has every length; its own where it has one only."""
+    try:
+        return [task.at(length).length for length in (8, 16, 32)]
+    except InputError:
+        return [task.length]

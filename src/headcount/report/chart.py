@@ -1,0 +1,85 @@
+"""What a chart shows, whoever draws it: `svg.py` for the page, `figures.py` for paper."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+# Okabe and Ito's palette: told apart by every common kind of colour vision. Markers differ too, for print without colour.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
+MARKERS = ("circle", "square", "triangle", "diamond", "wedge", "plus", "cross")
+
+Kind = Literal["measured", "published", "fit"]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line. `place` picks colour and marker, so that a measured line and its published one look related.
+
+    `kind` picks the stroke: measured ones are solid with filled markers, published ones dashed with hollow markers, fits
+    thin without markers. `low` and `high` bound a band. NaN is a gap.
+    """
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    place: int = 0
+    kind: Kind = "measured"
+    low: tuple[float, ...] | None = None
+    high: tuple[float, ...] | None = None
+
+    @property
+    def colour(self) -> str:
+        return COLOURS[self.place % len(COLOURS)]
+
+    @property
+    def marker(self) -> str:
+        return MARKERS[self.place % len(MARKERS)]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A value on the x axis worth marking, and the interval it lies in."""
+
+    name: str
+    at: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """Lines over labelled axes. `name` is its file's name, `caption` says what lines and bands are."""
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    x_ticks: tuple[float, ...]
+    series: tuple[Series, ...]
+    caption: str
+    log_x: bool = False
+    log_y: bool = True
+    span: Span | None = None
+
+    def limits(self) -> tuple[float, float]:
+        """The least and greatest y drawn, bands included; 0.1 and 1 where nothing is."""
+        drawn = np.concatenate([np.ravel(s.y if e is None else e) for s in self.series for e in (s.y, s.low, s.high)])
+        drawn = drawn[np.isfinite(drawn) & ((drawn > 0) | (not self.log_y))]
+        return (float(drawn.min()), float(drawn.max())) if len(drawn) else (0.1, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeatMap:
+    """Values over heads x length, coloured by their logarithm. NaN is an empty cell."""
+
+    name: str
+    title: str
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    row_label: str
+    column_label: str
+    values: Float[np.ndarray, "rows columns"]
+    unit: str
+    caption: str

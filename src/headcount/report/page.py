@@ -1,0 +1,230 @@
+"""The report: one HTML page that needs nothing but itself.
+
+Style and script are inside it, charts are SVG, and its content policy forbids every request, so it opens from a file,
+without a network, for as long as there are browsers. Equal results make equal pages.
+"""
+
+import html
+import os
+import tempfile
+from collections.abc import Iterable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._errors import HeadcountError
+from .._version import __version__
+from ..analysis import summaries
+from ..analysis.comparison import Verdict
+from .chart import Chart, HeatMap
+from .section import Account, Section
+from .svg import heat_map, line_chart, mark_path
+from .text import evidence_rows, number, spoken_time
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+_SIGNS = {Verdict.HOLDS: "\u2713", Verdict.DIFFERS: "\u2260", Verdict.UNDECIDED: "?"}
+
+
+def page(sections: list[Section], *, folder: str, warnings: Iterable[str] = ()) -> str:
+    """The whole page. With one section its answer is the title; with more, an overview comes first."""
+    style, script = (_asset(name) for name in ("page.css", "page.js"))
+    heading = _text(sections[0].headline) if len(sections) == 1 else f"{len(sections)} results in {_text(folder)}"
+    body = "".join(
+        [
+            '<div class="bar"><span class="brand">headcount</span>'
+            '<button id="theme" type="button" hidden>theme: auto</button></div>',
+            f"<h1>{heading}</h1>",
+            '<p class="lead">How many attention heads does a task need? Errors are validation mean squared errors over '
+            "the variance of the target (NMSE): 1 is as good as predicting the mean, 0 is exact.</p>",
+            *(f'<p class="warning">{_text(warning)}</p>' for warning in warnings),
+            _overview(sections) if len(sections) > 1 else "",
+            *(_section(section) for section in sections),
+            f"<footer>Made by headcount {__version__} from the folder <code>{_text(folder)}</code>. "
+            "The page holds everything it shows and asks no network for anything.</footer>",
+            '<div id="tip" role="status" hidden></div>',
+        ]
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>headcount: {_text(folder)}</title>\n<style>\n{style}</style>\n</head>\n"
+        f"<body>\n{body}\n<script>\n{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def write_page(text: str, path: Path) -> None:
+    """Write the page whole or not at all: a page that was there stays until the new one is complete."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(21, "Is a directory")
+        descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".unfinished")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(unfinished, 0o644)
+            os.replace(unfinished, path)
+        except BaseException:
+            Path(unfinished).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise HeadcountError(f"the report cannot be written to {path}: {error.strerror or error}.") from error
+
+
+def _asset(name: str) -> str:
+    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
+
+
+def _text(value: Any) -> str:
+    return html.escape(str(value))
+
+
+def _overview(sections: list[Section]) -> str:
+    rows = "".join(
+        f'<tr><td><a href="#{_text(s.name)}">{_text(s.title)}</a></td><td>{_text(s.headline)}</td>'
+        f'<td class="tally">{_tally(s)}</td></tr>'
+        for s in sections
+    )
+    return f'<table class="overview"><tbody>{rows}</tbody></table>'
+
+
+def _tally(section: Section) -> str:
+    counts = [(verdict, sum(claim.verdict is verdict for claim in section.claims)) for verdict in Verdict]
+    return " ".join(_chip(verdict, f"{count} {verdict}") for verdict, count in counts if count)
+
+
+def _chip(verdict: Verdict, words: str) -> str:
+    return f'<span class="chip {verdict}">{_SIGNS[verdict]} {words}</span>'
+
+
+def _section(section: Section) -> str:
+    parts = [
+        f'<p class="kicker">{_text(section.title)}</p><h2>{_text(section.headline)}</h2>',
+        f'<p class="asks">{_text(section.asks)}</p>',
+        _missing(section.account),
+        _claims(section),
+        f'<div class="charts">{"".join(_figure(chart) for chart in section.charts)}</div>',
+        _numbers(section),
+        _evidence(section),
+        _notes(section.notes),
+        _account(section.account),
+    ]
+    return f'<section id="{_text(section.name)}">{"".join(parts)}</section>'
+
+
+def _missing(account: Account | None) -> str:
+    if account is None or not (account.missing or account.outcomes.get("failed") or account.outcomes.get("diverged")):
+        return ""
+    lost = [f"{account.missing} of {account.cells + account.missing} models are not trained yet"] * bool(
+        account.missing
+    )
+    lost += [f"{account.outcomes[name]} {name}" for name in ("failed", "diverged") if account.outcomes.get(name)]
+    again = "; the same command goes on where it stopped" if account.missing and account.commands else ""
+    said = f" ({_text(account.messages[0])})" if account.messages else ""
+    return f'<p class="warning">{", ".join(lost)}{again}. What is shown rests on the rest.{said}</p>'
+
+
+def _claims(section: Section) -> str:
+    rows = "".join(
+        f"<li>{_chip(claim.verdict, claim.verdict)}<span>{_text(claim.statement)}</span>"
+        f'<span class="evidence">{_text(claim.evidence)}</span></li>'
+        for claim in section.claims
+    )
+    return f'<ul class="claims">{rows}</ul>' if rows else ""
+
+
+def _figure(chart: Chart | HeatMap) -> str:
+    drawing = heat_map(chart) if isinstance(chart, HeatMap) else _legend(chart) + line_chart(chart)
+    return f"<figure><h3>{_text(chart.title)}</h3>{drawing}<figcaption>{_text(chart.caption)}.</figcaption></figure>"
+
+
+def _legend(chart: Chart) -> str:
+    """A button a colour, which hides its lines; one more for all published lines."""
+    buttons = []
+    named: dict[int, str] = {}
+    for series in chart.series:
+        named.setdefault(series.place, series.name)
+    for place, name in named.items():
+        first = next(series for series in chart.series if series.place == place)
+        swatch = (
+            f'<svg viewBox="-12 -7 24 14" class="series p{place % 7} {first.kind}" aria-hidden="true">'
+            f'<path class="line" d="M-11 0H11"/><g class="point"><path d="{mark_path(first.marker)}"/></g></svg>'
+        )
+        buttons.append(f'<button type="button" aria-pressed="true" data-place="{place}">{swatch}{_text(name)}</button>')
+    for kind, words in (("published", "published, dashed"), ("fit", "fitted lines")):
+        if any(s.kind == kind for s in chart.series) and any(s.kind != kind for s in chart.series):
+            buttons.append(f'<button type="button" aria-pressed="true" data-kind="{kind}">{words}</button>')
+    return f'<div class="legend">{"".join(buttons)}</div>'
+
+
+def _numbers(section: Section) -> str:
+    table = section.table
+    if table is None:
+        return ""
+    published = section.published
+    title = "Measured: best, mean \u00b1 deviation over seeds"
+    title += f"; below them {published.source} ({published.statistic}) and ours over it" if published else ""
+    heads_row = "".join(f'<th scope="col">T = {length}</th>' for length in table.lengths)
+    rows = {(row.heads, row.length): row for row in summaries(table)}
+    body = []
+    for heads in table.heads:
+        enough = section.answer is not None and section.answer.heads == heads
+        cells = []
+        for length in table.lengths:
+            row = rows[heads, length]
+            lost = f'<span class="more">{row.lost} of {row.seeds + row.lost} seeds lost</span>' if row.lost else ""
+            spread = f'<span class="more">{number(row.mean)} \u00b1 {number(row.std)}</span>'
+            theirs = ""
+            if published is not None and np.isfinite(value := published.value(heads, length)):
+                ours = row.mean if published.statistic == "mean" else row.minimum
+                ratio = f", \u00d7{ours / value:.2g}" if np.isfinite(ours) else ""
+                theirs = f'<span class="theirs">{number(value)}{ratio}</span>'
+            cells.append(f"<td><b>{number(row.minimum)}</b>{spread}{theirs}{lost}</td>")
+        cls = ' class="enough"' if enough else ""
+        body.append(f'<tr{cls}><th scope="row">{heads}</th>{"".join(cells)}</tr>')
+    return (
+        f'<div class="scroll"><table class="numbers"><caption>{title}</caption><thead><tr><th scope="col">heads</th>'
+        f"{heads_row}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+    )
+
+
+def _evidence(section: Section) -> str:
+    if section.answer is None:
+        return ""
+    rows = "".join(f"<dt>{_text(name)}</dt><dd>{_text(said)}</dd>" for name, said in evidence_rows(section.answer))
+    return f'<h3>Evidence for the answer</h3><dl class="facts">{rows}</dl>'
+
+
+def _notes(notes: tuple[str, ...]) -> str:
+    items = "".join(f"<li>{_text(note)}</li>" for note in notes)
+    return (
+        f'<h3>What differs from the paper, and what is not published</h3><ul class="notes">{items}</ul>'
+        if notes
+        else ""
+    )
+
+
+def _account(account: Account | None) -> str:
+    if account is None:
+        return ""
+    facts = [
+        ("models", ", ".join(f"{count} {name}" for name, count in account.outcomes.items() if count) or "none"),
+        ("machine", "; ".join(account.devices) or "unknown"),
+        ("versions", "; ".join(account.versions) or "unknown"),
+        ("time spent", f"{spoken_time(account.seconds)} of training, summed over models"),
+        ("finished", f"{account.first} to {account.last}" if account.first else "not yet"),
+    ]
+    rows = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in facts)
+    commands = "\n".join(account.commands) or "# a sweep from Python"
+    specs = "".join(
+        f"<dt>{_text(title)}</dt><dd>{_text(', '.join(f'{key} {value}' for key, value in values.items()))}</dd>"
+        for title, values in account.settings
+    )
+    return (
+        "<details><summary>How this was made</summary>"
+        f"<pre>{_text(commands)}</pre>"
+        f'<dl class="facts">{rows}{specs}</dl></details>'
+    )

@@ -1,0 +1,22 @@
+"""Table 3: the heads share 32 numbers, so that more heads are narrower ones, D = 4."""
+
+from ..models import ModelSpec
+from .base import ALL_LENGTHS, PAPER_EFFORT, Effort, Scale
+from .published import published_table
+from .table import TableStudy
+
+STUDY = TableStudy(
+    name="table3",
+    title="Table 3",
+    asks="The same task when all heads share 32 numbers: ceil(32 / h) each.",
+    published=published_table("table3", statistic="minimum"),
+    intrinsic_dim=4,
+    transition=4,
+    transition_statement="The transition stays at h = D = 4 heads when their total width is fixed.",
+    model=lambda heads: ModelSpec.with_total_dim(32, heads=heads, round_up=True, hidden=32),
+    efforts={
+        Scale.SMOKE: Effort(lengths=(8, 16), seeds=2, steps=1000),
+        Scale.LAPTOP: Effort(lengths=ALL_LENGTHS, seeds=5, steps=8000),
+        Scale.PAPER: PAPER_EFFORT,
+    },
+)

@@ -1,0 +1,180 @@
+"""Studies of error against hidden width N: power laws fitted for every head count and length."""
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from ..analysis import error_table
+from ..analysis.comparison import Claim, Verdict, count_of_heads, decided
+from ..analysis.fits import PowerLaw, power_law
+from ..engine import Sweep, grid
+from ..models import ModelSpec
+from ..report.chart import Chart, Series
+from ..report.section import Section
+from ..store import Record
+from .base import OUR_CHOICES, AbstractStudy, Scale, paper_task
+
+INTRINSIC_DIM = 4
+HEADS = (1, 2, 3, 4)
+
+
+@dataclass(frozen=True)
+class WidthErrors:
+    """The least error over seeds, `errors[i, j, k]` for heads[i], lengths[j], widths[k]; NaN where there is none."""
+
+    heads: tuple[int, ...]
+    lengths: tuple[int, ...]
+    widths: tuple[int, ...]
+    errors: Float[np.ndarray, "heads lengths widths"]
+
+    def fit(self, i: int, j: int) -> PowerLaw | None:
+        return power_law(np.asarray(self.widths, float), self.errors[i, j])
+
+    def fits(self) -> dict[tuple[int, int], PowerLaw]:
+        """The power law of every (heads, length) that has two widths."""
+        places = itertools.product(range(len(self.heads)), range(len(self.lengths)))
+        found = {(self.heads[i], self.lengths[j]): self.fit(i, j) for i, j in places}
+        return {place: fit for place, fit in found.items() if fit is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WidthStudy(AbstractStudy):
+    """Heads 1 to D, each at several hidden widths. `widths` are the N tried at a scale."""
+
+    widths: dict[Scale, tuple[int, ...]]
+
+    def sweep(self, scale: Scale) -> Sweep:
+        effort = self.efforts[scale]
+        task = paper_task(INTRINSIC_DIM)
+        parts = [
+            grid(
+                task,
+                heads=HEADS,
+                lengths=effort.lengths,
+                seeds=range(effort.seeds),
+                model=lambda heads, width=width: ModelSpec(heads=heads, head_dim=8, hidden=width),
+                train=effort.train,
+            )
+            for width in self.widths[scale]
+        ]
+        return Sweep(task=task, cells=tuple(cell for part in parts for cell in part.cells))
+
+    def section(self, records: Iterable[Record], scale: Scale) -> Section:
+        measured = width_errors(records)
+        return Section(
+            name=self.name,
+            title=self.title,
+            asks=self.asks,
+            headline=_headline(measured),
+            claims=(_falls_claim(measured), _longer_is_worse_claim(measured), _flatter_claim(measured), _gap(measured)),
+            charts=tuple(width_chart(measured, i) for i in range(len(measured.heads))),
+            notes=(
+                "The paper draws this figure and prints no numbers; its claims are judged. Which N it used is not "
+                f"published; ours: {', '.join(map(str, self.widths[scale]))}.",
+                *OUR_CHOICES,
+            ),
+        )
+
+
+def width_errors(records: Iterable[Record]) -> WidthErrors:
+    by_width: dict[int, list[Record]] = {}
+    for record in records:
+        by_width.setdefault(record.cell.model.hidden, []).append(record)
+    tables = {width: error_table(group) for width, group in sorted(by_width.items())}
+    heads = tuple(sorted({count for table in tables.values() for count in table.heads}))
+    lengths = tuple(sorted({length for table in tables.values() for length in table.lengths}))
+    errors = np.full((len(heads), len(lengths), len(tables)), np.nan)
+    for k, table in enumerate(tables.values()):
+        rows = [heads.index(count) for count in table.heads]
+        columns = [lengths.index(length) for length in table.lengths]
+        errors[np.ix_(rows, columns, [k])] = table.best[..., None]
+    return WidthErrors(heads, lengths, tuple(tables), errors)
+
+
+def width_chart(measured: WidthErrors, i: int) -> Chart:
+    """One head count: the least error against N for every length, with the fitted lines."""
+    series = []
+    for j, length in enumerate(measured.lengths):
+        series.append(Series(f"{length} tokens", measured.widths, tuple(measured.errors[i, j]), place=j))
+        fit = measured.fit(i, j)
+        if fit is not None:
+            line = tuple(fit.at(np.asarray(measured.widths, float)))
+            name = f"{length} tokens: N^{fit.exponent:+.2f}"
+            series.append(Series(name, measured.widths, line, place=j, kind="fit"))
+    heads = measured.heads[i]
+    return Chart(
+        name=f"width-{heads}-heads",
+        title=count_of_heads(heads),
+        x_label="hidden width N (units)",
+        y_label="validation error / variance of target (NMSE)",
+        x_ticks=measured.widths,
+        log_x=True,
+        series=tuple(series),
+        caption="points: best of seeds; lines: fitted powers of N",
+    )
+
+
+def _headline(measured: WidthErrors) -> str:
+    few = [fit.exponent for (heads, _), fit in measured.fits().items() if heads < INTRINSIC_DIM]
+    if not few:
+        return "too few widths are there to fit a power"
+    return f"with too few heads the error falls as a power of N between {max(few):+.2f} and {min(few):+.2f}"
+
+
+def _falls_claim(measured: WidthErrors) -> Claim:
+    statement = "With fewer than D heads the error falls as a power of N."
+    fits = {place: fit for place, fit in measured.fits().items() if place[0] < INTRINSIC_DIM}
+    if not fits:
+        return Claim(statement, Verdict.UNDECIDED, "no head count below D was measured at two widths")
+    evidence = "exponents with 90 % intervals: " + "; ".join(
+        f"{count_of_heads(heads)}, length {length} {fit.exponent:+.2f} [{fit.low:+.2f}, {fit.high:+.2f}]"
+        for (heads, length), fit in fits.items()
+    )
+    return Claim(statement, decided(all(fit.exponent < 0 for fit in fits.values())), evidence)
+
+
+def _longer_is_worse_claim(measured: WidthErrors) -> Claim:
+    statement = "With fewer than D heads longer sequences have the larger error at the same N."
+    pairs = [
+        (measured.errors[i, 0, k], measured.errors[i, -1, k])
+        for i, heads in enumerate(measured.heads)
+        if heads < INTRINSIC_DIM and len(measured.lengths) > 1
+        for k in range(len(measured.widths))
+    ]
+    pairs = [(short, long) for short, long in pairs if np.isfinite(short) and np.isfinite(long)]
+    if not pairs:
+        return Claim(statement, Verdict.UNDECIDED, "one length says nothing about growth")
+    worse = sum(long > short for short, long in pairs)
+    evidence = (
+        f"from length {measured.lengths[0]} to {measured.lengths[-1]} the error grows in {worse} of {len(pairs)} pairs"
+    )
+    return Claim(statement, decided(worse == len(pairs)), evidence)
+
+
+def _flatter_claim(measured: WidthErrors) -> Claim:
+    """Theorem 2(2): err ~ M^(-1/k) with k growing in T, so the power is nearer to zero for longer sequences."""
+    statement = "With fewer than D heads size buys less on longer sequences: the power is nearer to zero."
+    fits = measured.fits()
+    short, long = measured.lengths[0], measured.lengths[-1]
+    both = [h for h in measured.heads if h < INTRINSIC_DIM and (h, short) in fits and (h, long) in fits]
+    if short == long or not both:
+        return Claim(statement, Verdict.UNDECIDED, "one length says nothing about growth")
+    evidence = f"exponent at length {short} and at {long}: " + "; ".join(
+        f"{count_of_heads(h)} {fits[h, short].exponent:+.2f}, {fits[h, long].exponent:+.2f}" for h in both
+    )
+    return Claim(statement, decided(all(fits[h, long].exponent > fits[h, short].exponent for h in both)), evidence)
+
+
+def _gap(measured: WidthErrors) -> Claim:
+    statement = "No size tried makes up for a missing head: D heads do better at every N."
+    if INTRINSIC_DIM not in measured.heads or INTRINSIC_DIM - 1 not in measured.heads:
+        return Claim(statement, Verdict.UNDECIDED, "D and D - 1 heads were not both measured")
+    enough, few = (measured.errors[measured.heads.index(h)] for h in (INTRINSIC_DIM, INTRINSIC_DIM - 1))
+    ratio = (few / enough)[np.isfinite(few / enough)]
+    if not len(ratio):
+        return Claim(statement, Verdict.UNDECIDED, "D and D - 1 heads were not both measured")
+    evidence = f"D - 1 heads err {ratio.min():.3g} to {ratio.max():.3g} times as much as D heads at the same N"
+    return Claim(statement, decided(bool(ratio.min() > 1)), evidence)
