@@ -148,7 +148,7 @@ def test_every_verb_speaks_to_people(folder):
     assert "T = 8" in headcount("show", folder).out
     assert "quadratic-basins" in headcount("tasks").out
     assert "Assumption 2" in headcount("tasks", "max-plus-min").out
-    assert headcount("--version").out == f"headcount {cli.__version__}\n"
+    assert headcount("--version").out == f"headcount {headcount_package.__version__}\n"
 
 
 def test_the_doctor_trains_a_model():

@@ -143,9 +143,10 @@ def magnitude_claim(table: ErrorTable, published: PublishedTable) -> Claim:
     near = int(np.sum(np.abs(decades[known]) <= TENFOLD))
     worst = np.unravel_index(np.nanargmax(np.abs(decades)), decades.shape)
     side = "above" if decades[worst] > 0 else "below"
+    furthest = f"{count_of_heads(table.heads[worst[0]])} at length {table.lengths[worst[1]]}"
     evidence = (
-        f"{near} of {int(known.sum())} cells are within tenfold; the furthest, {count_of_heads(table.heads[worst[0]])} at length "
-        f"{table.lengths[worst[1]]}, is {10 ** abs(decades[worst]):.3g}-fold {side}"
+        f"{near} of {int(known.sum())} cells are within tenfold; the furthest, {furthest}, is "
+        f"{10 ** abs(decades[worst]):.3g}-fold {side}"
     )
     return Claim(statement, decided(near == known.sum()), evidence)
 

@@ -105,7 +105,7 @@ def _terms(h: np.ndarray, t: np.ndarray, delta: float) -> np.ndarray:
 
 
 def _least_absolute(terms: np.ndarray, values: np.ndarray) -> tuple[tuple[float, float, float], float]:
-    """Coefficients x of least mean |terms x - values|: minimise the sum of slacks s with -s <= terms x - values <= s."""
+    """Coefficients x of least mean |terms x - values|: the least sum of slacks s with -s <= terms x - values <= s."""
     count, width = terms.shape
     cost = np.concatenate([np.zeros(width), np.ones(count)])
     slack = np.eye(count)

@@ -11,7 +11,6 @@ from jaxtyping import Float
 from .._errors import require
 from ..store import Outcome, Record
 
-
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 

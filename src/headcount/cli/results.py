@@ -9,12 +9,12 @@ import typer
 
 from .._errors import HeadcountError, require
 from ..analysis import answer_from_table, error_table, experiments
-from ..report.export import to_csv, to_json
 from ..report.charts import error_chart
+from ..report.export import to_csv, to_json
 from ..report.figures import FORMATS, draw, save_figure
-from ..report.text import experiment_view, status_view
 from ..report.page import page, write_page
 from ..report.section import Section
+from ..report.text import experiment_view, status_view
 from ..store import Outcome, Store
 from ..studies.folder import sections_of
 from .app import Folder, Json, app, data, print_json, talk

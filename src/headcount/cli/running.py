@@ -31,7 +31,7 @@ def run(sweep: Sweep, root: Path, work: Callable[..., Result]) -> Result:
         plan = plan_sweep(sweep, store.settled_keys())
         talk.print(describe_plan(plan, root), highlight=False, markup=False)
         try:
-            with training_progress(talk, plan.model_steps) as on_steps, _stop_on_signals() as stop:
+            with training_progress(talk, plan.model_steps) as on_steps, stop_on_signals() as stop:
                 return work(sweep, store, command=command, on_steps=on_steps, stop=stop)
         except KeyboardInterrupt:
             kept = len({cell.key for cell in sweep.cells} & store.settled_keys())
@@ -44,7 +44,7 @@ def run(sweep: Sweep, root: Path, work: Callable[..., Result]) -> Result:
 
 
 @contextlib.contextmanager
-def _stop_on_signals() -> Iterator[threading.Event]:
+def stop_on_signals() -> Iterator[threading.Event]:
     """An event that Ctrl-C and a polite kill set. An exception in their place could be swallowed by whatever the main
     thread is in just then (a garbage collector's callback swallows it), or could cut a commit in two."""
     stop = threading.Event()

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-# Okabe and Ito's palette: told apart by every common kind of colour vision. Markers differ too, for print without colour.
+# Okabe and Ito's palette: told apart by every common kind of colour vision. Markers differ too, for print in grey.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 MARKERS = ("circle", "square", "triangle", "diamond", "wedge", "plus", "cross")
 
@@ -17,8 +17,8 @@ Kind = Literal["measured", "published", "fit"]
 class Series:
     """One line. `place` picks colour and marker, so that a measured line and its published one look related.
 
-    `kind` picks the stroke: measured ones are solid with filled markers, published ones dashed with hollow markers, fits
-    thin without markers. `low` and `high` bound a band. NaN is a gap.
+    `kind` picks the stroke: measured ones are solid with filled markers, published ones dashed with hollow markers,
+    fits thin without markers. `low` and `high` bound a band. NaN is a gap.
     """
 
     name: str

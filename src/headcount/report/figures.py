@@ -1,6 +1,7 @@
 """Charts drawn for paper with matplotlib, saved by the file's ending (svg, pdf, png)."""
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -23,7 +24,7 @@ _MARKS = {
     "plus": "P",
     "cross": "X",
 }
-_STYLES = {
+_STYLES: dict[str, dict[str, Any]] = {
     "measured": {"linewidth": 1.6, "markersize": 5},
     "published": {"linewidth": 1.2, "markersize": 5, "linestyle": (0, (4, 3)), "markerfacecolor": "white"},
     "fit": {"linewidth": 1.0, "marker": ""},
@@ -67,7 +68,7 @@ def _draw_series(axes: Axes, series: Series) -> None:
     if series.low is not None and series.high is not None:
         low, high = np.asarray(series.low, float), np.asarray(series.high, float)
         axes.fill_between(series.x, low, high, color=series.colour, alpha=0.15, linewidth=0)
-    style = {"marker": _MARKS[series.marker]} | _STYLES[series.kind]
+    style: dict[str, Any] = {"marker": _MARKS[series.marker]} | _STYLES[series.kind]
     axes.plot(series.x, series.y, color=series.colour, label=series.name, **style)
 
 

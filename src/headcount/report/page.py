@@ -75,7 +75,7 @@ def write_page(text: str, path: Path) -> None:
 
 
 def _asset(name: str) -> str:
-    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
+    return (files("headcount.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""One part of a report: what was asked, what came out, what it was compared with. Page, terminal and figures read it."""
+"""One part of a report: what was asked, what came out, what it was compared with. Page, terminal, figures read it."""
 
 import json
 from collections.abc import Iterable

@@ -111,7 +111,8 @@ def _grid(chart: Chart, axes: Axes, y_ticks: list[float]) -> str:
     parts.append(f'<path class="axis" d="M{LEFT} {bottom}H{WIDTH - RIGHT}"/>')
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(
-        f'<text class="label" x="{middle:.0f}" y="{HEIGHT - 8}" text-anchor="middle">{html.escape(chart.x_label)}</text>'
+        f'<text class="label" x="{middle:.0f}" y="{HEIGHT - 8}" text-anchor="middle">'
+        f"{html.escape(chart.x_label)}</text>"
     )
     height = (TOP + bottom) / 2
     parts.append(

@@ -170,3 +170,32 @@ def _comparison_rows(section: Section) -> Table:
 def number(value: float) -> str:
     """An error in the papers' form; a dash where there is none."""
     return "-" if np.isnan(value) else f"{value:.1e}"
+
+
+def recheck_view(found: list[Any]) -> RenderableType:
+    """Cell by cell, then one sentence."""
+    view = Table(box=None)
+    for column in ("heads", "T", "seed", "stored NMSE", "NMSE now"):
+        view.add_column(column, justify="right")
+    view.add_column("")
+    colours = {"same": "green", "close": "yellow", "different": "red"}
+    for recheck in found:
+        cell = recheck.stored.cell
+        errors = [
+            f"{r.metrics['nmse']:.6e}" if "nmse" in r.metrics else r.outcome.value
+            for r in (recheck.stored, recheck.again)
+        ]
+        style = colours[recheck.agreement]
+        view.add_row(
+            str(cell.model.heads), str(cell.length), str(cell.seed), *errors, f"[{style}]{recheck.agreement}[/{style}]"
+        )
+    counts = {name: sum(recheck.agreement == name for recheck in found) for name in colours}
+    said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    words = {
+        "same": "the same to the last bit",
+        "close": "close: within a factor of two, or within the stored seeds",
+        "different": "different: trust neither until it is known why",
+    }
+    meanings = [f"  {name}: {meaning}" for name, meaning in words.items() if counts[name]]
+    moved = list(dict.fromkeys(line for recheck in found for line in recheck.moved))
+    return Group(view, "", f"[bold]{said}[/bold]", *meanings, *(escape(f"  {line}") for line in moved))

@@ -40,15 +40,15 @@ ALL_LENGTHS = (8, 16, 32, 64, 128)
 PAPER_EFFORT = Effort(lengths=ALL_LENGTHS, seeds=10, steps=20_000)
 
 TASK_SEED = 9
-"""The draw of the a_i, which are not published: of draws 0 to 11 the one whose mean errors at 2 and 3 heads and length 16
-(15,000 steps, 4 seeds) came nearest to Table 2's. docs/reproduction.md gives the command and what the others gave."""
+"""The draw of the a_i, which are not published: of draws 0 to 11 the one whose mean errors at 2 and 3 heads and length
+16 (15,000 steps, 4 seeds) came nearest to Table 2's; docs/reproduction.md gives the command and the other draws."""
 
 OUR_CHOICES = (
     "Not published are the optimiser, the learning rate, the number of steps and the directions a_i. Ours: Adam, peak "
     "learning rate 0.01 after 200 steps of warm-up and then a cosine to zero, batch 64, gradient norm clipped at 1.",
-    f"The a_i are one normal draw, number {TASK_SEED} of 0 to 11: the one whose errors at 2 and 3 heads and length 16 came "
-    "nearest to Table 2's. So these two cells do not count as predicted; over the 12 draws the error at 3 heads varied "
-    "sevenfold.",
+    f"The a_i are one normal draw, number {TASK_SEED} of 0 to 11: the one whose errors at 2 and 3 heads and length 16 "
+    "came nearest to Table 2's, so that these two cells are fitted and not predicted. Over the 12 draws the error at 3 "
+    "heads varied sevenfold.",
     "A model's error is the least along its validation curve, measured at 20 points.",
 )
 

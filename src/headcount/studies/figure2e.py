@@ -54,7 +54,7 @@ class ReversalStudy(AbstractStudy):
             answer=answer_from_table(table),
             charts=(chart,),
             notes=(
-                "The paper draws this figure and prints no numbers; the published score is computed from Table 2's means.",
+                "The paper draws this figure and prints no numbers; the published score is computed from Table 2.",
                 *OUR_CHOICES,
             ),
         )

@@ -12,8 +12,8 @@ from ..analysis.comparison import PublishedTable
 @functools.cache
 def published_table(table: str, *, statistic: str) -> PublishedTable:
     """One table of arXiv 2510.06662 by its name in the file, such as table2."""
-    with (files(__package__) / "data" / "paper_tables.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["table"] == table]
+    lines = (files("headcount.studies") / "data" / "paper_tables.csv").read_text().splitlines()
+    rows = [row for row in csv.DictReader(lines) if row["table"] == table]
     heads = tuple(sorted({int(row["heads"]) for row in rows}))
     lengths = tuple(sorted({int(row["length"]) for row in rows}))
     values, std = np.full((2, len(heads), len(lengths)), np.nan)

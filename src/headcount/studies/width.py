@@ -138,20 +138,15 @@ def _falls_claim(measured: WidthErrors) -> Claim:
 
 def _longer_is_worse_claim(measured: WidthErrors) -> Claim:
     statement = "With fewer than D heads longer sequences have the larger error at the same N."
-    pairs = [
-        (measured.errors[i, 0, k], measured.errors[i, -1, k])
-        for i, heads in enumerate(measured.heads)
-        if heads < INTRINSIC_DIM and len(measured.lengths) > 1
-        for k in range(len(measured.widths))
-    ]
-    pairs = [(short, long) for short, long in pairs if np.isfinite(short) and np.isfinite(long)]
-    if not pairs:
+    few = measured.errors[[heads < INTRINSIC_DIM for heads in measured.heads]]
+    ratio = few[:, -1] / few[:, 0]
+    ratio = ratio[np.isfinite(ratio)]
+    shortest, longest = measured.lengths[0], measured.lengths[-1]
+    if shortest == longest or not len(ratio):
         return Claim(statement, Verdict.UNDECIDED, "one length says nothing about growth")
-    worse = sum(long > short for short, long in pairs)
-    evidence = (
-        f"from length {measured.lengths[0]} to {measured.lengths[-1]} the error grows in {worse} of {len(pairs)} pairs"
-    )
-    return Claim(statement, decided(worse == len(pairs)), evidence)
+    worse = int(np.sum(ratio > 1))
+    evidence = f"from length {shortest} to {longest} the error grows in {worse} of {len(ratio)} pairs of heads and N"
+    return Claim(statement, decided(worse == len(ratio)), evidence)
 
 
 def _flatter_claim(measured: WidthErrors) -> Claim:

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from .._errors import InputError, did_you_mean, require
 from .arrays import load_arrays
 from .base import AbstractTask, computed
-from .presets import PRESETS, preset
+from .presets import PRESETS, preset, preset_from_spec
 
 ARRAY_OPTIONS = ("targets", "shorter", "validation_fraction")
 
@@ -33,6 +34,27 @@ def find_task(reference: str, **options: Any) -> AbstractTask:
         f'unknown task "{reference}".{did_you_mean(reference, PRESETS)} Known: {", ".join(known)}.',
     )
     return preset(reference, **options)
+
+
+def task_of_spec(spec: dict[str, Any], reference: str | None = None, targets: Path | None = None) -> AbstractTask:
+    """The task whose stored spec this is: a preset made again, or the user's own named by `reference`."""
+    if reference is None:
+        found = preset_from_spec(spec)
+        if found is None:
+            raise InputError(
+                f'"{spec["task"]}" is not a task this headcount can make from its name alone; '
+                "say where it is with --task FILE.py:NAME or --task FILE.npz."
+            )
+        return found
+    options: dict[str, Any] = {}
+    if Path(reference).suffix in (".npz", ".npy"):
+        options = {name: spec[name] for name in ("shorter", "validation_fraction") if spec.get(name) is not None}
+        options |= {} if targets is None else {"targets": targets}
+    found = find_task(reference, **options)
+    given = json.loads(json.dumps(found.spec()))
+    changed = [name for name in sorted(spec.keys() | given.keys()) if spec.get(name) != given.get(name)]
+    require(not changed, f"{reference} is not the task these results are of: it differs in {', '.join(changed)}.")
+    return found
 
 
 def _refuse_others(reference: str, options: dict[str, Any], known: tuple[str, ...]) -> None:

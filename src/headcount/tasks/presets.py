@@ -4,6 +4,8 @@ Every function here is a row of `PRESETS`; its keyword arguments are the task's 
 """
 
 import inspect
+import json
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -177,3 +179,13 @@ def preset(name: str, **options) -> AbstractTask:
 def preset_options(name: str) -> dict[str, object]:
     """The options of a preset with their defaults."""
     return {option: parameter.default for option, parameter in inspect.signature(PRESETS[name]).parameters.items()}
+
+
+def preset_from_spec(spec: dict[str, Any]) -> AbstractTask | None:
+    """The preset whose `spec()` this is; None where no preset has it: a user's own task, or another version's."""
+    name = spec["task"]
+    if name not in PRESETS:
+        return None
+    known = preset_options(name)
+    task = preset(name, **{option: value for option, value in spec.items() if option in known})
+    return task if json.loads(json.dumps(task.spec())) == spec else None

@@ -1,0 +1,113 @@
+"""Do stored results come out again? A random sample of cells is trained anew and compared.
+
+On the machine and with the versions that made them, cells come out the same to the last bit on a CPU. Elsewhere, and on
+a GPU, where a sum's order may change, rounding grows over thousands of steps; there a result that is within a factor of
+two of the stored one, or within the range of the stored seeds of the same model, is close.
+"""
+
+import dataclasses
+import enum
+import tempfile
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ._errors import require
+from ._keys import named_generator
+from .engine import Sweep, run_sweep
+from .store import Outcome, Record, Store
+from .tasks import AbstractTask
+
+FACTOR = 2.0
+
+
+class Agreement(enum.StrEnum):
+    SAME = "same"
+    CLOSE = "close"
+    DIFFERENT = "different"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recheck:
+    """A stored record, the one it came out as now, and how they agree."""
+
+    stored: Record
+    again: Record
+    agreement: Agreement
+
+    @property
+    def moved(self) -> tuple[str, ...]:
+        """What differs between the machine that made the record and this one: device, versions."""
+        then, now = self.stored.provenance, self.again.provenance
+        return tuple(
+            f"{name}: {then.get(name, 'unknown')} then, {now.get(name, 'unknown')} now"
+            for name in ("device", "versions")
+            if then.get(name) != now.get(name)
+        )
+
+
+def sample(records: Iterable[Record], count: int, seed: int) -> list[Record]:
+    """`count` settled records drawn without replacement, all of them when there are fewer."""
+    require(count >= 1, f"at least 1 cell must be verified, got {count}.")
+    settled = [record for record in records if record.outcome is not Outcome.FAILED]
+    require(len(settled) > 0, "there is no finished cell to verify.")
+    drawn = named_generator(seed, "verified cells").permutation(len(settled))[:count]
+    return [settled[i] for i in sorted(drawn)]
+
+
+def verify(
+    records: list[Record],
+    chosen: list[Record],
+    task_of: Callable[[dict], AbstractTask],
+    *,
+    on_steps: Callable[[int], None] = lambda model_steps: None,
+    stop: threading.Event | None = None,
+) -> list[Recheck]:
+    """Train the cells of `chosen` again, in a folder that is thrown away, and compare; `records` are all stored ones.
+
+    `task_of(spec)` gives the task of a cell from its spec.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="headcount-verify-") as folder,
+        Store.open_for_writing(Path(folder)) as store,
+    ):
+        for sweep in sweeps_of(chosen, task_of):
+            run_sweep(sweep, store, on_steps=on_steps, stop=stop)
+        again = {record.cell.key: record for record in store.records()}
+    return [_compare(record, again[record.cell.key], _siblings(record, records)) for record in chosen]
+
+
+def sweeps_of(chosen: list[Record], task_of: Callable[[dict], AbstractTask]) -> list[Sweep]:
+    """The cells to be trained again, a sweep a task."""
+    by_task: dict[str, list[Record]] = {}
+    for record in chosen:
+        by_task.setdefault(repr(sorted(record.cell.task.items())), []).append(record)
+    return [
+        Sweep(task=task_of(group[0].cell.task), cells=tuple(record.cell for record in group))
+        for group in by_task.values()
+    ]
+
+
+def _siblings(record: Record, records: list[Record]) -> list[float]:
+    """The errors of all seeds of a record's model."""
+    like = dataclasses.replace(record.cell, seed=0)
+    return [
+        other.metrics["nmse"]
+        for other in records
+        if other.outcome is Outcome.FINISHED and dataclasses.replace(other.cell, seed=0) == like
+    ]
+
+
+def _compare(stored: Record, again: Record, siblings: list[float]) -> Recheck:
+    if (stored.outcome, stored.metrics, stored.curve) == (again.outcome, again.metrics, again.curve):
+        agreement = Agreement.SAME
+    elif stored.outcome is Outcome.FINISHED and again.outcome is Outcome.FINISHED:
+        then, now = stored.metrics["nmse"], again.metrics["nmse"]
+        near = abs(np.log(now / then)) <= np.log(FACTOR) or min(siblings) <= now <= max(siblings)
+        agreement = Agreement.CLOSE if near else Agreement.DIFFERENT
+    else:
+        agreement = Agreement.DIFFERENT
+    return Recheck(stored=stored, again=again, agreement=agreement)
