@@ -18,6 +18,7 @@ import pytest
 
 from headcount import cli
 from headcount._errors import StoreError
+from headcount._version import __version__
 from headcount.engine import run
 from headcount.store import Store
 
@@ -148,7 +149,7 @@ def test_every_verb_speaks_to_people(folder):
     assert "T = 8" in headcount("show", folder).out
     assert "quadratic-basins" in headcount("tasks").out
     assert "Assumption 2" in headcount("tasks", "max-plus-min").out
-    assert headcount("--version").out == f"headcount {headcount_package.__version__}\n"
+    assert headcount("--version").out == f"headcount {__version__}\n"
 
 
 def test_the_doctor_trains_a_model():
@@ -160,7 +161,7 @@ def test_the_doctor_trains_a_model():
 
 
 def test_a_dry_run_trains_and_writes_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(cli, "measure_sweep", lambda *_, **__: pytest.fail("trained"))
+    monkeypatch.setattr(cli.measure, "measure_sweep", lambda *_, **__: pytest.fail("trained"))
     result = headcount("measure", "max-plus-min", *TINY, "--out", tmp_path / "results", "--dry-run")
     assert result.code == 0
     assert "4 cells, 0 already done" in result.out

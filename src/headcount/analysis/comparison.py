@@ -136,19 +136,20 @@ def drop_factor(heads: tuple[int, ...], errors: Float[np.ndarray, "heads lengths
 def magnitude_claim(table: ErrorTable, published: PublishedTable) -> Claim:
     """Every cell is within a factor of ten of the published one."""
     statement = f"Every {published.statistic} over seeds is of the published order of magnitude."
-    decades = np.log10(measured_like(table, published) / published.beside(table))
+    with np.errstate(divide="ignore"):  # an error of zero has no order of magnitude
+        decades = np.log10(measured_like(table, published) / published.beside(table))
     known = np.isfinite(decades)
     if not known.any():
         return Claim(statement, Verdict.UNDECIDED, "no published cell was measured")
     near = int(np.sum(np.abs(decades[known]) <= TENFOLD))
-    worst = np.unravel_index(np.nanargmax(np.abs(decades)), decades.shape)
+    worst = np.unravel_index(np.argmax(np.where(known, np.abs(decades), -1.0)), decades.shape)
     side = "above" if decades[worst] > 0 else "below"
     furthest = f"{count_of_heads(table.heads[worst[0]])} at length {table.lengths[worst[1]]}"
     evidence = (
         f"{near} of {int(known.sum())} cells are within tenfold; the furthest, {furthest}, is "
         f"{10 ** abs(decades[worst]):.3g}-fold {side}"
     )
-    return Claim(statement, decided(near == known.sum()), evidence)
+    return Claim(statement, decided(near == int(known.sum())), evidence)
 
 
 def _signed(value: float) -> str:

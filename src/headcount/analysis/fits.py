@@ -34,7 +34,6 @@ class PowerLaw:
 def power_law(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> PowerLaw | None:
     """Least squares on logarithms over the points that are there (finite and positive); None with fewer than two."""
     x, y = np.asarray(x, float), np.asarray(y, float)
-    require(x.shape == y.shape, f"a power law needs as many x as y, got shapes {x.shape} and {y.shape}.")
     kept = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
     log_x, log_y = np.log(x[kept]), np.log(y[kept])
     if len(np.unique(log_x)) < 2:

@@ -1,0 +1,127 @@
+"""Claims are judged by the numbers: those made to hold hold, those made to fail fail, and silence is undecided."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from headcount.analysis import ErrorTable, answer_from_table
+from headcount.analysis.comparison import (
+    PublishedTable,
+    Verdict,
+    drop_claim,
+    growth_claims,
+    magnitude_claim,
+    slope_intervals,
+    transition_claim,
+)
+
+from .tables import sharp, table
+
+LENGTHS = (8, 16, 32)
+
+
+def published(by_heads, *, growth=0.0, statistic="minimum") -> PublishedTable:
+    values = table(by_heads, noise=0.0, growth=growth, lengths=LENGTHS).best
+    heads = tuple(range(1, len(by_heads) + 1))
+    return PublishedTable(
+        source="a table",
+        statistic=statistic,
+        heads=heads,
+        lengths=LENGTHS,
+        values=values,
+        std=np.full_like(values, np.nan),
+    )
+
+
+def split(below: float, above: float, transition: int = 4) -> ErrorTable:
+    """A sharp table whose errors grow as length**below under the transition and length**above from it on."""
+    low, high = (table(sharp(transition), growth=growth, noise=0.02) for growth in (below, above))
+    few = np.array(low.heads) < transition
+    return dataclasses.replace(low, nmse=np.where(few[:, None, None], low.nmse, high.nmse))
+
+
+@pytest.mark.parametrize(
+    ("measured", "verdict"),
+    [(4, Verdict.HOLDS), (3, Verdict.DIFFERS), (None, Verdict.UNDECIDED)],
+)
+def test_a_transition_is_judged_by_its_place(measured, verdict):
+    errors = table([0.02] * 6 if measured is None else sharp(measured), growth=1.0 if measured is None else 0.0)
+    claim = transition_claim(answer_from_table(errors), 4, "at 4")
+    assert claim.verdict is verdict
+
+
+def test_growth_below_and_not_above_holds():
+    below, above = growth_claims(split(0.5, -0.3), published(sharp(4)), 4)
+    assert (below.verdict, above.verdict) == (Verdict.HOLDS, Verdict.HOLDS)
+    assert "3 heads +0.5" in below.evidence
+    assert "1 head " in below.evidence
+
+
+def test_errors_that_shrink_below_and_grow_above_differ():
+    below, above = growth_claims(split(-0.5, 0.6), published(sharp(4)), 4)
+    assert (below.verdict, above.verdict) == (Verdict.DIFFERS, Verdict.DIFFERS)
+
+
+def test_growth_is_undecided_with_one_length_and_with_one_side_only():
+    one_length = table(sharp(4), lengths=(8,))
+    assert {claim.verdict for claim in growth_claims(one_length, published(sharp(4)), 4)} == {Verdict.UNDECIDED}
+    few = table(sharp(4)[:3], heads=(1, 2, 3))
+    assert growth_claims(few, published(sharp(4)), 4)[1].verdict is Verdict.UNDECIDED
+
+
+def test_a_missing_cell_silences_its_head_count_only():
+    errors = split(0.5, -0.3)
+    errors.nmse[1, 2] = np.nan
+    slopes, _, _ = slope_intervals(errors)
+    assert np.isnan(slopes).tolist() == [False, True, False, False, False, False]
+    below, _ = growth_claims(errors, published(sharp(4)), 4)
+    assert below.verdict is Verdict.HOLDS
+    assert "2 heads" not in below.evidence
+
+
+def test_one_seed_has_slopes_of_no_width():
+    slopes, low, high = slope_intervals(table(sharp(4), seeds=1, growth=0.4))
+    assert np.array_equal(slopes, low)
+    assert np.array_equal(slopes, high)
+
+
+@pytest.mark.parametrize(("after", "verdict"), [(5e-5, Verdict.HOLDS), (4e-3, Verdict.DIFFERS)])
+def test_a_drop_is_a_factor_of_five_or_more(after, verdict):
+    errors = table(sharp(4, after=after), noise=0.0)
+    claim = drop_claim(errors, published(sharp(4)), 4)
+    assert claim.verdict is verdict
+    assert f"ours {5e-3 / after:.3g}-fold" in claim.evidence
+    assert "published 100-fold" in claim.evidence
+
+
+def test_a_drop_between_heads_not_measured_is_undecided():
+    errors = table(sharp(4)[:3], heads=(1, 2, 3))
+    assert drop_claim(errors, published(sharp(4)), 4).verdict is Verdict.UNDECIDED
+
+
+def test_orders_of_magnitude_are_counted_cell_by_cell():
+    errors = table(sharp(4), noise=0.0)
+    assert magnitude_claim(errors, published(sharp(4))).verdict is Verdict.HOLDS
+    errors.nmse[2, 1] *= 40
+    claim = magnitude_claim(errors, published(sharp(4)))
+    assert claim.verdict is Verdict.DIFFERS
+    assert "17 of 18 cells" in claim.evidence
+    assert "3 heads at length 16, is 40-fold above" in claim.evidence
+
+
+def test_a_published_mean_is_compared_with_our_mean():
+    errors = table(sharp(4), noise=0.0)
+    errors.nmse[3, 0] = [5e-5, 5e-5, 5e-5, 5e-2]
+    assert magnitude_claim(errors, published(sharp(4))).verdict is Verdict.HOLDS
+    assert magnitude_claim(errors, published(sharp(4), statistic="mean")).verdict is Verdict.DIFFERS
+
+
+def test_heads_and_lengths_without_a_published_number_are_not_compared():
+    errors = table(sharp(4), lengths=(8, 999))
+    theirs = published(sharp(4)[:3])
+    beside = theirs.beside(errors)
+    assert np.isfinite(beside).sum() == 3
+    assert "3 of 3 cells" in magnitude_claim(errors, theirs).evidence
+    nothing = magnitude_claim(table(sharp(4), lengths=(7, 9)), theirs)
+    assert nothing.verdict is Verdict.UNDECIDED
