@@ -14,8 +14,7 @@ CPU_MEMBERS = 8
 """Members of a bucket on a CPU, where they run one after another and only their weights add up: few enough that all
 cores have work and that little is lost when a run is stopped."""
 GPU_WORKERS = 6
-"""Buckets in hand at once on a GPU, which does their steps in turn: while one trains, the others compile, and compiling
-takes about as long as training (seconds each)."""
+"""Buckets in hand at once on a GPU: while one trains, the others compile, which takes about as long (seconds each)."""
 
 
 @dataclass(frozen=True)

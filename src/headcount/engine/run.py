@@ -1,5 +1,6 @@
 """Train a sweep: buckets over worker threads, every finished bucket committed at once, nothing trained twice."""
 
+import contextlib
 import datetime
 import functools
 import itertools
@@ -119,6 +120,8 @@ class _Workshop:
         self._data: dict[tuple, tuple[Dataset, Units]] = {}
         self._lock = threading.Lock()
         self._compile_locks: dict[tuple[Shape, int], threading.Lock] = {}
+        # A GPU does one bucket's steps at a time: interleaved with others' they took twice as long in all.
+        self._device = threading.Lock() if machine.side_by_side else contextlib.nullcontext()
 
     def train(self, bucket: Bucket) -> Trained:
         """Train a bucket; split it when memory runs out, and record what fails instead of raising."""
@@ -127,6 +130,8 @@ class _Workshop:
         except (StopRequested, HeadcountError):  # the latter speaks of the task, so of every bucket
             raise
         except Exception as error:  # whatever one bucket dies of must not take the others with it
+            if self.stop.is_set():  # the signal that stops us may have stopped a compiler's process too
+                raise StopRequested from error
             if "RESOURCE_EXHAUSTED" in str(error) and len(bucket.cells) > 1:
                 half = len(bucket.cells) // 2
                 parts = [
@@ -138,7 +143,6 @@ class _Workshop:
 
     def _train(self, bucket: Bucket) -> Trained:
         self._check_stop()
-        began = time.monotonic()
         shape = bucket.shape
         data, units = self.data_for(shape)
         outputs = data.train_targets.shape[1]
@@ -150,12 +154,14 @@ class _Workshop:
             # No steps yet: the curve's first point, and a program that two threads must not compile twice.
             states, measured = parts.advance(states, members, data, 0)
         curves = [np.asarray(measured.validation_nmse)]
-        for before, now in itertools.pairwise(steps):
-            self._check_stop()
-            states, measured = parts.advance(states, members, data, now - before)
-            curves.append(np.asarray(measured.validation_nmse))
-            self.on_steps((now - before) * len(bucket.cells))
-        seconds = (time.monotonic() - began) / len(bucket.cells)
+        with self._device:
+            began = time.monotonic()
+            for before, now in itertools.pairwise(steps):
+                self._check_stop()
+                states, measured = parts.advance(states, members, data, now - before)
+                curves.append(np.asarray(measured.validation_nmse))
+                self.on_steps((now - before) * len(bucket.cells))
+            seconds = (time.monotonic() - began) / len(bucket.cells)
         curves, train_nmse, best = np.stack(curves), np.asarray(measured.train_nmse), np.asarray(states.best_nmse)
         stacked = jax.tree.map(np.asarray, states.model)
         records, weights = [], {}

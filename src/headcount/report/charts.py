@@ -6,7 +6,7 @@ from ..analysis import Answer, ErrorTable
 from ..analysis.comparison import PublishedTable
 from .chart import Chart, HeatMap, Series, Span
 
-ERROR = "validation error / variance of target (NMSE)"
+ERROR = "validation error (NMSE)"
 
 
 def error_chart(table: ErrorTable, answer: Answer, published: PublishedTable | None = None) -> Chart:

@@ -96,15 +96,21 @@ def with_account(section: Section, made: Account, scale: str = "") -> Section:
     return replace(section, account=made, title=f"{section.title}, {scale}" if scale else section.title)
 
 
-def experiment_section(experiment: Experiment, name: str) -> Section:
-    """A user's own experiment; at least one of its cells has finished or diverged."""
+def headline(subject: str, answer: Answer) -> str:
+    """The answer as a sentence about something."""
+    return f"{subject} {answer.sentence}" if answer.heads is not None else f"{subject}: {answer.sentence}"
+
+
+def experiment_section(experiment: Experiment, name: str, told_apart_by: str = "") -> Section:
+    """A user's own experiment, of which a cell has finished; `told_apart_by` is what no other in the folder shares."""
     table = error_table(experiment.records)
     answer = answer_from_table(table)
+    task = experiment.settings["task"]["task"]
     return Section(
         name=name,
-        title=experiment.settings["task"]["task"],
+        title=f"{task}, {told_apart_by}" if told_apart_by else task,
         asks="How many attention heads does this task need?",
-        headline=answer.sentence,
+        headline=headline(task, answer),
         table=table,
         answer=answer,
         charts=(error_chart(table, answer), heat_map(table)),

@@ -70,6 +70,18 @@ class AbstractStudy(ABC):
     def section(self, records: Iterable[Record], scale: Scale) -> Section:
         """Its part of a report, from the records of its own cells; at least one has finished."""
 
+    def choices(self, scale: Scale) -> tuple[str, ...]:
+        """What is ours and not the paper's, for a section's notes."""
+        effort = self.efforts[scale]
+        if scale is Scale.PAPER:
+            return OUR_CHOICES
+        smaller = (
+            f"At {scale} scale: {effort.seeds} seeds, {effort.steps:,} steps, lengths "
+            f"{', '.join(map(str, effort.lengths))}. The published grid is --scale paper, with "
+            f"{self.efforts[Scale.PAPER].steps:,} steps; errors from D heads on keep falling until then."
+        )
+        return (smaller, *OUR_CHOICES)
+
     def keys(self, scale: Scale) -> frozenset[str]:
         return frozenset(cell.key for cell in self.sweep(scale).cells)
 

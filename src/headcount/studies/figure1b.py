@@ -8,7 +8,7 @@ STUDY = WidthStudy(
     title="Figure 1b",
     asks="Error against the hidden width N of both nets: how much size buys when heads are too few.",
     efforts={
-        Scale.SMOKE: Effort(lengths=(8,), seeds=2, steps=1000),
+        Scale.SMOKE: Effort(lengths=(8, 32), seeds=2, steps=2000),
         Scale.LAPTOP: Effort(lengths=(8, 32), seeds=3, steps=6000),
         Scale.PAPER: Effort(lengths=(8, 32, 128), seeds=10, steps=20_000),
     },

@@ -13,7 +13,7 @@ from ..report.chart import Chart, Series
 from ..report.section import Section
 from ..store import Record
 from . import table2
-from .base import OUR_CHOICES, AbstractStudy, Scale
+from .base import AbstractStudy, Scale
 
 TRANSITION = table2.STUDY.transition
 
@@ -55,7 +55,7 @@ class ReversalStudy(AbstractStudy):
             charts=(chart,),
             notes=(
                 "The paper draws this figure and prints no numbers; the published score is computed from Table 2.",
-                *OUR_CHOICES,
+                *self.choices(scale),
             ),
         )
 

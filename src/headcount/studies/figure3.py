@@ -10,10 +10,11 @@ from ..analysis.comparison import Claim, Verdict, decided, growth_claims, measur
 from ..analysis.summary import ErrorTable
 from ..engine import Sweep
 from ..report.chart import Chart, Series
+from ..report.charts import ERROR
 from ..report.section import Section
 from ..store import Record
 from . import table2
-from .base import OUR_CHOICES, AbstractStudy, Scale
+from .base import AbstractStudy, Scale
 
 TRANSITION = table2.STUDY.transition
 
@@ -36,7 +37,7 @@ class ZoomStudy(AbstractStudy):
             claims=(flat, _small_claim(table)),
             answer=answer_from_table(table),
             charts=(_chart(table),),
-            notes=("The paper draws this figure and prints no numbers but Table 2's means.", *OUR_CHOICES),
+            notes=("The paper draws this figure and prints no numbers but Table 2's means.", *self.choices(scale)),
         )
 
 
@@ -79,7 +80,7 @@ def _chart(table: ErrorTable) -> Chart:
         name="zoom",
         title="Error against length where heads are enough",
         x_label="sequence length T (tokens)",
-        y_label="validation error / variance of target (NMSE)",
+        y_label=ERROR,
         x_ticks=table.lengths,
         log_x=True,
         series=tuple(series),

@@ -8,9 +8,9 @@ STUDY = WidthStudy(
     title="Figure 4",
     asks="Error against the hidden width N of both nets at every length, a panel for every head count.",
     efforts={
-        Scale.SMOKE: Effort(lengths=(8, 16), seeds=2, steps=1000),
+        Scale.SMOKE: Effort(lengths=(8, 16), seeds=2, steps=2000),
         Scale.LAPTOP: Effort(lengths=(8, 16, 32, 64), seeds=3, steps=6000),
         Scale.PAPER: PAPER_EFFORT,
     },
-    widths={Scale.SMOKE: (8, 32), Scale.LAPTOP: (8, 16, 32, 64), Scale.PAPER: (8, 16, 32, 64, 128)},
+    widths={Scale.SMOKE: (8, 16, 32), Scale.LAPTOP: (8, 16, 32, 64), Scale.PAPER: (8, 16, 32, 64, 128)},
 )

@@ -1,9 +1,10 @@
 """A results folder as the sections of a report: the studies it was asked for, then whatever else it holds."""
 
 from pathlib import Path
+from typing import Any
 
 from .._errors import require
-from ..analysis import experiments
+from ..analysis import Experiment, experiments
 from ..report.section import Section, account, experiment_section, with_account
 from ..store import Outcome, Record, Store
 from . import STUDIES, AbstractStudy
@@ -53,7 +54,8 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
             warnings.append(f"none of the {len(own)} models on {task} finished: {own[0].message or 'no reason given'}.")
             continue
         made = account(own, asked=_asked(sweeps, own) if len(others) == 1 else None, commands=commands(_keys(own)))
-        sections.append(with_account(experiment_section(experiment, f"experiment-{place}"), made))
+        section = experiment_section(experiment, f"experiment-{place}", _told_apart_by(experiment, others))
+        sections.append(with_account(section, made))
     if len(others) > 1:
         warnings.append(f"The folder holds {len(others)} experiments of different settings; each is shown on its own.")
     require(
@@ -65,6 +67,18 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
 
 def _keys(records: tuple[Record, ...]) -> frozenset[str]:
     return frozenset(record.cell.key for record in records)
+
+
+def _told_apart_by(experiment: Experiment, others: list[Experiment]) -> str:
+    """The settings in which an experiment differs from others of the same task, in words."""
+
+    def flat(one: Experiment) -> dict[str, Any]:
+        return {name: value for part in one.settings.values() for name, value in part.items()}
+
+    own = flat(experiment)
+    alike = [flat(other) for other in others if flat(other)["task"] == own["task"]]
+    differing = [name for name in own if any(other.get(name) != own[name] for other in alike)]
+    return ", ".join(f"{name.replace('_', ' ')} {own[name]}" for name in differing)
 
 
 def _asked(sweeps: list[dict], records: tuple[Record, ...]) -> int:

@@ -14,15 +14,16 @@ from ..analysis.comparison import (
 from ..engine import Sweep, grid
 from ..models import ModelSpec
 from ..report.charts import error_chart, heat_map
-from ..report.section import Section
+from ..report.section import Section, headline
 from ..store import Record
-from .base import OUR_CHOICES, AbstractStudy, Scale, paper_task
+from .base import AbstractStudy, Scale, paper_task
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableStudy(AbstractStudy):
-    """A table whose error drops at `transition` heads. `model(heads)` is the model of a row."""
+    """A table whose error drops at `transition` heads. `model(heads)` makes a row, `subject` names the task."""
 
+    subject: str
     published: PublishedTable
     intrinsic_dim: int
     transition: int
@@ -48,7 +49,7 @@ class TableStudy(AbstractStudy):
             name=self.name,
             title=self.title,
             asks=self.asks,
-            headline=answer.sentence,
+            headline=headline(self.subject, answer),
             claims=(
                 transition_claim(answer, self.transition, self.transition_statement),
                 *growth_claims(table, self.published, self.transition),
@@ -59,5 +60,5 @@ class TableStudy(AbstractStudy):
             answer=answer,
             published=self.published,
             charts=(error_chart(table, answer, self.published), heat_map(table)),
-            notes=(*self.notes, *OUR_CHOICES),
+            notes=(*self.notes, *self.choices(scale)),
         )

@@ -13,9 +13,10 @@ from ..analysis.fits import PowerLaw, power_law
 from ..engine import Sweep, grid
 from ..models import ModelSpec
 from ..report.chart import Chart, Series
+from ..report.charts import ERROR
 from ..report.section import Section
 from ..store import Record
-from .base import OUR_CHOICES, AbstractStudy, Scale, paper_task
+from .base import AbstractStudy, Scale, paper_task
 
 INTRINSIC_DIM = 4
 HEADS = (1, 2, 3, 4)
@@ -74,7 +75,7 @@ class WidthStudy(AbstractStudy):
             notes=(
                 "The paper draws this figure and prints no numbers; its claims are judged. Which N it used is not "
                 f"published; ours: {', '.join(map(str, self.widths[scale]))}.",
-                *OUR_CHOICES,
+                *self.choices(scale),
             ),
         )
 
@@ -109,7 +110,7 @@ def width_chart(measured: WidthErrors, i: int) -> Chart:
         name=f"width-{heads}-heads",
         title=count_of_heads(heads),
         x_label="hidden width N (units)",
-        y_label="validation error / variance of target (NMSE)",
+        y_label=ERROR,
         x_ticks=measured.widths,
         log_x=True,
         series=tuple(series),

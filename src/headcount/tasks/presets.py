@@ -187,5 +187,8 @@ def preset_from_spec(spec: dict[str, Any]) -> AbstractTask | None:
     if name not in PRESETS:
         return None
     known = preset_options(name)
-    task = preset(name, **{option: value for option, value in spec.items() if option in known})
+    options = {option: value for option, value in spec.items() if option in known}
+    if options.get("windows") is not None:
+        options["windows"] = [(start, stop) for start, stop in options["windows"]]  # pairs, which JSON writes as lists
+    task = preset(name, **options)
     return task if json.loads(json.dumps(task.spec())) == spec else None

@@ -1,0 +1,113 @@
+"""Stored cells come out again; what was tampered with, or made elsewhere, is told apart."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from headcount import TrainSpec, load_arrays, max_plus_min
+from headcount._errors import InputError
+from headcount.engine import grid, run_sweep
+from headcount.store import Outcome, Store
+from headcount.tasks import FunctionTask, sum_of_maxima
+from headcount.tasks.find import task_of_spec
+from headcount.verify import Agreement, Recheck, sample, verify
+
+TRAIN = TrainSpec(steps=20, train_examples=200, validation_examples=50)
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """Two heads, two seeds of a task that has a name."""
+    sweep = grid(max_plus_min(length=8), heads=[1, 2], lengths=[8], seeds=range(2), train=TRAIN)
+    with Store.open_for_writing(tmp_path_factory.mktemp("results")) as store:
+        run_sweep(sweep, store)
+        return store.records()
+
+
+def with_error(record, nmse):
+    return dataclasses.replace(record, metrics=record.metrics | {"nmse": nmse})
+
+
+def test_an_untouched_store_comes_out_the_same(records):
+    found = verify(records, records, task_of_spec)
+    assert {recheck.agreement for recheck in found} == {Agreement.SAME}
+    assert [recheck.moved for recheck in found] == [()] * 4
+
+
+@pytest.mark.parametrize(
+    ("factor", "agreement"), [(1.5, Agreement.CLOSE), (100.0, Agreement.DIFFERENT), (0.01, Agreement.DIFFERENT)]
+)
+def test_a_changed_error_is_close_within_a_factor_of_two_and_different_beyond(records, factor, agreement):
+    changed = with_error(records[0], factor * records[0].metrics["nmse"])
+    (recheck,) = verify([changed], [changed], task_of_spec)
+    assert recheck.agreement is agreement
+
+
+def test_an_error_within_the_stored_seeds_is_close(records):
+    first, second = (record for record in records if record.cell.model.heads == 1)
+    stored = [with_error(first, 100 * first.metrics["nmse"]), with_error(second, 0.01 * second.metrics["nmse"])]
+    assert {recheck.agreement for recheck in verify(stored, stored, task_of_spec)} == {Agreement.CLOSE}
+
+
+def test_a_finished_cell_that_had_diverged_is_different(records):
+    diverged = dataclasses.replace(records[0], outcome=Outcome.DIVERGED, metrics={}, curve=())
+    (recheck,) = verify([diverged], [diverged], task_of_spec)
+    assert recheck.agreement is Agreement.DIFFERENT
+
+
+def test_another_machine_and_other_versions_are_named(records):
+    then = {"device": "another machine", "versions": {"jax": "0.0.1"}}
+    recheck = Recheck(
+        stored=dataclasses.replace(records[0], provenance=then), again=records[0], agreement=Agreement.SAME
+    )
+    device, versions = recheck.moved
+    assert device.startswith("device: another machine then")
+    assert "0.0.1" in versions
+
+
+def test_a_sample_is_drawn_by_its_seed_without_repeats_and_without_failures(records):
+    assert sample(records, 2, 0) == sample(records, 2, 0)
+    assert len({tuple(r.cell.key for r in sample(records, 2, seed)) for seed in range(20)}) > 1
+    assert sample(records, 99, 0) == records
+    failed = [dataclasses.replace(record, outcome=Outcome.FAILED) for record in records]
+    assert sample([*failed[:3], records[3]], 4, 0) == [records[3]]
+    with pytest.raises(InputError, match="no finished cell"):
+        sample(failed, 1, 0)
+    with pytest.raises(InputError, match="at least 1 cell"):
+        sample(records, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "task", [max_plus_min(windows=[(0, 0.5), (0.5, 1)]), sum_of_maxima(intrinsic_dim=2, directions="gaussian", dim=3)]
+)
+def test_a_preset_is_made_again_from_its_spec(task):
+    spec = grid(task, heads=[1]).cells[0].task
+    again = task_of_spec(spec)
+    assert grid(again, heads=[1]).cells[0].task == spec
+    one, other = (made.dataset(20, 20).train_targets for made in (task, again))
+    assert np.array_equal(one, other)
+
+
+def test_a_task_of_ones_own_must_be_named_and_must_be_the_same(tmp_path):
+    task = FunctionTask(function=lambda tokens: tokens.sum(), length=8, dim=2, name="mine")
+    spec = grid(task, heads=[1]).cells[0].task
+    with pytest.raises(InputError, match="--task"):
+        task_of_spec(spec)
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from headcount import FunctionTask\n"
+        'right = FunctionTask(function=lambda tokens: tokens.sum(), length=8, dim=2, name="mine")\n'
+        'wrong = FunctionTask(function=lambda tokens: tokens.max(), length=8, dim=2, name="mine")\n'
+    )
+    assert task_of_spec(spec, f"{file}:right").spec() == spec
+    with pytest.raises(InputError, match="differs in fingerprint"):
+        task_of_spec(spec, f"{file}:wrong")
+
+
+def test_arrays_are_made_again_with_the_settings_they_were_measured_with(tmp_path):
+    path = tmp_path / "data.npz"
+    generator = np.random.default_rng(0)
+    np.savez(path, x=generator.standard_normal((120, 8, 2)), y=generator.standard_normal(120))
+    spec = grid(load_arrays(path, shorter="leading", validation_fraction=0.4), heads=[1]).cells[0].task
+    assert task_of_spec(spec, str(path)).spec() == spec
