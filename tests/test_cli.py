@@ -3,15 +3,12 @@
 import contextlib
 import csv
 import io
-import json
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -22,47 +19,12 @@ from headcount._version import __version__
 from headcount.engine import run
 from headcount.store import Store
 
+from .commands import contents, headcount, start, strict_json
+
 SIZES = {"--train-examples": 300, "--validation-examples": 100, "--lengths": 8}
 TINY = [str(part) for pair in (SIZES | {"--steps": 30, "--seeds": 2, "--heads": "1:2"}).items() for part in pair]
 LONG = [str(part) for pair in (SIZES | {"--steps": 1500, "--seeds": 6, "--heads": "1:4"}).items() for part in pair]
 """One program and three buckets of eight cells, each of them seconds of work."""
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-def headcount(*arguments: object) -> Result:
-    """Run a command here; anything but an exit, a traceback for a user, breaks the test."""
-    out, err, before = io.StringIO(), io.StringIO(), signal.getsignal(signal.SIGTERM)
-    try:
-        with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            patch.setattr(sys, "argv", ["headcount", *map(str, arguments)])
-            with pytest.raises(SystemExit) as ended:
-                cli.main()
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    return Result(ended.value.code, out.getvalue(), err.getvalue())
-
-
-def start(*arguments: object, **options) -> subprocess.Popen:
-    """Run a command in a process of its own."""
-    script = "from headcount.cli import main; main()"
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
-    return subprocess.Popen([sys.executable, "-c", script, *map(str, arguments)], **(pipes | options))
-
-
-def strict_json(text: str):
-    def refuse(name):
-        raise AssertionError(f"{name} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
-
-
-def contents(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture(scope="module", autouse=True)

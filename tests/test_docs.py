@@ -12,7 +12,7 @@ import headcount as hc
 from headcount import cli
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "docs/tasks.md")
+PAGES = ("README.md", "docs/tasks.md", "docs/reproduction.md")
 QUICK = hc.TrainSpec(steps=20, train_examples=200, validation_examples=50)
 
 
@@ -33,7 +33,7 @@ def folder(tmp_path, monkeypatch):
     return {"x": x, "y": y}
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", PAGES[:2])
 def test_python_blocks_run(page, folder, monkeypatch):
     measure = hc.measure
     monkeypatch.setattr(hc, "measure", lambda task, **options: measure(task, **options, seeds=2, train=QUICK))
@@ -47,16 +47,17 @@ COMMANDS = [
     line
     for page in PAGES
     for block in blocks(page, "sh")
-    for line in block.splitlines()
+    for line in map(str.strip, block.splitlines())
     if line.startswith("headcount")
 ]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_commands_are_understood(command, folder, monkeypatch, capsys):
-    assert command.startswith("headcount measure")  # a plan can be had of those alone
+    assert command.split()[1] in ("measure", "reproduce")  # a plan can be had of those alone
     monkeypatch.setattr(sys, "argv", [*shlex.split(command, comments=True), "--dry-run"])
     with pytest.raises(SystemExit) as ending:
         cli.main()
     assert ending.value.code == 0
-    assert "cells" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "cells" in out or "models" in out

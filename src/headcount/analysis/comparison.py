@@ -79,7 +79,7 @@ def transition_claim(answer: Answer, transition: int, statement: str) -> Claim:
 def growth_claims(table: ErrorTable, published: PublishedTable, transition: int) -> tuple[Claim, Claim]:
     """The error grows with length below the transition, and no longer from it on."""
     below = "Below the transition the error grows with length."
-    above = "From the transition on it does not."
+    above = "From the transition on the error does not grow with length."
     if len(table.lengths) < 2:
         missing = "one length says nothing about growth"
         return Claim(below, Verdict.UNDECIDED, missing), Claim(above, Verdict.UNDECIDED, missing)

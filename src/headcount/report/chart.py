@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 # Okabe and Ito's palette: told apart by every common kind of colour vision. Markers differ too, for print in grey.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
 MARKERS = ("circle", "square", "triangle", "diamond", "wedge", "plus", "cross")
 
 Kind = Literal["measured", "published", "fit"]

@@ -93,7 +93,12 @@ def _overview(sections: list[Section]) -> str:
 
 def _tally(section: Section) -> str:
     counts = [(verdict, sum(claim.verdict is verdict for claim in section.claims)) for verdict in Verdict]
-    return " ".join(_chip(verdict, f"{count} {verdict}") for verdict, count in counts if count)
+    return " ".join(_chip(verdict, _counted(verdict, count)) for verdict, count in counts if count)
+
+
+def _counted(verdict: Verdict, count: int) -> str:
+    several = {Verdict.HOLDS: "hold", Verdict.DIFFERS: "differ", Verdict.UNDECIDED: "undecided"}
+    return f"{count} {verdict if count == 1 else several[verdict]}"
 
 
 def _chip(verdict: Verdict, words: str) -> str:

@@ -63,8 +63,10 @@ class ReversalStudy(AbstractStudy):
 def _headline(heads: tuple[int, ...], scores: np.ndarray) -> str:
     positive = [count for count, score in zip(heads, scores, strict=True) if score > REVERSED]
     if not np.isfinite(scores).any():
-        return "one length has no reversals"
-    return f"errors reverse with length at {', '.join(map(str, positive)) or 'no'} heads"
+        return "One length has no reversals"
+    if not positive:
+        return "Errors reverse with length at no head count"
+    return f"Errors reverse with length at {' and '.join(map(str, positive))} heads"
 
 
 def _claims(heads: tuple[int, ...], ours: np.ndarray, theirs: np.ndarray) -> tuple[Claim, ...]:

@@ -48,9 +48,9 @@ def _enough(table: ErrorTable) -> list[int]:
 def _headline(table: ErrorTable) -> str:
     errors = table.best[_enough(table)]
     if not np.isfinite(errors).any():
-        return f"no model with {TRANSITION} heads or more has finished"
+        return f"No model with {TRANSITION} heads or more has finished"
     return (
-        f"with {TRANSITION} heads or more the error stays between {np.nanmin(errors):.1e} and {np.nanmax(errors):.1e}"
+        f"With {TRANSITION} heads or more the error stays between {np.nanmin(errors):.1e} and {np.nanmax(errors):.1e}"
     )
 
 

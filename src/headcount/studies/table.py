@@ -3,9 +3,12 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..analysis import answer_from_table, error_table
 from ..analysis.comparison import (
     PublishedTable,
+    count_of_heads,
     drop_claim,
     growth_claims,
     magnitude_claim,
@@ -15,7 +18,7 @@ from ..engine import Sweep, grid
 from ..models import ModelSpec
 from ..report.charts import error_chart, heat_map
 from ..report.section import Section, headline
-from ..store import Record
+from ..store import Outcome, Record
 from .base import AbstractStudy, Scale, paper_task
 
 
@@ -43,6 +46,7 @@ class TableStudy(AbstractStudy):
         )
 
     def section(self, records: Iterable[Record], scale: Scale) -> Section:
+        records = list(records)
         table = error_table(records)
         answer = answer_from_table(table)
         return Section(
@@ -60,5 +64,21 @@ class TableStudy(AbstractStudy):
             answer=answer,
             published=self.published,
             charts=(error_chart(table, answer, self.published), heat_map(table)),
-            notes=(*self.notes, *self.choices(scale)),
+            notes=(*self.notes, *_training_note(records, self.transition), *self.choices(scale)),
         )
+
+
+def _training_note(records: list[Record], transition: int) -> tuple[str, ...]:
+    """What is left on the training set where heads are enough: validation errors above it come from rare inputs."""
+    errors: dict[int, list[float]] = {}
+    for record in records:
+        if record.outcome is Outcome.FINISHED and record.cell.model.heads >= transition:
+            errors.setdefault(record.cell.length, []).append(record.metrics["train_nmse"])
+    if not errors:
+        return ()
+    medians = "; ".join(f"length {length} {np.median(values):.1e}" for length, values in sorted(errors.items()))
+    return (
+        f"From {count_of_heads(transition)} on, the error over the last training batches, median over heads and seeds: "
+        f"{medians}. A validation error above it comes from inputs beyond those the model saw: with x normal, a few of "
+        "the validation examples can carry most of the squared error, and which ones there are is the data's draw.",
+    )

@@ -121,8 +121,8 @@ def width_chart(measured: WidthErrors, i: int) -> Chart:
 def _headline(measured: WidthErrors) -> str:
     few = [fit.exponent for (heads, _), fit in measured.fits().items() if heads < INTRINSIC_DIM]
     if not few:
-        return "too few widths are there to fit a power"
-    return f"with too few heads the error falls as a power of N between {max(few):+.2f} and {min(few):+.2f}"
+        return "Too few widths are there to fit a power"
+    return f"With too few heads the error falls as a power of N between {max(few):+.2f} and {min(few):+.2f}"
 
 
 def _falls_claim(measured: WidthErrors) -> Claim:

@@ -1,0 +1,140 @@
+"""The report's page: it needs nothing but itself, says all that is there, and lets nothing in a name become markup."""
+
+import contextlib
+import os
+import stat
+
+import pytest
+
+from headcount._errors import HeadcountError
+from headcount.analysis import experiments
+from headcount.report.page import page, write_page
+from headcount.report.section import Section, account, experiment_section, with_account
+from headcount.store import Cell, Outcome
+
+from .. import made_up
+from .laws import check_page
+
+NASTY = """<script>alert("1")</script> & 'quotes' <!-- ]]> </section>"""
+
+
+def a_section(records, name: str = "experiment-1", **told) -> Section:
+    (experiment,) = experiments(records)
+    return with_account(experiment_section(experiment, name), account(records, **told))
+
+
+def zero_for_one_seed(cell: Cell) -> float:
+    return 0.0 if cell.seed == 0 else made_up.sharp(cell)
+
+
+KINDS = {
+    "plain": made_up.finished(made_up.own_cells()),
+    "one cell": made_up.finished(made_up.own_cells((2,), (8,), (0,))),
+    "one seed": made_up.finished(made_up.own_cells(seeds=(0,))),
+    "one length": made_up.finished(made_up.own_cells(lengths=(8,))),
+    "one head count": made_up.finished(made_up.own_cells(heads=(2,))),
+    "forty head counts": made_up.finished(made_up.own_cells(heads=range(1, 41))),
+    "twelve lengths": made_up.finished(made_up.own_cells(lengths=range(4, 16))),
+    "errors of 1e-12": made_up.finished(made_up.own_cells(), lambda _: 1e-12),
+    "errors of 1e3": made_up.finished(made_up.own_cells(), lambda _: 1e3),
+    "errors of 0": made_up.finished(made_up.own_cells(), lambda _: 0.0),
+    "errors of 0 for one seed": made_up.finished(made_up.own_cells(), zero_for_one_seed),
+    "some lost": made_up.finished(made_up.own_cells(seeds=(0,)))
+    + made_up.lost(made_up.own_cells(seeds=(1,)), Outcome.DIVERGED, "not finite"),
+    "a head count lost": made_up.finished(made_up.own_cells((2, 3)))
+    + made_up.lost(made_up.own_cells((1,)), Outcome.FAILED, "no memory"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_says_everything_that_is_there(kind):
+    records = KINDS[kind]
+    section = a_section(records, asked=len(records) + 3, commands=["headcount measure own"])
+    text = page([section], folder="results")
+    reader = check_page(text)
+    for record in records:
+        assert f'<th scope="row">{record.cell.model.heads}</th>' in text
+        assert f"T = {record.cell.length}" in reader.said
+        assert record.message in reader.said
+    assert section.headline in reader.said
+    assert "headcount measure own" in reader.said
+    assert f"3 of {len(records) + 3} models are not trained yet" in reader.said
+
+
+@pytest.mark.parametrize("place", ["task", "message", "command", "folder", "warning", "device", "version"])
+def test_what_others_wrote_is_shown_as_it_is(place, monkeypatch):
+    given = {name: NASTY if name == place else "plain" for name in ("task", "message", "command", "folder", "warning")}
+    device, version = (NASTY if name == place else "plain" for name in ("device", "version"))
+    monkeypatch.setattr(made_up, "PROVENANCE", {"device": device, "versions": {version: "1"}, "seconds": 1.0})
+    cells = made_up.own_cells(task={"task": given["task"], "option": given["task"]})
+    records = made_up.finished(cells[:-1]) + made_up.lost(cells[-1:], Outcome.FAILED, given["message"])
+    section = a_section(records, commands=[given["command"]])
+    text = page([section, a_section(records, "two")], folder=given["folder"], warnings=[given["warning"]])
+    assert "<!--" not in text
+    assert NASTY in check_page(text).said
+
+
+def test_an_overview_leads_to_every_section():
+    records = KINDS["plain"]
+    text = page([a_section(records, name) for name in ("one", "two")], folder="results")
+    links = [value for name, value in check_page(text).attributes if name == "href"]
+    assert links == ["#one", "#two"]
+
+
+def test_equal_results_make_equal_pages(tmp_path):
+    pages = []
+    for order in (1, -1):
+        root = made_up.write(tmp_path / f"{order}", KINDS["some lost"][::order])
+        with made_up.Store.open_for_reading(root) as store:
+            pages.append(page([a_section(store.records())], folder="results"))
+    assert pages[0] == pages[1]
+
+
+def test_a_page_is_replaced_whole(tmp_path):
+    for text in ("first", "second, in every script: \u00e9 \u4e2d \U0001f600"):
+        write_page(text, tmp_path / "new" / "report.html")
+        assert (tmp_path / "new" / "report.html").read_text(encoding="utf-8") == text
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["report.html"]
+
+
+def test_a_page_that_cannot_be_finished_leaves_the_old_one(tmp_path, monkeypatch):
+    write_page("old", tmp_path / "report.html")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(HeadcountError, match=r"report\.html: No space left on device\.$"):
+        write_page("new", tmp_path / "report.html")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_the_longest_name_a_file_can_have_is_fine(tmp_path):
+    path = tmp_path / ("a" * 250 + ".html")
+    write_page("page", path)
+    assert path.read_text() == "page"
+
+
+def test_a_link_is_written_through(tmp_path):
+    (tmp_path / "link.html").symlink_to(tmp_path / "page.html")
+    write_page("page", tmp_path / "link.html")
+    assert (tmp_path / "link.html").is_symlink()
+    assert (tmp_path / "page.html").read_text() == "page"
+
+
+def test_what_is_not_a_file_is_not_replaced_by_one(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    with contextlib.suppress(HeadcountError):
+        write_page("page", tmp_path / "pipe")
+    os.close(reader)
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_a_page_respects_the_mask_of_its_maker(tmp_path):
+    before = os.umask(0o077)
+    try:
+        write_page("page", tmp_path / "report.html")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "report.html").stat().st_mode & 0o077 == 0

@@ -1,0 +1,162 @@
+"""Drawings of charts, for the page and for paper: whatever the numbers are, they can be drawn and told apart."""
+
+import dataclasses
+import io
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headcount.analysis import ErrorTable, answer_from_table
+from headcount.report.chart import Chart, HeatMap, Series, Span
+from headcount.report.charts import error_chart
+from headcount.report.charts import heat_map as heat_map_of
+from headcount.report.figures import draw
+from headcount.report.svg import HEIGHT, WIDTH, heat_map, line_chart
+
+from ..store.laws import law, unchecked_randomness
+from .laws import check_drawing
+
+errors = st.floats(1e-12, 1e3) | st.sampled_from([0.0, np.nan, np.inf, 1e-12, 1e3])
+NASTY = """<script>alert("1")</script> & 'quotes'"""
+
+
+@st.composite
+def charts(draw) -> Chart:
+    ticks = tuple(sorted(draw(st.sets(st.integers(1, 500), min_size=1, max_size=40))))
+    values = st.lists(errors, min_size=len(ticks), max_size=len(ticks)).map(tuple)
+    series = []
+    for place in range(draw(st.integers(0, 4))):
+        kind = draw(st.sampled_from(["measured", "published", "fit"]))
+        low, high = (draw(values), draw(values)) if draw(st.booleans()) else (None, None)
+        series.append(Series(f"line {place}", ticks, draw(values), place=place, kind=kind, low=low, high=high))
+    first, at, last = sorted(draw(st.lists(st.sampled_from(ticks), min_size=3, max_size=3)))
+    return a_chart(
+        x_ticks=ticks,
+        series=tuple(series),
+        log_x=draw(st.booleans()),
+        log_y=draw(st.booleans()),
+        span=Span("enough", at, first, last) if draw(st.booleans()) else None,
+    )
+
+
+def a_chart(**changes) -> Chart:
+    plain = {"name": "a", "title": "a chart", "x_label": "heads", "y_label": "error", "x_ticks": (1, 2), "caption": "c"}
+    return Chart(**(plain | {"series": (Series("one", (1, 2), (0.1, 0.2)),)} | changes))
+
+
+def a_heat_map(values, **changes) -> HeatMap:
+    rows, columns = (tuple(range(1, count + 1)) for count in np.shape(values))
+    plain = {"name": "a", "title": "a map", "row_label": "heads", "column_label": "length", "unit": "NMSE"}
+    return HeatMap(rows=rows, columns=columns, values=np.asarray(values, float), caption="c", **(plain | changes))
+
+
+def a_table(heads: int = 3, lengths: int = 3, seeds: int = 2, error: float = 1e-2) -> ErrorTable:
+    nmse = np.full((heads, lengths, seeds), error)
+    nmse[heads // 2 :] *= 1e-3
+    return ErrorTable(
+        heads=tuple(range(1, heads + 1)),
+        lengths=tuple(8 * 2**j for j in range(lengths)),
+        seeds=tuple(range(seeds)),
+        nmse=nmse,
+    )
+
+
+@unchecked_randomness
+@law
+@given(charts())
+def test_any_chart_is_drawn_inside_its_frame(chart):
+    drawing = check_drawing(line_chart(chart))
+    shown = np.isfinite([y for s in chart.series for y in s.y if s.kind != "fit" and (y > 0 or not chart.log_y)])
+    points = [element for element in drawing.iter("g") if element.get("class") == "point"]
+    assert len(points) == shown.sum()
+    for point in points:
+        x, y = map(float, re.findall(r"[-\d.]+", point.get("transform")))
+        assert 0 <= x <= WIDTH
+        assert 0 <= y <= HEIGHT
+
+
+@law
+@given(st.sampled_from([1, 7, 40, 200]), st.sampled_from([1, 5, 12]), errors, errors)
+def test_a_heat_map_of_any_size_is_drawn(rows, columns, one, other):
+    values = np.full((rows, columns), one)
+    values[0, 0] = other
+    drawing = check_drawing(heat_map(a_heat_map(values)))
+    assert sum(element.get("class") == "cell" for element in drawing.iter("rect")) == rows * columns
+
+
+@pytest.mark.parametrize("count", [6, 12, 40, 200])
+@pytest.mark.parametrize("axis", ["rows", "columns"])
+def test_labels_of_a_heat_map_do_not_run_into_each_other(axis, count):
+    values = np.full((count, 1) if axis == "rows" else (1, count), 0.1)
+    drawing = check_drawing(heat_map(a_heat_map(values)))
+    anchor, coordinate, least = {"rows": ("end", "y", 11), "columns": ("middle", "x", 11)}[axis]
+    ticks = [e for e in drawing.iter("text") if e.get("class") == "tick" and e.get("text-anchor") == anchor]
+    places = sorted(float(tick.get(coordinate)) for tick in ticks)
+    assert len(places) >= 2
+    assert np.diff(places).min() >= least
+
+
+def test_no_two_measured_lines_of_a_chart_look_alike():
+    table = a_table(lengths=12)
+    series = error_chart(table, answer_from_table(table)).series
+    assert len({(line.colour, line.marker) for line in series}) == 12
+
+
+def test_a_chart_without_lines_is_an_empty_frame():
+    drawing = check_drawing(line_chart(a_chart(series=())))
+    assert [element.text for element in drawing.iter("text")][-2:] == ["heads", "error"]
+
+
+def test_names_are_shown_as_they_are():
+    chart = a_chart(
+        title=NASTY, x_label=NASTY, y_label=NASTY, series=(Series(NASTY, (1,), (0.1,)),), span=Span(NASTY, 1, 1, 1)
+    )
+    plan = a_heat_map([[0.1]], title=NASTY, row_label=NASTY, column_label=NASTY, unit=NASTY)
+    for text in (line_chart(chart), heat_map(plan)):
+        drawing = check_drawing(text)
+        assert "<script" not in text
+        assert NASTY in drawing.get("aria-label")
+        assert any(NASTY in (element.text or "") for element in drawing.iter("title"))
+
+
+def with_values(table: ErrorTable, value: float) -> ErrorTable:
+    nmse = table.nmse.copy()
+    nmse[0] = value
+    return dataclasses.replace(table, nmse=nmse)
+
+
+TABLES = {
+    "one of all": a_table(1, 1, 1),
+    "forty head counts": a_table(heads=40),
+    "twelve lengths": a_table(lengths=12),
+    "tiny": a_table(error=1e-12),
+    "huge": a_table(error=1e3),
+    "some zero": with_values(a_table(), 0.0),
+    "some lost": with_values(a_table(), np.nan),
+    "all zero": a_table(error=0.0),
+    "all lost": a_table(error=np.nan),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_any_table_is_drawn_for_the_page_and_for_paper(name):
+    table = TABLES[name]
+    chart, plan = error_chart(table, answer_from_table(table)), heat_map_of(table)
+    check_drawing(line_chart(chart))
+    check_drawing(heat_map(plan))
+    for each in (chart, plan):
+        draw(each).savefig(io.BytesIO(), format="svg")
+
+
+@pytest.mark.parametrize("title", ["costs $^$", "a_b^c", "100 %", "back\\slash", "<b>"])
+def test_a_title_for_paper_is_shown_as_it_is(title):
+    written = io.BytesIO()
+    draw(a_chart(), title).savefig(written, format="svg")
+    assert f"<!-- {title.replace('<', '&lt;').replace('>', '&gt;')} -->" in written.getvalue().decode()
+
+
+def test_a_chart_without_lines_can_be_drawn_for_paper():
+    draw(a_chart(series=())).savefig(io.BytesIO(), format="svg")
