@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter, NullLocator
 
 from .._errors import HeadcountError, InputError
@@ -37,31 +38,44 @@ def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     if isinstance(chart, Chart):
-        _draw_lines(axes, chart)
+        _draw_lines(figure, axes, chart)
     else:
         _draw_heat_map(figure, axes, chart)
-    axes.set_title(title or chart.title, fontsize=11, loc="left", wrap=True)
+    figure.suptitle(title or chart.title, fontsize=11, x=0.01, horizontalalignment="left", wrap=True)
+    figure.supxlabel(chart.caption, fontsize=8, color="#555555")
     return figure
 
 
-def _draw_lines(axes: Axes, chart: Chart) -> None:
+def _draw_lines(figure: Figure, axes: Axes, chart: Chart) -> None:
     if chart.span is not None:
         axes.axvspan(chart.span.low - 0.5, chart.span.high + 0.5, color="#999999", alpha=0.18, linewidth=0)
         axes.axvline(chart.span.at, color="#555555", linewidth=1, linestyle=(0, (4, 3)))
     for series in chart.series:
         _draw_series(axes, series)
+    _add_legend(figure, axes, chart)
     if chart.log_x:
         axes.set_xscale("log", base=2)
     axes.set_yscale("log" if chart.log_y else "linear")
     axes.set_xticks(chart.x_ticks, [f"{tick:g}" for tick in chart.x_ticks])
     axes.xaxis.set_minor_locator(NullLocator())
-    if chart.log_y:
+    low, high = chart.limits()
+    if chart.log_y and high / low > 10:  # over less than a decade the ticks between say the scale
         axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(chart.y_label)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
-    axes.legend(frameon=False, title=chart.caption, title_fontsize=8, fontsize=9, loc="best")
+
+
+def _add_legend(figure: Figure, axes: Axes, chart: Chart) -> None:
+    """Beside the axes, where it hides nothing; the published lines, which repeat the colours, share one entry."""
+    handles, names = axes.get_legend_handles_labels()
+    published = {series.name for series in chart.series if series.kind == "published"}
+    entries = [(handle, name) for handle, name in zip(handles, names, strict=True) if name not in published]
+    if published:
+        dashes = Line2D([], [], color="#555555", marker="o", **_STYLES["published"])
+        entries.append((dashes, "published"))
+    figure.legend(*zip(*entries, strict=True), frameon=False, fontsize=9, loc="outside right upper")
 
 
 def _draw_series(axes: Axes, series: Series) -> None:
