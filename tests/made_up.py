@@ -1,15 +1,11 @@
 """Results that nothing was trained for: cells of a study or of an own experiment, with errors one chooses."""
 
-import contextlib
-import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-
-import pytest
 
 from headcount.models import ModelSpec
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
-from headcount.studies import STUDIES, AbstractStudy, Scale
+from headcount.studies import STUDIES, Scale
 
 PROVENANCE = {"device": "a test", "versions": {"headcount": "0"}, "seconds": 2.0, "finished": "2026-01-01T00:00:00"}
 OWN = {"task": "own"}
@@ -53,12 +49,3 @@ def write(root: Path, records: Iterable[Record], asked: dict[str, Iterable[Cell]
             store.begin_sweep(command, cells)
         store.commit(list(records))
     return root
-
-
-@contextlib.contextmanager
-def keys_counted_once() -> Iterator[None]:
-    """Keys of studies are hashes of thousands of cells, slow while types are checked; one count serves all tests."""
-    counted = functools.cache(lambda name, scale, keys=AbstractStudy.keys: keys(STUDIES[name], scale))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(AbstractStudy, "keys", lambda study, scale: counted(study.name, scale))
-        yield

@@ -34,12 +34,6 @@ def a_sentence(result, code: int, *words: str) -> None:
         assert word in lines[0]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def keys_counted_once():
-    with made_up.keys_counted_once():
-        yield
-
-
 @pytest.fixture
 def folder(tmp_path) -> Path:
     """An own experiment, one cell of which is missing."""

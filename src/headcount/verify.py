@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from ._errors import require
 from ._keys import named_generator
 from .engine import Sweep, run_sweep
@@ -106,7 +104,7 @@ def _compare(stored: Record, again: Record, siblings: list[float]) -> Recheck:
         agreement = Agreement.SAME
     elif stored.outcome is Outcome.FINISHED and again.outcome is Outcome.FINISHED:
         then, now = stored.metrics["nmse"], again.metrics["nmse"]
-        near = abs(np.log(now / then)) <= np.log(FACTOR) or min(siblings) <= now <= max(siblings)
+        near = max(then, now) <= FACTOR * min(then, now) or min(siblings) <= now <= max(siblings)
         agreement = Agreement.CLOSE if near else Agreement.DIFFERENT
     else:
         agreement = Agreement.DIFFERENT

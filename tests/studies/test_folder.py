@@ -21,12 +21,6 @@ def told(root) -> str:
     return " ".join(check_page(page(sections, folder="results", warnings=warnings)).said.split())
 
 
-@pytest.fixture(scope="module", autouse=True)
-def keys_counted_once():
-    with made_up.keys_counted_once():
-        yield
-
-
 @pytest.mark.parametrize("name", STUDIES)
 @pytest.mark.parametrize("scale", Scale)
 def test_a_study_is_known_by_what_was_asked_for(tmp_path, name, scale):

@@ -42,7 +42,9 @@ def some_records(draw, cells: tuple[Cell, ...]) -> list[Record]:
 def tell(name: str, records: list[Record], scale: Scale = Scale.SMOKE):
     """A study's section, shown in every way there is."""
     section = STUDIES[name].section(records, scale)
-    section = with_account(section, account(records, asked=len(made_up.study_cells(name, scale))), scale)
+    section = with_account(
+        section, account(records, missing=len(made_up.study_cells(name, scale)) - len(records)), scale
+    )
     said = check_page(page([section], folder="results")).said
     terminal = io.StringIO()
     Console(file=terminal, width=400).print(section_view(section))

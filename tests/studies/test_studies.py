@@ -1,6 +1,7 @@
 """Laws every study keeps: its grid is the published one, its scales grow, its numbers are the paper's."""
 
 import csv
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "paper_tables.c
 @every_study
 def test_its_scales_grow(name):
     efforts = [STUDIES[name].efforts[scale] for scale in (Scale.SMOKE, Scale.LAPTOP, Scale.PAPER)]
-    for smaller, larger in zip(efforts, efforts[1:], strict=False):
+    for smaller, larger in itertools.pairwise(efforts):
         assert set(smaller.lengths) <= set(larger.lengths)
         assert smaller.seeds <= larger.seeds
         assert smaller.steps < larger.steps
@@ -109,5 +110,5 @@ def test_the_carried_tables_are_the_reference_tables():
 def test_names_and_aliases_are_found_and_others_refused_with_the_nearest():
     assert {study(name).name for name in STUDIES} == set(STUDIES)
     assert {study(alias).name for alias in ALIASES} == {"table2"}
-    with pytest.raises(InputError, match='unknown study "tabel2".*table2'):
+    with pytest.raises(InputError, match=r'unknown study "tabel2".*table2'):
         study("tabel2")

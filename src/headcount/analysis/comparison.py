@@ -117,8 +117,9 @@ def slope_intervals(table: ErrorTable) -> tuple[np.ndarray, np.ndarray, np.ndarr
 def drop_claim(table: ErrorTable, published: PublishedTable, transition: int) -> Claim:
     """How far the error falls at the transition, as a factor (the geometric mean over lengths)."""
     statement = f"The error falls sharply from {transition - 1} to {transition} heads."
-    ours = drop_factor(table.heads, measured_like(table, published), transition)
-    theirs = drop_factor(table.heads, published.beside(table), transition)
+    measured, printed = measured_like(table, published), published.beside(table)
+    ours = drop_factor(table.heads, measured, transition)
+    theirs = drop_factor(table.heads, np.where(np.isfinite(measured), printed, np.nan), transition)
     if ours is None:
         return Claim(statement, Verdict.UNDECIDED, f"{transition - 1} and {transition} heads were not both measured")
     said = "" if theirs is None else f"published {theirs:.3g}-fold at these lengths, "
@@ -128,8 +129,9 @@ def drop_claim(table: ErrorTable, published: PublishedTable, transition: int) ->
 def drop_factor(heads: tuple[int, ...], errors: Float[np.ndarray, "heads lengths"], transition: int) -> float | None:
     if transition not in heads or transition - 1 not in heads:
         return None
-    ratio = errors[heads.index(transition - 1)] / errors[heads.index(transition)]
-    ratio = ratio[np.isfinite(ratio)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = errors[heads.index(transition - 1)] / errors[heads.index(transition)]
+    ratio = ratio[np.isfinite(ratio) & (ratio > 0)]
     return float(np.exp(np.mean(np.log(ratio)))) if len(ratio) else None
 
 

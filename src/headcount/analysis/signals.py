@@ -69,7 +69,7 @@ def drop_transition(best: Float[np.ndarray, "heads lengths"], median: Float[np.n
         return Drop(None, f"no head count explains the target; the least error is {best.min():.2f} of its variance")
     level = levels(best, median)
     drops = level[:-1] - level[1:]
-    gain = np.mean(np.log10(best[0] / best[1:].min(axis=0)))
+    gain = np.mean(np.log10(np.maximum(best[0], SOLVED) / np.maximum(best[1:].min(axis=0), SOLVED)))
     for index in range(0 if best[0].max() <= SMALL or gain <= CREEP else 1, len(best) - 1):
         drop, later = drops[index], level[index + 2 :] - level[index + 1]
         if drop >= LEAST_DROP and -later.min() <= LEFT_TO_GAIN * drop and later.mean() <= 0.5 * drop:
@@ -85,7 +85,7 @@ def length_slopes(best: Float[np.ndarray, "heads lengths"], lengths: tuple[int, 
     """d log(error) / d log(length) for every head count; NaN with a single length."""
     if len(lengths) < 2:
         return np.full(len(best), np.nan)
-    return np.polyfit(np.log(lengths), np.log(best).T, 1)[0]
+    return np.polyfit(np.log(lengths), np.log(np.maximum(best, np.finfo(float).tiny)).T, 1)[0]
 
 
 def slope_transition(rising: Bool[np.ndarray, " heads"]) -> int | None:

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from .._errors import HeadcountError, require
+from .._errors import require
 from ..analysis import answer_from_table, error_table, experiments
 from ..report.charts import error_chart
 from ..report.export import to_csv, to_json
-from ..report.figures import FORMATS, draw, save_figure
+from ..report.figures import FORMATS, check_ending, draw, save_figure
+from ..report.files import write_whole
 from ..report.page import page, write_page
 from ..report.section import Section
 from ..report.text import experiment_view, status_view
@@ -92,10 +93,7 @@ def export(
     if out is None:
         sys.stdout.write(text)
         return
-    try:
-        out.write_text(text)
-    except OSError as error:
-        raise HeadcountError(f"{out} cannot be written: {error.strerror or error}.") from error
+    write_whole(out, text.encode())
 
 
 @app.command()
@@ -109,10 +107,12 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Everything a results folder says, as one HTML page that needs nothing but itself."""
+    ending = form if form.startswith(".") else f".{form}"
+    check_ending(Path("figure").with_name(f"figure{ending}"))
     sections, warnings = sections_of(folder)
     write_page(page(sections, folder=str(folder), warnings=warnings), out)
     talk.print(f"the report is {out}", markup=False, highlight=False)
-    drawn = [] if figures is None else _write_figures(sections, figures, form)
+    drawn = [] if figures is None else _write_figures(sections, figures, ending)
     for warning in warnings:
         talk.print(warning, style="yellow", markup=False, highlight=False)
     if as_json:
@@ -120,8 +120,7 @@ def report(
         print_json({"page": str(out), "figures": [str(path) for path in drawn], "warnings": warnings, "found": found})
 
 
-def _write_figures(sections: list[Section], folder: Path, form: str) -> list[Path]:
-    ending = form if form.startswith(".") else f".{form}"
+def _write_figures(sections: list[Section], folder: Path, ending: str) -> list[Path]:
     drawn = []
     for section in sections:
         for chart in section.charts:

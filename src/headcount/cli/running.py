@@ -14,6 +14,7 @@ import typer
 from ..engine import Plan, Sweep, plan_sweep
 from ..report.progress import training_progress
 from ..store import Store
+from ..store.table import FILE_NAME
 from .app import talk
 
 Result = TypeVar("Result")
@@ -63,7 +64,7 @@ def describe_plan(plan: Plan, root: Path) -> str:
 
 
 def settled(root: Path) -> set[str]:
-    if not root.exists():
+    if not root.exists() or (root.is_dir() and not (root / FILE_NAME).exists()):
         return set()
     with Store.open_for_reading(root) as store:
         return store.settled_keys()

@@ -8,9 +8,9 @@ import typer
 from ..engine import RunSummary, plan_sweep, run_sweep
 from ..report.page import page, write_page
 from ..report.text import section_view, study_costs_view
-from ..store import Store
+from ..store import Outcome, Store
 from ..studies import STUDIES, AbstractStudy, Scale, study
-from ..studies.folder import own_records, sections_of
+from ..studies.folder import own_records, sections_of, what_was_lost
 from .app import Json, app, data, print_json, talk
 from .results import section_json
 from .running import describe_plan, run, settled
@@ -48,6 +48,8 @@ def reproduce(
         summary: RunSummary = run(each.sweep(scale), root, run_sweep)
         failed += summary.failed
         results.append(_result(each, scale, root, as_json) | {"seconds": round(summary.seconds, 2)})
+    if all(result["headline"] is None for result in results):
+        raise typer.Exit(3 if failed else 1)
     sections, warnings = sections_of(root)
     write_page(page(sections, folder=str(root), warnings=warnings), root / "report.html")
     talk.print(f"the report is {root / 'report.html'}", markup=False, highlight=False)
@@ -60,7 +62,13 @@ def reproduce(
 def _result(each: AbstractStudy, scale: Scale, root: Path, as_json: bool) -> dict:
     """Print what one study found, and give it as JSON would have it."""
     with Store.open_for_reading(root) as store:
-        section = each.section(own_records(each, scale, store), scale)
+        records = own_records(each, scale, store)
+    lost = what_was_lost(records)
+    if lost:
+        talk.print(f"{each.title}: {lost}", style="red", markup=False, highlight=False)
+    if not any(record.outcome is Outcome.FINISHED for record in records):
+        return {"name": each.name, "headline": None, "claims": [], "scale": scale.value}
+    section = each.section(records, scale)
     if not as_json:
         data.print(section_view(section))
     return section_json(section) | {"scale": scale.value}

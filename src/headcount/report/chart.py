@@ -35,7 +35,8 @@ class Series:
 
     @property
     def marker(self) -> str:
-        return MARKERS[self.place % len(MARKERS)]
+        # Shifted each time the colours begin again, so that no two of 49 lines share both.
+        return MARKERS[(self.place + self.place // len(COLOURS)) % len(MARKERS)]
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ class Chart:
 
     def limits(self) -> tuple[float, float]:
         """The least and greatest y drawn, bands included; 0.1 and 1 where nothing is."""
-        drawn = np.concatenate([np.ravel(s.y if e is None else e) for s in self.series for e in (s.y, s.low, s.high)])
+        edges = [edge for series in self.series for edge in (series.y, series.low, series.high) if edge is not None]
+        drawn = np.concatenate([np.empty(0), *(np.asarray(edge, float) for edge in edges)])
         drawn = drawn[np.isfinite(drawn) & ((drawn > 0) | (not self.log_y))]
         return (float(drawn.min()), float(drawn.max())) if len(drawn) else (0.1, 1.0)
 

@@ -1,5 +1,6 @@
 """Charts drawn for paper with matplotlib, saved by the file's ending (svg, pdf, png)."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter, NullLocator
 
-from .._errors import HeadcountError, InputError
+from .._errors import InputError
 from .chart import Chart, HeatMap, Series
+from .files import write_whole
 
 FORMATS = (".svg", ".pdf", ".png")
 _MARKS = {
@@ -41,8 +43,8 @@ def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
         _draw_lines(figure, axes, chart)
     else:
         _draw_heat_map(figure, axes, chart)
-    figure.suptitle(title or chart.title, fontsize=11, x=0.01, horizontalalignment="left", wrap=True)
-    figure.supxlabel(chart.caption, fontsize=8, color="#555555")
+    figure.suptitle(_words(title or chart.title), fontsize=11, x=0.01, horizontalalignment="left", wrap=True)
+    figure.supxlabel(_words(chart.caption), fontsize=8, color="#555555")
     return figure
 
 
@@ -55,10 +57,12 @@ def _draw_lines(figure: Figure, axes: Axes, chart: Chart) -> None:
     _add_legend(figure, axes, chart)
     if chart.log_x:
         axes.set_xscale("log", base=2)
-    axes.set_yscale("log" if chart.log_y else "linear")
+    low, high = chart.limits()
+    if chart.log_y:
+        axes.set_ylim(low / 1.6, high * 1.6)
+        axes.set_yscale("log")
     axes.set_xticks(chart.x_ticks, [f"{tick:g}" for tick in chart.x_ticks])
     axes.xaxis.set_minor_locator(NullLocator())
-    low, high = chart.limits()
     if chart.log_y and high / low > 10:  # over less than a decade the ticks between say the scale
         axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(chart.x_label)
@@ -70,12 +74,13 @@ def _draw_lines(figure: Figure, axes: Axes, chart: Chart) -> None:
 def _add_legend(figure: Figure, axes: Axes, chart: Chart) -> None:
     """Beside the axes, where it hides nothing; the published lines, which repeat the colours, share one entry."""
     handles, names = axes.get_legend_handles_labels()
-    published = {series.name for series in chart.series if series.kind == "published"}
+    published = {_words(series.name) for series in chart.series if series.kind == "published"}
     entries = [(handle, name) for handle, name in zip(handles, names, strict=True) if name not in published]
     if published:
         dashes = Line2D([], [], color="#555555", marker="o", **_STYLES["published"])
         entries.append((dashes, "published"))
-    figure.legend(*zip(*entries, strict=True), frameon=False, fontsize=9, loc="outside right upper")
+    if entries:
+        figure.legend(*zip(*entries, strict=True), frameon=False, fontsize=9, loc="outside right upper")
 
 
 def _draw_series(axes: Axes, series: Series) -> None:
@@ -83,7 +88,12 @@ def _draw_series(axes: Axes, series: Series) -> None:
         low, high = np.asarray(series.low, float), np.asarray(series.high, float)
         axes.fill_between(series.x, low, high, color=series.colour, alpha=0.15, linewidth=0)
     style: dict[str, Any] = {"marker": _MARKS[series.marker]} | _STYLES[series.kind]
-    axes.plot(series.x, series.y, color=series.colour, label=series.name, **style)
+    axes.plot(series.x, series.y, color=series.colour, label=_words(series.name), **style)
+
+
+def _words(text: str) -> str:
+    """Text as it is: a dollar sign in a task's name starts no formula."""
+    return text.replace("$", r"\$")
 
 
 def _draw_heat_map(figure: Figure, axes: Axes, chart: HeatMap) -> None:
@@ -110,9 +120,7 @@ def save_figure(figure: Figure, path: Path) -> None:
     """Write the figure; equal figures make equal files."""
     check_ending(path)
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[path.suffix]
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with matplotlib.rc_context({"svg.hashsalt": "headcount"}):
-            figure.savefig(path, dpi=160, metadata=metadata)
-    except OSError as error:
-        raise HeadcountError(f"{path} cannot be written: {error.strerror or error}.") from error
+    drawn = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "headcount"}):
+        figure.savefig(drawn, format=path.suffix[1:], dpi=160, metadata=metadata)
+    write_whole(path, drawn.getvalue())

@@ -5,8 +5,6 @@ without a network, for as long as there are browsers. Equal results make equal p
 """
 
 import html
-import os
-import tempfile
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
@@ -14,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import HeadcountError
 from .._version import __version__
 from ..analysis import summaries
 from ..analysis.comparison import Verdict
 from .chart import Chart, HeatMap
+from .files import write_whole
 from .section import Account, Section
 from .svg import heat_map, line_chart, mark_path
 from .text import evidence_rows, number, spoken_time
@@ -56,22 +54,8 @@ def page(sections: list[Section], *, folder: str, warnings: Iterable[str] = ()) 
 
 
 def write_page(text: str, path: Path) -> None:
-    """Write the page whole or not at all: a page that was there stays until the new one is complete."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
-            raise IsADirectoryError(21, "Is a directory")
-        descriptor, unfinished = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".unfinished")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(unfinished, 0o644)
-            os.replace(unfinished, path)
-        except BaseException:
-            Path(unfinished).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise HeadcountError(f"the report cannot be written to {path}: {error.strerror or error}.") from error
+    """Write the page whole or not at all."""
+    write_whole(path, text.encode("utf-8", errors="replace"), "the report")
 
 
 def _asset(name: str) -> str:

@@ -49,13 +49,13 @@ class Account:
     messages: tuple[str, ...] = ()
 
 
-def account(records: Iterable[Record], *, asked: int | None = None, commands: Iterable[str] = ()) -> Account:
-    """The account of some records, of which `asked` were wanted."""
+def account(records: Iterable[Record], *, missing: int = 0, commands: Iterable[str] = ()) -> Account:
+    """The account of some records, beside which `missing` more were asked for."""
     records = list(records)
     provenance = [record.provenance for record in records]
     finished = sorted(p["finished"] for p in provenance if "finished" in p)
     return Account(
-        commands=tuple(dict.fromkeys(commands)),
+        commands=_distinct(commands),
         settings=tuple((title, _values(records, title)) for title in ("task", "model", "train", "sweep")),
         devices=_distinct(p.get("device") for p in provenance),
         versions=_distinct(
@@ -65,7 +65,7 @@ def account(records: Iterable[Record], *, asked: int | None = None, commands: It
         first=finished[0] if finished else "",
         last=finished[-1] if finished else "",
         cells=len(records),
-        missing=max(0, (asked or 0) - len(records)),
+        missing=missing,
         outcomes={outcome.value: sum(r.outcome is outcome for r in records) for outcome in Outcome},
         messages=_distinct(record.message for record in records),
     )

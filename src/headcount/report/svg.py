@@ -179,7 +179,11 @@ def _path(points: list[tuple[float, float]]) -> str:
 def _band(series: Series, axes: Axes) -> str:
     if series.low is None or series.high is None:
         return ""
-    lower, upper = (_runs(_points(series, edge, axes)) for edge in (series.low, series.high))
+    lower, upper = (_points(series, edge, axes) for edge in (series.low, series.high))
+    both = [low is not None and high is not None for low, high in zip(lower, upper, strict=True)]
+    lower, upper = (
+        _runs([point if there else None for point, there in zip(edge, both, strict=True)]) for edge in (lower, upper)
+    )
     areas = [f'<path class="band" d="{_path(low + high[::-1])}z"/>' for low, high in zip(lower, upper, strict=True)]
     return f"<g {_belongs(series)}>{''.join(areas)}</g>"
 
@@ -216,7 +220,8 @@ def heat_map(chart: HeatMap) -> str:
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.1, 1.0)
     wide = (WIDTH - LEFT - RIGHT) / len(chart.columns)
     tall = (HEIGHT - TOP - BOTTOM) / len(chart.rows)
-    size = min(13, 0.23 * wide, 0.7 * tall)
+    size, gap = min(13, 0.23 * wide, 0.7 * tall), min(1.0, wide / 8, tall / 8)
+    every_row, every_column = math.ceil(15 / tall), math.ceil(32 / wide)
     parts = []
     for (i, j), value in np.ndenumerate(chart.values):
         x, y = LEFT + j * wide, HEIGHT - BOTTOM - (i + 1) * tall
@@ -228,7 +233,8 @@ def heat_map(chart: HeatMap) -> str:
         fill, ink = _colour(value, low, high) if there else ("none", "currentColor")
         parts.append(
             f'<g data-tip="{tip}"><title>{tip}</title>'
-            f'<rect class="cell" x="{x + 1:.1f}" y="{y + 1:.1f}" width="{wide - 2:.1f}" height="{tall - 2:.1f}" '
+            f'<rect class="cell" x="{x + gap:.2f}" y="{y + gap:.2f}" width="{wide - 2 * gap:.2f}" '
+            f'height="{tall - 2 * gap:.2f}" '
             f'rx="3" fill="{fill}"/>'
             f'<text x="{x + wide / 2:.1f}" y="{y + tall / 2 + size / 3:.1f}" style="fill:{ink}" font-size="{size:.1f}" '
             f'text-anchor="middle">{f"{value:.1e}" if there else "-"}</text></g>'
@@ -237,17 +243,20 @@ def heat_map(chart: HeatMap) -> str:
         f'<text class="tick" x="{LEFT - 8}" y="{HEIGHT - BOTTOM - (i + 0.5) * tall + 4:.1f}" '
         f'text-anchor="end">{row}</text>'
         for i, row in enumerate(chart.rows)
+        if i % every_row == 0
     ]
     parts += [
         f'<text class="tick" x="{LEFT + (j + 0.5) * wide:.1f}" y="{HEIGHT - BOTTOM + 17}" '
         f'text-anchor="middle">{column}</text>'
         for j, column in enumerate(chart.columns)
+        if j % every_column == 0
     ]
     middle, height = (LEFT + WIDTH - RIGHT) / 2, (TOP + HEIGHT - BOTTOM) / 2
     parts.append(
-        f'<text class="label" x="{middle:.0f}" y="{HEIGHT - 8}" text-anchor="middle">{chart.column_label}</text>'
+        f'<text class="label" x="{middle:.0f}" y="{HEIGHT - 8}" text-anchor="middle">'
+        f"{html.escape(chart.column_label)}</text>"
         f'<text class="label" transform="translate(13 {height:.0f}) rotate(-90)" text-anchor="middle">'
-        f"{chart.row_label}</text>"
+        f"{html.escape(chart.row_label)}</text>"
     )
     label = html.escape(f"{chart.title}: {chart.unit} by {chart.row_label} and {chart.column_label}")
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'

@@ -193,9 +193,10 @@ def recheck_view(found: list[Any]) -> RenderableType:
     said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     words = {
         "same": "the same to the last bit",
-        "close": "close: within a factor of two, or within the stored seeds",
-        "different": "different: trust neither until it is known why",
+        "close": "within a factor of two, or within the stored seeds",
+        "different": "trust neither until it is known why",
     }
     meanings = [f"  {name}: {meaning}" for name, meaning in words.items() if counts[name]]
     moved = list(dict.fromkeys(line for recheck in found for line in recheck.moved))
+    moved += list(dict.fromkeys(recheck.again.message for recheck in found if recheck.again.message))
     return Group(view, "", f"[bold]{said}[/bold]", *meanings, *(escape(f"  {line}") for line in moved))

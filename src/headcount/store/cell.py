@@ -66,7 +66,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        text = json.dumps(self.spec(), sort_keys=True)
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 

@@ -14,7 +14,10 @@ ALIASES = {"figure1a": "table2"}
 def study(name: str) -> AbstractStudy:
     """The study called `name`; an unknown name is refused with the nearest known one."""
     name = ALIASES.get(name, name)
-    require(name in STUDIES, f'unknown study "{name}".{did_you_mean(name, STUDIES)} Known: {", ".join(STUDIES)}, all.')
+    require(
+        name in STUDIES,
+        f'unknown study "{name}".{did_you_mean(name, [*STUDIES, *ALIASES])} Known: {", ".join(STUDIES)}, all.',
+    )
     return STUDIES[name]
 
 

@@ -1,6 +1,7 @@
 """What a study is: a published table or figure, the sweep that makes it again, and what is said about the two."""
 
 import enum
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -83,7 +84,14 @@ class AbstractStudy(ABC):
         return (smaller, *OUR_CHOICES)
 
     def keys(self, scale: Scale) -> frozenset[str]:
-        return frozenset(cell.key for cell in self.sweep(scale).cells)
+        """The keys of its cells, hashed once."""
+        if scale not in self._keys:
+            self._keys[scale] = frozenset(cell.key for cell in self.sweep(scale).cells)
+        return self._keys[scale]
+
+    @functools.cached_property
+    def _keys(self) -> dict[Scale, frozenset[str]]:
+        return {}
 
 
 def paper_task(intrinsic_dim: int) -> Retrieval:

@@ -1,5 +1,8 @@
 """A results folder as the sections of a report: the studies it was asked for, then whatever else it holds."""
 
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,50 +26,89 @@ def own_records(study: AbstractStudy, scale: Scale, store: Store) -> list[Record
     return [record for record in store.records() if record.cell.key in keys]
 
 
+def what_was_lost(records: Iterable[Record]) -> str:
+    """How many cells failed or diverged, and the first reason given; empty when none did."""
+    lost = [record for record in records if record.outcome is not Outcome.FINISHED]
+    if not lost:
+        return ""
+    counts = Counter(record.outcome.value for record in lost)
+    reason = next((record.message.splitlines()[0] for record in lost if record.message), "no reason given")
+    return f"{', '.join(f'{count} {name}' for name, count in counts.items())}: {reason.rstrip('.')}."
+
+
 def sections_of(root: Path) -> tuple[list[Section], list[str]]:
     """Every section that something is known about, and what must be said before them."""
     with Store.open_for_reading(root) as store:
-        records, sweeps, studies = store.records(), store.sweeps(), studies_in(store)
-    warnings: list[str] = []
-    sections: list[Section] = []
-    claimed: set[str] = set()
-
-    def commands(keys: frozenset[str]) -> list[str]:
-        return [sweep["command"] for sweep in sweeps if sweep["command"] and keys & set(sweep["keys"])]
-
-    for study, scale in studies:
-        keys = study.keys(scale)
-        claimed |= keys
-        own = [record for record in records if record.cell.key in keys]
-        if not any(record.outcome is Outcome.FINISHED for record in own):
-            warnings.append(
-                f"{study.title} at {scale} scale was asked for, but none of its {len(keys)} models is done."
-            )
-            continue
-        exact = [sweep["command"] for sweep in sweeps if sweep["command"] and frozenset(sweep["keys"]) == keys]
-        section = study.section(own, scale)
-        sections.append(with_account(section, account(own, asked=len(keys), commands=exact), f"{scale} scale"))
-    others = experiments(record for record in records if record.cell.key not in claimed)
-    for place, experiment in enumerate(others, start=1):
-        own = experiment.records
-        task = experiment.settings["task"]["task"]
-        if not any(record.outcome is Outcome.FINISHED for record in own):
-            warnings.append(f"none of the {len(own)} models on {task} finished: {own[0].message or 'no reason given'}.")
-            continue
-        made = account(own, asked=_asked(sweeps, own) if len(others) == 1 else None, commands=commands(_keys(own)))
-        section = experiment_section(experiment, f"experiment-{place}", _told_apart_by(experiment, others))
-        sections.append(with_account(section, made))
-    if len(others) > 1:
-        warnings.append(f"The folder holds {len(others)} experiments of different settings; each is shown on its own.")
+        found = _Folder(store.records(), store.sweeps(), studies_in(store))
+    sections = [*found.study_sections(), *found.experiment_sections()]
+    found.say_what_has_not_begun()
+    warnings = " ".join(found.warnings)
     require(
         len(sections) > 0,
-        f"{root} holds no finished model yet. {' '.join(warnings)} `headcount status {root}` says how to go on.",
+        f"{root} holds no finished model yet. {warnings} `headcount status {root}` says how to go on.",
     )
-    return sections, warnings
+    return sections, found.warnings
 
 
-def _keys(records: tuple[Record, ...]) -> frozenset[str]:
-    return frozenset(record.cell.key for record in records)
+class _Folder:
+    """What a folder holds, sorted step by step; `warnings` gathers what no section can say."""
+
+    def __init__(self, records: list[Record], sweeps: list[dict[str, Any]], studies: list[tuple[AbstractStudy, Scale]]):
+        self.records, self.sweeps, self.studies = records, sweeps, studies
+        self.known = {record.cell.key for record in records}
+        self.claimed = frozenset().union(*(study.keys(scale) for study, scale in studies))
+        self.warnings: list[str] = []
+
+    def study_sections(self) -> list[Section]:
+        made = []
+        several = {name for name, count in Counter(study.name for study, _ in self.studies).items() if count > 1}
+        for study, scale in self.studies:
+            keys = study.keys(scale)
+            own = [record for record in self.records if record.cell.key in keys]
+            if not any(record.outcome is Outcome.FINISHED for record in own):
+                lost = what_was_lost(own)
+                self.warnings.append(
+                    f"{study.title} at {scale} scale was asked for, but none of its {len(keys)} models has finished"
+                    + (f" ({lost.rstrip('.')})." if lost else ".")
+                )
+                continue
+            section = study.section(own, scale)
+            if study.name in several:
+                section = dataclasses.replace(section, name=f"{section.name}-{scale}")
+            commands = [sweep["command"] for sweep in self.sweeps if frozenset(sweep["keys"]) == keys]
+            missing = len(keys - self.known)
+            made.append(with_account(section, account(own, missing=missing, commands=commands), f"{scale} scale"))
+        return made
+
+    def experiment_sections(self) -> list[Section]:
+        made = []
+        others = experiments(record for record in self.records if record.cell.key not in self.claimed)
+        for place, experiment in enumerate(others, start=1):
+            own = experiment.records
+            if not any(record.outcome is Outcome.FINISHED for record in own):
+                task = experiment.settings["task"]["task"]
+                reason = what_was_lost(own).partition(": ")[2]
+                self.warnings.append(f"none of the {len(own)} models on {task} finished: {reason}")
+                continue
+            keys = {record.cell.key for record in own}
+            asking = [sweep for sweep in self.sweeps if keys & set(sweep["keys"])]
+            missing = len(set().union(*(sweep["keys"] for sweep in asking)) - self.known)
+            section = experiment_section(experiment, f"experiment-{place}", _told_apart_by(experiment, others))
+            commands = [sweep["command"] for sweep in asking]
+            made.append(with_account(section, account(own, missing=missing, commands=commands)))
+        if len(others) > 1:
+            self.warnings.append(
+                f"The folder holds {len(others)} experiments of different settings; each is shown on its own."
+            )
+        return made
+
+    def say_what_has_not_begun(self) -> None:
+        """Sweeps of which not one cell is known; a study among them has been named already."""
+        for sweep in self.sweeps:
+            keys = set(sweep["keys"])
+            if keys and not keys & self.known and not keys <= self.claimed:
+                command = sweep["command"] or "a sweep from Python"
+                self.warnings.append(f"None of the {len(keys)} models of `{command}` is trained yet.")
 
 
 def _told_apart_by(experiment: Experiment, others: list[Experiment]) -> str:
@@ -79,9 +121,3 @@ def _told_apart_by(experiment: Experiment, others: list[Experiment]) -> str:
     alike = [flat(other) for other in others if flat(other)["task"] == own["task"]]
     differing = [name for name in own if any(other.get(name) != own[name] for other in alike)]
     return ", ".join(f"{name.replace('_', ' ')} {own[name]}" for name in differing)
-
-
-def _asked(sweeps: list[dict], records: tuple[Record, ...]) -> int:
-    """How many cells the commands that asked for these records asked for in all."""
-    own = _keys(records)
-    return len(set().union(*(sweep["keys"] for sweep in sweeps if own & set(sweep["keys"]))))

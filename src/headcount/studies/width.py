@@ -118,11 +118,25 @@ def width_chart(measured: WidthErrors, i: int) -> Chart:
     )
 
 
+def _finite_ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """The quotients that are there: neither side lost, nor zero."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = above / below
+    return ratio[np.isfinite(ratio)]
+
+
+def _interval(fit: PowerLaw) -> str:
+    if not np.isfinite(fit.low):
+        return f"{fit.exponent:+.2f} (no interval from two widths)"
+    return f"{fit.exponent:+.2f} [{fit.low:+.2f}, {fit.high:+.2f}]"
+
+
 def _headline(measured: WidthErrors) -> str:
     few = [fit.exponent for (heads, _), fit in measured.fits().items() if heads < INTRINSIC_DIM]
     if not few:
         return "Too few widths are there to fit a power"
-    return f"With too few heads the error falls as a power of N between {max(few):+.2f} and {min(few):+.2f}"
+    verb = "falls" if max(few) < 0 else "goes" if min(few) < 0 else "grows"
+    return f"With too few heads the error {verb} as N to powers from {max(few):+.2f} to {min(few):+.2f}"
 
 
 def _falls_claim(measured: WidthErrors) -> Claim:
@@ -131,8 +145,7 @@ def _falls_claim(measured: WidthErrors) -> Claim:
     if not fits:
         return Claim(statement, Verdict.UNDECIDED, "no head count below D was measured at two widths")
     evidence = "exponents with 90 % intervals: " + "; ".join(
-        f"{count_of_heads(heads)}, length {length} {fit.exponent:+.2f} [{fit.low:+.2f}, {fit.high:+.2f}]"
-        for (heads, length), fit in fits.items()
+        f"{count_of_heads(heads)}, length {length} {_interval(fit)}" for (heads, length), fit in fits.items()
     )
     return Claim(statement, decided(all(fit.exponent < 0 for fit in fits.values())), evidence)
 
@@ -140,8 +153,7 @@ def _falls_claim(measured: WidthErrors) -> Claim:
 def _longer_is_worse_claim(measured: WidthErrors) -> Claim:
     statement = "With fewer than D heads longer sequences have the larger error at the same N."
     few = measured.errors[[heads < INTRINSIC_DIM for heads in measured.heads]]
-    ratio = few[:, -1] / few[:, 0]
-    ratio = ratio[np.isfinite(ratio)]
+    ratio = _finite_ratio(few[:, -1], few[:, 0])
     shortest, longest = measured.lengths[0], measured.lengths[-1]
     if shortest == longest or not len(ratio):
         return Claim(statement, Verdict.UNDECIDED, "one length says nothing about growth")
@@ -169,7 +181,7 @@ def _gap(measured: WidthErrors) -> Claim:
     if INTRINSIC_DIM not in measured.heads or INTRINSIC_DIM - 1 not in measured.heads:
         return Claim(statement, Verdict.UNDECIDED, "D and D - 1 heads were not both measured")
     enough, few = (measured.errors[measured.heads.index(h)] for h in (INTRINSIC_DIM, INTRINSIC_DIM - 1))
-    ratio = (few / enough)[np.isfinite(few / enough)]
+    ratio = _finite_ratio(few, enough)
     if not len(ratio):
         return Claim(statement, Verdict.UNDECIDED, "D and D - 1 heads were not both measured")
     evidence = f"D - 1 heads err {ratio.min():.3g} to {ratio.max():.3g} times as much as D heads at the same N"

@@ -1,0 +1,41 @@
+"""Files for people: written whole or not at all, and never over stored results."""
+
+import os
+import secrets
+from pathlib import Path
+
+from .._errors import HeadcountError, require
+from ..store.table import FILE_NAME
+
+
+def write_whole(path: Path, content: bytes, what: str = "") -> None:
+    """Put `content` at `path`. A file that was there stays until the new one is complete.
+
+    A link is followed, and what is not a plain file (a pipe, /dev/null) is written to, not replaced.
+    """
+    name = f"{what} cannot be written to {path}" if what else f"{path} cannot be written"
+    try:
+        target = path.resolve()
+        _spare_results(path, target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists() and not target.is_file():
+            target.write_bytes(content)
+            return
+        unfinished = target.with_name(f".{secrets.token_hex(8)}.unfinished")
+        try:
+            with open(unfinished, "xb") as file:
+                file.write(content)
+            os.replace(unfinished, target)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+    except (OSError, RuntimeError) as error:  # RuntimeError: a link that leads to itself
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise HeadcountError(f"{name}: {reason}.") from error
+
+
+def _spare_results(path: Path, target: Path) -> None:
+    ours = target.name.startswith(FILE_NAME) or target.name == "lock"
+    within = (target.parent / FILE_NAME).exists() and ours
+    weights = target.parent.name == "weights" and (target.parent.parent / FILE_NAME).exists()
+    require(not (within or weights), f"{path} belongs to stored results; choose another name.")
