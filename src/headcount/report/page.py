@@ -154,8 +154,11 @@ def _numbers(section: Section) -> str:
     if table is None:
         return ""
     published = section.published
-    title = "Measured: best, mean \u00b1 deviation over seeds"
-    title += f"; below them {published.source} ({published.statistic}) and ours over it" if published else ""
+    title = "Errors by heads and length"
+    title += f", beside {published.source}: each number there a {published.statistic} over seeds" if published else ""
+    lines = ["<b>best</b>", '<span class="more">mean \u00b1 deviation</span>']
+    lines += ['<span class="theirs">published, ours over it</span>'] * (published is not None)
+    what = f'<td class="what">{"".join(lines)}</td>'
     heads_row = "".join(f'<th scope="col">T = {length}</th>' for length in table.lengths)
     rows = {(row.heads, row.length): row for row in summaries(table)}
     body = []
@@ -173,10 +176,11 @@ def _numbers(section: Section) -> str:
                 theirs = f'<span class="theirs">{number(value)}{ratio}</span>'
             cells.append(f"<td><b>{number(row.minimum)}</b>{spread}{theirs}{lost}</td>")
         cls = ' class="enough"' if enough else ""
-        body.append(f'<tr{cls}><th scope="row">{heads}</th>{"".join(cells)}</tr>')
+        body.append(f'<tr{cls}><th scope="row">{heads}</th>{what}{"".join(cells)}</tr>')
     return (
-        f'<div class="scroll"><table class="numbers"><caption>{title}</caption><thead><tr><th scope="col">heads</th>'
-        f"{heads_row}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+        f'<div class="scroll"><table class="numbers"><caption>{title}</caption>'
+        f'<thead><tr><th scope="col">heads</th><td></td>{heads_row}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>"
     )
 
 
