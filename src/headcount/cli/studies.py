@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..engine import RunSummary, plan_sweep, run_sweep
+from ..engine import Plan, RunSummary, plan_sweep, run_sweep
 from ..report.page import page, write_page
 from ..report.text import section_view, study_costs_view
 from ..store import Outcome, Store
@@ -31,16 +31,7 @@ def reproduce(
     chosen = list(STUDIES.values()) if name == "all" else [study(name)]
     root = out or Path("results") / f"{name}-{scale}"
     if dry_run:
-        plans = {each.name: plan_sweep(each.sweep(scale), settled(root)) for each in chosen}
-        if as_json:
-            print_json(
-                {
-                    key: {"cells": p.cells, "already_done": p.settled, "expected_seconds": round(p.seconds, 1)}
-                    for key, p in plans.items()
-                }
-            )
-        for key, plan in plans.items() if not as_json else ():
-            data.print(f"{key}: {describe_plan(plan, root)}", markup=False, highlight=False)
+        _print_plans({each.name: plan_sweep(each.sweep(scale), settled(root)) for each in chosen}, root, as_json)
         return
     failed, results = 0, []
     for each in chosen:
@@ -48,15 +39,32 @@ def reproduce(
         summary: RunSummary = run(each.sweep(scale), root, run_sweep)
         failed += summary.failed
         results.append(_result(each, scale, root, as_json) | {"seconds": round(summary.seconds, 2)})
-    if all(result["headline"] is None for result in results):
-        raise typer.Exit(3 if failed else 1)
-    sections, warnings = sections_of(root)
-    write_page(page(sections, folder=str(root), warnings=warnings), root / "report.html")
-    talk.print(f"the report is {root / 'report.html'}", markup=False, highlight=False)
     if as_json:
         print_json(results)
-    if failed:
-        raise typer.Exit(3)
+    anything = any(result["headline"] is not None for result in results)
+    if anything:
+        sections, warnings = sections_of(root)
+        write_page(page(sections, folder=str(root), warnings=warnings), root / "report.html")
+        talk.print(f"the report is {root / 'report.html'}", markup=False, highlight=False)
+    if failed or not anything:
+        raise typer.Exit(3 if failed else 1)
+
+
+def _print_plans(plans: dict[str, Plan], root: Path, as_json: bool) -> None:
+    if not as_json:
+        for name, plan in plans.items():
+            data.print(f"{name}: {describe_plan(plan, root)}", markup=False, highlight=False)
+        return
+    print_json(
+        {
+            name: {
+                "cells": plan.cells,
+                "already_done": plan.settled,
+                "expected_seconds": round(plan.seconds, 1),
+            }
+            for name, plan in plans.items()
+        }
+    )
 
 
 def _result(each: AbstractStudy, scale: Scale, root: Path, as_json: bool) -> dict:

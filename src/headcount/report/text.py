@@ -116,7 +116,7 @@ def assumption_view(name: str, report: AssumptionReport) -> Table:
 
 
 def study_costs_view(rows: list[tuple[str, str, str, dict[str, Any]]], machine: str) -> RenderableType:
-    """The studies, and what each scale of them takes on this machine: cells and expected time."""
+    """The studies, and the time each scale of them is expected to take on this machine."""
     view = Table(box=None)
     view.add_column("study", style="bold")
     scales = list(rows[0][3])
@@ -124,11 +124,9 @@ def study_costs_view(rows: list[tuple[str, str, str, dict[str, Any]]], machine: 
         view.add_column(scale, justify="right")
     view.add_column("what it shows")
     for name, title, asks, plans in rows:
-        costs = [f"{plans[scale].cells} models, {spoken_time(plans[scale].seconds)}" for scale in scales]
-        view.add_row(name, *costs, f"{title}. {asks}")
-    return Group(
-        view, "", f"expected on {machine}; figure2e and figure3 read table2's models, figure4 holds figure1b's"
-    )
+        view.add_row(name, *(spoken_time(plans[scale].seconds) for scale in scales), f"{title}. {asks}")
+    shared = "In one folder figure2e and figure3 read table2's models, and figure4 holds figure1b's at paper scale."
+    return Group(view, "", f"Expected times on {machine}. {shared}")
 
 
 def spoken_time(seconds: float) -> str:
