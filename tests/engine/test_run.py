@@ -2,6 +2,7 @@
 
 import contextlib
 import sqlite3
+import threading
 from collections import Counter
 from dataclasses import replace
 
@@ -195,6 +196,43 @@ def test_an_interrupt_keeps_the_buckets_that_were_done(root, trained):
     assert do(sweep, root).already_done == 4
     assert trained == Counter({cell.key for cell in sweep.cells} - kept.keys())
     assert {key: rows_in(root)[key] for key in kept} == kept
+
+
+def test_what_breaks_because_the_run_stops_is_no_failure(root, monkeypatch):
+    stop = threading.Event()
+
+    def killed(*_):
+        stop.set()
+        raise RuntimeError("the compiler was killed")
+
+    monkeypatch.setattr(run, "program", killed)
+    with pytest.raises(KeyboardInterrupt):
+        do(sweep_of(), root, stop=stop)
+    assert records_in(root) == {}
+
+
+def test_on_a_gpu_one_bucket_trains_while_others_are_in_hand(root, monkeypatch):
+    training = threading.Lock()
+
+    def alone(shape, *sizes):
+        parts = program(shape, *sizes)
+
+        def advance(states, members, data, steps):
+            if steps == 0:
+                return parts.advance(states, members, data, steps)
+            assert training.acquire(blocking=False)
+            try:
+                return parts.advance(states, members, data, steps)
+            finally:
+                training.release()
+
+        return parts._replace(advance=advance)
+
+    monkeypatch.setattr(run, "program", alone)
+    sweep = sweep_of(lengths=(4, 5, 6))
+    summary = do(sweep, root, plan=plan_sweep(sweep, machine=replace(PRETEND_GPU, workers=3)))
+    assert summary.outcomes == {Outcome.FINISHED: len(sweep.cells)}
+    assert all(record.outcome is Outcome.FINISHED for record in records_in(root).values())
 
 
 def test_an_interrupt_keeps_a_bucket_that_ends_while_the_run_stops(root, monkeypatch):
