@@ -321,8 +321,8 @@ def stored(cell: Cell, nmse: float) -> Record:
     ("then", "now", "agreement"),
     [
         (0.1, 0.1, "same"),
-        (0.1, 0.19, "close"),
-        (0.1, 0.3, "different"),
+        (0.1, 0.49, "close"),
+        (0.1, 0.51, "different"),
         (0.0, 0.0, "same"),
         (0.0, 1e-9, "different"),
         (1e-9, 0.0, "different"),

@@ -1,12 +1,13 @@
 """Do stored results come out again? A random sample of cells is trained anew and compared.
 
-On the machine and with the versions that made them, cells come out the same to the last bit on a CPU. Elsewhere, and on
-a GPU, where a sum's order may change, rounding grows over thousands of steps; there a result that is within a factor of
-two of the stored one, or within the range of the stored seeds of the same model, is close.
+On the machine and with the versions that made them, cells come out the same to the last bit on a CPU: anything else is
+different. Elsewhere, and on a GPU, where a sum's order may change, rounding grows over thousands of steps; there a
+result is close when it is within a factor of five of the stored one, or of the median of the stored seeds of its model.
 """
 
 import dataclasses
 import enum
+import statistics
 import tempfile
 import threading
 from collections.abc import Callable, Iterable
@@ -19,7 +20,8 @@ from .engine import Sweep, run_sweep
 from .store import Outcome, Record, Store
 from .tasks import AbstractTask
 
-FACTOR = 2.0
+CLOSE_FACTOR = 5.0
+"""Two runs of 250 cells of Table 2 on one GPU differed by less than this in all but two, where a seed got stuck."""
 
 
 class Agreement(enum.StrEnum):
@@ -99,13 +101,20 @@ def _siblings(record: Record, records: list[Record]) -> list[float]:
     ]
 
 
+def _repeatable(stored: Record, again: Record) -> bool:
+    """Whether both were made by the same versions on the same CPU."""
+    then, now = stored.provenance, again.provenance
+    same = all(then.get(name) == now.get(name) for name in ("device", "versions"))
+    return same and str(now.get("device", "")).startswith("CPU")
+
+
 def _compare(stored: Record, again: Record, siblings: list[float]) -> Recheck:
     if (stored.outcome, stored.metrics, stored.curve) == (again.outcome, again.metrics, again.curve):
         agreement = Agreement.SAME
     elif stored.outcome is Outcome.FINISHED and again.outcome is Outcome.FINISHED:
         then, now = stored.metrics["nmse"], again.metrics["nmse"]
-        near = max(then, now) <= FACTOR * min(then, now) or min(siblings) <= now <= max(siblings)
-        agreement = Agreement.CLOSE if near else Agreement.DIFFERENT
+        near = any(max(now, other) <= CLOSE_FACTOR * min(now, other) for other in (then, statistics.median(siblings)))
+        agreement = Agreement.CLOSE if near and not _repeatable(stored, again) else Agreement.DIFFERENT
     else:
         agreement = Agreement.DIFFERENT
     return Recheck(stored=stored, again=again, agreement=agreement)

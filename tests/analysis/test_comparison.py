@@ -11,8 +11,8 @@ from headcount.analysis.comparison import (
     Verdict,
     drop_claim,
     growth_claims,
+    length_growth,
     magnitude_claim,
-    slope_intervals,
     transition_claim,
 )
 
@@ -41,14 +41,23 @@ def split(below: float, above: float, transition: int = 4) -> ErrorTable:
     return dataclasses.replace(low, nmse=np.where(few[:, None, None], low.nmse, high.nmse))
 
 
+FLAT = [0.02] * 6
+
+
 @pytest.mark.parametrize(
-    ("measured", "verdict"),
-    [(4, Verdict.HOLDS), (3, Verdict.DIFFERS), (None, Verdict.UNDECIDED)],
+    ("errors", "verdict"),
+    [
+        (table(sharp(4)), Verdict.HOLDS),
+        (table(sharp(3)), Verdict.DIFFERS),
+        (table(FLAT, growth=1.0), Verdict.DIFFERS),
+        (table(sharp(4), seeds=1), Verdict.UNDECIDED),
+        (table(sharp(4)[:4], heads=(1, 2, 3, 4)), Verdict.UNDECIDED),
+        (table(FLAT[:3], heads=(4, 5, 6), growth=1.0), Verdict.UNDECIDED),
+    ],
+    ids=["there", "elsewhere", "nowhere", "one seed", "nothing after it", "nothing before it"],
 )
-def test_a_transition_is_judged_by_its_place(measured, verdict):
-    errors = table([0.02] * 6 if measured is None else sharp(measured), growth=1.0 if measured is None else 0.0)
-    claim = transition_claim(answer_from_table(errors), 4, "at 4")
-    assert claim.verdict is verdict
+def test_a_transition_is_judged_by_its_place_and_where_it_could_have_been_seen(errors, verdict):
+    assert transition_claim(errors, answer_from_table(errors), 4, "at 4").verdict is verdict
 
 
 def test_growth_below_and_not_above_holds():
@@ -70,20 +79,40 @@ def test_growth_is_undecided_with_one_length_and_with_one_side_only():
     assert growth_claims(few, published(sharp(4)), 4)[1].verdict is Verdict.UNDECIDED
 
 
-def test_a_missing_cell_silences_its_head_count_only():
+def test_a_missing_length_is_left_out_and_two_leave_the_claim_open():
     errors = split(0.5, -0.3)
     errors.nmse[1, 2] = np.nan
-    slopes, _, _ = slope_intervals(errors)
-    assert np.isnan(slopes).tolist() == [False, True, False, False, False, False]
-    below, _ = growth_claims(errors, published(sharp(4)), 4)
-    assert below.verdict is Verdict.HOLDS
-    assert "2 heads" not in below.evidence
+    assert length_growth(errors)[1].slope == pytest.approx(0.5, abs=0.1)
+    assert growth_claims(errors, published(sharp(4)), 4)[0].verdict is Verdict.HOLDS
+    errors.nmse[1, 1] = np.nan
+    below, above = growth_claims(errors, published(sharp(4)), 4)
+    assert (below.verdict, above.verdict) == (Verdict.UNDECIDED, Verdict.HOLDS)
+    assert "not measured at two lengths: 2 heads" in below.evidence
 
 
 def test_one_seed_has_slopes_of_no_width():
-    slopes, low, high = slope_intervals(table(sharp(4), seeds=1, growth=0.4))
-    assert np.array_equal(slopes, low)
-    assert np.array_equal(slopes, high)
+    for slope in length_growth(table(sharp(4), seeds=1, growth=0.4)):
+        assert (slope.low, slope.high) == (pytest.approx(slope.slope), pytest.approx(slope.slope))
+
+
+@pytest.mark.parametrize("growth", [-0.5, 0.0, 0.05, 0.2, 0.5])
+def test_no_slope_both_grows_and_is_flat(growth):
+    for slope in length_growth(table(sharp(4), growth=growth, noise=0.05)):
+        assert not (slope.grows and slope.flat)
+
+
+def test_a_slope_that_seeds_leave_open_is_undecided():
+    below, _ = growth_claims(table(sharp(4), growth=0.12, noise=0.3), published(sharp(4)), 4)
+    assert below.verdict is Verdict.UNDECIDED
+
+
+def test_a_stuck_seed_moves_the_mean_and_not_the_verdict_and_is_told():
+    errors = split(0.5, -0.3)
+    errors.nmse[3, 2, 0] = 5e-3
+    _, above = growth_claims(errors, published(sharp(4), statistic="mean"), 4)
+    assert above.verdict is Verdict.HOLDS
+    assert "4 heads -0.29" in above.evidence
+    assert ", of the means +" in above.evidence
 
 
 @pytest.mark.parametrize(("after", "verdict"), [(5e-5, Verdict.HOLDS), (4e-3, Verdict.DIFFERS)])

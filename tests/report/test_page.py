@@ -18,9 +18,10 @@ from .laws import check_page
 NASTY = """<script>alert("1")</script> & 'quotes' <!-- ]]> </section>"""
 
 
-def a_section(records, name: str = "experiment-1", **told) -> Section:
+def a_section(records, name: str = "experiment-1", missing: int = 0, command: str = "headcount measure") -> Section:
     (experiment,) = experiments(records)
-    return with_account(experiment_section(experiment, name), account(records, **told))
+    sweep = {"command": command, "started": "2026-01-01T00:00:00", "keys": []}
+    return with_account(experiment_section(experiment, name), account(records, missing=missing, sweeps=[sweep]))
 
 
 def zero_for_one_seed(cell: Cell) -> float:
@@ -49,7 +50,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_page_says_everything_that_is_there(kind):
     records = KINDS[kind]
-    section = a_section(records, missing=3, commands=["headcount measure own"])
+    section = a_section(records, missing=3, command="headcount measure own")
     text = page([section], folder="results")
     reader = check_page(text)
     for record in records:
@@ -68,7 +69,7 @@ def test_what_others_wrote_is_shown_as_it_is(place, monkeypatch):
     monkeypatch.setattr(made_up, "PROVENANCE", {"device": device, "versions": {version: "1"}, "seconds": 1.0})
     cells = made_up.own_cells(task={"task": given["task"], "option": given["task"]})
     records = made_up.finished(cells[:-1]) + made_up.lost(cells[-1:], Outcome.FAILED, given["message"])
-    section = a_section(records, commands=[given["command"]])
+    section = a_section(records, command=given["command"])
     text = page([section, a_section(records, "two")], folder=given["folder"], warnings=[given["warning"]])
     assert "<!--" not in text
     assert NASTY in check_page(text).said

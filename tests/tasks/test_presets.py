@@ -53,6 +53,26 @@ def test_sum_of_maxima_over_a_basis_reads_the_coordinates():
     assert_close(task.target(tokens), np.array([tokens[:, 0].max() + tokens[:, 1].max()]))
 
 
+def test_gaussian_directions_are_plain_normal_draws():
+    drawn = [
+        np.asarray(sum_of_maxima(intrinsic_dim=8, dim=8, directions="gaussian", task_seed=seed).features.directions)
+        for seed in range(40)
+    ]
+    values = np.stack(drawn).ravel()
+    assert len(np.unique(values)) == len(values)
+    # 2,560 standard normal numbers: mean within five standard errors of 0, variance of 1.
+    assert abs(values.mean()) < 5 * len(values) ** -0.5
+    assert abs(values.var() - 1) < 5 * (2 / len(values)) ** 0.5
+
+
+def test_fewer_gaussian_directions_are_the_first_of_more():
+    three, four = (
+        np.asarray(sum_of_maxima(intrinsic_dim=count, directions="gaussian", task_seed=9).features.directions)
+        for count in (3, 4)
+    )
+    assert np.array_equal(three, four[:3])
+
+
 def test_a_basis_serves_no_more_directions_than_it_has():
     sum_of_maxima(intrinsic_dim=4, dim=4, directions="basis")
     with refused("intrinsic_dim 5", "4 basis directions"):

@@ -1,17 +1,21 @@
 """Measured beside published: a paper's table, and its claims judged one by one on our errors.
 
-A claim holds, differs, or is undecided (what it speaks of was not measured); its evidence is the numbers it was judged
-by, the published ones beside ours.
+A claim holds, differs, or is undecided (what it speaks of was not measured, or too roughly to tell); its evidence is
+the numbers it was judged by, the published ones beside ours. Claims about length are judged on the best of seeds, which
+says what the models can do: one seed that training left stuck can carry a mean. Where a mean was published, ours is in
+the evidence too.
 """
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
-from .answer import Answer, bootstrap
-from .signals import LEAST_DROP, length_slopes
+from .answer import COVERAGE, FEWEST_SEEDS, Answer, bootstrap
+from .fits import power_law
+from .signals import LEAST_DROP
 from .summary import ErrorTable
 
 TENFOLD = 1.0
@@ -48,12 +52,14 @@ class PublishedTable:
 
     def beside(self, table: ErrorTable) -> Float[np.ndarray, "table_heads table_lengths"]:
         """The published values at the heads and lengths of `table`, NaN where there are none."""
-        return np.array([[self.value(heads, length) for length in table.lengths] for heads in table.heads])
+        return np.array([[self.at(heads, length)[0] for length in table.lengths] for heads in table.heads])
 
-    def value(self, heads: int, length: int) -> float:
+    def at(self, heads: int, length: int) -> tuple[float, float]:
+        """Value and standard deviation of one cell, NaN where none was printed."""
         if heads in self.heads and length in self.lengths:
-            return float(self.values[self.heads.index(heads), self.lengths.index(length)])
-        return float("nan")
+            place = self.heads.index(heads), self.lengths.index(length)
+            return float(self.values[place]), float(self.std[place])
+        return float("nan"), float("nan")
 
 
 def measured_like(table: ErrorTable, published: PublishedTable) -> Float[np.ndarray, "heads lengths"]:
@@ -69,11 +75,60 @@ def decided(true: bool) -> Verdict:
     return Verdict.HOLDS if true else Verdict.DIFFERS
 
 
-def transition_claim(answer: Answer, transition: int, statement: str) -> Claim:
+def verdict_of(holds: Iterable[bool], differs: Iterable[bool]) -> Verdict:
+    """Of a claim about several things: it differs where one of them refutes it, holds where all bear it out."""
+    if any(differs):
+        return Verdict.DIFFERS
+    return Verdict.HOLDS if all(holds) else Verdict.UNDECIDED
+
+
+def transition_claim(table: ErrorTable, answer: Answer, transition: int, statement: str) -> Claim:
     """The error drops for good at `transition` heads."""
-    if answer.heads is None:
-        return Claim(statement, Verdict.UNDECIDED, f"ours: {answer.sentence}")
-    return Claim(statement, decided(answer.heads == transition), f"published: {transition}; ours: {answer.sentence}")
+    if answer.heads is not None:
+        said = f"published: {transition}; ours: {answer.sentence}"
+        return Claim(statement, decided(answer.heads == transition), said)
+    usable = np.all(np.sum(np.isfinite(table.nmse), axis=2) >= FEWEST_SEEDS, axis=1)
+    measured = [heads for heads, kept in zip(table.heads, usable, strict=True) if kept]
+    # Nothing found where it could have been found is an answer; with too little measured it is none.
+    both_sides = {transition - 1, transition} <= set(measured) and max(measured) > transition
+    return Claim(statement, Verdict.DIFFERS if both_sides else Verdict.UNDECIDED, f"ours: {answer.sentence}")
+
+
+@dataclass(frozen=True)
+class Slope:
+    """d log(error) / d log(length) of the best of seeds; [low, high] hold it in 90 % of resamples of the seeds.
+
+    The resamples vary the training seeds alone: all of them share the data. NaN with fewer than two lengths.
+    """
+
+    slope: float
+    low: float
+    high: float
+
+    @property
+    def grows(self) -> bool:
+        return self.low > FLAT_SLOPE
+
+    @property
+    def flat(self) -> bool:
+        return self.high <= FLAT_SLOPE
+
+
+def length_growth(table: ErrorTable) -> list[Slope]:
+    """The slope for every head count, over the lengths it was measured at."""
+    found = []
+    for row, errors in zip(table.best, table.nmse, strict=True):
+        there = np.isfinite(row)
+        lengths = np.asarray(table.lengths, float)[there]
+        fit = power_law(lengths, row[there])
+        if fit is None:
+            found.append(Slope(np.nan, np.nan, np.nan))
+            continue
+        drawn = [power_law(lengths, best[0]) for best, _ in bootstrap(errors[None, there])]
+        tail = (1 - COVERAGE) / 2
+        low, high = np.quantile([one.exponent for one in drawn if one is not None], [tail, 1 - tail])
+        found.append(Slope(fit.exponent, float(low), float(high)))
+    return found
 
 
 def growth_claims(table: ErrorTable, published: PublishedTable, transition: int) -> tuple[Claim, Claim]:
@@ -83,35 +138,36 @@ def growth_claims(table: ErrorTable, published: PublishedTable, transition: int)
     if len(table.lengths) < 2:
         missing = "one length says nothing about growth"
         return Claim(below, Verdict.UNDECIDED, missing), Claim(above, Verdict.UNDECIDED, missing)
-    slopes, low, high = slope_intervals(table)
-    theirs = length_slopes(published.beside(table), table.lengths)
+    slopes = length_growth(table)
+    theirs, means = (_exponents(errors, table.lengths) for errors in (published.beside(table), table.mean))
+    mean_too = published.statistic == "mean"
 
-    def judge(statement: str, chosen: list[int], fine: np.ndarray) -> Claim:
-        chosen = [i for i in chosen if np.isfinite(slopes[i])]
-        if not chosen:
+    def judge(statement: str, chosen: list[int], holds: str, differs: str) -> Claim:
+        known = [i for i in chosen if np.isfinite(slopes[i].slope)]
+        if not known:
             return Claim(statement, Verdict.UNDECIDED, "no such head count was measured at two lengths")
-        evidence = "d log(error) / d log(length), ours with its 90 % interval (published): " + "; ".join(
-            f"{count_of_heads(table.heads[i])} {slopes[i]:+.2f} [{low[i]:+.2f}, {high[i]:+.2f}] ({_signed(theirs[i])})"
-            for i in chosen
+        rows = "; ".join(
+            f"{count_of_heads(table.heads[i])} {slopes[i].slope:+.2f} [{slopes[i].low:+.2f}, {slopes[i].high:+.2f}]"
+            f"{f', of the means {means[i]:+.2f}' if mean_too else ''} ({_signed(theirs[i])})"
+            for i in known
         )
-        return Claim(statement, decided(bool(np.all(fine[chosen]))), evidence)
+        evidence = f"d log(error) / d log(length), best of seeds [90 % of resamples] (published): {rows}"
+        unknown = [count_of_heads(table.heads[i]) for i in chosen if i not in known]
+        if unknown:
+            evidence += f"; not measured at two lengths: {', '.join(unknown)}"
+        bearing = [getattr(slopes[i], holds) for i in known] + [False] * len(unknown)
+        return Claim(statement, verdict_of(bearing, [getattr(slopes[i], differs) for i in known]), evidence)
 
     places = range(len(table.heads))
     return (
-        judge(below, [i for i in places if table.heads[i] < transition], slopes > 0),
-        judge(above, [i for i in places if table.heads[i] >= transition], (slopes <= FLAT_SLOPE) | (low <= 0)),
+        judge(below, [i for i in places if table.heads[i] < transition], "grows", "flat"),
+        judge(above, [i for i in places if table.heads[i] >= transition], "flat", "grows"),
     )
 
 
-def slope_intervals(table: ErrorTable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The slope in length of the least error for every head count, and its 90 % bootstrap interval over seeds."""
-    usable = np.isfinite(table.best).all(axis=1)
-    slopes, low, high = np.full((3, len(table.heads)), np.nan)
-    if usable.any():
-        drawn = np.array([length_slopes(best, table.lengths) for best, _ in bootstrap(table.nmse[usable])])
-        slopes[usable] = length_slopes(table.best[usable], table.lengths)
-        low[usable], high[usable] = np.quantile(drawn, [0.05, 0.95], axis=0)
-    return slopes, low, high
+def _exponents(errors: Float[np.ndarray, "heads lengths"], lengths: tuple[int, ...]) -> list[float]:
+    fits = [power_law(np.asarray(lengths, float), row) for row in errors]
+    return [np.nan if fit is None else fit.exponent for fit in fits]
 
 
 def drop_claim(table: ErrorTable, published: PublishedTable, transition: int) -> Claim:

@@ -7,9 +7,9 @@ from jaxtyping import Float
 from scipy.optimize import linprog, minimize_scalar
 from scipy.stats import t as student
 
-from .._errors import require
+from .._errors import HeadcountError, require
+from .answer import COVERAGE
 
-COVERAGE = 0.9
 DELTAS = np.linspace(0.0, 2.0, 41)
 """Where the surface's delta is looked for, before it is refined between the neighbours of the best."""
 
@@ -69,7 +69,7 @@ class Surface:
 def surface_fit(
     heads: tuple[int, ...], lengths: tuple[int, ...], errors: Float[np.ndarray, "heads lengths"]
 ) -> Surface:
-    """The surface with the least mean absolute error in log scale, over the cells that are there.
+    """The surface with the least mean absolute error in log scale, delta from 0 to 2, over the cells that are there.
 
     For a given delta the logarithm is linear in (log c, b, a), and its least absolute error a linear program with an
     exact answer; only delta is searched for. Source: Yu et al. (arXiv 2510.06662), Figure 2b.
@@ -116,5 +116,7 @@ def _least_absolute(terms: np.ndarray, values: np.ndarray) -> tuple[tuple[float,
         bounds=[(None, None)] * width + [(0, None)] * count,
         method="highs",
     )
+    if not found.success:
+        raise HeadcountError(f"the surface could not be fitted: {found.message}")
     x = found.x[:width]
     return (float(x[0]), float(x[1]), float(x[2])), float(np.mean(np.abs(terms @ x - values)))

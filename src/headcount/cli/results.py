@@ -1,14 +1,16 @@
-"""What a results folder holds: `status`, `show`, `export`, `report`, `verify`."""
+"""What a results folder holds: `status`, `show`, `export`, `report`."""
 
+import dataclasses
 import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from .._errors import require
-from ..analysis import answer_from_table, error_table, experiments
+from ..analysis import answer_from_table, error_table, experiments, summaries
 from ..report.charts import error_chart
 from ..report.export import to_csv, to_json
 from ..report.figures import FORMATS, check_ending, draw, save_figure
@@ -99,7 +101,9 @@ def export(
 @app.command()
 def report(
     folder: Folder,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("report.html"),
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where the HTML page is written (default: DIR/report.html).")
+    ] = None,
     figures: Annotated[
         Path | None, typer.Option(help="A folder for every figure by itself, for papers.", show_default=False)
     ] = None,
@@ -110,6 +114,7 @@ def report(
     ending = form if form.startswith(".") else f".{form}"
     check_ending(Path("figure").with_name(f"figure{ending}"))
     sections, warnings = sections_of(folder)
+    out = out or folder / "report.html"
     write_page(page(sections, folder=str(folder), warnings=warnings), out)
     talk.print(f"the report is {out}", markup=False, highlight=False)
     drawn = [] if figures is None else _write_figures(sections, figures, ending)
@@ -132,6 +137,15 @@ def _write_figures(sections: list[Section], folder: Path, ending: str) -> list[P
 
 
 def section_json(section: Section) -> dict:
-    """What a section says, for other programs."""
+    """What a section says, for other programs; a number that is not there is null."""
     claims = [{"statement": c.statement, "verdict": c.verdict.value, "evidence": c.evidence} for c in section.claims]
-    return {"name": section.name, "title": section.title, "headline": section.headline, "claims": claims}
+    said = {"name": section.name, "title": section.title, "headline": section.headline, "claims": claims}
+    if section.table is None:
+        return said
+    cells = []
+    for row in summaries(section.table):
+        cell = dataclasses.asdict(row)
+        if section.published is not None:
+            cell["published"], cell["published_std"] = section.published.at(row.heads, row.length)
+        cells.append({name: None if np.isnan(number) else number for name, number in cell.items()})
+    return said | {"cells": cells}

@@ -13,8 +13,7 @@ import typer
 
 from ..engine import Plan, Sweep, plan_sweep
 from ..report.progress import training_progress
-from ..store import Store
-from ..store.table import FILE_NAME
+from ..store import FILE_NAME, Store
 from .app import talk
 
 Result = TypeVar("Result")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..engine import Plan, RunSummary, plan_sweep, run_sweep
+from ..engine import Plan, RunSummary, hardware, plan_sweep, run_sweep
 from ..report.page import page, write_page
 from ..report.text import section_view, study_costs_view
 from ..store import Outcome, Store
@@ -18,9 +18,13 @@ from .running import describe_plan, run, settled
 
 @app.command()
 def reproduce(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME|all]", help="A study; none lists them.")] = None,
-    scale: Annotated[Scale, typer.Option(help="How much of it.")] = Scale.LAPTOP,
-    out: Annotated[Path | None, typer.Option(help="Results folder [default: results/NAME-SCALE].")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME|all", help="A study; none lists them with their costs.")
+    ] = None,
+    scale: Annotated[
+        Scale, typer.Option(help="smoke: under a minute; laptop: about ten on 2 cores; paper: the published grid.")
+    ] = Scale.LAPTOP,
+    out: Annotated[Path | None, typer.Option(help="Results folder (default: results/NAME-SCALE).")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is left to do and stop.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -34,18 +38,20 @@ def reproduce(
         _print_plans({each.name: plan_sweep(each.sweep(scale), settled(root)) for each in chosen}, root, as_json)
         return
     failed, results = 0, []
-    for each in chosen:
-        talk.print(f"[bold]{each.title}[/bold]: {each.asks}", highlight=False)
-        summary: RunSummary = run(each.sweep(scale), root, run_sweep)
-        failed += summary.failed
-        results.append(_result(each, scale, root, as_json) | {"seconds": round(summary.seconds, 2)})
-    if as_json:
-        print_json(results)
-    anything = any(result["headline"] is not None for result in results)
-    if anything:
-        sections, warnings = sections_of(root)
-        write_page(page(sections, folder=str(root), warnings=warnings), root / "report.html")
-        talk.print(f"the report is {root / 'report.html'}", markup=False, highlight=False)
+    try:
+        for each in chosen:
+            talk.print(f"[bold]{each.title}[/bold]: {each.asks}", highlight=False)
+            summary: RunSummary = run(each.sweep(scale), root, run_sweep)
+            failed += summary.failed
+            results.append(_result(each, scale, root, as_json) | {"seconds": round(summary.seconds, 2)})
+    finally:  # stopped on the way, the studies that are done still have their report
+        anything = any(result["headline"] is not None for result in results)
+        if as_json:
+            print_json(results)
+        if anything:
+            sections, warnings = sections_of(root)
+            write_page(page(sections, folder=str(root), warnings=warnings), root / "report.html")
+            talk.print(f"the report is {root / 'report.html'}", markup=False, highlight=False)
     if failed or not anything:
         raise typer.Exit(3 if failed else 1)
 
@@ -70,7 +76,7 @@ def _print_plans(plans: dict[str, Plan], root: Path, as_json: bool) -> None:
 def _result(each: AbstractStudy, scale: Scale, root: Path, as_json: bool) -> dict:
     """Print what one study found, and give it as JSON would have it."""
     with Store.open_for_reading(root) as store:
-        records = own_records(each, scale, store)
+        records = own_records(each, scale, store.records())
     lost = what_was_lost(records)
     if lost:
         talk.print(f"{each.title}: {lost}", style="red", markup=False, highlight=False)
@@ -103,5 +109,5 @@ def _list_studies(out: Path | None, as_json: bool) -> None:
         )
         return
     rows = [(STUDIES[key].name, STUDIES[key].title, STUDIES[key].asks, by_scale) for key, by_scale in plans.items()]
-    machine = plans["table2"]["smoke"].machine.description
-    data.print(study_costs_view(rows, machine))
+    shared = "In one folder figure2e and figure3 read table2's models, and figure4 holds figure1b's at paper scale."
+    data.print(study_costs_view(rows, f"Expected times on {hardware().description}. {shared}"))

@@ -1,7 +1,9 @@
 """What the machine has, how members are mapped on it, and how many of them fit."""
 
 import os
+import platform
 from dataclasses import dataclass
+from pathlib import Path
 
 import jax
 
@@ -33,9 +35,19 @@ def hardware() -> Hardware:
     device = jax.devices()[0]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if device.platform == "cpu":
-        return Hardware("cpu", f"CPU, {cores} cores", _free_memory(), cores, side_by_side=False)
+        return Hardware("cpu", f"CPU, {cores} cores{_cpu_model()}", _free_memory(), cores, side_by_side=False)
     limit = (device.memory_stats() or {}).get("bytes_limit", 8 << 30)
     return Hardware(device.platform, device.device_kind, limit, min(GPU_WORKERS, cores), side_by_side=True)
+
+
+def _cpu_model() -> str:
+    """Which processor it is, where the system says so: two of them may round differently."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return f" ({platform.processor()})" if platform.processor() else ""
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f" ({names[0]})" if names else ""
 
 
 def _free_memory() -> int:

@@ -5,7 +5,7 @@ import secrets
 from pathlib import Path
 
 from .._errors import HeadcountError, require
-from ..store.table import FILE_NAME
+from ..store import FILE_NAME
 
 
 def write_whole(path: Path, content: bytes, what: str = "") -> None:

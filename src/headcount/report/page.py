@@ -26,9 +26,11 @@ _SIGNS = {Verdict.HOLDS: "\u2713", Verdict.DIFFERS: "\u2260", Verdict.UNDECIDED:
 
 
 def page(sections: list[Section], *, folder: str, warnings: Iterable[str] = ()) -> str:
-    """The whole page. With one section its answer is the title; with more, an overview comes first."""
+    """The whole page. Sections that read the same models are one result, and the first one's answer is the title; with
+    more results an overview is."""
     style, script = (_asset(name) for name in ("page.css", "page.js"))
-    heading = _text(sections[0].headline) if len(sections) == 1 else f"{len(sections)} results in {_text(folder)}"
+    results = len({section.account.commands if section.account else section.name for section in sections})
+    heading = _text(sections[0].headline) if results == 1 else f"{len(sections)} results in {_text(folder)}"
     body = "".join(
         [
             '<div class="bar"><span class="brand">headcount</span>'
@@ -170,10 +172,12 @@ def _numbers(section: Section) -> str:
             lost = f'<span class="more">{row.lost} of {row.seeds + row.lost} seeds lost</span>' if row.lost else ""
             spread = f'<span class="more">{number(row.mean)} \u00b1 {number(row.std)}</span>'
             theirs = ""
-            if published is not None and np.isfinite(value := published.value(heads, length)):
+            value, deviation = (np.nan, np.nan) if published is None else published.at(heads, length)
+            if published is not None and np.isfinite(value):
                 ours = row.mean if published.statistic == "mean" else row.minimum
+                spread_there = f" \u00b1 {number(deviation)}" if np.isfinite(deviation) else ""
                 ratio = f", \u00d7{ours / value:.2g}" if np.isfinite(ours) else ""
-                theirs = f'<span class="theirs">{number(value)}{ratio}</span>'
+                theirs = f'<span class="theirs">{number(value)}{spread_there}{ratio}</span>'
             cells.append(f"<td><b>{number(row.minimum)}</b>{spread}{theirs}{lost}</td>")
         cls = ' class="enough"' if enough else ""
         body.append(f'<tr{cls}><th scope="row">{heads}</th>{what}{"".join(cells)}</tr>')
@@ -208,7 +212,8 @@ def _account(account: Account | None) -> str:
         ("machine", "; ".join(account.devices) or "unknown"),
         ("versions", "; ".join(account.versions) or "unknown"),
         ("time spent", f"{spoken_time(account.seconds)} of training, summed over models"),
-        ("finished", f"{account.first} to {account.last}" if account.first else "not yet"),
+        ("first asked for", account.began or "unknown"),
+        ("last model done", account.ended or "none"),
     ]
     rows = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in facts)
     commands = "\n".join(account.commands) or "# a sweep from Python"

@@ -41,29 +41,30 @@ class Account:
     devices: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
     seconds: float = 0.0
-    first: str = ""
-    last: str = ""
+    began: str = ""
+    ended: str = ""
     cells: int = 0
     missing: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
     messages: tuple[str, ...] = ()
 
 
-def account(records: Iterable[Record], *, missing: int = 0, commands: Iterable[str] = ()) -> Account:
-    """The account of some records, beside which `missing` more were asked for."""
+def account(records: Iterable[Record], *, missing: int = 0, sweeps: Iterable[dict[str, Any]] = ()) -> Account:
+    """The account of some records, beside which `missing` more were asked for; `sweeps` are what asked for them."""
+    sweeps = list(sweeps)
     records = list(records)
     provenance = [record.provenance for record in records]
     finished = sorted(p["finished"] for p in provenance if "finished" in p)
     return Account(
-        commands=_distinct(commands),
+        commands=_distinct(sweep["command"] for sweep in sweeps),
         settings=tuple((title, _values(records, title)) for title in ("task", "model", "train", "sweep")),
         devices=_distinct(p.get("device") for p in provenance),
         versions=_distinct(
             ", ".join(f"{name} {number}" for name, number in p.get("versions", {}).items()) for p in provenance
         ),
         seconds=sum(p.get("seconds", 0.0) for p in provenance),
-        first=finished[0] if finished else "",
-        last=finished[-1] if finished else "",
+        began=min((sweep["started"] for sweep in sweeps), default=""),
+        ended=finished[-1] if finished else "",
         cells=len(records),
         missing=missing,
         outcomes={outcome.value: sum(r.outcome is outcome for r in records) for outcome in Outcome},

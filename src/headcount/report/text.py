@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..analysis import Answer, ErrorTable, summaries
-from ..analysis.comparison import Verdict, measured_like
+from ..analysis.comparison import Verdict
 from ..tasks import AssumptionReport
 from .section import Section
 
@@ -115,7 +115,7 @@ def assumption_view(name: str, report: AssumptionReport) -> Table:
     return view
 
 
-def study_costs_view(rows: list[tuple[str, str, str, dict[str, Any]]], machine: str) -> RenderableType:
+def study_costs_view(rows: list[tuple[str, str, str, dict[str, Any]]], footnote: str) -> RenderableType:
     """The studies, and the time each scale of them is expected to take on this machine."""
     view = Table(box=None)
     view.add_column("study", style="bold")
@@ -125,8 +125,7 @@ def study_costs_view(rows: list[tuple[str, str, str, dict[str, Any]]], machine: 
     view.add_column("what it shows")
     for name, title, asks, plans in rows:
         view.add_row(name, *(spoken_time(plans[scale].seconds) for scale in scales), f"{title}. {asks}")
-    shared = "In one folder figure2e and figure3 read table2's models, and figure4 holds figure1b's at paper scale."
-    return Group(view, "", f"Expected times on {machine}. {shared}")
+    return Group(view, "", footnote)
 
 
 def spoken_time(seconds: float) -> str:
@@ -140,7 +139,8 @@ def section_view(section: Section) -> RenderableType:
     """A study's finding: the numbers beside the published ones, then its claims one by one."""
     parts: list[RenderableType] = []
     if section.table is not None and section.published is not None:
-        parts += [f"ours, {section.published.statistic} over seeds (published)", _comparison_rows(section), ""]
+        heading = f"errors (NMSE), and in parentheses the published {section.published.statistic} over seeds"
+        parts += [heading, _comparison_rows(section), ""]
     marks = {Verdict.HOLDS: "[green]holds[/green]", Verdict.DIFFERS: "[red]differs[/red]"}
     view = Table(box=None, show_header=False)
     for claim in section.claims:
@@ -153,15 +153,20 @@ def _comparison_rows(section: Section) -> Table:
     table, published = section.table, section.published
     assert table is not None
     assert published is not None
-    ours, theirs = measured_like(table, published), published.beside(table)
+    rows = {(row.heads, row.length): row for row in summaries(table)}
     view = Table(box=None)
     view.add_column("heads", justify="right")
+    view.add_column("")
     for length in table.lengths:
         view.add_column(f"T = {length}", justify="right")
-    for i, heads in enumerate(table.heads):
-        texts = [f"{number(ours[i, j])} ({number(theirs[i, j])})" for j in range(len(table.lengths))]
+    for heads in table.heads:
+        cells = []
+        for length in table.lengths:
+            row, (value, deviation) = rows[heads, length], published.at(heads, length)
+            theirs = number(value) + (f" \u00b1 {number(deviation)}" if np.isfinite(deviation) else "")
+            cells.append(f"{number(row.minimum)}\n{number(row.mean)} \u00b1 {number(row.std)}\n({theirs})")
         enough = section.answer is not None and heads == section.answer.heads
-        view.add_row(str(heads), *texts, style="bold green" if enough else None)
+        view.add_row(str(heads), "best\nmean\n(paper)", *cells, style="bold green" if enough else None)
     return view
 
 
@@ -191,7 +196,7 @@ def recheck_view(found: list[Any]) -> RenderableType:
     said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     words = {
         "same": "the same to the last bit",
-        "close": "within a factor of two, or within the stored seeds",
+        "close": "within a factor of five of the stored error, or of the median of its seeds",
         "different": "trust neither until it is known why",
     }
     meanings = [f"  {name}: {meaning}" for name, meaning in words.items() if counts[name]]

@@ -1,6 +1,6 @@
 """The only hand-off between training and reading."""
 
 from .cell import Cell, Outcome, Record, TrainSpec
-from .table import Store
+from .table import FILE_NAME, Store
 
-__all__ = ["Cell", "Outcome", "Record", "Store", "TrainSpec"]
+__all__ = ["FILE_NAME", "Cell", "Outcome", "Record", "Store", "TrainSpec"]

@@ -2,7 +2,7 @@
 
 from .._errors import did_you_mean, require
 from . import figure1b, figure2e, figure3, figure4, table2, table3, table4, table5
-from .base import AbstractStudy, Effort, Scale, tally
+from .base import AbstractStudy, Effort, Scale
 
 STUDIES: dict[str, AbstractStudy] = {
     module.STUDY.name: module.STUDY for module in (table2, table3, table4, table5, figure1b, figure2e, figure3, figure4)
@@ -21,4 +21,4 @@ def study(name: str) -> AbstractStudy:
     return STUDIES[name]
 
 
-__all__ = ["ALIASES", "STUDIES", "AbstractStudy", "Effort", "Scale", "study", "tally"]
+__all__ = ["ALIASES", "STUDIES", "AbstractStudy", "Effort", "Scale", "study"]

@@ -34,7 +34,7 @@ class ZoomStudy(AbstractStudy):
             title=self.title,
             asks=self.asks,
             headline=_headline(table),
-            claims=(flat, _small_claim(table)),
+            claims=(flat, _apart_claim(table)),
             answer=answer_from_table(table),
             charts=(_chart(table),),
             notes=("The paper draws this figure and prints no numbers but Table 2's means.", *self.choices(scale)),
@@ -49,14 +49,13 @@ def _headline(table: ErrorTable) -> str:
     errors = table.best[_enough(table)]
     if not np.isfinite(errors).any():
         return f"No model with {TRANSITION} heads or more has finished"
-    return (
-        f"With {TRANSITION} heads or more the error stays between {np.nanmin(errors):.1e} and {np.nanmax(errors):.1e}"
-    )
+    least, most = np.nanmin(errors), np.nanmax(errors)
+    return f"With {TRANSITION} heads or more the best of seeds lies between {least:.1e} and {most:.1e}"
 
 
-def _small_claim(table: ErrorTable) -> Claim:
-    """Published means of h >= D lie below every published mean of fewer heads."""
-    statement = "With D heads or more every error is below every error of fewer heads."
+def _apart_claim(table: ErrorTable) -> Claim:
+    """As the published means of h >= D all lie below every published mean of fewer heads."""
+    statement = "With D heads or more the best of seeds is, at every length, below that of fewer heads at any."
     few = table.best[[i for i in range(len(table.heads)) if i not in _enough(table)]]
     enough = table.best[_enough(table)]
     if not (np.isfinite(few).any() and np.isfinite(enough).any()):

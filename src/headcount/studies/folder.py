@@ -15,15 +15,20 @@ from .base import Scale
 
 
 def studies_in(store: Store) -> list[tuple[AbstractStudy, Scale]]:
-    """The studies a folder was asked for, finished or not: those whose cells are those of a remembered sweep."""
+    """The studies a folder can tell of, finished or not: those whose cells are those of a remembered sweep."""
     asked = {frozenset(sweep["keys"]) for sweep in store.sweeps()}
     return [(study, scale) for study in STUDIES.values() for scale in Scale if study.keys(scale) in asked]
 
 
-def own_records(study: AbstractStudy, scale: Scale, store: Store) -> list[Record]:
+def own_records(study: AbstractStudy, scale: Scale, records: Iterable[Record]) -> list[Record]:
     """The records of a study's own cells."""
     keys = study.keys(scale)
-    return [record for record in store.records() if record.cell.key in keys]
+    return [record for record in records if record.cell.key in keys]
+
+
+def first_reason(records: Iterable[Record]) -> str:
+    """The first line of the first message there is."""
+    return next((record.message.splitlines()[0].rstrip(".") for record in records if record.message), "no reason given")
 
 
 def what_was_lost(records: Iterable[Record]) -> str:
@@ -32,8 +37,7 @@ def what_was_lost(records: Iterable[Record]) -> str:
     if not lost:
         return ""
     counts = Counter(record.outcome.value for record in lost)
-    reason = next((record.message.splitlines()[0] for record in lost if record.message), "no reason given")
-    return f"{', '.join(f'{count} {name}' for name, count in counts.items())}: {reason.rstrip('.')}."
+    return f"{', '.join(f'{count} {name}' for name, count in counts.items())}: {first_reason(lost)}."
 
 
 def sections_of(root: Path) -> tuple[list[Section], list[str]]:
@@ -64,7 +68,7 @@ class _Folder:
         several = {name for name, count in Counter(study.name for study, _ in self.studies).items() if count > 1}
         for study, scale in self.studies:
             keys = study.keys(scale)
-            own = [record for record in self.records if record.cell.key in keys]
+            own = own_records(study, scale, self.records)
             if not any(record.outcome is Outcome.FINISHED for record in own):
                 lost = what_was_lost(own)
                 self.warnings.append(
@@ -75,27 +79,25 @@ class _Folder:
             section = study.section(own, scale)
             if study.name in several:
                 section = dataclasses.replace(section, name=f"{section.name}-{scale}")
-            commands = [sweep["command"] for sweep in self.sweeps if frozenset(sweep["keys"]) == keys]
+            asking = [sweep for sweep in self.sweeps if frozenset(sweep["keys"]) == keys]
             missing = len(keys - self.known)
-            made.append(with_account(section, account(own, missing=missing, commands=commands), f"{scale} scale"))
+            made.append(with_account(section, account(own, missing=missing, sweeps=asking), f"{scale} scale"))
         return made
 
     def experiment_sections(self) -> list[Section]:
         made = []
-        others = experiments(record for record in self.records if record.cell.key not in self.claimed)
+        # An experiment that shares some models with a study is still shown whole.
+        others = [one for one in experiments(self.records) if not _keys(one) <= self.claimed]
         for place, experiment in enumerate(others, start=1):
             own = experiment.records
             if not any(record.outcome is Outcome.FINISHED for record in own):
                 task = experiment.settings["task"]["task"]
-                reason = what_was_lost(own).partition(": ")[2]
-                self.warnings.append(f"none of the {len(own)} models on {task} finished: {reason}")
+                self.warnings.append(f"none of the {len(own)} models on {task} finished: {first_reason(own)}.")
                 continue
-            keys = {record.cell.key for record in own}
-            asking = [sweep for sweep in self.sweeps if keys & set(sweep["keys"])]
-            missing = len(set().union(*(sweep["keys"] for sweep in asking)) - self.known)
+            asking = [sweep for sweep in self.sweeps if _keys(experiment) & set(sweep["keys"])]
+            missing = set().union(*(sweep["keys"] for sweep in asking)) - self.known - self.claimed
             section = experiment_section(experiment, f"experiment-{place}", _told_apart_by(experiment, others))
-            commands = [sweep["command"] for sweep in asking]
-            made.append(with_account(section, account(own, missing=missing, commands=commands)))
+            made.append(with_account(section, account(own, missing=len(missing), sweeps=asking)))
         if len(others) > 1:
             self.warnings.append(
                 f"The folder holds {len(others)} experiments of different settings; each is shown on its own."
@@ -109,6 +111,10 @@ class _Folder:
             if keys and not keys & self.known and not keys <= self.claimed:
                 command = sweep["command"] or "a sweep from Python"
                 self.warnings.append(f"None of the {len(keys)} models of `{command}` is trained yet.")
+
+
+def _keys(experiment: Experiment) -> frozenset[str]:
+    return frozenset(record.cell.key for record in experiment.records)
 
 
 def _told_apart_by(experiment: Experiment, others: list[Experiment]) -> str:

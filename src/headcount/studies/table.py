@@ -55,7 +55,7 @@ class TableStudy(AbstractStudy):
             asks=self.asks,
             headline=headline(self.subject, answer),
             claims=(
-                transition_claim(answer, self.transition, self.transition_statement),
+                transition_claim(table, answer, self.transition, self.transition_statement),
                 *growth_claims(table, self.published, self.transition),
                 drop_claim(table, self.published, self.transition),
                 magnitude_claim(table, self.published),
@@ -69,7 +69,7 @@ class TableStudy(AbstractStudy):
 
 
 def _training_note(records: list[Record], transition: int) -> tuple[str, ...]:
-    """What is left on the training set where heads are enough: validation errors above it come from rare inputs."""
+    """What training left where heads are enough, to tell what optimising and what generalising costs."""
     errors: dict[int, list[float]] = {}
     for record in records:
         if record.outcome is Outcome.FINISHED and record.cell.model.heads >= transition:
@@ -78,7 +78,7 @@ def _training_note(records: list[Record], transition: int) -> tuple[str, ...]:
         return ()
     medians = "; ".join(f"length {length} {np.median(values):.1e}" for length, values in sorted(errors.items()))
     return (
-        f"From {count_of_heads(transition)} on, the error over the last training batches, median over heads and seeds: "
-        f"{medians}. A validation error above it comes from inputs beyond those the model saw: with x normal, a few of "
-        "the validation examples can carry most of the squared error, and which ones there are is the data's draw.",
+        f"From {count_of_heads(transition)} on, the error over the last twentieth of the training batches, median over "
+        f"heads and seeds: {medians}. So far did the optimiser come; a validation error above it is what the model "
+        "does on inputs it has not seen.",
     )

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..analysis import error_table
-from ..analysis.comparison import Claim, Verdict, count_of_heads, decided
+from ..analysis.comparison import FLAT_SLOPE, Claim, Verdict, count_of_heads, decided, verdict_of
 from ..analysis.fits import PowerLaw, power_law
 from ..engine import Sweep, grid
 from ..models import ModelSpec
@@ -70,7 +70,12 @@ class WidthStudy(AbstractStudy):
             title=self.title,
             asks=self.asks,
             headline=_headline(measured),
-            claims=(_falls_claim(measured), _longer_is_worse_claim(measured), _flatter_claim(measured), _gap(measured)),
+            claims=(
+                _falls_claim(measured),
+                _longer_is_worse_claim(measured),
+                _flatter_claim(measured),
+                _missing_head_claim(measured),
+            ),
             charts=tuple(width_chart(measured, i) for i in range(len(measured.heads))),
             notes=(
                 "The paper draws this figure and prints no numbers; its claims are judged. Which N it used is not "
@@ -135,8 +140,7 @@ def _headline(measured: WidthErrors) -> str:
     few = [fit.exponent for (heads, _), fit in measured.fits().items() if heads < INTRINSIC_DIM]
     if not few:
         return "Too few widths are there to fit a power"
-    verb = "falls" if max(few) < 0 else "goes" if min(few) < 0 else "grows"
-    return f"With too few heads the error {verb} as N to powers from {max(few):+.2f} to {min(few):+.2f}"
+    return f"With fewer than D heads the fitted powers of N range from {min(few):+.2f} to {max(few):+.2f}"
 
 
 def _falls_claim(measured: WidthErrors) -> Claim:
@@ -147,16 +151,17 @@ def _falls_claim(measured: WidthErrors) -> Claim:
     evidence = "exponents with 90 % intervals: " + "; ".join(
         f"{count_of_heads(heads)}, length {length} {_interval(fit)}" for (heads, length), fit in fits.items()
     )
-    return Claim(statement, decided(all(fit.exponent < 0 for fit in fits.values())), evidence)
+    falling, level = ([fit.high < 0 for fit in fits.values()], [fit.low > -FLAT_SLOPE for fit in fits.values()])
+    return Claim(statement, verdict_of(falling, level), evidence)
 
 
 def _longer_is_worse_claim(measured: WidthErrors) -> Claim:
-    statement = "With fewer than D heads longer sequences have the larger error at the same N."
+    statement = "With fewer than D heads the longest sequences have a larger error than the shortest at the same N."
     few = measured.errors[[heads < INTRINSIC_DIM for heads in measured.heads]]
     ratio = _finite_ratio(few[:, -1], few[:, 0])
     shortest, longest = measured.lengths[0], measured.lengths[-1]
     if shortest == longest or not len(ratio):
-        return Claim(statement, Verdict.UNDECIDED, "one length says nothing about growth")
+        return Claim(statement, Verdict.UNDECIDED, "the shortest and the longest length were not both measured")
     worse = int(np.sum(ratio > 1))
     evidence = f"from length {shortest} to {longest} the error grows in {worse} of {len(ratio)} pairs of heads and N"
     return Claim(statement, decided(worse == len(ratio)), evidence)
@@ -169,14 +174,16 @@ def _flatter_claim(measured: WidthErrors) -> Claim:
     short, long = measured.lengths[0], measured.lengths[-1]
     both = [h for h in measured.heads if h < INTRINSIC_DIM and (h, short) in fits and (h, long) in fits]
     if short == long or not both:
-        return Claim(statement, Verdict.UNDECIDED, "one length says nothing about growth")
-    evidence = f"exponent at length {short} and at {long}: " + "; ".join(
-        f"{count_of_heads(h)} {fits[h, short].exponent:+.2f}, {fits[h, long].exponent:+.2f}" for h in both
+        return Claim(statement, Verdict.UNDECIDED, "the shortest and the longest length were not both measured")
+    evidence = f"exponent at length {short} and at {long}, with 90 % intervals: " + "; ".join(
+        f"{count_of_heads(h)} {_interval(fits[h, short])}, {_interval(fits[h, long])}" for h in both
     )
-    return Claim(statement, decided(all(fits[h, long].exponent > fits[h, short].exponent for h in both)), evidence)
+    nearer = [fits[h, long].low > fits[h, short].high for h in both]
+    further = [fits[h, long].high < fits[h, short].low for h in both]
+    return Claim(statement, verdict_of(nearer, further), evidence)
 
 
-def _gap(measured: WidthErrors) -> Claim:
+def _missing_head_claim(measured: WidthErrors) -> Claim:
     statement = "No size tried makes up for a missing head: D heads do better at every N."
     if INTRINSIC_DIM not in measured.heads or INTRINSIC_DIM - 1 not in measured.heads:
         return Claim(statement, Verdict.UNDECIDED, "D and D - 1 heads were not both measured")
