@@ -113,7 +113,7 @@ def test_head_counts_that_all_diverged_are_told(name):
 def test_the_published_numbers_are_of_their_own_magnitude_and_drop(name):
     study = STUDIES[name]
     records = made_up.finished(
-        made_up.study_cells(name, Scale.LAPTOP), lambda cell: study.published.value(cell.model.heads, cell.length)
+        made_up.study_cells(name, Scale.LAPTOP), lambda cell: study.published.at(cell.model.heads, cell.length)[0]
     )
     transition, *_, drop, magnitude = tell(name, records, Scale.LAPTOP).claims
     assert {transition.verdict, drop.verdict, magnitude.verdict} == {Verdict.HOLDS}
@@ -124,7 +124,7 @@ def test_a_drop_is_compared_with_the_published_one_at_the_same_lengths(name):
     study = STUDIES[name]
     cells = made_up.study_cells(name, Scale.LAPTOP)
     there = [cell for cell in cells if cell.length == 8 or cell.model.heads != study.transition]
-    records = made_up.finished(there, lambda cell: study.published.value(cell.model.heads, cell.length))
+    records = made_up.finished(there, lambda cell: study.published.at(cell.model.heads, cell.length)[0])
     (drop,) = [claim for claim in study.section(records, Scale.LAPTOP).claims if "-fold at these" in claim.evidence]
     theirs, ours = re.findall(r"(\S+)-fold", drop.evidence)
     assert theirs == ours

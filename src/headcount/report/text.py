@@ -153,6 +153,7 @@ def _comparison_rows(section: Section) -> Table:
     table, published = section.table, section.published
     assert table is not None
     assert published is not None
+    labels = "best\nmean\n  \u00b1\n(paper)\n(  \u00b1)" if published.statistic == "mean" else "best\n(paper)"
     rows = {(row.heads, row.length): row for row in summaries(table)}
     view = Table(box=None)
     view.add_column("heads", justify="right")
@@ -163,10 +164,13 @@ def _comparison_rows(section: Section) -> Table:
         cells = []
         for length in table.lengths:
             row, (value, deviation) = rows[heads, length], published.at(heads, length)
-            theirs = number(value) + (f" \u00b1 {number(deviation)}" if np.isfinite(deviation) else "")
-            cells.append(f"{number(row.minimum)}\n{number(row.mean)} \u00b1 {number(row.std)}\n({theirs})")
+            lines = [number(row.minimum)]
+            if published.statistic == "mean":
+                lines += [number(row.mean), number(row.std)]
+            lines += [f"({number(value)})"] + [f"({number(deviation)})"] * (published.statistic == "mean")
+            cells.append("\n".join(lines))
         enough = section.answer is not None and heads == section.answer.heads
-        view.add_row(str(heads), "best\nmean\n(paper)", *cells, style="bold green" if enough else None)
+        view.add_row(str(heads), labels, *cells, style="bold green" if enough else None)
     return view
 
 
