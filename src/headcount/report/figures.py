@@ -72,11 +72,11 @@ def _draw_lines(figure: Figure, axes: Axes, chart: Chart) -> None:
 
 
 def _add_legend(figure: Figure, axes: Axes, chart: Chart) -> None:
-    """Beside the axes, where it hides nothing; the published lines, which repeat the colours, share one entry."""
+    """Beside the axes, where it hides nothing; published lines, which repeat the colours, share one entry."""
     handles, names = axes.get_legend_handles_labels()
-    published = {_words(series.name) for series in chart.series if series.kind == "published"}
-    entries = [(handle, name) for handle, name in zip(handles, names, strict=True) if name not in published]
-    if published:
+    measured = {_words(series.name) for series in chart.series if series.kind == "measured"}
+    entries = [(handle, name) for handle, name in zip(handles, names, strict=True) if name in measured]
+    if any(series.kind == "published" for series in chart.series):
         dashes = Line2D([], [], color="#555555", marker="o", **_STYLES["published"])
         entries.append((dashes, "published"))
     if entries:

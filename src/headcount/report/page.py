@@ -29,6 +29,7 @@ def page(sections: list[Section], *, folder: str, warnings: Iterable[str] = ()) 
     """The whole page. Sections that read the same models are one result, and the first one's answer is the title; with
     more results an overview is."""
     style, script = (_asset(name) for name in ("page.css", "page.js"))
+    shared = tuple(note for note in sections[0].notes if len(sections) > 1 and all(note in s.notes for s in sections))
     results = len({section.account.commands if section.account else section.name for section in sections})
     heading = _text(sections[0].headline) if results == 1 else f"{len(sections)} results in {_text(folder)}"
     body = "".join(
@@ -40,7 +41,8 @@ def page(sections: list[Section], *, folder: str, warnings: Iterable[str] = ()) 
             "the variance of the target (NMSE): 1 is as good as predicting the mean, 0 is exact.</p>",
             *(f'<p class="warning">{_text(warning)}</p>' for warning in warnings),
             _overview(sections) if len(sections) > 1 else "",
-            *(_section(section) for section in sections),
+            *(_section(section, shared) for section in sections),
+            _notes(shared, "For all of these"),
             f"<footer>Made by headcount {__version__} from the folder <code>{_text(folder)}</code>. "
             "The page holds everything it shows and asks no network for anything.</footer>",
             '<div id="tip" role="status" hidden></div>',
@@ -91,7 +93,7 @@ def _chip(verdict: Verdict, words: str) -> str:
     return f'<span class="chip {verdict}">{_SIGNS[verdict]} {words}</span>'
 
 
-def _section(section: Section) -> str:
+def _section(section: Section, shared: tuple[str, ...]) -> str:
     parts = [
         f'<p class="kicker">{_text(section.title)}</p><h2>{_text(section.headline)}</h2>',
         f'<p class="asks">{_text(section.asks)}</p>',
@@ -100,7 +102,7 @@ def _section(section: Section) -> str:
         f'<div class="charts">{"".join(_figure(chart) for chart in section.charts)}</div>',
         _numbers(section),
         _evidence(section),
-        _notes(section.notes),
+        _notes(tuple(note for note in section.notes if note not in shared), "What to know beside the paper"),
         _account(section.account),
     ]
     return f'<section id="{_text(section.name)}">{"".join(parts)}</section>'
@@ -133,7 +135,7 @@ def _figure(chart: Chart | HeatMap) -> str:
 
 
 def _legend(chart: Chart) -> str:
-    """A button a colour, which hides its lines; one more for all published lines."""
+    """A button a colour, which hides its lines; one more for published lines or fits that share the colours."""
     buttons = []
     named: dict[int, str] = {}
     for series in chart.series:
@@ -146,7 +148,7 @@ def _legend(chart: Chart) -> str:
         )
         buttons.append(f'<button type="button" aria-pressed="true" data-place="{place}">{swatch}{_text(name)}</button>')
     for kind, words in (("published", "published, dashed"), ("fit", "fitted lines")):
-        if any(s.kind == kind for s in chart.series) and any(s.kind != kind for s in chart.series):
+        if {s.place for s in chart.series if s.kind == kind} & {s.place for s in chart.series if s.kind != kind}:
             buttons.append(f'<button type="button" aria-pressed="true" data-kind="{kind}">{words}</button>')
     return f'<div class="legend">{"".join(buttons)}</div>'
 
@@ -195,13 +197,9 @@ def _evidence(section: Section) -> str:
     return f'<h3>Evidence for the answer</h3><dl class="facts">{rows}</dl>'
 
 
-def _notes(notes: tuple[str, ...]) -> str:
+def _notes(notes: tuple[str, ...], title: str) -> str:
     items = "".join(f"<li>{_text(note)}</li>" for note in notes)
-    return (
-        f'<h3>What differs from the paper, and what is not published</h3><ul class="notes">{items}</ul>'
-        if notes
-        else ""
-    )
+    return f'<h3>{title}</h3><ul class="notes">{items}</ul>' if notes else ""
 
 
 def _account(account: Account | None) -> str:

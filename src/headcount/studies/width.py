@@ -104,12 +104,12 @@ def width_chart(measured: WidthErrors, i: int) -> Chart:
     """One head count: the least error against N for every length, with the fitted lines."""
     series = []
     for j, length in enumerate(measured.lengths):
-        series.append(Series(f"{length} tokens", measured.widths, tuple(measured.errors[i, j]), place=j))
         fit = measured.fit(i, j)
+        name = f"{length} tokens" if fit is None else f"{length} tokens, N^{fit.exponent:+.2f}"
+        series.append(Series(name, measured.widths, tuple(measured.errors[i, j]), place=j))
         if fit is not None:
             line = tuple(fit.at(np.asarray(measured.widths, float)))
-            name = f"{length} tokens: N^{fit.exponent:+.2f}"
-            series.append(Series(name, measured.widths, line, place=j, kind="fit"))
+            series.append(Series(f"{name} fitted", measured.widths, line, place=j, kind="fit"))
     heads = measured.heads[i]
     return Chart(
         name=f"width-{heads}-heads",
