@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from .answer import COVERAGE, FEWEST_SEEDS, Answer, bootstrap
 from .fits import power_law
-from .signals import LEAST_DROP
+from .signals import LEAST_DROP, length_slopes
 from .summary import ErrorTable
 
 TENFOLD = 1.0
@@ -116,18 +116,18 @@ class Slope:
 
 def length_growth(table: ErrorTable) -> list[Slope]:
     """The slope for every head count, over the lengths it was measured at."""
+    tail = (1 - COVERAGE) / 2
     found = []
     for row, errors in zip(table.best, table.nmse, strict=True):
         there = np.isfinite(row)
-        lengths = np.asarray(table.lengths, float)[there]
-        fit = power_law(lengths, row[there])
-        if fit is None:
+        lengths = tuple(length for length, kept in zip(table.lengths, there, strict=True) if kept)
+        if len(lengths) < 2:
             found.append(Slope(np.nan, np.nan, np.nan))
             continue
-        drawn = [power_law(lengths, best[0]) for best, _ in bootstrap(errors[None, there])]
-        tail = (1 - COVERAGE) / 2
-        low, high = np.quantile([one.exponent for one in drawn if one is not None], [tail, 1 - tail])
-        found.append(Slope(fit.exponent, float(low), float(high)))
+        drawn = np.concatenate([best for best, _ in bootstrap(errors[None, there])])
+        low, high = np.quantile(length_slopes(drawn, lengths), [tail, 1 - tail])
+        (slope,) = length_slopes(row[None, there], lengths)
+        found.append(Slope(float(slope), float(low), float(high)))
     return found
 
 
