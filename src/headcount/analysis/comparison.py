@@ -148,7 +148,7 @@ def growth_claims(table: ErrorTable, published: PublishedTable, transition: int)
             return Claim(statement, Verdict.UNDECIDED, "no such head count was measured at two lengths")
         rows = "; ".join(
             f"{count_of_heads(table.heads[i])} {slopes[i].slope:+.2f} [{slopes[i].low:+.2f}, {slopes[i].high:+.2f}]"
-            f"{f', of the means {means[i]:+.2f}' if mean_too else ''} ({_signed(theirs[i])})"
+            f"{f', of the means {_signed(means[i])}' if mean_too else ''} ({_signed(theirs[i])})"
             for i in known
         )
         evidence = f"d log(error) / d log(length), best of seeds [90 % of resamples] (published): {rows}"
