@@ -8,8 +8,9 @@ import pytest
 
 from headcount._errors import HeadcountError
 from headcount.analysis import experiments
+from headcount.report.account import account
 from headcount.report.page import page, write_page
-from headcount.report.section import Section, account, experiment_section, with_account
+from headcount.report.section import Section, experiment_section, with_account
 from headcount.store import Cell, Outcome
 
 from .. import made_up

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from headcount.analysis.comparison import Verdict
+from headcount.report.account import account
 from headcount.report.figures import draw
 from headcount.report.page import page
-from headcount.report.section import account, with_account
+from headcount.report.section import with_account
 from headcount.report.text import section_view
 from headcount.store import Cell, Outcome, Record
 from headcount.studies import STUDIES, Scale

@@ -15,9 +15,10 @@ import numpy as np
 from .._version import __version__
 from ..analysis import summaries
 from ..analysis.comparison import Verdict
+from .account import Account
 from .chart import Chart, HeatMap
 from .files import write_whole
-from .section import Account, Section
+from .section import Section
 from .svg import heat_map, line_chart, mark_path
 from .text import evidence_rows, number, spoken_time
 

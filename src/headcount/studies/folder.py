@@ -8,7 +8,8 @@ from typing import Any
 
 from .._errors import require
 from ..analysis import Experiment, experiments
-from ..report.section import Section, account, experiment_section, with_account
+from ..report.account import account
+from ..report.section import Section, experiment_section, with_account
 from ..store import Outcome, Record, Store
 from . import STUDIES, AbstractStudy
 from .base import Scale

@@ -1,0 +1,73 @@
+"""Where the numbers of a report come from: commands, settings, machines, time, and what is not there."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..store import Outcome, Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """What is known about how some records were made.
+
+    `settings` are titled rows of names with every value they took. `missing` are asked-for cells without an outcome.
+    """
+
+    commands: tuple[str, ...] = ()
+    settings: tuple[tuple[str, dict[str, str]], ...] = ()
+    devices: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
+    seconds: float = 0.0
+    began: str = ""
+    ended: str = ""
+    cells: int = 0
+    missing: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+    messages: tuple[str, ...] = ()
+
+
+def account(records: Iterable[Record], *, missing: int = 0, sweeps: Iterable[dict[str, Any]] = ()) -> Account:
+    """The account of some records, beside which `missing` more were asked for; `sweeps` are what asked for them."""
+    sweeps = list(sweeps)
+    records = list(records)
+    provenance = [record.provenance for record in records]
+    finished = sorted(p["finished"] for p in provenance if "finished" in p)
+    return Account(
+        commands=_distinct(sweep["command"] for sweep in sweeps),
+        settings=tuple((title, _values(records, title)) for title in ("task", "model", "train", "sweep")),
+        devices=_distinct(p.get("device") for p in provenance),
+        versions=_distinct(
+            ", ".join(f"{name} {number}" for name, number in p.get("versions", {}).items()) for p in provenance
+        ),
+        seconds=sum(p.get("seconds", 0.0) for p in provenance),
+        began=min((sweep["started"] for sweep in sweeps), default=""),
+        ended=finished[-1] if finished else "",
+        cells=len(records),
+        missing=missing,
+        outcomes={outcome.value: sum(r.outcome is outcome for r in records) for outcome in Outcome},
+        messages=_distinct(record.message for record in records),
+    )
+
+
+def _values(records: list[Record], title: str) -> dict[str, str]:
+    """Every value each setting took over the records, in order: `heads 1 2 3`."""
+    taken: dict[str, dict[str, Any]] = {}
+    for record in records:
+        spec = record.cell.spec()
+        part = {"length": spec["length"], "seed": spec["seed"]} if title == "sweep" else spec[title]
+        for name, value in part.items():
+            if value is not None:
+                taken.setdefault(name, {})[json.dumps(value)] = value
+    return {name: " ".join(map(str, sorted(values.values(), key=_order))) for name, values in taken.items()}
+
+
+def _order(value: Any) -> tuple[bool, float, str]:
+    """Numbers by size, anything else after them by its text."""
+    number = isinstance(value, int | float)
+    return not number, value if number else 0.0, json.dumps(value)
+
+
+def _distinct(values: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(value for value in values if value))
