@@ -49,3 +49,12 @@ def strict_json(text: str):
 
 def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def a_sentence(result, code: int, *words: str) -> None:
+    """The command ended with this code and one line that says why."""
+    assert (result.code, result.out) == (code, "")
+    lines = [line for line in result.err.splitlines() if line.startswith("headcount: ")]
+    assert result.err.splitlines()[-1:] == lines, result.err
+    for word in words:
+        assert word in lines[0]
