@@ -1,5 +1,6 @@
 """Results as text for a terminal."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -207,3 +208,19 @@ def recheck_view(found: list[Any]) -> RenderableType:
     moved = list(dict.fromkeys(line for recheck in found for line in recheck.moved))
     moved += list(dict.fromkeys(recheck.again.message for recheck in found if recheck.again.message))
     return Group(view, "", f"[bold]{said}[/bold]", *meanings, *(escape(f"  {line}") for line in moved))
+
+
+def bounds_view(found: Sequence[Any]) -> RenderableType:
+    """Bounds one under the other: what each is worth here, what it claims, and what it rests on."""
+    marks = {True: "[green]yes[/green]", False: "[red]no[/red]", None: "assumed"}
+    lines = []
+    for bound in found:
+        value = "says nothing" if bound.value is None else f"{bound.value:.4g}"
+        kind = "" if bound.kind == "theorem" else f" [yellow]{bound.kind}[/yellow]"
+        style = "bold" if bound.applies else "dim"
+        lines.append(f"[{style}]{escape(bound.name)}: {value}[/{style}]  {escape(bound.source)}{kind}")
+        lines.append(f"  {escape(bound.why or bound.claim)}")
+        if bound.conditions:
+            conditions = "; ".join(f"{escape(c.text)}: {marks[c.holds]}" for c in bound.conditions)
+            lines.append(f"  [dim]needs[/dim] {conditions}")
+    return Group(*lines)

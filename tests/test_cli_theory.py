@@ -1,0 +1,46 @@
+"""`headcount bounds` as a person meets it."""
+
+import pytest
+
+from .commands import a_sentence, headcount, strict_json
+
+SETTING = ["--heads", 2, "--intrinsic-dim", 4, "--length", 128, "--head-dim", 8, "--eps", 1e-2]
+
+
+def test_the_bounds_are_told_with_their_sources_and_conditions():
+    told = headcount("bounds", *SETTING)
+    assert told.code == 0
+    assert "too few heads: exponent k: 0.4211" in told.out
+    for words in ("Theorem 1", "Theorem 2(1)", "Theorem 2(2)", "Theorem 2(3)", "Lemma 9", "Corollary 1", "conjecture"):
+        assert words in told.out
+    found = {bound["name"]: bound for bound in strict_json(headcount("bounds", *SETTING, "--json").out)}
+    assert found["too few heads: exponent k"]["applies"]
+    assert not found["enough heads: exponent"]["applies"]
+    assert found["depth: least heads a layer"]["kind"] == "conjecture"
+
+
+def test_a_vacuous_bound_says_nothing_and_from_which_length_it_would():
+    told = headcount("bounds", *SETTING[:4], "--length", 8, "--head-dim", 8)
+    assert told.code == 0
+    assert "says nothing" in told.out
+    assert "it takes length 100 or more" in " ".join(told.out.split())
+
+
+@pytest.mark.parametrize("dim", [1, 4])
+def test_the_exponent_is_drawn_for_any_task(tmp_path, dim):
+    result = headcount("bounds", "--heads", 1, "--intrinsic-dim", dim, "--length", 96, "--plot", tmp_path / "k.svg")
+    assert result.code == 0
+    assert "<svg" in (tmp_path / "k.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (["--eps", 2], "eps must lie between 0 and 1, got 2.0"),
+        (["--heads", 0], "heads must be a whole number of at least 1, got 0"),
+        (["--plot", "k.bmp"], "k.bmp"),
+        (["--gamma", -1], "gamma must be positive"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_in_a_sentence(change, words):
+    a_sentence(headcount("bounds", *SETTING, *change), 2, words)
