@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._errors import InputError
-from headcount.theory import ReluNet, beside, compose, interpolation_net, max_net, min_net, ridge_net
+from headcount.theory import ReluNet, beside, compose, interpolation_net, max_net, min_net
 from headcount.theory.bounds import max_net_widths
 from headcount.theory.relu_nets import Affine, affine, pieces_needed
 
@@ -93,16 +93,6 @@ def test_nets_side_by_side_do_not_meet(seed):
     assert (both.inputs, both.outputs, both.widths) == (6, 4, (5,))
 
 
-@pytest.mark.parametrize("delta", [0.1, 0.003])
-def test_a_quadratic_basin_is_a_sum_of_ridges_within_delta(delta):
-    centre = np.array([0.3, 0.7])
-    squares = [lambda x, c=c: (x - c) ** 2 / 2 for c in centre]
-    net = ridge_net(np.eye(2), squares, curvature=1.0, low=0.0, high=1.0, delta=delta)
-    assert len(net.layers) == 2
-    tokens = np.random.default_rng(0).uniform(0, 1, (500, 2))
-    assert max(abs(net(x)[0] - np.mean((x - centre) ** 2)) for x in tokens) <= delta + 1e-12
-
-
 def test_parameters_are_counted_as_the_paper_counts_them():
     assert random_net((4, 32, 8)).parameters == 4 * 32 + 32 + 32 * 8 + 8
     assert affine(np.ones((2, 3)), np.zeros(2)).widths == ()
@@ -117,7 +107,6 @@ def test_parameters_are_counted_as_the_paper_counts_them():
         (lambda: interpolation_net(math.exp, curvature=-1.0, low=0.0, high=1.0, delta=0.1), "curvature"),
         (lambda: interpolation_net(math.exp, curvature=1.0, low=1.0, high=0.0, delta=0.1), "low < high"),
         (lambda: interpolation_net(lambda _: math.nan, curvature=1.0, low=0.0, high=1.0, delta=0.1), "finite on"),
-        (lambda: ridge_net(np.eye(2), [math.exp], curvature=1.0, low=0.0, high=1.0, delta=0.1), "one function"),
         (lambda: max_net(0, 0.1), "count"),
         (lambda: max_net(2, 1.0), "eps must lie"),
     ],

@@ -2,20 +2,27 @@
 
 from .bounds import Bound, Condition, Setting, all_bounds
 from .density import promised_error, retrieval_of
-from .relu_nets import ReluNet, beside, compose, interpolation_net, max_net, min_net, ridge_net
+from .enough_heads import Construction, construct, largest_error
+from .relu_nets import ReluNet, beside, compose, interpolation_net, max_net, min_net
+from .ridges import Ridge, RidgeSum, linear
 
 __all__ = [
     "Bound",
     "Condition",
+    "Construction",
     "ReluNet",
+    "Ridge",
+    "RidgeSum",
     "Setting",
     "all_bounds",
     "beside",
     "compose",
+    "construct",
     "interpolation_net",
+    "largest_error",
+    "linear",
     "max_net",
     "min_net",
     "promised_error",
     "retrieval_of",
-    "ridge_net",
 ]

@@ -119,27 +119,6 @@ def interpolation_net(
     return ReluNet((Affine(np.ones((pieces, 1)), -knots[:-1]), Affine(changes[None, :], values[:1])))
 
 
-def ridge_net(
-    directions: Float[np.ndarray, "ridges dim"],
-    functions: Sequence[Callable[[float], float]],
-    *,
-    curvature: float,
-    low: float,
-    high: float,
-    delta: float,
-) -> ReluNet:
-    """Two layers within `delta` of the sum over k of g_k(a_k . x), where every a_k . x lies in [low, high]."""
-    directions = np.asarray(directions, float)
-    require(
-        len(directions) == len(functions) > 0,
-        f"every direction needs one function, got {len(directions)} and {len(functions)}.",
-    )
-    share = delta / len(functions)
-    parts = beside([interpolation_net(g, curvature=curvature, low=low, high=high, delta=share) for g in functions])
-    total = affine(np.ones((1, len(functions))), np.zeros(1))
-    return compose(affine(directions, np.zeros(len(directions))), parts, total)
-
-
 def max_net(count: int, eps: float) -> ReluNet:
     """Three layers within `eps` of the maximum of `count` numbers in [0, 1] (Lemma 9).
 

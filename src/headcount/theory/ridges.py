@@ -1,0 +1,83 @@
+"""Functions whose ReLU nets come with a proved error: sums of ridges g(a . x) of known slope and curvature."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from .._errors import InputError
+from ..tasks import Retrieval
+from ..tasks.presets import Basins, ScalarEnds
+from .relu_nets import ReluNet, affine, beside, compose, interpolation_net
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """g(a . x) with |g'| <= slope and |g''| <= curvature wherever it is used."""
+
+    direction: tuple[float, ...]
+    function: Callable[[float], float]
+    slope: float
+    curvature: float
+
+    def reach(self, low: float, high: float) -> tuple[float, float]:
+        """The least and greatest a . x for x in [low, high]^d."""
+        ends = [(min(a * low, a * high), max(a * low, a * high)) for a in self.direction]
+        return sum(least for least, _ in ends), sum(most for _, most in ends)
+
+
+@dataclass(frozen=True)
+class RidgeSum:
+    """The sum of some ridges over one space."""
+
+    ridges: tuple[Ridge, ...]
+
+    def __call__(self, x: Float[np.ndarray, " dim"]) -> float:
+        return sum(float(ridge.function(float(np.dot(ridge.direction, x)))) for ridge in self.ridges)
+
+    @property
+    def steepness(self) -> float:
+        """A bound of |grad|_1: how far the sum moves when every number moves by at most 1."""
+        return sum(ridge.slope * float(np.sum(np.abs(ridge.direction))) for ridge in self.ridges)
+
+    def net(self, *, low: float, high: float, delta: float) -> ReluNet:
+        """Two layers within `delta` of it on [low, high]^d, every ridge interpolated within its share."""
+        share = delta / len(self.ridges)
+        parts = []
+        for ridge in self.ridges:
+            least, most = ridge.reach(low, high)
+            parts.append(
+                interpolation_net(ridge.function, curvature=ridge.curvature, low=least, high=most, delta=share)
+            )
+        inwards = affine(np.array([ridge.direction for ridge in self.ridges], float), np.zeros(len(self.ridges)))
+        return compose(inwards, beside(parts), affine(np.ones((1, len(parts))), np.zeros(1)))
+
+
+def linear(weights: tuple[float, ...], shift: float = 0.0) -> RidgeSum:
+    """w . x + shift: one ridge without curvature."""
+    return RidgeSum((Ridge(weights, lambda s: s + shift, slope=1.0, curvature=0.0),))
+
+
+def parts_of(task: Retrieval) -> tuple[tuple[RidgeSum, ...], RidgeSum]:
+    """Components and outer map of a preset whose parts are known as ridges; other tasks must bring their own."""
+    if isinstance(task.features, ScalarEnds):
+        return (linear((-1.0,), 1.0), linear((1.0,))), linear((-1.0, 1.0), 1.0)
+    if isinstance(task.features, Basins):
+        centres = np.asarray(task.features.centres, float)
+        return tuple(_bowl(centre) for centre in centres), linear((1.0,) * len(centres))
+    raise InputError(
+        f'the parts of "{task.name}" are not known as ridges; give components and outer as RidgeSum, with slope and '
+        "curvature of every ridge."
+    )
+
+
+def _bowl(centre: Float[np.ndarray, " dim"]) -> RidgeSum:
+    """|x - c|^2 / d on the cube: a parabola along every axis."""
+    dim = len(centre)
+
+    def along(axis: int) -> Ridge:
+        middle, direction = float(centre[axis]), tuple(float(k == axis) for k in range(dim))
+        return Ridge(direction, lambda s: (s - middle) ** 2 / dim, slope=2 / dim, curvature=2 / dim)
+
+    return RidgeSum(tuple(along(axis) for axis in range(dim)))
