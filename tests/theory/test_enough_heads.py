@@ -85,6 +85,15 @@ def test_the_size_grows_as_the_root_of_one_over_eps():
     assert np.polyfit(-np.log(epses), np.log(sizes), 1)[0] == pytest.approx(0.5, abs=0.05)
 
 
+def test_a_flat_outer_map_does_not_make_the_nets_coarser_than_the_gate_allows():
+    task = Retrieval([lambda x: x[0] ** 2], lambda z: 1e-3 * z[0], length=8, dim=1, law="cube", windows=[(0.0, 0.5)])
+    square = RidgeSum((Ridge((1.0,), lambda s: s * s, slope=2.0, curvature=2.0),))
+    built = construct(task, 0.5, components=(square,), outer=linear((1e-3,)))
+    assert built.delta == 0.1
+    assert built.promised <= 0.5
+    assert largest_error(built.model, task, starts=16, steps=60)[0] <= built.promised
+
+
 def test_an_adversary_finds_what_is_wrong_with_a_wrong_model():
     task, _ = CASES["max plus min"]
     other = construct(max_plus_min(length=8, windows=HALVES), 0.01)

@@ -31,6 +31,8 @@ from .ridges import RidgeSum, parts_of
 GATE = 2.0
 GELU_GAP = 0.17
 """sup |gelu(u) - relu(u)| = 0.16997."""
+COARSEST = 0.1
+"""The largest delta used, however flat the outer map: the gate must stay deeper than the components' range."""
 PROBES = 200
 
 
@@ -67,13 +69,11 @@ def construct(
     setting = Setting(
         heads=dim, intrinsic_dim=dim, length=task.length, head_dim=2, eps=eps, outer_slope=max(outer.steepness, 1e-12)
     )
-    beta, delta = sharpness_needed(setting), component_accuracy(setting).value
-    assert delta is not None
+    beta, delta = sharpness_needed(setting), min(component_accuracy(setting).value or COARSEST, COARSEST)
     encoder = beside([part.net(low=0.0, high=1.0, delta=delta) for part in components])
     readout = outer.net(low=-delta, high=1 + delta, delta=0.49 * eps)
     scale = 100 * GELU_GAP * float(np.abs(readout.layers[1].weight).sum()) / eps + 1.0
-    worst_head = max(head_error(beta, len(places), task.length, GATE).value or 0.0 for places in task.position_sets)
-    promised = setting.slope * (delta + worst_head) + 0.49 * eps + 0.01 * eps
+    promised = setting.slope * (delta + _worst_head(task, beta, delta)) + 0.49 * eps + 0.01 * eps
     model = _assemble(task, encoder, readout, beta, scale)
     nets = (model.encoder_in, model.encoder_out, model.readout_in, model.readout_out)
     return Construction(
@@ -84,6 +84,13 @@ def construct(
         beta=beta,
         parameters=sum(layer.weight.size + layer.bias.size for layer in nets),
     )
+
+
+def _worst_head(task: Retrieval, beta: float, delta: float) -> float:
+    """The head error of the largest set. Psi_i lies in [-delta, 1 + delta]: less of the gate is left, and a wrong token
+    may be off by more than 1."""
+    errors = [head_error(beta, len(places), task.length, GATE - 2 * delta).value for places in task.position_sets]
+    return (1 + 2 * delta) * max(error for error in errors if error is not None)
 
 
 def _check_parts(task: Retrieval, components: tuple[RidgeSum, ...], outer: RidgeSum) -> None:
