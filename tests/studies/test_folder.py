@@ -92,6 +92,15 @@ def test_two_scales_of_a_study_are_two_sections(tmp_path):
     told(tmp_path)
 
 
+def test_the_title_is_the_answer_of_one_result_and_a_count_of_several(tmp_path):
+    table2, table5 = made_up.study_cells("table2"), made_up.study_cells("table5")
+    one = made_up.write(tmp_path / "one", made_up.finished(table2), {"headcount reproduce all": table2})
+    (first, *_), _ = sections_of(one)
+    assert f"<h1>{first.headline}</h1>" in page(sections_of(one)[0], folder="one")
+    several = made_up.write(one, made_up.finished(table5), {"headcount reproduce all": table5})
+    assert "<h1>4 results in several</h1>" in page(sections_of(several)[0], folder="several")
+
+
 def test_a_study_that_has_not_begun_is_named_beside_one_that_has(tmp_path):
     table2, table5 = made_up.study_cells("table2"), made_up.study_cells("table5")
     made_up.write(tmp_path, made_up.finished(table5), {"five": table5, TABLE2: table2})

@@ -142,7 +142,9 @@ def growth_claims(table: ErrorTable, published: PublishedTable, transition: int)
     theirs, means = (_exponents(errors, table.lengths) for errors in (published.beside(table), table.mean))
     mean_too = published.statistic == "mean"
 
-    def judge(statement: str, chosen: list[int], holds: str, differs: str) -> Claim:
+    grows, flat = [slope.grows for slope in slopes], [slope.flat for slope in slopes]
+
+    def judge(statement: str, chosen: list[int], holds: list[bool], differs: list[bool]) -> Claim:
         known = [i for i in chosen if np.isfinite(slopes[i].slope)]
         if not known:
             return Claim(statement, Verdict.UNDECIDED, "no such head count was measured at two lengths")
@@ -155,13 +157,13 @@ def growth_claims(table: ErrorTable, published: PublishedTable, transition: int)
         unknown = [count_of_heads(table.heads[i]) for i in chosen if i not in known]
         if unknown:
             evidence += f"; not measured at two lengths: {', '.join(unknown)}"
-        bearing = [getattr(slopes[i], holds) for i in known] + [False] * len(unknown)
-        return Claim(statement, verdict_of(bearing, [getattr(slopes[i], differs) for i in known]), evidence)
+        bearing = [holds[i] for i in known] + [False] * len(unknown)
+        return Claim(statement, verdict_of(bearing, [differs[i] for i in known]), evidence)
 
     places = range(len(table.heads))
     return (
-        judge(below, [i for i in places if table.heads[i] < transition], "grows", "flat"),
-        judge(above, [i for i in places if table.heads[i] >= transition], "flat", "grows"),
+        judge(below, [i for i in places if table.heads[i] < transition], grows, flat),
+        judge(above, [i for i in places if table.heads[i] >= transition], flat, grows),
     )
 
 

@@ -46,7 +46,7 @@ def reproduce(
             results.append(_result(each, scale, root, as_json) | {"seconds": round(summary.seconds, 2)})
     finally:  # stopped on the way, the studies that are done still have their report
         anything = any(result["headline"] is not None for result in results)
-        if as_json:
+        if as_json and results:
             print_json(results)
         if anything:
             sections, warnings = sections_of(root)

@@ -22,10 +22,14 @@ class Account:
     seconds: float = 0.0
     began: str = ""
     ended: str = ""
-    cells: int = 0
+    keys: frozenset[str] = frozenset()
     missing: int = 0
     outcomes: dict[str, int] = field(default_factory=dict)
     messages: tuple[str, ...] = ()
+
+    @property
+    def cells(self) -> int:
+        return len(self.keys)
 
 
 def account(records: Iterable[Record], *, missing: int = 0, sweeps: Iterable[dict[str, Any]] = ()) -> Account:
@@ -44,7 +48,7 @@ def account(records: Iterable[Record], *, missing: int = 0, sweeps: Iterable[dic
         seconds=sum(p.get("seconds", 0.0) for p in provenance),
         began=min((sweep["started"] for sweep in sweeps), default=""),
         ended=finished[-1] if finished else "",
-        cells=len(records),
+        keys=frozenset(record.cell.key for record in records),
         missing=missing,
         outcomes={outcome.value: sum(r.outcome is outcome for r in records) for outcome in Outcome},
         messages=_distinct(record.message for record in records),

@@ -31,7 +31,7 @@ def page(sections: list[Section], *, folder: str, warnings: Iterable[str] = ()) 
     more results an overview is."""
     style, script = (_asset(name) for name in ("page.css", "page.js"))
     shared = tuple(note for note in sections[0].notes if len(sections) > 1 and all(note in s.notes for s in sections))
-    results = len({section.account.commands if section.account else section.name for section in sections})
+    results = len({section.account.keys if section.account else section.name for section in sections})
     heading = _text(sections[0].headline) if results == 1 else f"{len(sections)} results in {_text(folder)}"
     body = "".join(
         [

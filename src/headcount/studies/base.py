@@ -13,7 +13,7 @@ from ..tasks import Retrieval, sum_of_maxima
 
 
 class Scale(enum.StrEnum):
-    """smoke: does it run, under a minute. laptop: about ten minutes on two cores. paper: the published grid."""
+    """smoke: does it run, under a minute. laptop: minutes on two cores. paper: the published grid."""
 
     SMOKE = "smoke"
     LAPTOP = "laptop"
