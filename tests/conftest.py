@@ -1,5 +1,10 @@
 """Every annotated shape is checked while the tests run, and only then."""
 
+import os
+
+# One process a core runs the tests; threads of small linear algebra would only wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from jaxtyping import install_import_hook
 
 import tests.shape_checks  # noqa: F401 - the hook finds it by name

@@ -74,6 +74,15 @@ def test_lemma_9_holds_for_maximum_and_minimum(count, eps, seed, law):
         assert max(net.widths) <= 2 * count * math.ceil(1 / eps)
 
 
+@settings(deadline=None)
+@given(st.integers(1, 6), st.floats(0.05, 0.9), seeds)
+def test_numbers_outside_the_range_count_as_its_nearer_end(count, eps, seed):
+    numbers = np.random.default_rng(seed).uniform(-0.5, 1.5, count)
+    for net in (max_net(count, eps), min_net(count, eps)):
+        assert net(numbers)[0] == pytest.approx(net(numbers.clip(0, 1))[0], abs=1e-12)
+        assert -1e-12 <= net(numbers)[0] <= 1 + 1e-12
+
+
 @given(seeds)
 def test_lemma_8_composes_two_three_and_two_layers_into_five(seed):
     inner, outer = random_net((3, 5, 2), seed), random_net((2, 6, 1), seed + 2)

@@ -31,16 +31,33 @@ def class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray
         return _deep_class_output(model, tokens)
     (layer,) = model.attention  # pyright: ignore[reportAssignmentType]
     hidden = hidden_features(model, tokens)
-    direction = jnp.einsum("hn,hne->he", layer.query @ model.class_token, layer.key)
-    scores = hidden @ (direction @ model.encoder_out.weight).T
-    added = None if model.concatenated else model.position_table
-    if added is not None:
-        scores = scores + added @ direction.T
-    weights = jax.nn.softmax(model.beta * scores, axis=0)
+    weights = _attention_of_hidden(model, hidden)
     values = _pooled_values(layer, model.encoder_out, weights.T @ hidden)
+    added = _added_positions(model)
     if added is not None:
         values = values + jnp.einsum("th,thn->hn", weights, jnp.einsum("hne,te->thn", layer.value, added))
     return model.class_token + jnp.tensordot(layer.output, values, axes=2)
+
+
+def attention_weights(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, "length heads"]:
+    """a_i(t) of a model of one layer: how much of token t each head reads."""
+    return _attention_of_hidden(model, hidden_features(model, tokens))
+
+
+def _attention_of_hidden(
+    model: ClassTokenTransformer, hidden: Float[AnyArray, "length hidden"]
+) -> Float[AnyArray, "length heads"]:
+    (layer,) = model.attention
+    direction = jnp.einsum("hn,hne->he", layer.query @ model.class_token, layer.key)
+    scores = hidden @ (direction @ model.encoder_out.weight).T
+    added = _added_positions(model)
+    if added is not None:
+        scores = scores + added @ direction.T
+    return jax.nn.softmax(model.beta * scores, axis=0)
+
+
+def _added_positions(model: ClassTokenTransformer) -> Float[AnyArray, "length total"] | None:
+    return None if model.concatenated else model.position_table
 
 
 def hidden_features(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, "length hidden"]:

@@ -89,7 +89,14 @@ def sum_of_maxima(
 def max_plus_min(*, length: int = 16, windows: Windows | None = None) -> Retrieval:
     """max_t x(t) + min_t x(t) of scalars: the first paper's smallest example (D = 2)."""
     return Retrieval(
-        ScalarEnds(), _ends, length=length, dim=1, law="cube", windows=windows, name="max-plus-min", options={}
+        ScalarEnds(),
+        largest_plus_smallest,
+        length=length,
+        dim=1,
+        law="cube",
+        windows=windows,
+        name="max-plus-min",
+        options={},
     )
 
 
@@ -152,7 +159,7 @@ def _minus_sum(z: Float[Array, " D"]) -> Float[Array, ""]:
     return -jnp.sum(z)
 
 
-def _ends(z: Float[Array, " D"]) -> Float[Array, ""]:
+def largest_plus_smallest(z: Float[Array, " D"]) -> Float[Array, ""]:
     return 1 - z[0] + z[1]
 
 

@@ -3,21 +3,27 @@
 from .bounds import Bound, Condition, Setting, all_bounds
 from .density import promised_error, retrieval_of
 from .enough_heads import Construction, construct, largest_error
+from .fitted import Fitted
 from .relu_nets import ReluNet, beside, compose, interpolation_net, max_net, min_net
 from .ridges import Ridge, RidgeSum, linear
+from .wide_head import WideConstruction, WideHead, construct_wide, wide_size
 
 __all__ = [
     "Bound",
     "Condition",
     "Construction",
+    "Fitted",
     "ReluNet",
     "Ridge",
     "RidgeSum",
     "Setting",
+    "WideConstruction",
+    "WideHead",
     "all_bounds",
     "beside",
     "compose",
     "construct",
+    "construct_wide",
     "interpolation_net",
     "largest_error",
     "linear",
@@ -25,4 +31,5 @@ __all__ = [
     "min_net",
     "promised_error",
     "retrieval_of",
+    "wide_size",
 ]

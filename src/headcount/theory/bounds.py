@@ -233,13 +233,17 @@ def steep_net_size(rise: float, distance: float, inputs: int) -> Bound:
 
 
 def wide_head_rate(setting: Setting) -> Bound:
-    """One head of n >= T d numbers: M = C / eps^(1 + gamma)."""
+    """One head of n >= T d numbers: M = C / eps^(1 + gamma), zeros not counted.
+
+    Lemma 9's middle matrix has T N x 2 N entries with N of the order of 1 / eps, most of them zeros.
+    """
     needed = setting.length * setting.dim
     return Bound(
         name="one wide head: exponent",
         value=1 + setting.gamma,
-        claim=f"one head of n >= T d = {needed} numbers, read by five layers, needs M of the order of eps^-this",
-        source=f"Theorem 2(3), {PAPER}",
+        claim=f"one head of n >= T d = {needed} numbers, read by five layers, needs eps^-this non-zero weights",
+        source=f"Theorem 2(3), {PAPER}; with the zeros of its blocks M grows as eps^-{max(2.0, 1 + setting.gamma):g}",
+        kind="repaired",
         conditions=(Condition(f"head_dim n >= T d = {needed}", setting.head_dim >= needed),),
     )
 

@@ -110,19 +110,32 @@ def interpolation_net(
 
     f(x_0) + sum over j of (slope_j - slope_(j-1)) relu(x - x_j): one unit a piece, so width C / delta^(1/2).
     """
-    pieces = pieces_needed(curvature, low, high, delta)
-    knots = np.linspace(low, high, pieces + 1)
+    knots = np.linspace(low, high, pieces_needed(curvature, low, high, delta) + 1)
     values = np.array([float(function(float(knot))) for knot in knots])
     require(bool(np.isfinite(values).all()), f"the function must be finite on [{low:g}, {high:g}].")
+    return through_net(knots, values)
+
+
+def through_net(knots: Float[np.ndarray, " knots"], values: Float[np.ndarray, " knots"]) -> ReluNet:
+    """Two layers that are linear between rising knots and take the given values there: a unit a piece."""
     slopes = np.diff(values) / np.diff(knots)
     changes = np.diff(slopes, prepend=0.0)
-    return ReluNet((Affine(np.ones((pieces, 1)), -knots[:-1]), Affine(changes[None, :], values[:1])))
+    return ReluNet((Affine(np.ones((len(slopes), 1)), -knots[:-1]), Affine(changes[None, :], values[:1])))
+
+
+def ridges_net(directions: Float[np.ndarray, "ridges dim"], profiles: Sequence[ReluNet]) -> ReluNet:
+    """x -> sum over k of profile_k(a_k . x), of the profiles' depth."""
+    inwards = affine(directions, np.zeros(len(directions)))
+    return compose(inwards, beside(profiles), affine(np.ones((1, len(profiles))), np.zeros(1)))
 
 
 def max_net(count: int, eps: float) -> ReluNet:
     """Three layers within `eps` of the maximum of `count` numbers in [0, 1] (Lemma 9).
 
     With N = ceil(1 / eps) and S_j = sum over t of relu(x_t - j/N): the sum over j of relu(S_j) - relu(S_j - 1/N).
+
+    Numbers outside [0, 1] count as the nearer end, and the answer lies in [0, 1]. Each summand is min(S_j, 1/N). A
+    number below 0 adds nothing to any S_j, as 0 would; one of 1 or more makes every S_j at least 1/N, as 1 would.
     """
     require_count("count", count)
     require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .._errors import InputError
 from ..tasks import Retrieval
-from ..tasks.presets import Basins, ScalarEnds
-from .relu_nets import ReluNet, affine, beside, compose, interpolation_net
+from ..tasks.presets import Basins, ScalarEnds, largest_plus_smallest
+from .relu_nets import ReluNet, interpolation_net, ridges_net
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,7 @@ class RidgeSum:
             parts.append(
                 interpolation_net(ridge.function, curvature=ridge.curvature, low=least, high=most, delta=share)
             )
-        inwards = affine(np.array([ridge.direction for ridge in self.ridges], float), np.zeros(len(self.ridges)))
-        return compose(inwards, beside(parts), affine(np.ones((1, len(parts))), np.zeros(1)))
+        return ridges_net(np.array([ridge.direction for ridge in self.ridges], float), parts)
 
 
 def linear(weights: tuple[float, ...], shift: float = 0.0) -> RidgeSum:
@@ -59,17 +58,22 @@ def linear(weights: tuple[float, ...], shift: float = 0.0) -> RidgeSum:
     return RidgeSum((Ridge(weights, lambda s: s + shift, slope=1.0, curvature=0.0),))
 
 
-def parts_of(task: Retrieval) -> tuple[tuple[RidgeSum, ...], RidgeSum]:
-    """Components and outer map of a preset whose parts are known as ridges; other tasks must bring their own."""
+def known_components(task: Retrieval) -> tuple[RidgeSum, ...] | None:
+    """The components of a preset, where they are ridges inside [0, 1]; None for other tasks."""
     if isinstance(task.features, ScalarEnds):
-        return (linear((-1.0,), 1.0), linear((1.0,))), linear((-1.0, 1.0), 1.0)
+        return linear((-1.0,), 1.0), linear((1.0,))
     if isinstance(task.features, Basins):
-        centres = np.asarray(task.features.centres, float)
-        return tuple(_bowl(centre) for centre in centres), linear((1.0,) * len(centres))
-    raise InputError(
-        f'the parts of "{task.name}" are not known as ridges; give components and outer as RidgeSum, with slope and '
-        "curvature of every ridge."
-    )
+        return tuple(_bowl(centre) for centre in np.asarray(task.features.centres, float))
+    return None
+
+
+def known_outer(task: Retrieval) -> RidgeSum | None:
+    """The outer map where it is the plain sum or that of `max_plus_min`; None otherwise."""
+    if task.outer is jnp.sum:
+        return linear((1.0,) * len(task.position_sets))
+    if task.outer is largest_plus_smallest:
+        return linear((-1.0, 1.0), 1.0)
+    return None
 
 
 def _bowl(centre: Float[np.ndarray, " dim"]) -> RidgeSum:
