@@ -1,6 +1,8 @@
 """Theorems as programs. Knows tasks and models, and nothing of measurement."""
 
 from .bounds import Bound, Condition, Setting, all_bounds
+from .certificates import Certificate, certify
+from .collisions import Collision, Domain, domain_of, find_collisions
 from .density import promised_error, retrieval_of
 from .enough_heads import Construction, construct, largest_error
 from .fitted import Fitted
@@ -10,8 +12,11 @@ from .wide_head import WideConstruction, WideHead, construct_wide, wide_size
 
 __all__ = [
     "Bound",
+    "Certificate",
+    "Collision",
     "Condition",
     "Construction",
+    "Domain",
     "Fitted",
     "ReluNet",
     "Ridge",
@@ -21,9 +26,12 @@ __all__ = [
     "WideHead",
     "all_bounds",
     "beside",
+    "certify",
     "compose",
     "construct",
     "construct_wide",
+    "domain_of",
+    "find_collisions",
     "interpolation_net",
     "largest_error",
     "linear",

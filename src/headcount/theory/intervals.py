@@ -1,0 +1,168 @@
+"""Arrays of intervals with outward rounding: whatever real numbers went in, the true result lies inside.
+
+Every operation on float64 ends is followed by a step outwards that covers its rounding: one unit in the last place for
++ - * /, which IEEE 754 rounds correctly, eight for exp and its like, which are taken to be right within four, and the
+classical bound gamma_k |A| |B| for sums of k terms in any order (Higham, Accuracy and Stability of Numerical
+Algorithms, 3.1).
+Truth values are intervals too: `low` says certainly true, `high` possibly true.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Shaped
+
+from .._errors import HeadcountError
+
+ULPS = 8
+_UNIT = 2.0**-52
+_TINY = 1e-290
+"""More than what products lose to underflow in any sum that fits into memory."""
+
+
+class EnclosureError(HeadcountError):
+    """An enclosure that cannot be computed: an unknown operation, or a division by an interval that holds zero."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """All arrays between `low` and `high`, entry by entry."""
+
+    low: Shaped[np.ndarray, "*shape"]
+    high: Shaped[np.ndarray, "*shape"]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.low.shape
+
+    @property
+    def magnitude(self) -> Float[np.ndarray, "*shape"]:
+        """The largest |x| inside, entry by entry."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+    @property
+    def mignitude(self) -> Float[np.ndarray, "*shape"]:
+        """The smallest |x| inside, entry by entry."""
+        least = np.minimum(np.abs(self.low), np.abs(self.high))
+        return np.where((self.low <= 0) & (self.high >= 0), 0.0, least)
+
+    def map(self, function: Callable[[np.ndarray], np.ndarray]) -> "Interval":
+        """An increasing exact function, or one that only moves entries about, at both ends."""
+        return Interval(function(self.low), function(self.high))
+
+
+def point(value: Shaped[np.ndarray, "*shape"]) -> Interval:
+    return Interval(value, value)
+
+
+def ball(centre: Float[np.ndarray, "*shape"], radius: Float[np.ndarray, "*shape"] | float) -> Interval:
+    return outward(Interval(centre - radius, centre + radius))
+
+
+def outward(x: Interval, ulps: int = 1) -> Interval:
+    """`x` with its ends moved apart by at least `ulps` units in the last place; whole numbers are exact already."""
+    if not np.issubdtype(x.low.dtype, np.floating):
+        return x
+    if ulps == 1:
+        return Interval(np.nextafter(x.low, -np.inf), np.nextafter(x.high, np.inf))
+    return Interval(
+        x.low - (ulps * _UNIT * np.abs(x.low) + _TINY),
+        x.high + (ulps * _UNIT * np.abs(x.high) + _TINY),
+    )
+
+
+def add(x: Interval, y: Interval) -> Interval:
+    return outward(Interval(x.low + y.low, x.high + y.high))
+
+
+def negative(x: Interval) -> Interval:
+    return Interval(-x.high, -x.low)
+
+
+def subtract(x: Interval, y: Interval) -> Interval:
+    return add(x, negative(y))
+
+
+def multiply(x: Interval, y: Interval) -> Interval:
+    corners = (x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high)
+    return outward(Interval(np.minimum.reduce(corners), np.maximum.reduce(corners)))
+
+
+def divide(x: Interval, y: Interval) -> Interval:
+    if np.any((y.low <= 0) & (y.high >= 0)):
+        raise EnclosureError("a division by an interval that holds zero has no bound.")
+    corners = (x.low / y.low, x.low / y.high, x.high / y.low, x.high / y.high)
+    return outward(Interval(np.minimum.reduce(corners), np.maximum.reduce(corners)))
+
+
+def increasing(function: Callable[[np.ndarray], np.ndarray], x: Interval) -> Interval:
+    """An increasing function that is right within ULPS at both ends."""
+    with np.errstate(invalid="ignore"):
+        ends = x.map(function)
+    if np.any(np.isnan(ends.low) | np.isnan(ends.high)):
+        raise EnclosureError(f"{getattr(function, '__name__', 'a function')} leaves its domain.")
+    return outward(ends, ULPS)
+
+
+def power(x: Interval, exponent: int) -> Interval:
+    """x^exponent for whole exponents."""
+    if exponent < 0:
+        return divide(point(np.ones(x.shape)), power(x, -exponent))
+    if exponent % 2 == 1:
+        return increasing(lambda a: a**exponent, x)
+    raised = increasing(lambda a: a**exponent, Interval(x.mignitude, x.magnitude))
+    return Interval(np.maximum(raised.low, 0.0), raised.high)
+
+
+def absolute(x: Interval) -> Interval:
+    return Interval(x.mignitude, x.magnitude)
+
+
+def total(x: Interval, axes: tuple[int, ...]) -> Interval:
+    """The sum over `axes`."""
+    if not np.issubdtype(x.low.dtype, np.floating):
+        return x.map(lambda a: a.sum(axis=axes))
+    count = int(np.prod([x.shape[axis] for axis in axes]))
+    slack = (count + 1) * _UNIT * x.magnitude.sum(axis=axes) * (1 + count * _UNIT) + _TINY
+    return outward(Interval(x.low.sum(axis=axes) - slack, x.high.sum(axis=axes) + slack))
+
+
+def product(x: Interval, y: Interval) -> Interval:
+    """The matrix product over the last axis of `x` and the last but one of `y`, by midpoint and radius.
+
+    |AB - mid(A) mid(B)| <= (|mid A| + rad A) rad B + rad A |mid B|, plus the rounding of the product itself.
+    """
+    terms = x.shape[-1]
+    (mid_x, rad_x), (mid_y, rad_y) = _middle(x), _middle(y)
+    size_x, size_y = np.abs(mid_x), np.abs(mid_y)
+    centre = mid_x @ mid_y
+    rounding = (terms + 2) * _UNIT * (size_x @ size_y)
+    radius = ((size_x + rad_x) @ rad_y + rad_x @ size_y + rounding) * (1 + 4 * (terms + 4) * _UNIT) + _TINY
+    return outward(Interval(centre - radius, centre + radius))
+
+
+def _middle(x: Interval) -> tuple[np.ndarray, np.ndarray]:
+    """A point inside, and a distance that reaches both ends from there."""
+    middle = x.low + (x.high - x.low) / 2
+    reach = np.maximum(x.high - middle, middle - x.low)
+    return middle, np.where(reach > 0, np.nextafter(reach, np.inf), 0.0)
+
+
+def choose(which: Interval, otherwise: Interval, chosen: Interval) -> Interval:
+    """`chosen` where certainly true, `otherwise` where certainly false, both where that is not known."""
+    certain, possible = which.low.astype(bool), which.high.astype(bool)
+    low = np.where(certain, chosen.low, np.where(possible, np.minimum(chosen.low, otherwise.low), otherwise.low))
+    high = np.where(certain, chosen.high, np.where(possible, np.maximum(chosen.high, otherwise.high), otherwise.high))
+    return Interval(low, high)
+
+
+def greater(x: Interval, y: Interval, *, equal: bool) -> Interval:
+    if equal:
+        return Interval(x.low >= y.high, x.high >= y.low)
+    return Interval(x.low > y.high, x.high > y.low)
+
+
+def equals(x: Interval, y: Interval) -> Interval:
+    certain = (x.low == x.high) & (y.low == y.high) & (x.low == y.low)
+    return Interval(certain, (x.low <= y.high) & (y.low <= x.high))
