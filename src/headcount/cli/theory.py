@@ -1,4 +1,4 @@
-"""`headcount bounds`: what the theorems say of a setting."""
+"""`headcount bounds`: what the theorems say of a setting. `headcount prove`: whether they hold when they are run."""
 
 import dataclasses
 from pathlib import Path
@@ -8,9 +8,13 @@ import typer
 
 from ..report.chart import Chart, Series
 from ..report.figures import FORMATS, check_ending, draw, save_figure
+from ..report.files import write_whole
+from ..report.ledger import ledger_page, ledger_view
+from ..report.progress import counted_progress
 from ..report.text import bounds_view
 from ..theory import Setting, all_bounds
 from ..theory.bounds import exponent
+from ..theory.ledger import CLAIMS, Entry, Verdict, prove
 from .app import Json, app, data, print_json, talk
 
 LENGTHS = (32, 64, 128, 256, 512, 1024)
@@ -54,6 +58,31 @@ def bounds(
     if plot is not None:
         save_figure(draw(_exponent_chart(setting)), plot)
         talk.print(f"drawn in {plot}", highlight=False, markup=False)
+
+
+@app.command("prove")
+def prove_claims(
+    write: Annotated[Path | None, typer.Option(help="Write the ledger as a Markdown page.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run every claim of the first paper at small size: claim, program, evidence, verdict.
+
+    Exits with 1 if a claim fails.
+    """
+    entries: list[Entry] = []
+    with counted_progress(talk, "proving", len(CLAIMS), "claims") as on_done:
+        for entry in prove():
+            entries.append(entry)
+            on_done(1)
+    if as_json:
+        print_json([dataclasses.asdict(entry) for entry in entries])
+    else:
+        data.print(ledger_view(entries))
+    if write is not None:
+        write_whole(write, ledger_page(entries, f"headcount prove --write {write}").encode())
+        talk.print(f"written to {write}", highlight=False, markup=False)
+    if any(entry.verdict is Verdict.FAILS for entry in entries):
+        raise typer.Exit(1)
 
 
 def _exponent_chart(setting: Setting) -> Chart:

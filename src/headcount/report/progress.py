@@ -32,3 +32,20 @@ def training_progress(console: Console, model_steps: int) -> Iterator[Callable[[
             progress.update(bar, completed=round(done / 1000))
 
         yield on_steps
+
+
+@contextlib.contextmanager
+def counted_progress(console: Console, what: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+    """A bar of `total` things; yields the function to call with every number of them done."""
+    columns = (
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(f"{unit}, left"),
+        TimeRemainingColumn(elapsed_when_finished=False),
+        TextColumn("so far"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("", total=total)
+        yield lambda count: progress.advance(bar, count)

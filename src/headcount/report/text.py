@@ -224,3 +224,28 @@ def bounds_view(found: Sequence[Any]) -> RenderableType:
             conditions = "; ".join(f"{escape(c.text)}: {marks[c.holds]}" for c in bound.conditions)
             lines.append(f"  [dim]needs[/dim] {conditions}")
     return Group(*lines)
+
+
+def floors_view(found: Sequence[Any], where: Sequence[str]) -> RenderableType:
+    """Model by model: its measured error, and the floor that is certified for each question."""
+    view = Table(box=None)
+    for column in ("T", "heads", "seed", "NMSE", *(f"floor, {question}" for question in where)):
+        view.add_column(column, justify="right")
+    for floors in found:
+        cell = floors.record.cell
+        cells = []
+        for question in where:
+            certificate = floors.near_data if question == "near data" else floors.anywhere
+            kind = "none found" if certificate is None else "any readout" if certificate.exact else "bounded slope"
+            cells.append(f"{floors.floor(question):.2g} [dim]{kind}[/dim]")
+        view.add_row(
+            str(cell.length), str(cell.model.heads), str(cell.seed), f"{floors.record.metrics['nmse']:.1e}", *cells
+        )
+    slope = f"{found[0].slope:g}" if found else "-"
+    return Group(
+        view,
+        "",
+        "a floor is the error, in standard deviations of the target, that a readout must make on one of two sequences",
+        "  any readout: an exact collision is proved, so it holds whatever the readout's size",
+        f"  bounded slope: it holds for every readout of slope at most {slope}",
+    )

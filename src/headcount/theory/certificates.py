@@ -33,7 +33,7 @@ from .collisions import Collision, Domain, in_double
 from .enclosure import enclose
 from .heads import fold, numbers_read
 from .intervals import EnclosureError, Interval, ball, point
-from .sight import AbstractHeadSight, AbstractSight, HeadOutputs, Scale, check_fit, steady, with_features
+from .sight import AbstractHeadSight, AbstractSight, HeadOutputs, Moments, Scale, check_fit, steady, with_features
 
 GROWTHS = (2.0, 8.0, 64.0, 1024.0)
 """The radii tried, in units of what G is at the pair."""
@@ -122,6 +122,14 @@ class _Enclosed:
         shape = jax.tree.structure(self.sight)
         return enclose(lambda x, *leaves: function(jax.tree.unflatten(shape, leaves), x), box, *self.leaves)
 
+    def jacobian(self, scale: Scale, boxes: list[Interval]) -> Interval:
+        """DG for all pairs in the boxes."""
+        one, other = (self.enclose(lambda sight, x: sight.jacobian(x, scale), box) for box in boxes)
+        count = one.shape[0]
+        low = np.concatenate([one.low.reshape(count, -1), -other.high.reshape(count, -1)], axis=1)
+        high = np.concatenate([one.high.reshape(count, -1), -other.low.reshape(count, -1)], axis=1)
+        return Interval(low, high)
+
 
 def _distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
     """The largest Euclidean distance that what the readout sees of the pair can have."""
@@ -156,11 +164,12 @@ def _exact(
 ) -> tuple[float | None, float, list[Interval] | None]:
     """The radius within which a zero of G is proved, the contraction seen, and boxes that hold the zero."""
     sight = enclosed.sight = with_features(enclosed.sight, pair)
-    scale = sight.scale(jnp.asarray(pair))
     try:
+        scale = _scale(enclosed, pair)
         seen = [enclosed.enclose(lambda one, x: one.of(x, scale), point(tokens)) for tokens in pair]
         residual = intervals.subtract(*seen).magnitude
-        inverse = np.linalg.pinv(np.asarray(sight.linearised(jnp.asarray(pair))[1]), rcond=1e-15)
+        jacobian = enclosed.jacobian(scale, [point(tokens) for tokens in pair])
+        inverse = np.linalg.pinv((jacobian.low + jacobian.high) / 2, rcond=1e-15)
     except (EnclosureError, np.linalg.LinAlgError):
         return None, math.inf, None
     best = math.inf
@@ -180,16 +189,20 @@ def _exact(
     return None, best, None
 
 
+def _scale(enclosed: "_Enclosed", pair: np.ndarray) -> np.ndarray | None:
+    """The scale of the pair, any number near it: it only has to be the same for both sequences."""
+    if not isinstance(enclosed.sight, Moments):
+        return None
+    return enclosed.enclose(lambda one, pair: one.scale(pair), point(pair)).low
+
+
 def _contraction(enclosed: "_Enclosed", scale: Scale, boxes: list[Interval], inverse: np.ndarray) -> np.ndarray | None:
     """The row sums of |I - DG C| over the boxes."""
     try:
-        one, other = (enclosed.enclose(lambda one, x: one.jacobian(x, scale), box) for box in boxes)
+        jacobian = enclosed.jacobian(scale, boxes)
     except EnclosureError:
         return None
-    count = one.shape[0]
-    low = np.concatenate([one.low.reshape(count, -1), -other.high.reshape(count, -1)], axis=1)
-    high = np.concatenate([one.high.reshape(count, -1), -other.low.reshape(count, -1)], axis=1)
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+    if not (np.isfinite(jacobian.low).all() and np.isfinite(jacobian.high).all()):
         return None
-    remainder = intervals.subtract(point(np.eye(count)), intervals.product(Interval(low, high), point(inverse)))
+    remainder = intervals.subtract(point(np.eye(len(jacobian.low))), intervals.product(jacobian, point(inverse)))
     return remainder.magnitude.sum(axis=1) * (1 + 1e-12)

@@ -160,10 +160,8 @@ def _sights(models: Sequence[ClassTokenTransformer], length: int, *, anchored: b
     heads, numbers = stacked(models, length), numbers_read(models)
     sights: list[AbstractSight] = [HeadOutputs(heads=heads, numbers=numbers)]
     if not anchored:
-        sights += [
-            Moments(heads=heads, numbers=numbers, shared=shared)
-            for shared in sorted({(), shared_places(len(heads.score_weight[0]), length)})
-        ]
+        shared = shared_places(len(heads.score_weight[0]), length)
+        sights.append(Moments(heads=heads, numbers=numbers, shared=shared))
     return sights
 
 

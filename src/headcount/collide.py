@@ -1,0 +1,180 @@
+"""Collisions of stored models: how wrong must any readout of a trained attention layer be?
+
+For every model two questions, each answered by a certificate (`theory.certificates`):
+
+    anywhere    two sequences of the domain that look alike to the readout, both searched for: the worst case, which is
+                what the theorems speak of
+    near data   a sequence drawn from the task, and another that looks like it
+
+Training sees neither: a model with enough heads can be near perfect on data and still confuse sequences that data
+never show. The transition at h = D is to be looked for near data.
+"""
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._errors import require, require_count
+from .models import ClassTokenTransformer, from_arrays
+from .store import Cell, Outcome, Record, Store
+from .tasks import AbstractTask
+from .theory import Certificate, Collision, Domain, certify, domain_of, find_collisions
+
+NEAR_ENOUGH = 1e-6
+"""Pairs further apart than this are not worth a certificate."""
+CANDIDATES = 12
+"""Pairs certified for a model and question, the largest gap first, until one is exact."""
+SPREAD_EXAMPLES = 2000
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """How hard to look, and where."""
+
+    radius: float = 3.0
+    """Of the domain of Gaussian tokens; tokens on the cube have the cube."""
+    anchors: int = 8
+    """Sequences drawn from the task."""
+    starts: int = 12
+    """Searches from each anchor; four times as many where both sequences are free."""
+    steps: int = 150
+    slope: float = 1e6
+    """A near collision bounds the error of readouts of at most this slope; an exact one that of all."""
+    seed: int = 0
+
+    def __post_init__(self):
+        for name in ("anchors", "starts", "steps"):
+            require_count(name, getattr(self, name))
+        require_count("seed", self.seed, least=0)
+        for name in ("radius", "slope"):
+            value = getattr(self, name)
+            require(0 < value < math.inf, f"{name} must be positive and finite, got {value!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Floors:
+    """What is certified of one stored model; None where no pair came near enough to a collision."""
+
+    record: Record
+    spread: float
+    """The standard deviation of the task's target."""
+    anywhere: Certificate | None
+    near_data: Certificate | None
+    slope: float
+
+    def floor(self, where: str) -> float:
+        """The certified error floor in units of the target's standard deviation; 0 where there is no certificate."""
+        certificate = self.near_data if where == "near data" else self.anywhere
+        return 0.0 if certificate is None else certificate.floor(self.slope) / self.spread
+
+
+WHERE = ("anywhere", "near data")
+
+
+def chosen(records: list[Record], seeds: int) -> list[list[Record]]:
+    """Finished records in groups that differ by their seed alone, the best `seeds` of each, by length and heads."""
+    require_count("seeds", seeds)
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        if record.outcome is Outcome.FINISHED:
+            like = dataclasses.replace(record.cell, seed=0)
+            groups.setdefault(like.key, []).append(record)
+    require(len(groups) > 0, "there is no finished model to search.")
+    best = [sorted(group, key=lambda record: record.metrics["nmse"])[:seeds] for group in groups.values()]
+    return sorted(best, key=lambda group: (group[0].cell.length, group[0].cell.model.heads, group[0].cell.key))
+
+
+def collide(
+    groups: list[list[Record]],
+    store: Store,
+    task_of: Callable[[dict[str, Any]], AbstractTask],
+    options: SearchOptions,
+) -> Iterator[list[Floors]]:
+    """Search and certify, group after group."""
+    for group in groups:
+        cell = group[0].cell
+        task = task_of(cell.task).at(cell.length)
+        models = [_load(record.cell, store) for record in group]
+        domain = domain_of(task, options.radius)
+        tokens, spread = _drawn(task, cell, options)
+        searches = {
+            "anywhere": {"starts": 4 * options.starts},
+            "near data": {"starts": options.starts, "anchors": domain.clip(tokens)},
+        }
+        found = {
+            where: find_collisions(models, task, domain, steps=options.steps, seed=options.seed, **search)
+            for where, search in searches.items()
+        }
+        yield [
+            Floors(
+                record=record,
+                spread=spread,
+                anywhere=best_certificate(found["anywhere"][i], models[i], task, domain, options.slope),
+                near_data=best_certificate(found["near data"][i], models[i], task, domain, options.slope),
+                slope=options.slope,
+            )
+            for i, record in enumerate(group)
+        ]
+
+
+def best_certificate(
+    found: list[Collision], model: ClassTokenTransformer, task: AbstractTask, domain: Domain, slope: float
+) -> Certificate | None:
+    """The certificate with the highest floor among the first pairs. An exact one, which holds for every readout, is
+    preferred if its floor is half as high."""
+    near = [collision for collision in found if collision.distance < NEAR_ENOUGH][:CANDIDATES]
+    best = exact = None
+    for collision in near:
+        certificate = certify(collision, model, task, domain)
+        if best is None or certificate.floor(slope) > best.floor(slope):
+            best = certificate
+        if certificate.exact:
+            exact = certificate
+            break
+    return exact if exact is not None and best is not None and 2 * exact.floor() >= best.floor(slope) else best
+
+
+def _load(cell: Cell, store: Store) -> ClassTokenTransformer:
+    return from_arrays(cell.model, store.weights(cell.key))
+
+
+def _drawn(task: AbstractTask, cell: Cell, options: SearchOptions) -> tuple[np.ndarray, float]:
+    """Validation sequences of the data the model was judged on, and the spread of the target there."""
+    examples = max(SPREAD_EXAMPLES, options.anchors)
+    data = task.dataset(cell.train.train_examples, examples, cell.train.data_seed)
+    targets = np.asarray(data.validation_targets, float)
+    return np.asarray(data.validation_tokens[: options.anchors], float), float(np.max(targets.std(axis=0)))
+
+
+def as_json(floors: Floors) -> dict[str, Any]:
+    """Everything needed to check a certificate elsewhere, the two sequences included."""
+
+    def certificate(found: Certificate | None) -> dict[str, Any] | None:
+        if found is None:
+            return None
+        written = dataclasses.asdict(found) | {"pair": np.asarray(found.pair).tolist(), "exact": found.exact}
+        written["floor"] = found.floor(floors.slope)
+        written["contraction"] = found.contraction if math.isfinite(found.contraction) else None
+        return written
+
+    cell = floors.record.cell
+    return {
+        "key": cell.key,
+        "heads": cell.model.heads,
+        "length": cell.length,
+        "seed": cell.seed,
+        "nmse": floors.record.metrics["nmse"],
+        "spread": floors.spread,
+        "slope": floors.slope,
+        "anywhere": certificate(floors.anywhere),
+        "near_data": certificate(floors.near_data),
+    }
+
+
+def to_json(found: list[Floors]) -> str:
+    return json.dumps([as_json(floors) for floors in found], indent=1) + "\n"

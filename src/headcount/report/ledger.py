@@ -1,0 +1,50 @@
+"""The ledger of claims: on a terminal, and as the page docs/claims.md."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+
+_COLOURS = {"holds": "green", "estimated": "yellow", "conjecture": "cyan", "fails": "bold red"}
+
+
+def ledger_view(entries: Sequence[Any]) -> RenderableType:
+    """Claim, program, evidence, verdict, one under the other."""
+    lines = []
+    for entry in entries:
+        colour = _COLOURS[entry.verdict.value]
+        lines.append(
+            f"[{colour}]{entry.verdict.value:<10}[/{colour}] [bold]{escape(entry.source)}[/bold]  {escape(entry.claim)}"
+        )
+        lines.append(f"           [dim]{escape(entry.program)}[/dim]  {escape(entry.evidence)}")
+        if entry.repair:
+            lines.append(f"           [dim]repaired:[/dim] {escape(entry.repair)}")
+    counts = {name: sum(entry.verdict.value == name for entry in entries) for name in _COLOURS}
+    said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return Group(*lines, "", f"[bold]{len(entries)} claims: {said}[/bold]")
+
+
+def ledger_page(entries: Sequence[Any], command: str) -> str:
+    """The same as Markdown."""
+    lines = [
+        "# Claims",
+        "",
+        f"Written by `{command}`, which runs every claim of the first paper (Yu et al., arXiv 2510.06662) at small",
+        "size.",
+        "*holds*: seen here, or proved and not contradicted by what was tried; *estimated*: rests on sampling;",
+        "*conjecture*: proved by nobody; *fails*: contradicted by the numbers.",
+        "",
+        "| source | claim | program | evidence | verdict |",
+        "|---|---|---|---|---|",
+    ]
+    for entry in entries:
+        cells = (entry.source, entry.claim, f"`{entry.program}`", entry.evidence, f"**{entry.verdict.value}**")
+        lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
+    lines += ["", "## Repairs", "", "Where a published step did not run as written, and what stands in its place:", ""]
+    lines += [f"* *{entry.source}.* {_sentence(entry.repair)}" for entry in entries if entry.repair]
+    return "\n".join(lines) + "\n"
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
