@@ -6,18 +6,22 @@ from .collisions import Collision, Domain, domain_of, find_collisions
 from .density import promised_error, retrieval_of
 from .enough_heads import Construction, construct, largest_error
 from .fitted import Fitted
+from .pigeonhole import Pigeonhole, find_pigeonhole
 from .relu_nets import ReluNet, beside, compose, interpolation_net, max_net, min_net
 from .ridges import Ridge, RidgeSum, linear
+from .uniqueness import Comparison, compare_representations
 from .wide_head import WideConstruction, WideHead, construct_wide, wide_size
 
 __all__ = [
     "Bound",
     "Certificate",
     "Collision",
+    "Comparison",
     "Condition",
     "Construction",
     "Domain",
     "Fitted",
+    "Pigeonhole",
     "ReluNet",
     "Ridge",
     "RidgeSum",
@@ -27,11 +31,13 @@ __all__ = [
     "all_bounds",
     "beside",
     "certify",
+    "compare_representations",
     "compose",
     "construct",
     "construct_wide",
     "domain_of",
     "find_collisions",
+    "find_pigeonhole",
     "interpolation_net",
     "largest_error",
     "linear",

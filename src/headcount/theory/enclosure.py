@@ -106,7 +106,7 @@ def _dot_general(x: Interval, y: Interval, *, dimension_numbers: Any, **_) -> In
     return intervals.product(left, right).map(lambda a: a.reshape(*batch, *rows, *columns))
 
 
-def _broadcast(x: Interval, *_, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...], **__) -> Interval:
+def _broadcast(x: Interval, *_, shape: Any, broadcast_dimensions: Any, **__) -> Interval:
     spread = [1] * len(shape)
     for axis, place in enumerate(broadcast_dimensions):
         spread[place] = x.shape[axis]
@@ -119,12 +119,12 @@ def _slice(x: Interval, *, start_indices: Any, limit_indices: Any, strides: Any,
     return x.map(lambda a: a[where])
 
 
-def _concatenate(*parts: Interval, dimension: int, **_) -> Interval:
+def _concatenate(*parts: Interval, dimension: Any, **_) -> Interval:
     low, high = ([getattr(part, end) for part in parts] for end in ("low", "high"))
     return Interval(np.concatenate(low, axis=dimension), np.concatenate(high, axis=dimension))
 
 
-def _split(x: Interval, *, sizes: Any, axis: int, **_) -> list[Interval]:
+def _split(x: Interval, *, sizes: Any, axis: Any, **_) -> list[Interval]:
     edges = np.cumsum(sizes)[:-1]
     return [
         Interval(low, high)
@@ -146,7 +146,7 @@ def _convert(x: Interval, *, new_dtype: Any, **_) -> Interval:
     return x.map(lambda a: a.astype(new_dtype))
 
 
-def _iota(*_, shape: tuple[int, ...], dimension: int, dtype: Any, **__) -> Interval:
+def _iota(*_, shape: Any, dimension: Any, dtype: Any, **__) -> Interval:
     places = np.arange(shape[dimension], dtype=dtype)
     spread = [1] * len(shape)
     spread[dimension] = -1
@@ -205,7 +205,7 @@ RULES: dict[str, Callable[..., Interval | list[Interval]]] = {
     "square": lambda x, **_: intervals.power(x, 2),
     "integer_pow": lambda x, *, y, **_: intervals.power(x, y),
     "dot_general": _dot_general,
-    "reduce_sum": lambda x, *, axes, **_: intervals.total(x, tuple(axes)),
+    "reduce_sum": lambda x, *, axes, **_: intervals.total(x, tuple(int(axis) for axis in axes)),
     "reduce_max": lambda x, *, axes, **_: x.map(lambda a: a.max(axis=tuple(axes))),
     "reduce_min": lambda x, *, axes, **_: x.map(lambda a: a.min(axis=tuple(axes))),
     "max": _ends(np.maximum),

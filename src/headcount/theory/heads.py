@@ -104,7 +104,7 @@ class _Sure:
     @classmethod
     def of(cls, exact) -> "_Sure":
         value = np.asarray(exact).astype(np.longdouble)
-        return cls(value, np.abs(value), 0)
+        return cls(value, np.asarray(np.abs(value)), 0)
 
     def __getitem__(self, index) -> "_Sure":
         return _Sure(self.value[index], self.size[index], self.terms)

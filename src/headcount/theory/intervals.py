@@ -9,9 +9,9 @@ Truth values are intervals too: `low` says certainly true, `high` possibly true.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Shaped
 
 from .._errors import HeadcountError
 
@@ -29,20 +29,26 @@ class EnclosureError(HeadcountError):
 class Interval:
     """All arrays between `low` and `high`, entry by entry."""
 
-    low: Shaped[np.ndarray, "*shape"]
-    high: Shaped[np.ndarray, "*shape"]
+    low: Any
+    high: Any
+
+    def __post_init__(self):
+        # NumPy makes scalars of arrays without axes wherever it can.
+        for end in ("low", "high"):
+            object.__setattr__(self, end, np.asarray(getattr(self, end)))
+        assert self.low.shape == self.high.shape
 
     @property
     def shape(self) -> tuple[int, ...]:
         return self.low.shape
 
     @property
-    def magnitude(self) -> Float[np.ndarray, "*shape"]:
+    def magnitude(self) -> np.ndarray:
         """The largest |x| inside, entry by entry."""
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
     @property
-    def mignitude(self) -> Float[np.ndarray, "*shape"]:
+    def mignitude(self) -> np.ndarray:
         """The smallest |x| inside, entry by entry."""
         least = np.minimum(np.abs(self.low), np.abs(self.high))
         return np.where((self.low <= 0) & (self.high >= 0), 0.0, least)
@@ -52,11 +58,11 @@ class Interval:
         return Interval(function(self.low), function(self.high))
 
 
-def point(value: Shaped[np.ndarray, "*shape"]) -> Interval:
+def point(value: Any) -> Interval:
     return Interval(value, value)
 
 
-def ball(centre: Float[np.ndarray, "*shape"], radius: Float[np.ndarray, "*shape"] | float) -> Interval:
+def ball(centre: np.ndarray, radius: np.ndarray | float) -> Interval:
     return outward(Interval(centre - radius, centre + radius))
 
 

@@ -105,7 +105,8 @@ class Pigeonhole:
     gap: float
     """The largest difference of a target number."""
     size: Bound
-    """Lemma 4 for a readout that errs by less than a third of the gap, as in the proof, where the gap is 3 eps."""
+    """Lemma 4 for a readout that errs by less than a third of the gap, as in the proof, where the gap is 3 eps. Up to
+    rounding: `certify(..).size_needed` gives a guaranteed one."""
     sight: Moments
 
     @property
@@ -151,13 +152,16 @@ def find_pigeonhole(
         responsive = _most_responsive(heads, task.dim, seed)
         component, radius, segment = _uncovered_basin(wide, report, responsive)
         base, free = _base(task, report, responsive, component, segment.stop, free_places)
-        # Point q of place p is number q T0 + p along the segment: every place covers all of it.
+        # Point q of place p is number q T0 + p along the segment: every place covers all of it. Equal steps help: where
+        # what a head adds is nearly polynomial along the segment, choices with equal power sums are much nearer than
+        # the pigeonhole promises.
         shares = np.linspace(0, 1, free_places * resolution).reshape(resolution, free_places).T
         grid = segment.at(shares)
         values = _over(jax.vmap(wide.features), grid)[..., component]
         spacing = float(np.diff(np.sort(values, axis=None)).min())
         require(
-            spacing > ROUNDING, f"resolution {resolution} puts grid points within rounding of each other; give less."
+            spacing > ROUNDING,
+            f"resolution {resolution} puts grid points within rounding of each other, {spacing:.1e}; give less.",
         )
         choices = _choices(free_places, resolution, subsequences, seed)
         table = np.asarray(_moments(heads, numbers, jnp.asarray(free), jnp.asarray(grid)))
