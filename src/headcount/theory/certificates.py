@@ -164,12 +164,16 @@ def _exact(
 ) -> tuple[float | None, float, list[Interval] | None]:
     """The radius within which a zero of G is proved, the contraction seen, and boxes that hold the zero."""
     sight = enclosed.sight = with_features(enclosed.sight, pair)
+    shared = np.array(sight.shared, int)
+    if not np.array_equal(pair[0, shared], pair[1, shared]):
+        return None, math.inf, None  # what is taken to cancel does not
     try:
         scale = _scale(enclosed, pair)
         seen = [enclosed.enclose(lambda one, x: one.of(x, scale), point(tokens)) for tokens in pair]
         residual = intervals.subtract(*seen).magnitude
         jacobian = enclosed.jacobian(scale, [point(tokens) for tokens in pair])
         inverse = np.linalg.pinv((jacobian.low + jacobian.high) / 2, rcond=1e-15)
+        inverse.reshape(*pair.shape, -1)[:, shared] = 0.0  # shared tokens stay where they are: any C will do
     except (EnclosureError, np.linalg.LinAlgError):
         return None, math.inf, None
     best = math.inf

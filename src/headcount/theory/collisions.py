@@ -243,6 +243,8 @@ class _Search:
 
     def polish(self, pairs: np.ndarray) -> list[list[Collision]]:
         """Newton steps until they bring no pair any nearer: minimum-norm ones, damped where they overshoot."""
+        pairs = pairs.copy()
+        pairs[:, :, 1, list(self.sight.shared)] = pairs[:, :, 0, list(self.sight.shared)]
         trial, best = pairs.copy(), pairs.copy()
         nearest, damping = np.full(pairs.shape[:2], np.inf), np.full(pairs.shape[:2], 1e-15)
         difference = jacobian = np.empty(0)
@@ -262,6 +264,7 @@ class _Search:
                 trial[place] = _newton(
                     best[place], difference[place], jacobian[place], float(damping[place]), self.domain
                 )
+        best[:, :, 1, list(self.sight.shared)] = best[:, :, 0, list(self.sight.shared)]
         gaps = np.asarray(_gaps_all(self.task, jnp.asarray(best)))
         return [
             [
@@ -278,8 +281,10 @@ def _newton(
 ) -> np.ndarray:
     """The pair after a minimum-norm step inside the domain: numbers that would leave it stop at its face, and the
     others make up for them. Directions in which J is weaker than `damping` times its norm are left alone."""
-    free, moved = np.ones(pair.size, bool), np.zeros(pair.size)
+    free, moved = np.any(jacobian != 0, axis=0), np.zeros(pair.size)
     for _ in range(4):
+        if not free.any():
+            break
         left, sizes, right = np.linalg.svd(jacobian[:, free], full_matrices=False)
         wanted = left.T @ (-difference - jacobian @ moved)
         moved[free] += right.T @ (wanted * sizes / (sizes**2 + (damping * sizes[0]) ** 2 + 1e-300))
@@ -289,8 +294,6 @@ def _newton(
         if not (stopped & free).any():
             break
         free &= ~stopped
-        if not free.any():
-            break
     return domain.clip(pair.ravel() + moved).reshape(pair.shape)
 
 

@@ -124,6 +124,15 @@ def _concatenate(*parts: Interval, dimension: Any, **_) -> Interval:
     return Interval(np.concatenate(low, axis=dimension), np.concatenate(high, axis=dimension))
 
 
+def _stack(*parts: Interval, axis: Any, **_) -> Interval:
+    return Interval(np.stack([part.low for part in parts], axis), np.stack([part.high for part in parts], axis))
+
+
+def _unstack(x: Interval, *, axis: Any, **_) -> list[Interval]:
+    ends = zip(np.moveaxis(x.low, axis, 0), np.moveaxis(x.high, axis, 0), strict=True)
+    return [Interval(low, high) for low, high in ends]
+
+
 def _split(x: Interval, *, sizes: Any, axis: Any, **_) -> list[Interval]:
     edges = np.cumsum(sizes)[:-1]
     return [
@@ -161,7 +170,7 @@ def _wave(x: Interval, phase: float) -> Interval:
     turn = 2 * np.pi
 
     def holds(place: float) -> np.ndarray:
-        return np.ceil((low - slack - place) / turn) <= np.floor((high + slack - place) / turn)
+        return np.asarray(np.ceil((low - slack - place) / turn) <= np.floor((high + slack - place) / turn))
 
     least, most = np.minimum(*ends) - slack, np.maximum(*ends) + slack
     return Interval(
@@ -245,5 +254,7 @@ RULES: dict[str, Callable[..., Interval | list[Interval]]] = {
     "slice": _slice,
     "concatenate": _concatenate,
     "split": _split,
+    "stack": _stack,
+    "unstack": _unstack,
     "iota": _iota,
 }
