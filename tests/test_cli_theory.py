@@ -1,6 +1,10 @@
-"""`headcount bounds` as a person meets it."""
+"""`headcount bounds` and `headcount prove` as a person meets them."""
 
 import pytest
+
+from headcount.cli import theory as theory_commands
+from headcount.theory import ledger
+from headcount.theory.ledger import Entry, Verdict
 
 from .commands import a_sentence, headcount, strict_json
 
@@ -44,3 +48,40 @@ def test_the_exponent_is_drawn_for_any_task(tmp_path, dim):
 )
 def test_a_setting_that_cannot_be_is_refused_in_a_sentence(change, words):
     a_sentence(headcount("bounds", *SETTING, *change), 2, words)
+
+
+def _entry(verdict):
+    return Entry(claim="a claim", source="Lemma 0", program="none", evidence="seen 1 of [2]", verdict=verdict)
+
+
+@pytest.fixture
+def quick_claims(monkeypatch):
+    """The ledger's claims themselves are run in tests/theory/test_ledger.py."""
+
+    def use(*verdicts):
+        claims = tuple((lambda verdict=verdict: _entry(verdict)) for verdict in verdicts)
+        monkeypatch.setattr(ledger, "CLAIMS", claims)
+        monkeypatch.setattr(theory_commands, "CLAIMS", claims)
+
+    return use
+
+
+def test_the_ledger_is_told_and_written(quick_claims, tmp_path):
+    quick_claims(Verdict.HOLDS, Verdict.ESTIMATED, Verdict.CONJECTURE)
+    told = headcount("prove", "--write", tmp_path / "claims.md")
+    assert told.code == 0
+    assert "3 claims: 1 holds, 1 estimated, 1 conjecture" in told.out
+    assert "seen 1 of [2]" in told.out
+    assert (tmp_path / "claims.md").read_text().count("**holds**") == 1
+    assert [entry["verdict"] for entry in strict_json(headcount("prove", "--json").out)] == [
+        "holds",
+        "estimated",
+        "conjecture",
+    ]
+
+
+def test_a_claim_that_fails_ends_in_1(quick_claims):
+    quick_claims(Verdict.HOLDS, Verdict.FAILS)
+    told = headcount("prove")
+    assert told.code == 1
+    assert "1 fails" in told.out

@@ -18,7 +18,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -33,7 +32,17 @@ from .collisions import Collision, Domain, in_double
 from .enclosure import enclose
 from .heads import fold, numbers_read
 from .intervals import EnclosureError, Interval, ball, point
-from .sight import AbstractHeadSight, AbstractSight, HeadOutputs, Moments, Scale, check_fit, steady, with_features
+from .sight import (
+    AbstractHeadSight,
+    AbstractSight,
+    ClassOutputs,
+    HeadOutputs,
+    Moments,
+    Scale,
+    check_fit,
+    steady,
+    with_features,
+)
 
 GROWTHS = (2.0, 8.0, 64.0, 1024.0)
 """The radii tried, in units of what G is at the pair."""
@@ -80,16 +89,18 @@ class Certificate:
 def certify(collision: Collision, model: ClassTokenTransformer, task: AbstractTask, domain: Domain) -> Certificate:
     """What the pair proves of the model, an exact collision if it can be."""
     check_fit(model, task)
+    pair = np.asarray(collision.pair, np.float64)
+    wanted = (2, task.length, task.dim)
+    require(pair.shape == wanted, f"a pair of {task.name} has shape {wanted}, got {pair.shape}.")
     with jax.enable_x64(True):
         wide = in_double(task)
-        pair = np.asarray(collision.pair, np.float64)
         low, high = float(pair.min()), float(pair.max())
         require(
             domain.low <= low and high <= domain.high,
             f"the pair must lie in [{domain.low:g}, {domain.high:g}], its numbers go from {low:g} to {high:g}.",
         )
         distance = _distance(model, pair)
-        radius, contraction, boxes = _exact(_Enclosed(collision.sight, model), pair, domain)
+        radius, contraction, boxes = _exact(_Enclosed(collision.sight, model, task.length), pair, domain)
         gap, estimated = _gap(wide, boxes if boxes is not None else [point(tokens) for tokens in pair])
     return Certificate(
         pair=pair,
@@ -104,17 +115,21 @@ def certify(collision: Collision, model: ClassTokenTransformer, task: AbstractTa
 
 
 class _Enclosed:
-    """A sight whose constants are intervals: folded heads are known between two ends only."""
+    """What is seen of a model, its constants intervals: folded heads are known between two ends only.
 
-    def __init__(self, sight: AbstractSight, model: ClassTokenTransformer):
-        self.sight = sight
-        low = high = sight
-        if isinstance(sight, AbstractHeadSight):
-            ends = fold(model, sight.numbers, len(sight.heads.bias))
-            low, high = (eqx.tree_at(lambda one: one.heads, sight, end) for end in ends)
+    Of the sight that a pair was found with only its kind and its shared places are used: the numbers are the model's.
+    """
+
+    def __init__(self, found: AbstractSight, model: ClassTokenTransformer, length: int):
+        if isinstance(found, AbstractHeadSight) and len(model.attention) == 1:
+            numbers, kind = numbers_read([model]), type(found)
+            ends = [kind(heads=end, numbers=numbers, shared=found.shared) for end in fold(model, numbers, length)]
+        else:
+            ends = [ClassOutputs(model=in_double(model))] * 2
+        self.sight: AbstractSight = ends[0]
         self.leaves = [
-            Interval(*(np.asarray(end, np.float64) for end in ends))
-            for ends in zip(jax.tree.leaves(low), jax.tree.leaves(high), strict=True)
+            Interval(np.asarray(low, np.float64), np.asarray(high, np.float64))
+            for low, high in zip(*(jax.tree.leaves(end) for end in ends), strict=True)
         ]
 
     def enclose(self, function: Callable[[AbstractSight, Array], Array], box: Interval) -> Interval:
@@ -137,7 +152,9 @@ def _distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
         (layer,) = model.attention
         numbers = numbers_read([model])
         heads, rows = np.array(numbers).T
-        enclosed = _Enclosed(HeadOutputs(heads=fold(model, numbers, pair.shape[1])[0], numbers=numbers), model)
+        enclosed = _Enclosed(
+            HeadOutputs(heads=fold(model, numbers, pair.shape[1])[0], numbers=numbers), model, pair.shape[1]
+        )
         outputs = [enclosed.enclose(lambda one, x: one.of(x, None), point(tokens)) for tokens in pair]
         mixing = np.asarray(layer.output, np.float64)[:, heads, rows]
         apart = intervals.product(point(mixing), intervals.subtract(*outputs).map(lambda end: end[:, None]))
@@ -145,14 +162,18 @@ def _distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
         wide = in_double(model)
         outputs = [enclose(lambda x: folded.class_output(wide, x), point(tokens)) for tokens in pair]
         apart = intervals.subtract(*outputs)
-    return float(np.linalg.norm(apart.magnitude)) * (1 + 1e-12)
+    largest = float(apart.magnitude.max())
+    return largest * float(np.linalg.norm(apart.magnitude / largest)) * (1 + 1e-12) if largest > 0 else 0.0
 
 
 def _gap(task: AbstractTask, boxes: list[Interval]) -> tuple[float, str]:
     """How far the targets of two boxes are apart at least, and why that is only an estimate where it is."""
     try:
         targets = [enclose(task.target, box) for box in boxes]
-        return float(intervals.subtract(*targets).mignitude.max()), ""
+        gap = float(intervals.subtract(*targets).mignitude.max())
+        if not math.isfinite(gap):
+            raise EnclosureError("it is not finite.")
+        return gap, ""
     except EnclosureError as error:
         values = [np.asarray(task.target(jnp.asarray((box.low + box.high) / 2))) for box in boxes]
         slack = ESTIMATE_SLACK * max(1.0, float(np.abs(values).max()))

@@ -61,7 +61,10 @@ class Domain:
     high: float
 
     def __post_init__(self):
-        require(self.low < self.high, f"a domain needs low < high, got {self.low!r} and {self.high!r}.")
+        require(
+            -np.inf < self.low < self.high < np.inf,
+            f"a domain needs finite ends with low < high, got {self.low!r} and {self.high!r}.",
+        )
 
     @property
     def inner(self) -> tuple[float, float]:
@@ -131,7 +134,7 @@ def find_collisions(
         if anchors is None:
             groups, begun = list(models), [free_starts(task, domain, starts, seed)] * len(models)
         else:
-            _check_anchors(anchors, task)
+            _check_anchors(anchors, task, domain)
             # An anchor is to the search what a model is: a group of pairs of its own.
             groups = [model for model in models for _ in anchors]
             begun = [anchored_starts(anchors, i, domain, starts, seed) for i in range(len(anchors))] * len(models)
@@ -145,10 +148,15 @@ def find_collisions(
     return [sorted(own, key=lambda collision: -collision.gap) for own in found]
 
 
-def _check_anchors(anchors: np.ndarray, task: AbstractTask) -> None:
+def _check_anchors(anchors: np.ndarray, task: AbstractTask, domain: Domain) -> None:
     require(
         anchors.ndim == 3 and len(anchors) > 0 and anchors.shape[1:] == (task.length, task.dim),
         f"anchors of {task.name} must have shape (any, {task.length}, {task.dim}), got {anchors.shape}.",
+    )
+    low, high = float(anchors.min()), float(anchors.max())
+    require(
+        domain.low <= low and high <= domain.high,
+        f"anchors must lie in [{domain.low:g}, {domain.high:g}], their numbers go from {low:g} to {high:g}.",
     )
 
 
@@ -204,7 +212,7 @@ def anchored_starts(
     others = anchors[(which + 1 + np.arange(starts)) % len(anchors)]
     centre = np.where(np.arange(starts)[:, None, None] % 3 == 2, others, anchor)
     near = centre + width * generator.standard_normal((starts, *anchor.shape))
-    return domain.clip(np.stack([np.broadcast_to(anchor, near.shape), near], axis=1))
+    return np.stack([np.broadcast_to(anchor, near.shape), domain.clip(near)], axis=1)
 
 
 class _Search:
@@ -221,10 +229,11 @@ class _Search:
         for _ in range(ROUNDS - 1):
             again = best[:, np.arange(starts) % best.shape[1]]
             pairs = np.take_along_axis(ends, again[..., None, None, None], axis=1)
-            moved = shake * generator.standard_normal(pairs.shape)
+            # One draw for all groups: what a model's pairs become does not depend on the models beside it.
+            moved = np.broadcast_to(shake * generator.standard_normal(pairs.shape[1:]), pairs.shape).copy()
             if self.anchored:
                 moved[:, :, 0] = 0.0
-            ends, best = self._round(self.domain.clip(pairs + moved))
+            ends, best = self._round(np.where(moved == 0, pairs, self.domain.clip(pairs + moved)))
         return self.polish(np.take_along_axis(ends, best[..., None, None, None], axis=1))
 
     def _round(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -294,7 +303,7 @@ def _newton(
         if not (stopped & free).any():
             break
         free &= ~stopped
-    return domain.clip(pair.ravel() + moved).reshape(pair.shape)
+    return np.where(moved == 0, pair.ravel(), domain.clip(pair.ravel() + moved)).reshape(pair.shape)
 
 
 def _gap(task: AbstractTask, pair: Array) -> Array:
@@ -372,6 +381,7 @@ def _ascend(
 
     angles = jnp.arcsin(jnp.clip((pair - middle) / half, -1.0, 1.0))
     angles, _ = jax.lax.fori_loop(0, steps, step, (angles, jnp.asarray(0.1)))
-    pair = middle + half * jnp.sin(angles)
+    ended = middle + half * jnp.sin(angles)
+    pair = ended.at[0].set(pair[0]) if anchored else ended
     pair = sight.tied(pair)
     return pair, jnp.linalg.norm(sight.difference(pair, sight.scale(pair))), _gap(task, pair)

@@ -17,9 +17,19 @@ from scipy.special import erf, expit
 from . import intervals
 from .intervals import EnclosureError, Interval, point
 
-INNER = ("jit", "pjit", "closed_call", "remat2", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
+INNER = (
+    "jit",
+    "pjit",
+    "closed_call",
+    "remat",
+    "remat2",
+    "checkpoint",
+    "custom_jvp_call",
+    "custom_vjp_call",
+    "custom_vjp_call_jaxpr",
+)
 """Operations that only hold a function."""
-MOVING = ("copy", "copy_p", "gather", "dynamic_slice", "pad", "rev", "sort", "cummax", "cummin")
+MOVING = ("copy", "copy_p", "gather", "dynamic_slice", "pad", "rev", "tile", "sort", "cummax", "cummin")
 """Operations without rounding that increase in every entry, mostly because they only move entries about."""
 
 
@@ -31,6 +41,8 @@ def enclose(function: Callable[..., Any], *boxes: Interval) -> Interval:
     shapes = [jax.ShapeDtypeStruct(box.shape, jnp.float64) for box in boxes]
     closed = jax.make_jaxpr(function)(*shapes)
     (result,) = _evaluate(closed.jaxpr, [_constant(value) for value in closed.consts], list(boxes))
+    if np.any(np.isnan(result.low) | np.isnan(result.high)):
+        raise EnclosureError("something on the way is not a number.")
     return result
 
 
@@ -68,14 +80,30 @@ def _needed(jaxpr: Jaxpr) -> list[Any]:
 
 def _apply(name: str, inputs: list[Interval], params: dict[str, Any], equation: Any) -> list[Interval]:
     if name in INNER:
-        inner = next(value for value in params.values() if isinstance(value, ClosedJaxpr))
-        return _evaluate(inner.jaxpr, [_constant(value) for value in inner.consts], inputs)
+        inner = next(value for value in params.values() if isinstance(value, ClosedJaxpr | Jaxpr))
+        consts = [_constant(value) for value in inner.consts] if isinstance(inner, ClosedJaxpr) else []
+        return _evaluate(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner, consts, inputs)
+    if inputs and all(_is_whole(x) and np.array_equal(x.low, x.high) for x in inputs):
+        return _exactly(equation, inputs)
+    if name in ARITHMETIC and any(_is_whole(x) for x in inputs):
+        raise EnclosureError(f'"{name}" of whole numbers that depend on the input has no bound.')
     if name in MOVING:
         return _at_both_ends(equation, inputs)
     if name not in RULES:
         raise EnclosureError(f'no rule encloses the operation "{name}".')
     result = RULES[name](*inputs, **params)
     return result if isinstance(result, list) else [result]
+
+
+def _is_whole(x: Interval) -> bool:
+    return not np.issubdtype(x.low.dtype, np.floating)
+
+
+def _exactly(equation: Any, inputs: list[Interval]) -> list[Interval]:
+    """Whole numbers and truth values that do not depend on the input, computed by JAX itself."""
+    found = equation.primitive.bind(*(jnp.asarray(x.low) for x in inputs), **equation.params)
+    parts = found if equation.primitive.multiple_results else [found]
+    return [_constant(part) for part in parts]
 
 
 def _at_both_ends(equation: Any, inputs: list[Interval]) -> list[Interval]:
@@ -152,6 +180,9 @@ def _convert(x: Interval, *, new_dtype: Any, **_) -> Interval:
         return x.map(lambda a: a.astype(np.float64))
     if np.issubdtype(x.low.dtype, np.floating):
         raise EnclosureError("a number cut to a whole one has no bound.")
+    signed = np.issubdtype(new_dtype, np.signedinteger) and np.issubdtype(x.low.dtype, np.signedinteger)
+    if x.low.dtype != bool and not signed:
+        raise EnclosureError("a whole number that depends on the input has no bound in another type.")
     return x.map(lambda a: a.astype(new_dtype))
 
 
@@ -190,6 +221,11 @@ def _power(x: Interval, exponent: Interval, **_) -> Interval:
 ULPS_OF_WAVE = 2.0**-48
 
 
+def _differ(x: Interval, y: Interval, **_) -> Interval:
+    same = intervals.equals(x, y)
+    return Interval(~same.high, ~same.low)
+
+
 def _increasing(function: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Interval]:
     return lambda x, **_: intervals.increasing(function, x)
 
@@ -202,6 +238,11 @@ def _ends(function: Callable[..., np.ndarray]) -> Callable[..., Interval]:
 def _rule(function: Callable[..., Interval]) -> Callable[..., Interval]:
     return lambda *inputs, **_: function(*inputs)
 
+
+ARITHMETIC = ("add", "add_any", "sub", "mul", "div", "neg", "abs", "square", "integer_pow", "dot_general")
+ARITHMETIC += ("reduce_prod", "rem", "xor", "shift_left", "shift_right_logical")
+"""Operations whose rules are of real numbers; whole numbers wrap around, and divide with a remainder. (Sums of them
+are counts, in what people write.)"""
 
 RULES: dict[str, Callable[..., Interval | list[Interval]]] = {
     "add": _rule(intervals.add),
@@ -222,6 +263,11 @@ RULES: dict[str, Callable[..., Interval | list[Interval]]] = {
     "and": _ends(np.logical_and),
     "or": _ends(np.logical_or),
     "not": lambda x, **_: Interval(~x.high, ~x.low),
+    "reduce_and": lambda x, *, axes, **_: x.map(lambda a: a.all(axis=tuple(axes))),
+    "reduce_or": lambda x, *, axes, **_: x.map(lambda a: a.any(axis=tuple(axes))),
+    "reduce_prod": lambda x, *, axes, **_: intervals.multiplied(x, tuple(int(axis) for axis in axes)),
+    "is_finite": lambda x, **_: point(np.isfinite(x.low) & np.isfinite(x.high)),
+    "ne": _differ,
     "gt": lambda x, y, **_: intervals.greater(x, y, equal=False),
     "ge": lambda x, y, **_: intervals.greater(x, y, equal=True),
     "lt": lambda x, y, **_: intervals.greater(y, x, equal=False),

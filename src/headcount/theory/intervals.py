@@ -17,6 +17,7 @@ from .._errors import HeadcountError
 
 ULPS = 8
 _UNIT = 2.0**-52
+_LARGEST = float(np.finfo(np.float64).max)
 _TINY = 1e-290
 """More than what products lose to underflow in any sum that fits into memory."""
 
@@ -72,10 +73,13 @@ def outward(x: Interval, ulps: int = 1) -> Interval:
         return x
     if ulps == 1:
         return Interval(np.nextafter(x.low, -np.inf), np.nextafter(x.high, np.inf))
-    return Interval(
-        x.low - (ulps * _UNIT * np.abs(x.low) + _TINY),
-        x.high + (ulps * _UNIT * np.abs(x.high) + _TINY),
-    )
+    # What overflowed is a number beyond the largest: as an end from the wrong side it is cut to that.
+    low, high = np.minimum(x.low, _LARGEST), np.maximum(x.high, -_LARGEST)
+    with np.errstate(over="ignore"):
+        return Interval(
+            low - np.where(np.isfinite(low), ulps * _UNIT * np.abs(low) + _TINY, 0.0),
+            high + np.where(np.isfinite(high), ulps * _UNIT * np.abs(high) + _TINY, 0.0),
+        )
 
 
 def add(x: Interval, y: Interval) -> Interval:
@@ -104,7 +108,7 @@ def divide(x: Interval, y: Interval) -> Interval:
 
 def increasing(function: Callable[[np.ndarray], np.ndarray], x: Interval) -> Interval:
     """An increasing function that is right within ULPS at both ends."""
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         ends = x.map(function)
     if np.any(np.isnan(ends.low) | np.isnan(ends.high)):
         raise EnclosureError(f"{getattr(function, '__name__', 'a function')} leaves its domain.")
@@ -123,6 +127,17 @@ def power(x: Interval, exponent: int) -> Interval:
 
 def absolute(x: Interval) -> Interval:
     return Interval(x.mignitude, x.magnitude)
+
+
+def multiplied(x: Interval, axes: tuple[int, ...]) -> Interval:
+    """The product over `axes`."""
+    if not axes:
+        return x
+    parts = x.map(lambda a: np.moveaxis(a, axes, range(len(axes))).reshape(-1, *np.delete(a.shape, axes)))
+    result = point(np.ones(parts.shape[1:]))
+    for low, high in zip(parts.low, parts.high, strict=True):
+        result = multiply(result, Interval(low, high))
+    return result
 
 
 def total(x: Interval, axes: tuple[int, ...]) -> Interval:

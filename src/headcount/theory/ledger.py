@@ -181,8 +181,8 @@ def too_few_heads() -> Entry:
         verdict=_verdict(distances[0] > distances[1] > distances[2] and min(gaps) > 0),
         repair="most responsive points are taken over all unused places, not over S_j; targets are compared by min "
         "where the proof writes max; points that both subsequences chose are replaced by a common filler before minima "
-        "are compared; a ball free of the y_j is not enough, the segment must end below f_i at every fixed token of S_i, "
-        "and where dF0/dz_i still has its sign and half its size",
+        "are compared; a ball free of the y_j is not enough, the segment must end below f_i at every fixed token of "
+        "S_i, and where dF0/dz_i still has its sign and half its size",
     )
 
 

@@ -1,0 +1,36 @@
+"""Every claim holds when it is run, and the page of claims is the ledger's."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from headcount.report.ledger import ledger_page
+from headcount.theory.ledger import CLAIMS, Entry, Verdict
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "claims.md"
+EXPECTED = {"fitted_heads": Verdict.ESTIMATED, "uniqueness": Verdict.ESTIMATED, "depth": Verdict.CONJECTURE}
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.__name__)
+def test_a_claim_holds_and_stands_on_the_page(claim):
+    entry = claim()
+    assert entry.verdict is EXPECTED.get(claim.__name__, Verdict.HOLDS), entry.evidence
+    assert re.search(r"\d", entry.evidence)  # numbers, not words
+    rows = [line.split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    written = {(row[0].removeprefix("| "), row[1].replace(r"\|", "|")): row[-1] for row in rows}
+    assert written[entry.source, entry.claim] == f"**{entry.verdict}** |"
+    assert not entry.repair or entry.repair[1:] in PAGE.read_text()
+
+
+def test_the_page_has_no_other_claims():
+    rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| ") and "**" in line]
+    assert len(rows) == len(CLAIMS)
+
+
+def test_a_claim_that_fails_is_written_as_failing():
+    entry = Entry(claim="1 = 2", source="nowhere", program="none", evidence="1", verdict=Verdict.FAILS, repair="no")
+    page = ledger_page([entry, dataclasses.replace(entry, verdict=Verdict.HOLDS, repair="")], "headcount prove")
+    assert "**fails**" in page
+    assert page.count("* *nowhere.* No.") == 1
