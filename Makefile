@@ -22,6 +22,8 @@ slow-test: .venv/ready-for-development
 
 picture: demo
 	$(BIN)/headcount show demo --figure docs/answer.svg
+	$(BIN)/headcount collide demo --heads 1:5
+	cp demo/collisions/floor-near-data.svg docs/floor.svg
 
 clean:
 	rm -rf .venv demo
