@@ -65,23 +65,10 @@ UNDERSTOOD = {
 def test_commands_are_understood(command, folder, monkeypatch, capsys):
     verb = command.split()[1]
     # Two can be asked for a plan, one is quick, the others are tried elsewhere: here only their options are read.
-    more = {
-        "measure": ["--dry-run"],
-        "reproduce": ["--dry-run"],
-        "bounds": [],
-        "prove": ["--help"],
-        "collide": ["--help"],
-    }
+    more, words = UNDERSTOOD[verb]
     monkeypatch.setattr(sys, "argv", shlex.split(command, comments=True) + more)
     with pytest.raises(SystemExit) as ending:
         cli.main()
     assert ending.value.code == 0
     out = capsys.readouterr().out
-    said = {
-        "measure": "cells",
-        "reproduce": "models",
-        "bounds": "Theorem 2(2)",
-        "prove": "claim",
-        "collide": "sequences",
-    }
-    assert said[verb] in out or "table2" in out
+    assert words in out or "table2" in out

@@ -126,7 +126,7 @@ def floor_chart(found: list[Floors], where: str) -> Chart:
             Series(f"{t} tokens", tuple(heads), tuple(least(h, t) for h in heads), place=i)
             for i, t in enumerate(lengths)
         ),
-        caption=f"a readout errs at least this much; {words}; less than {LEAST_DRAWN:g} drawn there",
+        caption=f"a readout of slope up to {found[0].slope:g} errs by this; {words}; below {LEAST_DRAWN:g} drawn there",
     )
 
 
@@ -140,10 +140,13 @@ def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: A
         targets = np.stack([np.asarray(task.target(tokens)) for tokens in pair])
         single = cell.model.layers == 1
         weights = np.stack([np.asarray(folded.attention_weights(model, x)) for x in pair]) if single else None
-    kind = "an exact collision is proved" if certificate.exact else f"{certificate.distance:.1e} apart"
+    if certificate.exact:
+        kind, readouts = "an exact collision is proved", "every readout"
+    else:
+        kind, readouts = f"{certificate.distance:.1e} apart", f"every readout of slope at most {floors.slope:g}"
     return PairPicture(
         title=f"{task.name}: {cell.model.heads} heads cannot tell these two sequences of {cell.length} tokens apart",
-        caption=f"{kind}; targets differ by {certificate.gap:.3g}, so every readout errs by "
+        caption=f"{kind}; targets differ by {certificate.gap:.3g}, so {readouts} errs by "
         f"{certificate.floor(floors.slope):.3g} on one of them",
         tokens=certificate.pair,
         weights=weights,
