@@ -4,7 +4,8 @@ For every model two questions, each answered by a certificate (`theory.certifica
 
     anywhere    two sequences of the domain that look alike to the readout, both searched for: the worst case, which is
                 what the theorems speak of
-    near data   a sequence drawn from the task, and another that looks like it
+    near data   a sequence drawn from the task, and another that looks like it; the drawn one is cut to the domain, and
+                an exact collision lies within the certificate's radius of it
 
 Training sees neither: a model with enough heads can be near perfect on data and still confuse sequences that data
 never show. The transition at h = D is to be looked for near data.
@@ -101,10 +102,10 @@ def collide(
         task = task_of(cell.task).at(cell.length)
         models = [_load(record.cell, store) for record in group]
         domain = domain_of(task, options.radius)
-        tokens, spread = _drawn(task, cell, options)
+        tokens, spread = _drawn(task, cell, domain, options)
         searches = {
             "anywhere": {"starts": 4 * options.starts},
-            "near data": {"starts": options.starts, "anchors": domain.clip(tokens)},
+            "near data": {"starts": options.starts, "anchors": tokens},
         }
         found = {
             where: find_collisions(models, task, domain, steps=options.steps, seed=options.seed, **search)
@@ -143,12 +144,16 @@ def _load(cell: Cell, store: Store) -> ClassTokenTransformer:
     return from_arrays(cell.model, store.weights(cell.key))
 
 
-def _drawn(task: AbstractTask, cell: Cell, options: SearchOptions) -> tuple[np.ndarray, float]:
+def _drawn(task: AbstractTask, cell: Cell, domain: Domain, options: SearchOptions) -> tuple[np.ndarray, float]:
     """Validation sequences of the data the model was judged on, and the spread of the target there."""
     examples = max(SPREAD_EXAMPLES, options.anchors)
     data = task.dataset(cell.train.train_examples, examples, cell.train.data_seed)
     targets = np.asarray(data.validation_targets, float)
-    return np.asarray(data.validation_tokens[: options.anchors], float), float(np.max(targets.std(axis=0)))
+    tokens = np.asarray(data.validation_tokens, float)
+    inside = np.all((tokens > domain.low) & (tokens < domain.high), axis=(1, 2))
+    # Sequences that need not be cut to the domain first.
+    order = np.argsort(~inside, kind="stable")[: options.anchors]
+    return domain.clip(tokens[order]), float(np.max(targets.std(axis=0)))
 
 
 def as_json(floors: Floors) -> dict[str, Any]:
@@ -159,8 +164,8 @@ def as_json(floors: Floors) -> dict[str, Any]:
             return None
         written = dataclasses.asdict(found) | {"pair": np.asarray(found.pair).tolist(), "exact": found.exact}
         written["floor"] = found.floor(floors.slope)
-        written["contraction"] = found.contraction if math.isfinite(found.contraction) else None
-        return written
+        finite = {name: None for name in ("contraction", "distance") if not math.isfinite(written[name])}
+        return written | finite
 
     cell = floors.record.cell
     return {

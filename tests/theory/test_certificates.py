@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from headcount._errors import InputError
+from headcount._keys import named_generator
 from headcount.models import textbook
 from headcount.tasks import FunctionTask, max_plus_min
 from headcount.theory import Certificate, Domain, certify, construct, find_collisions
@@ -360,3 +361,39 @@ def test_the_construction_with_one_head_cut_off_errs_by_half(built):
     )
     start = np.array([[0.99, 0.98, 0.985, 0.99], [0.99, 0.01, 0.02, 0.01]])[..., None]
     assert 0.45 <= floor_of(cut, start) <= 0.5
+
+
+def test_shared_places_cancel_in_moments_only():
+    """What is certified of head outputs does not rest on places called shared: a sight that calls them so is read
+    without."""
+    weights = model(0, head_dim=6)
+    with jax.enable_x64(True):
+        alone, shared = head_sight(HeadOutputs, weights), head_sight(HeadOutputs, weights, (0,))
+        pair = drawn("basins", 0)
+        pair[1] = 0.5 * pair[0] + 0.5 * pair[1]
+        pair[1, 0] = pair[0, 0]
+    first, second = (
+        certify(collision_at(pair, sight), weights, TASKS["basins"], DOMAINS["basins"]) for sight in (alone, shared)
+    )
+    assert (first.exact, first.contraction) == (second.exact, second.contraction)
+
+
+def test_places_that_hardly_matter_still_keep_all_numbers():
+    weights = model(2, positions="additive", head_dim=6)
+    tiny = eqx.tree_at(lambda one: one.position_table, weights, 1e-22 * np.asarray(weights.position_table, np.float64))
+    with jax.enable_x64(True):
+        sight = head_sight(HeadOutputs, tiny)
+        start = 0.4 + 0.01 * named_generator(0, "together").standard_normal((2, LENGTH, DIM))
+        pair = close_pair(sight, start)
+    assert not certify(collision_at(pair, sight), tiny, TASKS["basins"], DOMAINS["basins"]).exact
+
+
+def test_a_model_whose_units_are_all_off_is_blind():
+    weights = model(0)
+    dead = eqx.tree_at(lambda one: one.encoder_in.bias, weights, np.full(8, -50.0))
+    with jax.enable_x64(True):
+        sight = head_sight(HeadOutputs, dead)
+    found_one = certify(collision_at(drawn("basins", 0), sight), dead, TASKS["basins"], DOMAINS["basins"])
+    assert found_one.exact
+    assert found_one.distance < 1e-12
+    assert found_one.floor() == pytest.approx(found_one.gap / 2)

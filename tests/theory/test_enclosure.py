@@ -211,3 +211,32 @@ def test_a_logarithm_of_what_may_be_zero_is_unbounded_below():
     box = enclose(lambda x: jnp.log(jax.nn.relu(x)), ball(np.array([0.0]), 1.0))
     assert box.low[0] == -np.inf
     assert 0 <= box.high[0] <= 1e-9
+
+
+BOX = ball(np.array([0.75, 0.75, 0.5]), np.array([0.25, 0.25, 0.5]))
+
+
+@pytest.mark.parametrize(
+    ("function", "true"),
+    [
+        (lambda x: jnp.where(x[0] > jnp.exp(800 * x[0]) * x[2], 1.0, 0.0), 1.0),
+        (lambda x: jnp.sort(jnp.stack([jnp.exp(800 * x[0]) * x[2], jnp.asarray(3.0)]))[0], 0.0),
+        (lambda x: jnp.where(jnp.isfinite(jnp.exp(1000 * x[2])), 1.0, 0.0), 1.0),
+        (lambda x: jnp.exp(jnp.arange(3, dtype=jnp.float32))[1] + 0 * x[0], np.e),
+        (lambda x: jax.lax.map(lambda k: jnp.exp(k * 1.0), jnp.arange(1, 5))[0] + 0 * x[0], np.e),
+        (lambda x: (jnp.sum(x > 0.25) & 1) * 1.0, 0.0),
+        (lambda x: (100 * jnp.sum(x > 0.25)).astype(jnp.int8) * 1.0, 100.0),
+        (lambda x: jax.lax.reshape(jnp.array([[1.0, 0.5], [2.0, 1.0]]), (4,), dimensions=(1, 0))[1] + 0 * x[0], 2.0),
+    ],
+)
+def test_what_could_be_misread_is_enclosed_or_refused(function, true):
+    try:
+        found = enclose(function, BOX)
+    except EnclosureError:
+        return
+    assert found.low <= true <= found.high
+
+
+def test_without_double_precision_nothing_is_enclosed():
+    with jax.enable_x64(False), pytest.raises(EnclosureError, match="wants float64"):
+        enclose(jnp.sort, point(np.array([0.1, 0.3])))

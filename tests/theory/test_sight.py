@@ -14,6 +14,7 @@ from headcount.models.spec import POSITIONS
 from headcount.tasks import sum_of_maxima
 from headcount.theory.collisions import in_double
 from headcount.theory.heads import fold, numbers_read
+from headcount.theory.intervals import ball
 from headcount.theory.sight import ClassOutputs, HeadOutputs, Moments, check_fit, steady, with_features
 from tests.tolerance import assert_close
 
@@ -168,8 +169,8 @@ def test_a_unit_that_could_flip_is_not_steady(seed):
     before = pair.reshape(-1, DIM) @ np.asarray(heads.inwards).T + np.asarray(heads.bias)[0]
     others = np.setdiff1d(np.arange(9), np.array(sight.features) - DIM)
     nearest = np.min(np.abs(before[:, others]) / np.abs(np.asarray(heads.inwards))[others].sum(axis=1))
-    assert steady(sight, pair, 0.9 * nearest - 1e-6)
-    assert not steady(sight, pair, 1.1 * nearest)
+    assert steady(sight, [ball(tokens, 0.9 * nearest - 1e-6) for tokens in pair])
+    assert not steady(sight, [ball(tokens, 1.1 * nearest) for tokens in pair])
 
 
 def test_a_pair_moved_to_where_a_unit_has_flipped_is_not_steady():
@@ -177,13 +178,14 @@ def test_a_pair_moved_to_where_a_unit_has_flipped_is_not_steady():
     sight = with_features(head_sight(HeadOutputs, random_model(seed=1)), pair)
     far = pair.copy()
     far[0, 0] = -3 * far[0, 0]
-    assert steady(sight, pair, 1e-9)
-    assert not steady(sight, far, 1e-9)
+    assert steady(sight, [ball(tokens, 1e-9) for tokens in pair])
+    assert not steady(sight, [ball(tokens, 1e-9) for tokens in far])
 
 
 def test_sights_of_all_numbers_are_always_steady():
-    assert steady(head_sight(HeadOutputs, random_model()), apart(), 1e9)
-    assert steady(ClassOutputs(model=in_double(random_model())), apart(), 1e9)
+    boxes = [ball(tokens, 1e9) for tokens in apart()]
+    assert steady(head_sight(HeadOutputs, random_model()), boxes)
+    assert steady(ClassOutputs(model=in_double(random_model())), boxes)
 
 
 @pytest.mark.parametrize("shared", [(), (1,), (0, 4)])

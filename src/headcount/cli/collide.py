@@ -98,13 +98,18 @@ def _draw_all(found: list[Floors], store: Store, task_of, target: Path) -> int:
         cell, certificate = floors.record.cell, floors.anywhere
         if cell.length == longest and certificate is not None and certificate.floor(floors.slope) > 0:
             picture = pair_picture(floors, certificate, store, task_of(cell.task).at(cell.length))
-            save_figure(draw_pair(picture), target / f"pair-{cell.model.heads}-heads-seed-{cell.seed}.svg")
+            save_figure(draw_pair(picture), target / f"pair-{cell.model.heads}-heads-{cell.key[:6]}.svg")
             pictures += 1
     return len(WHERE) + pictures
 
 
+def _is_estimated(floors: Floors, where: str) -> bool:
+    certificate = floors.near_data if where == "near data" else floors.anywhere
+    return certificate is not None and bool(certificate.estimated)
+
+
 def floor_chart(found: list[Floors], where: str) -> Chart:
-    """The least certified floor of the models of each kind against heads, one line a length."""
+    """The least certified floor of all models of a head count and length, against heads, one line a length."""
     lengths = sorted({floors.record.cell.length for floors in found})
     heads = sorted({floors.record.cell.model.heads for floors in found})
 
@@ -118,7 +123,7 @@ def floor_chart(found: list[Floors], where: str) -> Chart:
     }[where]
     return Chart(
         name=f"floor-{where.replace(' ', '-')}",
-        title=f"Certified error floor, {where}",
+        title=f"{'Estimated' if any(_is_estimated(f, where) for f in found) else 'Certified'} error floor, {where}",
         x_label="attention heads",
         y_label="floor / spread of the target",
         x_ticks=tuple(heads),
@@ -144,8 +149,11 @@ def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: A
         kind, readouts = "an exact collision is proved", "every readout"
     else:
         kind, readouts = f"{certificate.distance:.1e} apart", f"every readout of slope at most {floors.slope:g}"
+    if certificate.estimated:
+        kind += "; the gap is estimated"
     return PairPicture(
-        title=f"{task.name}: {cell.model.heads} heads cannot tell these two sequences of {cell.length} tokens apart",
+        title=f"{task.name}: two sequences of {cell.length} tokens that {cell.model.heads} heads "
+        + ("cannot tell apart" if certificate.exact else "can hardly tell apart"),
         caption=f"{kind}; targets differ by {certificate.gap:.3g}, so {readouts} errs by "
         f"{certificate.floor(floors.slope):.3g} on one of them",
         tokens=certificate.pair,

@@ -48,8 +48,8 @@ def draw_pair(picture: PairPicture) -> Figure:
     if picture.weights is not None:
         upper.colorbar(shown, ax=axes[1, :], label="weight", shrink=0.9)
     below = lower.subplots(1, 2, width_ratios=[3, 1])
-    _bars(below[0], picture.outputs, "what the readout sees: equal", "number")
-    _bars(below[1], picture.targets, "the targets: different", "target")
+    _bars(below[0], picture.outputs, "what the readout sees", "number")
+    _bars(below[1], picture.targets, "the targets", "target")
     below[0].legend(frameon=False, fontsize=8, loc="best")
     figure.suptitle(picture.title.replace("$", r"\$"), fontsize=11, x=0.01, horizontalalignment="left", wrap=True)
     figure.supxlabel(picture.caption.replace("$", r"\$"), fontsize=8, color="#555555", wrap=True)

@@ -78,7 +78,9 @@ class Certificate:
         require(slope >= 0, f"slope must not be negative, got {slope!r}.")
         if self.exact:
             return self.gap / 2
-        return max(0.0, (self.gap - slope * self.distance) / 2) if math.isfinite(slope) else 0.0
+        if not (math.isfinite(slope) and math.isfinite(self.distance)):
+            return 0.0
+        return max(0.0, (self.gap - slope * self.distance) / 2)
 
     def size_needed(self, eps: float) -> Bound:
         """Lemma 4: units of a two-layer net with weights of at most 1 that errs by less than `eps` on the pair."""
@@ -99,7 +101,10 @@ def certify(collision: Collision, model: ClassTokenTransformer, task: AbstractTa
             domain.low <= low and high <= domain.high,
             f"the pair must lie in [{domain.low:g}, {domain.high:g}], its numbers go from {low:g} to {high:g}.",
         )
-        distance = _distance(model, pair)
+        try:
+            distance = _distance(model, pair)
+        except EnclosureError:
+            distance = math.inf
         radius, contraction, boxes = _exact(_Enclosed(collision.sight, model, task.length), pair, domain)
         gap, estimated = _gap(wide, boxes if boxes is not None else [point(tokens) for tokens in pair])
     return Certificate(
@@ -121,9 +126,12 @@ class _Enclosed:
     """
 
     def __init__(self, found: AbstractSight, model: ClassTokenTransformer, length: int):
+        self.knows_places = model.position_table is not None
         if isinstance(found, AbstractHeadSight) and len(model.attention) == 1:
             numbers, kind = numbers_read([model]), type(found)
-            ends = [kind(heads=end, numbers=numbers, shared=found.shared) for end in fold(model, numbers, length)]
+            # Only in moments do shared tokens cancel.
+            shared = found.shared if kind is Moments and len(found.shared) < length else ()
+            ends = [kind(heads=end, numbers=numbers, shared=shared) for end in fold(model, numbers, length)]
         else:
             ends = [ClassOutputs(model=in_double(model))] * 2
         self.sight: AbstractSight = ends[0]
@@ -163,6 +171,8 @@ def _distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
         outputs = [enclose(lambda x: folded.class_output(wide, x), point(tokens)) for tokens in pair]
         apart = intervals.subtract(*outputs)
     largest = float(apart.magnitude.max())
+    if not math.isfinite(largest):
+        return math.inf
     return largest * float(np.linalg.norm(apart.magnitude / largest)) * (1 + 1e-12) if largest > 0 else 0.0
 
 
@@ -174,7 +184,7 @@ def _gap(task: AbstractTask, boxes: list[Interval]) -> tuple[float, str]:
         if not math.isfinite(gap):
             raise EnclosureError("it is not finite.")
         return gap, ""
-    except EnclosureError as error:
+    except Exception as error:  # a user's function may hold what no rule foresees
         values = [np.asarray(task.target(jnp.asarray((box.low + box.high) / 2))) for box in boxes]
         slack = ESTIMATE_SLACK * max(1.0, float(np.abs(values).max()))
         return max(0.0, float(np.abs(values[0] - values[1]).max()) - slack), f"the target is not enclosed: {error}"
@@ -184,15 +194,20 @@ def _exact(
     enclosed: "_Enclosed", pair: np.ndarray, domain: Domain
 ) -> tuple[float | None, float, list[Interval] | None]:
     """The radius within which a zero of G is proved, the contraction seen, and boxes that hold the zero."""
-    sight = enclosed.sight = with_features(enclosed.sight, pair)
+    if not enclosed.knows_places:
+        enclosed.sight = with_features(enclosed.sight, pair)
+    sight, points = enclosed.sight, [point(tokens) for tokens in pair]
+    if isinstance(sight, AbstractHeadSight) and sight.features == ():
+        # No hidden unit is on at any token: all sequences hereabouts look alike.
+        return (0.0, 0.0, points) if steady(sight, points) else (None, math.inf, None)
     shared = np.array(sight.shared, int)
     if not np.array_equal(pair[0, shared], pair[1, shared]):
         return None, math.inf, None  # what is taken to cancel does not
     try:
         scale = _scale(enclosed, pair)
-        seen = [enclosed.enclose(lambda one, x: one.of(x, scale), point(tokens)) for tokens in pair]
+        seen = [enclosed.enclose(lambda one, x: one.of(x, scale), tokens) for tokens in points]
         residual = intervals.subtract(*seen).magnitude
-        jacobian = enclosed.jacobian(scale, [point(tokens) for tokens in pair])
+        jacobian = enclosed.jacobian(scale, points)
         inverse = np.linalg.pinv((jacobian.low + jacobian.high) / 2, rcond=1e-15)
         inverse.reshape(*pair.shape, -1)[:, shared] = 0.0  # shared tokens stay where they are: any C will do
     except (EnclosureError, np.linalg.LinAlgError):
@@ -203,7 +218,7 @@ def _exact(
         reach = (np.abs(inverse).sum(axis=1) * cube * (1 + 1e-12)).reshape(pair.shape)
         boxes = [ball(tokens, width) for tokens, width in zip(pair, reach, strict=True)]
         inside = all(domain.low <= box.low.min() and box.high.max() <= domain.high for box in boxes)
-        if not inside or not steady(sight, pair, float(reach.max())):
+        if not inside or not steady(sight, boxes):
             break
         rows = _contraction(enclosed, scale, boxes, inverse)
         if rows is None:

@@ -1,8 +1,8 @@
 """Enclosures of JAX functions: the same code a model or a task runs, evaluated on intervals instead of numbers.
 
-A function is traced to its jaxpr, and every operation in it is replaced by one of `intervals`. Nothing is written
-twice: what is enclosed is the program itself, derivatives included, read as a function of real numbers. An operation
-without a rule is refused by name.
+A function is traced to its jaxpr, and every operation in it is replaced by one of `intervals`. What is enclosed is the
+program itself, derivatives included, read as a function of real numbers: a cast to float32 on the way is not seen. An
+operation without a rule is refused by name.
 """
 
 from collections.abc import Callable
@@ -29,6 +29,8 @@ INNER = (
     "custom_vjp_call_jaxpr",
 )
 """Operations that only hold a function."""
+CARRYING = ("broadcast_in_dim", "reshape", "squeeze", "convert_element_type", "copy", "select_n")
+"""Operations through which a NaN may pass that is chosen nowhere, as in a variance of no numbers."""
 MOVING = ("copy", "copy_p", "gather", "dynamic_slice", "pad", "rev", "tile", "sort", "cummax", "cummin")
 """Operations without rounding that increase in every entry, mostly because they only move entries about."""
 
@@ -38,17 +40,18 @@ def enclose(function: Callable[..., Any], *boxes: Interval) -> Interval:
 
     Call it under `jax.enable_x64(True)`: tracing must not cut the numbers short.
     """
+    if jnp.asarray(0.0).dtype != jnp.float64:
+        raise EnclosureError("an enclosure wants float64; use jax.enable_x64(True).")
     shapes = [jax.ShapeDtypeStruct(box.shape, jnp.float64) for box in boxes]
     closed = jax.make_jaxpr(function)(*shapes)
-    (result,) = _evaluate(closed.jaxpr, [_constant(value) for value in closed.consts], list(boxes))
-    if np.any(np.isnan(result.low) | np.isnan(result.high)):
-        raise EnclosureError("something on the way is not a number.")
-    return result
+    with np.errstate(invalid="ignore", over="ignore"):
+        (result,) = _evaluate(closed.jaxpr, [_constant(value) for value in closed.consts], list(boxes))
+    return _checked(result)
 
 
 def _constant(value: Any) -> Interval:
     array = np.asarray(value)
-    if np.issubdtype(array.dtype, np.floating):
+    if jnp.issubdtype(array.dtype, jnp.floating):
         array = array.astype(np.float64)  # exact: the weights of a model are float32 numbers
     return point(array)
 
@@ -62,9 +65,22 @@ def _evaluate(jaxpr: Jaxpr, constants: list[Interval], arguments: list[Interval]
 
     for equation in _needed(jaxpr):
         inputs = [read(variable) for variable in equation.invars]
-        outputs = _apply(equation.primitive.name, inputs, equation.params, equation)
+        name = equation.primitive.name
+        if name not in (*INNER, *CARRYING):
+            inputs = [_checked(x) for x in inputs]
+        outputs = _apply(name, inputs, equation.params, equation)
         known.update(zip(equation.outvars, outputs, strict=True))
     return [read(variable) for variable in jaxpr.outvars]
+
+
+def _checked(x: Interval) -> Interval:
+    """`x`, unless it holds what no comparison could see through."""
+    if jnp.issubdtype(x.low.dtype, jnp.floating):
+        if x.low.dtype != np.float64:
+            raise EnclosureError(f"numbers of type {x.low.dtype} have no bound.")
+        if np.any(np.isnan(x.low) | np.isnan(x.high)):
+            raise EnclosureError("something on the way is not a number.")
+    return x
 
 
 def _needed(jaxpr: Jaxpr) -> list[Any]:
@@ -83,8 +99,10 @@ def _apply(name: str, inputs: list[Interval], params: dict[str, Any], equation: 
         inner = next(value for value in params.values() if isinstance(value, ClosedJaxpr | Jaxpr))
         consts = [_constant(value) for value in inner.consts] if isinstance(inner, ClosedJaxpr) else []
         return _evaluate(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner, consts, inputs)
-    if inputs and all(_is_whole(x) and np.array_equal(x.low, x.high) for x in inputs):
+    if _is_constant(equation, inputs):
         return _exactly(equation, inputs)
+    if name in ("and", "or", "not") and any(x.low.dtype != bool for x in inputs):
+        raise EnclosureError(f'"{name}" of whole numbers that depend on the input has no bound.')
     if name in ARITHMETIC and any(_is_whole(x) for x in inputs):
         raise EnclosureError(f'"{name}" of whole numbers that depend on the input has no bound.')
     if name in MOVING:
@@ -97,6 +115,12 @@ def _apply(name: str, inputs: list[Interval], params: dict[str, Any], equation: 
 
 def _is_whole(x: Interval) -> bool:
     return not np.issubdtype(x.low.dtype, np.floating)
+
+
+def _is_constant(equation: Any, inputs: list[Interval]) -> bool:
+    """Whether whole numbers that do not depend on the input become whole numbers."""
+    known = all(_is_whole(x) and np.array_equal(x.low, x.high) for x in inputs)
+    return bool(inputs) and known and not any(jnp.issubdtype(v.aval.dtype, jnp.floating) for v in equation.outvars)
 
 
 def _exactly(equation: Any, inputs: list[Interval]) -> list[Interval]:
@@ -129,9 +153,16 @@ def _dot_general(x: Interval, y: Interval, *, dimension_numbers: Any, **_) -> In
     batch = [x.shape[axis] for axis in batch_x]
     rows, columns = [x.shape[axis] for axis in free_x], [y.shape[axis] for axis in free_y]
     count, terms = int(np.prod(batch)), int(np.prod([x.shape[axis] for axis in summed_x]))
-    left = x.map(lambda a: a.transpose(*batch_x, *free_x, *summed_x).reshape(count, -1, terms))
-    right = y.map(lambda a: a.transpose(*batch_y, *summed_y, *free_y).reshape(count, terms, -1))
+    height, width = int(np.prod(rows)), int(np.prod(columns))
+    left = x.map(lambda a: a.transpose(*batch_x, *free_x, *summed_x).reshape(count, height, terms))
+    right = y.map(lambda a: a.transpose(*batch_y, *summed_y, *free_y).reshape(count, terms, width))
     return intervals.product(left, right).map(lambda a: a.reshape(*batch, *rows, *columns))
+
+
+def _reshape(x: Interval, *, new_sizes: Any, dimensions: Any = None, **_) -> Interval:
+    if dimensions is not None:
+        raise EnclosureError("a reshape that turns axes has no rule.")
+    return x.map(lambda a: a.reshape(new_sizes))
 
 
 def _broadcast(x: Interval, *_, shape: Any, broadcast_dimensions: Any, **__) -> Interval:
@@ -176,18 +207,17 @@ def _select(which: Interval, *cases: Interval, **_) -> Interval:
 
 
 def _convert(x: Interval, *, new_dtype: Any, **_) -> Interval:
-    if np.issubdtype(new_dtype, np.floating):
-        return x.map(lambda a: a.astype(np.float64))
+    if jnp.issubdtype(new_dtype, jnp.floating):
+        return x.map(lambda a: a.astype(np.float64))  # read as real numbers: a cast to float32 is no rounding here
     if np.issubdtype(x.low.dtype, np.floating):
         raise EnclosureError("a number cut to a whole one has no bound.")
-    signed = np.issubdtype(new_dtype, np.signedinteger) and np.issubdtype(x.low.dtype, np.signedinteger)
-    if x.low.dtype != bool and not signed:
+    if not np.can_cast(x.low.dtype, new_dtype, "safe"):
         raise EnclosureError("a whole number that depends on the input has no bound in another type.")
     return x.map(lambda a: a.astype(new_dtype))
 
 
 def _iota(*_, shape: Any, dimension: Any, dtype: Any, **__) -> Interval:
-    places = np.arange(shape[dimension], dtype=dtype)
+    places = np.arange(shape[dimension], dtype=np.float64 if jnp.issubdtype(dtype, jnp.floating) else dtype)
     spread = [1] * len(shape)
     spread[dimension] = -1
     return point(np.broadcast_to(places.reshape(spread), shape))
@@ -266,7 +296,7 @@ RULES: dict[str, Callable[..., Interval | list[Interval]]] = {
     "reduce_and": lambda x, *, axes, **_: x.map(lambda a: a.all(axis=tuple(axes))),
     "reduce_or": lambda x, *, axes, **_: x.map(lambda a: a.any(axis=tuple(axes))),
     "reduce_prod": lambda x, *, axes, **_: intervals.multiplied(x, tuple(int(axis) for axis in axes)),
-    "is_finite": lambda x, **_: point(np.isfinite(x.low) & np.isfinite(x.high)),
+    "is_finite": lambda x, **_: Interval(np.isfinite(x.low) & np.isfinite(x.high), np.ones(x.shape, bool)),
     "ne": _differ,
     "gt": lambda x, y, **_: intervals.greater(x, y, equal=False),
     "ge": lambda x, y, **_: intervals.greater(x, y, equal=True),
@@ -294,7 +324,7 @@ RULES: dict[str, Callable[..., Interval | list[Interval]]] = {
     "convert_element_type": _convert,
     "broadcast_in_dim": _broadcast,
     "transpose": lambda x, *, permutation, **_: x.map(lambda a: a.transpose(permutation)),
-    "reshape": lambda x, *, new_sizes, **_: x.map(lambda a: a.reshape(new_sizes)),
+    "reshape": _reshape,
     "squeeze": lambda x, *, dimensions, **_: x.map(lambda a: a.squeeze(tuple(dimensions))),
     "expand_dims": lambda x, *, dimensions, **_: x.map(lambda a: np.expand_dims(a, tuple(dimensions))),
     "slice": _slice,

@@ -25,7 +25,9 @@ from .._errors import require
 from .._shapes import Tokens
 from ..models import ClassTokenTransformer, folded
 from ..tasks import AbstractTask
+from . import intervals
 from .heads import Heads, Numbers
+from .intervals import Interval, point
 
 Pair = Float[Array, "2 length dim"]
 Scale = Any
@@ -178,19 +180,19 @@ def check_fit(model: ClassTokenTransformer, task: AbstractTask) -> None:
 
 
 STEADY = 1e-6
-"""A hidden unit this far from its kink at every token is taken to stay on its side; `steady` checks it."""
+"""A hidden unit this far from its kink at every token is taken to stay on its side; `steady` proves it."""
 
 
 def with_features(sight: AbstractSight, pair: Float[np.ndarray, "2 length dim"]) -> AbstractSight:
     """The same sight on fewer numbers, where few hidden units change between on and off among the tokens of this pair.
 
     Where tokens lie together a head's n numbers move in fewer than n directions, and no test for a zero could succeed
-    on them.
+    on them. Only for models that know no places: else values are no function of the features.
     """
     if not isinstance(sight, AbstractHeadSight) or sight.features is not None:
         return sight
     if np.ptp(sight.heads.bias, axis=0).any() or np.ptp(sight.heads.value_bias, axis=0).any():
-        return sight  # values that depend on the place are no function of the features
+        return sight
     before, dim = _before_relu(sight, pair), pair.shape[-1]
     on, off = np.all(before > STEADY, axis=0), np.all(before < -STEADY, axis=0)
     if on.sum() > dim:  # units that are always on are affine in the token, and the token has fewer numbers
@@ -198,24 +200,24 @@ def with_features(sight: AbstractSight, pair: Float[np.ndarray, "2 length dim"])
     else:
         features = tuple(dim + np.flatnonzero(~off))
     owners = np.unique(sight.owners)
-    if len(features) * len(owners) >= len(sight.numbers):
+    if len(features) * len(owners) >= len(sight.numbers) or (not features and isinstance(sight, Moments)):
         return sight
     numbers = tuple((int(head), int(feature)) for head in owners for feature in features)
     kind, chosen = type(sight), tuple(int(feature) for feature in features)
     return kind(heads=sight.heads, numbers=numbers, shared=sight.shared, features=chosen)
 
 
-def steady(sight: AbstractSight, pair: Float[np.ndarray, "2 length dim"], reach: float) -> bool:
-    """Whether no hidden unit but those among the features changes sign while every number moves by at most `reach`."""
+def steady(sight: AbstractSight, boxes: list[Interval]) -> bool:
+    """Whether no hidden unit but those among the features changes sign anywhere in the boxes of two sequences."""
     if not isinstance(sight, AbstractHeadSight) or sight.features is None:
         return True
-    dim = pair.shape[-1]
+    dim, places = boxes[0].shape[-1], sight.places(len(boxes[0].low))
     others = np.setdiff1d(np.arange(len(sight.heads.inwards)), np.array(sight.features, int) - dim)
-    before = _before_relu(sight, pair)[:, others]
-    margin = reach * np.abs(np.asarray(sight.heads.inwards))[others].sum(axis=1) + 1e-9  # far above rounding
-    on, off = np.all(before > margin, axis=0), np.all(before < -margin, axis=0)
-    kept = np.logical_or(on, off) if 0 in sight.features else off
-    return bool(kept.all())
+    weight, bias = np.asarray(sight.heads.inwards)[others], np.asarray(sight.heads.bias)[0, others]
+    both = Interval(*(np.concatenate([getattr(box, end)[places] for box in boxes]) for end in ("low", "high")))
+    before = intervals.add(intervals.product(both, point(weight.T)), point(bias))
+    on, off = np.all(before.low > 0, axis=0), np.all(before.high < 0, axis=0)
+    return bool(np.all(np.logical_or(on, off) if 0 in sight.features else off))
 
 
 def _before_relu(
