@@ -17,6 +17,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
+from .._compile import repeatable
 from .._keys import named_key
 from .._shapes import Key
 from ..models import ClassTokenTransformer, folded, init, resize_heads
@@ -97,7 +98,6 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool) -> Program
         measured = Measured(nmse(state.model, data.validation_tokens, data.validation_targets), total / steps)
         return state._replace(best_nmse=jnp.fmin(state.best_nmse, measured.validation_nmse)), measured
 
-    @functools.partial(jax.jit, donate_argnums=0)
     def advance(states: TrainState, members: Member, data: Dataset, steps):
         # Full float32 products: a GPU's default would round them to 10 bits and hide errors below 1e-3.
         with jax.default_matmul_precision("highest"):
@@ -111,7 +111,7 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool) -> Program
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
         return begin(stacked, data.train_tokens[:EVALUATION_BLOCK]), Member(keys, rates)
 
-    @jax.jit
+    @repeatable
     def begin(models: ClassTokenTransformer, tokens: Float[Array, "examples length dim"]) -> TrainState:
         return map_members(functools.partial(begin_one, tokens=tokens), models)
 
@@ -120,7 +120,7 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool) -> Program
         moments = optimiser.init(model)  # pyright: ignore[reportArgumentType]
         return TrainState(model, moments, jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, jnp.float32))
 
-    return Program(start, advance)
+    return Program(start, repeatable(advance, donate=(0,)))
 
 
 def unit_readout(model: ClassTokenTransformer, tokens: Float[Array, "examples length dim"]) -> ClassTokenTransformer:
