@@ -52,7 +52,8 @@ def test_the_error_of_a_mixture_is_what_sampling_sees(dim):
 @given(st.floats(0, math.pi))
 def test_in_the_plane_the_series_is_the_published_formula(angle):
     wanted = plane_correlation(np.array(angle)) if abs(angle - math.pi / 2) > 1e-9 else 0.5
-    assert 0.5 + sign_correlation(2, np.array(math.cos(angle))) / 2 == pytest.approx(float(wanted), abs=1e-6)
+    # Terms are 16 / (pi l)^3 in the plane, and half of what is left after 200 degrees is 1.6e-6.
+    assert 0.5 + sign_correlation(2, np.array(math.cos(angle))) / 2 == pytest.approx(float(wanted), abs=2e-6)
 
 
 @pytest.mark.parametrize("dim", [2, 3, 5, 16, 64])
