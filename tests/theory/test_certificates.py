@@ -13,11 +13,11 @@ import pytest
 
 from headcount._errors import InputError
 from headcount._keys import named_generator
+from headcount._precision import in_double
 from headcount.models import textbook
 from headcount.tasks import FunctionTask, max_plus_min
 from headcount.theory import Certificate, Domain, certify, construct, find_collisions
 from headcount.theory.bounds import steep_net_size
-from headcount.theory.collisions import in_double
 from headcount.theory.heads import fold
 from headcount.theory.sight import ClassOutputs, HeadOutputs, Moments
 from tests.theory.collided import DIM, DOMAINS, LENGTH, TASKS, close_pair, collision_at, found, head_sight, model

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from headcount._errors import InputError
+from headcount._precision import in_double
 from headcount.models import ModelSpec, folded, init
 from headcount.tasks import ArrayTask, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory import Domain, domain_of, find_collisions
-from headcount.theory.collisions import anchored_starts, free_starts, in_double, shared_places
+from headcount.theory.collisions import anchored_starts, free_starts, shared_places
 from tests.theory.collided import DIM, DOMAINS, LENGTH, STARTS, STEPS, TASKS, found, model
 
 TASK, DOMAIN = TASKS["maxima"], DOMAINS["maxima"]

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from headcount._precision import in_double
 from headcount.models import ModelSpec, folded, init
 from headcount.tasks import average, max_plus_min, quadratic_basins, sum_of_maxima
-from headcount.theory.collisions import in_double
 from headcount.theory.enclosure import enclose
 from headcount.theory.intervals import EnclosureError, ball, point
 

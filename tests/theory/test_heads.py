@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from headcount._errors import InputError
+from headcount._precision import in_double
 from headcount.models import ModelSpec, init, textbook
 from headcount.models.spec import POSITIONS
-from headcount.theory.collisions import in_double
 from headcount.theory.heads import fold, numbers_read, stacked
 from headcount.theory.sight import HeadOutputs
 from tests.tolerance import assert_close

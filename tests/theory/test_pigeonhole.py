@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from headcount._errors import InputError
+from headcount._precision import in_double
 from headcount.models import ModelSpec, folded, init, resize_heads
 from headcount.models.spec import Positions
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.tasks.assumptions import check_assumptions
 from headcount.theory.certificates import certify
-from headcount.theory.collisions import Domain, in_double
+from headcount.theory.collisions import Domain
 from headcount.theory.enough_heads import construct
 from headcount.theory.pigeonhole import NEEDED, find_pigeonhole
 

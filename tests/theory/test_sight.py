@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from headcount._errors import InputError
+from headcount._precision import in_double
 from headcount.models import ModelSpec, folded, init
 from headcount.models.spec import POSITIONS
 from headcount.tasks import sum_of_maxima
-from headcount.theory.collisions import in_double
 from headcount.theory.heads import fold, numbers_read
 from headcount.theory.intervals import ball
 from headcount.theory.sight import ClassOutputs, HeadOutputs, Moments, check_fit, steady, with_features

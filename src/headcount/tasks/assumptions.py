@@ -19,6 +19,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from .._keys import named_generator
+from .._precision import in_double
 from .retrieval import Retrieval
 
 STARTS = 48
@@ -60,8 +61,8 @@ class AssumptionReport:
 def check_assumptions(task: Retrieval) -> AssumptionReport:
     """Test every clause of Assumption 2, and the size of the position sets, for `task` on the cube."""
     with jax.enable_x64(True):
-        features = _in_double(task.features)
-        outer = _in_double(task.outer)
+        features = in_double(task.features)
+        outer = in_double(task.outer)
         searches = [_minimise(features, i, task.dim) for i in range(len(task.position_sets))]
         places = np.stack([found.place for found in searches])
         minima = np.array([found.value for found in searches])
@@ -89,15 +90,6 @@ class _Search:
     """Other points, away from `place`, that reach the same value."""
     lowest: float
     highest: float
-
-
-def _in_double(function):
-    """`function` with its array parameters, if it carries any, in float64."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64) if _is_float_array(leaf) else leaf, function)
-
-
-def _is_float_array(leaf) -> bool:
-    return isinstance(leaf, jax.Array | np.ndarray) and jnp.issubdtype(leaf.dtype, jnp.floating)
 
 
 def _minimise(features, i: int, dim: int) -> _Search:

@@ -24,11 +24,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._errors import require
+from .._precision import in_double
 from ..models import ClassTokenTransformer, folded
 from ..tasks import AbstractTask
 from . import intervals
 from .bounds import Bound, steep_net_size
-from .collisions import Collision, Domain, in_double
+from .collisions import Collision, Domain
 from .enclosure import enclose
 from .heads import fold, numbers_read
 from .intervals import EnclosureError, Interval, ball, point

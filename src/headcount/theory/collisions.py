@@ -24,6 +24,7 @@ from jaxtyping import Array, Float
 
 from .._errors import InputError, require, require_count
 from .._keys import named_generator
+from .._precision import in_double
 from ..models import ClassTokenTransformer
 from ..tasks import AbstractTask
 from .heads import numbers_read, stacked
@@ -100,11 +101,6 @@ class Collision:
     """The largest difference of a target number."""
     sight: AbstractSight
     """The numbers that agree."""
-
-
-def in_double(tree: Any) -> Any:
-    """A model or task with its numbers in float64; use under `jax.enable_x64(True)`."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64) if eqx.is_inexact_array_like(leaf) else leaf, tree)
 
 
 def find_collisions(

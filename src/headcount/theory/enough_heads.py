@@ -22,12 +22,13 @@ from jaxtyping import Float
 
 from .._errors import require
 from .._keys import named_generator
+from .._precision import in_double
 from .._shapes import Target, Tokens
 from ..models import ClassTokenTransformer, folded
 from ..models.transformer import Attention, Linear
 from ..tasks import Retrieval
 from .bounds import Setting, component_accuracy, head_error, sharpness_needed
-from .parts import in_float64, parts_of
+from .parts import parts_of
 from .relu_nets import ReluNet, beside
 from .ridges import RidgeSum
 
@@ -175,7 +176,7 @@ def largest_error(
     tokens = generator.uniform(0, 1, (starts, task.length, task.dim))
     tokens[: starts // 4] = tokens[: starts // 4].round()  # corners, where minima tie
     with jax.enable_x64(True):
-        wide_model, wide_task = in_float64((model, task))
+        wide_model, wide_task = in_double((model, task))
 
         def answer(x):
             return folded.predict(wide_model, x) if isinstance(model, ClassTokenTransformer) else wide_model(x)

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from .._errors import require
 from .._keys import named_generator
+from .._precision import in_double
 from ..tasks import Retrieval
 from .fitted import Fitted
 from .ridges import RidgeSum, known_components, known_outer
@@ -57,15 +56,10 @@ def parts_of(
     return parts
 
 
-def in_float64(tree: Any) -> Any:
-    """The same with every number in float64; call it and use it with 64 bits enabled."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64) if eqx.is_inexact_array_like(leaf) else leaf, tree)
-
-
 def _own(task: Retrieval) -> tuple[tuple[Fitted, ...], Fitted]:
     """The task's functions as they are."""
     with jax.enable_x64(True):
-        features, outer = in_float64((task.features, task.outer))
+        features, outer = in_double((task.features, task.outer))
 
     def component(i: int) -> Callable:
         return lambda token: features(token)[i]

@@ -31,12 +31,13 @@ from scipy.spatial import KDTree
 
 from .._errors import require, require_count
 from .._keys import named_generator
+from .._precision import in_double
 from ..models import ClassTokenTransformer, folded
 from ..tasks import Retrieval
 from ..tasks.assumptions import AssumptionReport, check_assumptions
 from .basins import CUBE, Responsive, Segment, most_responsive, over, uncovered_basin
 from .bounds import Bound, steep_net_size
-from .collisions import Collision, in_double
+from .collisions import Collision
 from .heads import Heads, Numbers, fold, numbers_read
 from .sight import Moments, check_fit
 

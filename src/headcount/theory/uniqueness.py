@@ -16,11 +16,11 @@ from jaxtyping import Array, Float
 
 from .._errors import require, require_count
 from .._keys import named_generator
+from .._precision import in_double
 from .._shapes import Tokens
 from ..tasks import Retrieval
 from ..tasks.assumptions import AssumptionReport, check_assumptions
 from .bounds import Bound, unique_dim
-from .collisions import in_double
 from .pigeonhole import NEEDED
 
 
