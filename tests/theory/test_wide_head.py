@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from headcount._errors import InputError
+from headcount._precision import in_double
 from headcount.models import folded, textbook
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins
 from headcount.theory.enough_heads import largest_error
-from headcount.theory.parts import in_float64
 from headcount.theory.ridges import Ridge, RidgeSum, linear
 from headcount.theory.wide_head import WideConstruction, construct_wide, wide_size
 
@@ -72,7 +72,7 @@ def test_the_head_really_averages(length, dim):
     tokens = np.random.default_rng(0).uniform(0, 1, (length, dim))
     tokens[0] = 1.0  # where a unit of another place is nearest to opening
     with jax.enable_x64(True):
-        head = in_float64(construct_wide(task, 0.3).model.head)
+        head = in_double(construct_wide(task, 0.3).model.head)
         assert head.attention[0].query.shape == (1, length * dim, length * dim)
         read = jax.jit(folded.class_output)(head, jnp.asarray(tokens))
         np.testing.assert_allclose(read, tokens.ravel() / length, rtol=1e-14)
@@ -88,7 +88,7 @@ def test_places_outside_a_set_do_not_matter():
     tokens = np.full((8, 1), 0.5)
     tokens[1], tokens[6] = 0.0, 1.0  # the maximum is over the first half, the minimum over the second
     with jax.enable_x64(True):
-        assert in_float64(model)(jnp.asarray(tokens))[0] == pytest.approx(1.0, abs=0.03)
+        assert in_double(model)(jnp.asarray(tokens))[0] == pytest.approx(1.0, abs=0.03)
 
 
 def rate(task, epses, **options) -> float:
