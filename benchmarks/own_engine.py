@@ -13,7 +13,7 @@ import numpy as np
 
 from headcount import ModelSpec, TrainSpec, grid, sum_of_maxima
 from headcount.engine import hardware
-from headcount.engine.data import standardised
+from headcount.engine.data import examples
 from headcount.engine.sweep import buckets
 from headcount.engine.train import program
 
@@ -34,8 +34,8 @@ class Engine:
             task, heads=[HEADS], seeds=range(members), train=train, model=lambda h: ModelSpec(heads=h, hidden=HIDDEN)
         )
         (bucket,) = buckets(sweep.cells)
-        self.data, _ = standardised(task, train)
-        outputs = self.data.train_targets.shape[1]
+        self.data, _ = examples(task, bucket.shape.model, train)
+        outputs = self.data.validation_targets.shape[-1]
         self.members_count = members
         self.program = program(bucket.shape, task.dim, outputs, hardware().side_by_side)
         self.states, self.members = self.program.start(bucket.cells, self.data)

@@ -104,7 +104,7 @@ def measure(case: Case, device: str) -> dict:
     engine = own_engine.Engine(length=case.length, members=case.members)
     engine.advance(case.steps)
     plain = plain_torch.Settings(heads=own_engine.HEADS, hidden=own_engine.HIDDEN, batch=own_engine.BATCH)
-    tokens, targets = np.array(engine.data.train_tokens), np.array(engine.data.train_targets)
+    tokens, targets = np.array(engine.data.train.tokens), np.array(engine.data.train.targets)
     turns = take_turns(
         {
             "headcount_ms": lambda: engine.seconds_per_model_step(case.steps),

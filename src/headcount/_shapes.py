@@ -3,7 +3,8 @@
 length   tokens of a sequence (T)          heads     attention heads (h)
 dim      numbers of a token (d)            head_dim  numbers a head reads (n)
 outputs  numbers of a target (l)           total     heads * head_dim, the embedding width (E)
-D        retrievals a target depends on    hidden    width of both feed-forward nets (N)
+D        retrievals a target depends on    rank      numbers of a query and a key (r)
+hidden   width of both feed-forward nets (N), or of each layer's
 examples, batch, members                   what `vmap` and `lax.map` add outside; never seen by task or model code
 """
 
@@ -20,3 +21,4 @@ else:
     AnyArray = np.ndarray | jax.Array  # weights: NumPy before and after training, JAX during it
 Tokens = Float[AnyArray, "length dim"]
 Target = Float[AnyArray, " outputs"]
+TokenTargets = Float[AnyArray, "length outputs"]

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._keys import named_key
-from headcount.engine.data import standardised
+from headcount.engine.data import examples
 from headcount.engine.run import checkpoint_steps
 from headcount.engine.sweep import shape_of
 from headcount.engine.train import program, schedule, unit_readout
@@ -46,7 +46,7 @@ FIVE = ((1, 0), (2, 1), (3, 2), (4, 3), (1, 4))
 
 @functools.cache
 def data():
-    return standardised(TASK, TRAIN)[0]
+    return examples(TASK, ModelSpec(heads=1), TRAIN)[0]
 
 
 @functools.cache
@@ -77,7 +77,7 @@ def size_of_change(before, after) -> float:
 def slowly(cell: Cell, steps: int):
     """The obvious loop: the textbook model, unpadded, one member, one step at a time, the rate written out."""
     model = init(cell.model, cell.seed, length=TASK.length, dim=TASK.dim, outputs=1)
-    model = jax.jit(unit_readout)(model, data().train_tokens)
+    model = jax.jit(unit_readout)(model, data().train.tokens)
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam(b2=0.99))
     moments, losses = optimiser.init(model), []
 
@@ -94,7 +94,7 @@ def slowly(cell: Cell, steps: int):
         key = jr.fold_in(named_key(cell.seed, "batches"), step)
         chosen = jr.randint(key, (TRAIN.batch,), 0, TRAIN.train_examples)
         rate = 0.01 * ((step + 1) / 4 if step < 4 else 0.5 * (1 + math.cos(math.pi * (step - 4) / 36)))
-        batch = data().train_tokens[chosen], data().train_targets[chosen]
+        batch = data().train.tokens[chosen], data().train.targets[chosen]
         model, moments, error = one_step(model, moments, *batch, rate)
         losses.append(float(error))
     return model, losses
@@ -183,7 +183,7 @@ def test_what_reaches_the_readout_varies_by_one(padded):
     def reached(model, tokens):
         return jax.vmap(folded.class_output, in_axes=(None, 0))(unit_readout(model, tokens), tokens)
 
-    variance = np.var(np.asarray(reached(resize_heads(model, padded), data().train_tokens)), axis=0)
+    variance = np.var(np.asarray(reached(resize_heads(model, padded), data().train.tokens)), axis=0)
     assert np.mean(variance[:12]) == pytest.approx(1, rel=1e-4)
     assert np.all(variance[12:] == 0)
 

@@ -40,7 +40,10 @@ def exchanged(cell: Cell, part: str, name: str, other: Cell) -> Cell:
 @settings(deadline=None, max_examples=10)
 @given(cells, cells)
 def test_every_field_is_part_of_the_key(part, name, cell, other):
-    changed = exchanged(cell, part, name, other)
+    try:
+        changed = exchanged(cell, part, name, other)
+    except InputError:  # a rank that is wider than the other's heads
+        assume(False)
     assume(changed != cell)
     assert changed.key != cell.key
 
@@ -104,7 +107,7 @@ def test_a_whole_number_is_the_same_content_as_an_int_and_as_a_float():
         ("steps", 0, "steps must be a whole number of at least 1, got 0"),
         ("steps", True, "steps must be a whole number of at least 1, got True"),
         ("batch", -3, "batch must be a whole number of at least 1, got -3"),
-        ("train_examples", 0, "train_examples must be a whole number of at least 1, got 0"),
+        ("train_examples", -1, "train_examples must be a whole number of at least 0, got -1"),
         ("validation_examples", 19, "validation_examples must be a whole number of at least 20, got 19"),
         ("warmup", -1, "warmup must be a whole number of at least 0, got -1"),
         ("learning_rate", 0.0, "learning_rate must be positive and finite, got 0.0"),

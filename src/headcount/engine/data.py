@@ -1,14 +1,21 @@
-"""The numbers a bucket trains on: a task's dataset, standardised by its training part."""
+"""The numbers a bucket trains on: a task's examples, stored or drawn afresh, standardised where the model wants it."""
 
 from typing import Any, NamedTuple
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
-from .._shapes import AnyArray
+from .._shapes import AnyArray, Key
+from ..models import AnySpec, reads_raw_units
 from ..store import TrainSpec
 from ..tasks import AbstractTask, Dataset
+
+PROBE_EXAMPLES = 1024
+"""Examples from which a stream's means and scales are taken."""
 
 
 class Units(NamedTuple):
@@ -16,26 +23,81 @@ class Units(NamedTuple):
 
     token_mean: Float[AnyArray, " dim"]
     token_scale: Float[AnyArray, " dim"]
-    target_mean: Float[AnyArray, " outputs"]
-    target_scale: Float[AnyArray, " outputs"]
+    target_mean: Float[AnyArray, "*places outputs"]
+    target_scale: Float[AnyArray, "*places outputs"]
 
 
-def standardised(task: AbstractTask, train: TrainSpec) -> tuple[Dataset, Units]:
-    """The task's examples with every token number and every output at mean 0 and variance 1 over the training part."""
-    data = task.dataset(train.train_examples, train.validation_examples, train.data_seed)
+class Stored(eqx.Module):
+    """Examples that are all there; a batch is drawn from them with replacement."""
+
+    tokens: Float[Array, "examples length dim"]
+    targets: Float[Array, "examples *places outputs"]
+
+    def batch(self, key: Key, count: int) -> tuple[Array, Array]:
+        chosen = jr.randint(key, (count,), 0, len(self.tokens))
+        return self.tokens[chosen], self.targets[chosen]
+
+
+class Fresh(eqx.Module):
+    """Examples that no one has seen before: every batch is drawn from the task. Nothing is stored."""
+
+    task_arrays: AbstractTask
+    task_rest: AbstractTask = eqx.field(static=True)
+    units: Units | None
+
+    def __init__(self, task: AbstractTask, units: Units | None):
+        self.task_arrays, self.task_rest = eqx.partition(task, eqx.is_array)
+        self.units = units
+
+    def batch(self, key: Key, count: int) -> tuple[Array, Array]:
+        task = eqx.combine(self.task_arrays, self.task_rest)
+        tokens = jax.vmap(task.sample)(jr.split(key, count))
+        targets = jax.vmap(task.target)(tokens)
+        if self.units is None:
+            return tokens, targets
+        return _standard(tokens, targets, self.units)
+
+
+class Examples(eqx.Module):
+    """What a bucket learns from and what it is judged on.
+
+    `target_variance` turns a mean squared error into a share of the target's variance: 1 for standardised targets.
+    `probe` are some training tokens, to set scales by.
+    """
+
+    train: Stored | Fresh
+    target_variance: Float[Array, ""]
+    probe: Float[Array, "examples length dim"]
+    validation_tokens: Float[Array, "validation length dim"]
+    validation_targets: Float[Array, "validation *places outputs"]
+
+
+def examples(task: AbstractTask, model: AnySpec, train: TrainSpec) -> tuple[Examples, Units | None]:
+    """The task's examples, for a model that standardises with mean 0 and variance 1 over the training part.
+
+    Units are None where the model reads the task's own.
+    """
+    fresh = train.train_examples == 0
+    data = task.dataset(train.train_examples or PROBE_EXAMPLES, train.validation_examples, train.data_seed)
     # In NumPy: done once, these few operations would cost more to compile than to do.
     parts: Any = [np.asarray(part) for part in data]
     data = Dataset(*parts)
-    units = Units(
-        *_mean_and_scale(data.train_tokens, axes=(0, 1)),
-        *_mean_and_scale(data.train_targets, axes=(0,)),
-    )
-    return Dataset(
-        jnp.asarray((data.train_tokens - units.token_mean) / units.token_scale),
-        jnp.asarray((data.train_targets - units.target_mean) / units.target_scale),
-        jnp.asarray((data.validation_tokens - units.token_mean) / units.token_scale),
-        jnp.asarray((data.validation_targets - units.target_mean) / units.target_scale),
-    ), units
+    units, variance = None, np.mean(np.var(data.train_targets, axis=0))
+    if not reads_raw_units(model):
+        variance = 1.0
+        units = Units(*_mean_and_scale(data.train_tokens, (0, 1)), *_mean_and_scale(data.train_targets, (0,)))
+        data = Dataset(
+            *_standard(data.train_tokens, data.train_targets, units),
+            *_standard(data.validation_tokens, data.validation_targets, units),
+        )
+    tokens, targets, validation_tokens, validation_targets = map(jnp.asarray, data)
+    source = Fresh(task, units) if fresh else Stored(tokens, targets)
+    scale = jnp.asarray(variance, jnp.float32)
+    return Examples(source, scale, tokens[:PROBE_EXAMPLES], validation_tokens, validation_targets), units
+
+
+def _standard(tokens: Any, targets: Any, units: Units) -> tuple[Any, Any]:
+    return (tokens - units.token_mean) / units.token_scale, (targets - units.target_mean) / units.target_scale
 
 
 def _mean_and_scale(values: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jax
 
-from ..models import total_parameters
+from ..models import activations, parameters
 from .sweep import Shape
 
 MEMORY_SHARE = 0.5
@@ -59,14 +59,9 @@ def _free_memory() -> int:
 
 def member_bytes(shape: Shape, dim: int, outputs: int) -> int:
     """Memory one member needs while it takes a step: its weights with Adam's moments, and what its gradient needs."""
-    model, tokens = shape.model, shape.train.batch * shape.length
-    weights = 6 * total_parameters(model, length=shape.length, dim=dim, outputs=outputs)
-    if model.layers == 1:
-        activations = tokens * (dim + 4 * model.hidden + 6 * model.heads)
-    else:
-        per_layer = 10 * model.total_dim + 4 * model.heads * shape.length
-        activations = tokens * (dim + 4 * model.hidden + (model.layers - 1) * per_layer)
-    return 4 * (weights + activations + shape.train.batch * 4 * model.total_dim)
+    sizes = {"length": shape.length, "dim": dim}
+    weights = 6 * parameters(shape.model, **sizes, outputs=outputs)
+    return 4 * (weights + shape.train.batch * activations(shape.model, **sizes))
 
 
 def most_members(shape: Shape, dim: int, outputs: int, machine: Hardware) -> int:

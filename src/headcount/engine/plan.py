@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.random as jr
 
-from ..models import forward_flops
+from ..models import flops
 from ..tasks.base import computed
 from .hardware import Hardware, hardware, member_bytes, most_members
 from .sweep import Bucket, Shape, Sweep, buckets
@@ -70,7 +70,7 @@ def output_count(sweep: Sweep) -> int:
     """The number of outputs of the sweep's task."""
     task = sweep.task
     answer = computed(jax.eval_shape, lambda key: task.target(task.sample(key)), jr.key(0), name=task.name)
-    return answer.shape[0]
+    return answer.shape[-1]
 
 
 def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:
@@ -86,10 +86,10 @@ def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:
 def _bucket_seconds(bucket: Bucket, dim: int, outputs: int, machine: Hardware) -> float:
     shape = bucket.shape
     # A training step costs about three forward passes.
-    flops = 3 * shape.train.batch * forward_flops(shape.model, length=shape.length, dim=dim, outputs=outputs)
+    work = 3 * shape.train.batch * flops(shape.model, length=shape.length, dim=dim, outputs=outputs)
     members, pace = len(bucket.cells), _pace(machine)
     starts = 1 if machine.side_by_side else members
-    return shape.train.steps * (starts * pace.step_seconds + members * flops / pace.flops)
+    return shape.train.steps * (starts * pace.step_seconds + members * work / pace.flops)
 
 
 def _pace(machine: Hardware) -> Pace:

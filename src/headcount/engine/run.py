@@ -19,11 +19,11 @@ import numpy as np
 
 from .._errors import HeadcountError
 from .._version import __version__
-from ..models import in_raw_units, resize_heads, to_arrays
+from ..models import ClassTokenTransformer, in_raw_units, reads_raw_units, to_arrays, with_heads
 from ..store import Cell, Outcome, Record, Store
 from ..store.weights import Weights
-from ..tasks import AbstractTask, Dataset
-from .data import Units, standardised
+from ..tasks import AbstractTask
+from .data import Examples, Units, examples
 from .hardware import Hardware
 from .plan import Plan, plan_sweep
 from .sweep import Bucket, Shape, Sweep
@@ -117,7 +117,7 @@ class _Workshop:
 
     def __init__(self, task: AbstractTask, machine: Hardware, stop: threading.Event, on_steps: Callable[[int], None]):
         self.task, self.machine, self.stop, self.on_steps = task, machine, stop, on_steps
-        self._data: dict[tuple, tuple[Dataset, Units]] = {}
+        self._data: dict[tuple, tuple[Examples, Units | None]] = {}
         self._lock = threading.Lock()
         self._compile_locks: dict[tuple[Shape, int], threading.Lock] = {}
         # A GPU does one bucket's steps at a time: interleaved with others' they took twice as long in all.
@@ -145,7 +145,7 @@ class _Workshop:
         self._check_stop()
         shape = bucket.shape
         data, units = self.data_for(shape)
-        outputs = data.train_targets.shape[1]
+        outputs = data.validation_targets.shape[-1]
         with self._lock:  # a cache hit, or two threads would each make one
             parts = program(shape, self.task.dim, outputs, self.machine.side_by_side)
         states, members = parts.start(bucket.cells, data)
@@ -169,15 +169,17 @@ class _Workshop:
             record = _record(cell, steps, curves[:, i], float(train_nmse[i]), float(best[i]), self._provenance(seconds))
             records.append(record)
             if record.outcome is Outcome.FINISHED:
-                model = resize_heads(jax.tree.map(operator.itemgetter(i), stacked), cell.model.heads)
-                weights[cell.key] = to_arrays(in_raw_units(model, *units))
+                model = with_heads(jax.tree.map(operator.itemgetter(i), stacked), cell.model.heads)
+                if units is not None and isinstance(model, ClassTokenTransformer):
+                    model = in_raw_units(model, *units)
+                weights[cell.key] = to_arrays(model)
         return Trained(tuple(records), weights)
 
-    def data_for(self, shape: Shape) -> tuple[Dataset, Units]:
-        key = (shape.length, shape.train)
+    def data_for(self, shape: Shape) -> tuple[Examples, Units | None]:
+        key = (shape.length, shape.train, reads_raw_units(shape.model))
         with self._lock:
             if key not in self._data:
-                self._data[key] = standardised(self.task.at(shape.length), shape.train)
+                self._data[key] = examples(self.task.at(shape.length), shape.model, shape.train)
             return self._data[key]
 
     def _check_stop(self) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._errors import require
-from ..models import ModelSpec
+from ..models import AnySpec, EncoderSpec, ModelSpec
 from ..store import Cell, TrainSpec
 from ..tasks import AbstractTask
 
@@ -42,7 +42,7 @@ def grid(
     lengths: Sequence[int] | None = None,
     seeds: Iterable[int] = range(4),
     learning_rates: Sequence[float] | None = None,
-    model: Callable[[int], ModelSpec] | None = None,
+    model: Callable[[int], AnySpec] | None = None,
     train: TrainSpec | None = None,
     skip: Callable[[Cell], str | None] | None = None,
 ) -> Sweep:
@@ -80,7 +80,7 @@ def grid(
     )
 
 
-def default_model(task: AbstractTask) -> Callable[[int], ModelSpec]:
+def default_model(task: AbstractTask) -> Callable[[int], AnySpec]:
     """Heads of 8 numbers between nets of 32 units; places are encoded where they can matter."""
     return lambda heads: ModelSpec(heads=heads, positions="additive" if task.uses_positions else "none")
 
@@ -92,13 +92,16 @@ def _distinct(name: str, values: Sequence) -> list:
     return plain
 
 
-def padded_heads(model: ModelSpec) -> int:
+def padded_heads(model: AnySpec) -> int:
     """The head count a program is compiled for: the next multiple of four for narrow heads, of fewer for wide ones.
 
     Padding wastes arithmetic and saves compiling. With heads of 8 numbers and one layer compiling weighs more; wide
     heads and deep models are costly to pad, and under a fixed total_dim no two head counts could share a program. The
     padded count depends on the cell alone and not on what else is in the sweep, so that a cell's numbers are its own.
+    Encoders, wide and often deep, are not padded.
     """
+    if isinstance(model, EncoderSpec):
+        return model.heads
     multiple = max(1, min(4, 32 // model.head_dim)) if model.layers == 1 else 1
     return -(-model.heads // multiple) * multiple
 
@@ -108,7 +111,7 @@ class Shape:
     """What one compiled program is made for. `train` has its learning rate and seeds taken out: those are members."""
 
     length: int
-    model: ModelSpec
+    model: AnySpec
     train: TrainSpec
 
 

@@ -20,9 +20,9 @@ from jaxtyping import Array, Float, Int
 from .._compile import repeatable
 from .._keys import named_key
 from .._shapes import Key
-from ..models import ClassTokenTransformer, folded, init, resize_heads
+from ..models import AnyModel, ClassTokenTransformer, folded, init_model, predict, with_heads
 from ..store import Cell, TrainSpec
-from ..tasks import Dataset
+from .data import Examples
 from .sweep import Shape
 
 EVALUATION_BLOCK = 256
@@ -32,7 +32,7 @@ EVALUATION_BLOCK = 256
 class TrainState(NamedTuple):
     """What a member carries from step to step."""
 
-    model: ClassTokenTransformer
+    model: AnyModel
     optimiser: optax.OptState
     step: Int[Array, ""]
     best_nmse: Float[Array, ""]
@@ -56,8 +56,8 @@ class Measured(NamedTuple):
 class Program(NamedTuple):
     """The compiled parts for one shape: `start` makes the members of some cells, `advance` trains and measures them."""
 
-    start: Callable[[tuple[Cell, ...], Dataset], tuple[TrainState, Member]]
-    advance: Callable[[TrainState, Member, Dataset, int], tuple[TrainState, Measured]]
+    start: Callable[[tuple[Cell, ...], Examples], tuple[TrainState, Member]]
+    advance: Callable[[TrainState, Member, Examples, int], tuple[TrainState, Measured]]
 
 
 @functools.lru_cache(maxsize=64)
@@ -73,50 +73,51 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool) -> Program
     )
 
     def loss(model, tokens, targets):
-        return jnp.mean((jax.vmap(folded.predict, in_axes=(None, 0))(model, tokens) - targets) ** 2)
+        return jnp.mean((jax.vmap(predict, in_axes=(None, 0))(model, tokens) - targets) ** 2)
 
     def nmse(model, tokens, targets):
-        answers = jax.lax.map(functools.partial(folded.predict, model), tokens, batch_size=EVALUATION_BLOCK)
+        answers = jax.lax.map(functools.partial(predict, model), tokens, batch_size=EVALUATION_BLOCK)
         return jnp.mean((answers - targets) ** 2) / jnp.mean((targets - jnp.mean(targets, axis=0)) ** 2)
 
-    def one_step(state: TrainState, member: Member, data: Dataset) -> tuple[TrainState, Float[Array, ""]]:
+    def one_step(state: TrainState, member: Member, data: Examples) -> tuple[TrainState, Float[Array, ""]]:
         key = jr.fold_in(member.key, state.step)
-        chosen = jr.randint(key, (shape.train.batch,), 0, len(data.train_tokens))
-        error, gradient = jax.value_and_grad(loss)(state.model, data.train_tokens[chosen], data.train_targets[chosen])
+        error, gradient = jax.value_and_grad(loss)(state.model, *data.train.batch(key, shape.train.batch))
         update, moments = optimiser.update(gradient, state.optimiser)
         rate = member.learning_rate * schedule(state.step, shape.train)
         model = jax.tree.map(lambda weight, change: weight - rate * change, state.model, update)
         return state._replace(model=model, optimiser=moments, step=state.step + 1), error
 
-    def advance_one(state: TrainState, member: Member, data: Dataset, steps) -> tuple[TrainState, Measured]:
+    def advance_one(state: TrainState, member: Member, data: Examples, steps) -> tuple[TrainState, Measured]:
         def body(_, carried):
             state, total = carried
             state, error = one_step(state, member, data)
             return state, total + error
 
         state, total = jax.lax.fori_loop(0, steps, body, (state, jnp.zeros(())))
-        measured = Measured(nmse(state.model, data.validation_tokens, data.validation_targets), total / steps)
+        train_nmse = total / steps / data.target_variance
+        measured = Measured(nmse(state.model, data.validation_tokens, data.validation_targets), train_nmse)
         return state._replace(best_nmse=jnp.fmin(state.best_nmse, measured.validation_nmse)), measured
 
-    def advance(states: TrainState, members: Member, data: Dataset, steps):
+    def advance(states: TrainState, members: Member, data: Examples, steps):
         # Full float32 products: a GPU's default would round them to 10 bits and hide errors below 1e-3.
         with jax.default_matmul_precision("highest"):
             return map_members(lambda pair: advance_one(pair[0], pair[1], data, steps), (states, members))
 
-    def start(cells: tuple[Cell, ...], data: Dataset) -> tuple[TrainState, Member]:
+    def start(cells: tuple[Cell, ...], data: Examples) -> tuple[TrainState, Member]:
         # Drawn for its own head count and only then padded: a cell's initial weights do not depend on its bucket.
-        models = [resize_heads(init(cell.model, cell.seed, **sizes), shape.model.heads) for cell in cells]
+        models = [with_heads(init_model(cell.model, cell.seed, **sizes), shape.model.heads) for cell in cells]
         keys = jnp.stack([named_key(cell.seed, "batches") for cell in cells])
         rates = jnp.array([cell.train.learning_rate for cell in cells], jnp.float32)
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
-        return begin(stacked, data.train_tokens[:EVALUATION_BLOCK]), Member(keys, rates)
+        return begin(stacked, data.probe[:EVALUATION_BLOCK]), Member(keys, rates)
 
     @repeatable
-    def begin(models: ClassTokenTransformer, tokens: Float[Array, "examples length dim"]) -> TrainState:
+    def begin(models: AnyModel, tokens: Float[Array, "examples length dim"]) -> TrainState:
         return map_members(functools.partial(begin_one, tokens=tokens), models)
 
-    def begin_one(model: ClassTokenTransformer, tokens: Float[Array, "examples length dim"]) -> TrainState:
-        model = unit_readout(model, tokens)
+    def begin_one(model: AnyModel, tokens: Float[Array, "examples length dim"]) -> TrainState:
+        if isinstance(model, ClassTokenTransformer):
+            model = unit_readout(model, tokens)
         moments = optimiser.init(model)  # pyright: ignore[reportArgumentType]
         return TrainState(model, moments, jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, jnp.float32))
 

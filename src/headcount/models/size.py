@@ -17,7 +17,7 @@ def total_parameters(spec: ModelSpec, *, length: int, dim: int, outputs: int = 1
     """Every trained number: M, the four attention matrices of each layer, the class token, the position table."""
     total = spec.total_dim
     code = {"none": 0, "additive": total, "concatenated": POSITION_CODE_DIM}[spec.positions]
-    attention = 4 * total * total * spec.layers
+    attention = 2 * spec.heads * (spec.rank + spec.head_dim) * total * spec.layers
     return feed_forward_parameters(spec, dim=dim, outputs=outputs) + attention + total + length * code
 
 
@@ -26,7 +26,7 @@ def forward_flops(spec: ModelSpec, *, length: int, dim: int, outputs: int = 1) -
 
     The per-batch work (u_i, W_V,i W2) is left out: it is shared by all examples of a batch.
     """
-    heads, head_dim, total, hidden = spec.heads, spec.head_dim, spec.total_dim, spec.hidden
+    heads, total, hidden, compared = spec.heads, spec.total_dim, spec.hidden, spec.heads * spec.rank
     readout = 2 * hidden * total + 2 * outputs * hidden
     encoder_in = 2 * length * dim * hidden
     if spec.layers == 1:
@@ -37,16 +37,16 @@ def forward_flops(spec: ModelSpec, *, length: int, dim: int, outputs: int = 1) -
     if spec.positions == "concatenated":
         encoder_in += 2 * length * POSITION_CODE_DIM * hidden
     embedding = encoder_in + 2 * length * hidden * total
-    self_attention = 8 * length * total * total + 4 * length * length * total
-    one_query = 4 * length * heads * total + 4 * total * total + 2 * heads * head_dim * total + 2 * total * total
-    first_query = 4 * total * total  # the first layer's class token is the same for every example
+    self_attention = 4 * length * total * (compared + total) + 2 * length * length * (compared + total)
+    one_query = 4 * length * heads * total + 4 * compared * total + 4 * total * total
+    first_query = 4 * compared * total  # the first layer's class token is the same for every example
     return embedding + (spec.layers - 1) * self_attention + spec.layers * one_query - first_query + readout
 
 
 def textbook_flops(spec: ModelSpec, *, length: int, dim: int, outputs: int = 1) -> int:
     """The same count for the textbook layer, where all T + 1 tokens are queries, keys and values."""
-    total, hidden = spec.total_dim, spec.hidden
+    total, hidden, compared = spec.total_dim, spec.hidden, spec.heads * spec.rank
     tokens = length + 1
     embedding = 2 * length * (dim * hidden + hidden * total)
-    attention = 8 * tokens * total * total + 4 * tokens * tokens * total
+    attention = 4 * tokens * total * (compared + total) + 2 * tokens * tokens * (compared + total)
     return embedding + spec.layers * attention + 2 * hidden * total + 2 * outputs * hidden

@@ -1,11 +1,11 @@
 """The shape of a class-token transformer: frozen, validated at birth, and part of a cell's identity.
 
-Symbols: h heads, n head_dim, E = n h total_dim, N hidden, L layers.
+Symbols: h heads, n head_dim, r rank, E = n h total_dim, N hidden, L layers.
 Source: the model class H(h, n, d, T, M) of Yu et al. (arXiv 2510.06662), section 3.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from .._errors import did_you_mean, require, require_count
 
@@ -17,6 +17,8 @@ POSITIONS: tuple[Positions, ...] = ("none", "additive", "concatenated")
 class ModelSpec:
     """heads attention heads of head_dim numbers each, between two feed-forward nets of `hidden` units.
 
+    A head carries `head_dim` numbers of value and compares `rank` numbers of query and key; the two are equal unless
+    `rank` is given.
     `positions` says how a token's place enters the encoder: not at all, as a learned vector added to the embedding, or
     as a learned code set beside the token's numbers before the encoder. `beta` multiplies every score before the
     softmax.
@@ -28,10 +30,17 @@ class ModelSpec:
     layers: int = 1
     positions: Positions = "none"
     beta: float = 1.0
+    rank: int = None  # type: ignore[assignment] - a count once the spec is made
 
     def __post_init__(self):
-        for name in ("heads", "head_dim", "hidden", "layers"):
+        if self.rank is None:
+            object.__setattr__(self, "rank", self.head_dim)
+        for name in ("heads", "head_dim", "rank", "hidden", "layers"):
             require_count(name, getattr(self, name))
+        require(
+            self.rank <= self.total_dim,
+            f"rank must be at most heads * head_dim = {self.total_dim}, the width that is projected; got {self.rank}.",
+        )
         require(
             self.positions in POSITIONS,
             f'positions must be one of {", ".join(POSITIONS)}, got "{self.positions}".'
@@ -43,6 +52,13 @@ class ModelSpec:
     @property
     def total_dim(self) -> int:
         return self.heads * self.head_dim
+
+    def as_dict(self) -> dict[str, Any]:
+        """What identifies the model, as JSON; a rank equal to head_dim is left out, as before rank had a name."""
+        content = asdict(self)
+        if self.rank == self.head_dim:
+            del content["rank"]
+        return content
 
     @classmethod
     def with_total_dim(cls, total_dim: int, *, heads: int, round_up: bool = False, **others) -> "ModelSpec":

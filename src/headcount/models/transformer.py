@@ -38,8 +38,8 @@ class Linear(eqx.Module):
 class Attention(eqx.Module):
     """W_Q, W_K, W_V of every head, and W_O over their concatenation."""
 
-    query: Float[AnyArray, "heads head_dim total"]
-    key: Float[AnyArray, "heads head_dim total"]
+    query: Float[AnyArray, "heads rank total"]
+    key: Float[AnyArray, "heads rank total"]
     value: Float[AnyArray, "heads head_dim total"]
     output: Float[AnyArray, "total heads head_dim"]
 
@@ -78,11 +78,12 @@ def init(spec: ModelSpec, seed: int, *, length: int, dim: int, outputs: int) -> 
         )
 
     def attention(layer: int) -> Attention:
-        inwards, outwards = (spec.heads, spec.head_dim, total), (total, spec.heads, spec.head_dim)
+        compared, carried = (spec.heads, spec.rank, total), (spec.heads, spec.head_dim, total)
+        outwards = (total, spec.heads, spec.head_dim)
         return Attention(
-            query=uniform("attention", layer, "query", shape=inwards, fan_in=total),
-            key=uniform("attention", layer, "key", shape=inwards, fan_in=total),
-            value=uniform("attention", layer, "value", shape=inwards, fan_in=total),
+            query=uniform("attention", layer, "query", shape=compared, fan_in=total),
+            key=uniform("attention", layer, "key", shape=compared, fan_in=total),
+            value=uniform("attention", layer, "value", shape=carried, fan_in=total),
             output=uniform("attention", layer, "output", shape=outwards, fan_in=total),
         )
 
@@ -106,7 +107,7 @@ def resize_heads(model: ClassTokenTransformer, heads: int) -> ClassTokenTransfor
     another added weight, so the gradient of all of them vanishes there. Models of several head counts can so share one
     program.
     """
-    head_dim = model.attention[0].query.shape[1]
+    head_dim = model.attention[0].value.shape[1]
     sizes = {"heads": heads, "total": heads * head_dim}
 
     def fit(array: AnyArray, *axes: str) -> AnyArray:
@@ -121,11 +122,15 @@ def resize_heads(model: ClassTokenTransformer, heads: int) -> ClassTokenTransfor
         return array
 
     def fit_attention(layer: Attention) -> Attention:
-        inwards, outwards = ("heads", "head_dim", "total"), ("total", "heads", "head_dim")
+        compared, carried, outwards = (
+            ("heads", "rank", "total"),
+            ("heads", "head_dim", "total"),
+            ("total", "heads", "head_dim"),
+        )
         return Attention(
-            query=fit(layer.query, *inwards),
-            key=fit(layer.key, *inwards),
-            value=fit(layer.value, *inwards),
+            query=fit(layer.query, *compared),
+            key=fit(layer.key, *compared),
+            value=fit(layer.value, *carried),
             output=fit(layer.output, *outwards),
         )
 

@@ -1,0 +1,244 @@
+"""The wide encoder's weights, how they are drawn, and what they compute.
+
+    a_h(t, s) = softmax_s((W_Q,h x_t + b_Q,h) . (W_K,h x_s + b_K,h) / sqrt(r))         every head of every block at once
+    x_t <- norm(x_t + (1/m) sum_h W_O,h sum_s a_h(t, s) (W_V,h x_s + b_V,h) + b_O)
+    x_t <- norm(x_t + W2 relu(W1 x_t + b1) + b2)
+
+The m blocks that a layer averages are one block of m times the heads, so a layer is a handful of large products and no
+loop. Written for one sequence. Source: arXiv 2407.16153 and the encoder layer of PyTorch, whose initial weights are
+taken over; `norm` "unit" scales a vector to a learned length.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from .._keys import named_generator
+from .._shapes import AnyArray, Target, Tokens, TokenTargets
+from .encoder_spec import EncoderSpec
+
+WEIGHTS_AT_ONCE = 2**20
+"""Attention weights of one sequence that are formed at a time; beyond, heads take turns and are computed again for the
+gradient. A batch of 256 then holds 1 GiB of them."""
+THIN_RANK = 4
+LAYER_NORM_FLOOR = 1e-5
+UNIT_NORM_FLOOR = 1e-12
+
+Stream = Float[AnyArray, "length stream"]
+
+
+class Heads(eqx.Module):
+    """Every head of a layer. Biases are None where the spec has none."""
+
+    query: Float[AnyArray, "total_heads rank stream"]
+    key: Float[AnyArray, "total_heads rank stream"]
+    value: Float[AnyArray, "total_heads head_dim stream"]
+    output: Float[AnyArray, "total_heads head_dim stream"]
+    query_bias: Float[AnyArray, "total_heads rank"] | None
+    key_bias: Float[AnyArray, "total_heads rank"] | None
+    value_bias: Float[AnyArray, "total_heads head_dim"] | None
+    output_bias: Float[AnyArray, " stream"] | None
+
+
+class Affine(eqx.Module):
+    """x -> W x + b, or W x."""
+
+    weight: Float[AnyArray, "after before"]
+    bias: Float[AnyArray, " after"] | None
+
+    def __call__(self, x: Float[AnyArray, " before"]) -> Float[AnyArray, " after"]:
+        return self.weight @ x if self.bias is None else self.weight @ x + self.bias
+
+
+class EncoderLayer(eqx.Module):
+    heads: Heads
+    feed_in: Affine | None
+    feed_out: Affine | None
+    attention_scale: Float[AnyArray, ""] | None
+    feed_scale: Float[AnyArray, ""] | None
+
+
+class Encoder(eqx.Module):
+    """The weights of one model; `answer` is what it computes. Maps to and from `width` exist where sizes differ."""
+
+    layers: tuple[EncoderLayer, ...]
+    embed: Affine | None
+    class_token: Float[AnyArray, " stream"] | None
+    position_table: Float[AnyArray, "length width"] | None
+    read: Affine | None
+    spec: EncoderSpec = eqx.field(static=True)
+
+
+def init_encoder(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -> Encoder:
+    """Weights for sequences of `length` tokens, drawn as PyTorch draws its encoder layers."""
+    stream, total, rank, head_dim = spec.stream_dim, spec.total_heads, spec.rank, spec.head_dim
+
+    def uniform(*names: str | int, shape: tuple[int, ...], bound: float) -> Any:
+        drawn = named_generator(seed, "initial weights", *names).uniform(-bound, bound, shape)
+        return drawn.astype(np.float32)
+
+    def zeros(*shape: int) -> Any:
+        return np.zeros(shape, np.float32) if spec.bias else None
+
+    def affine(*names: str | int, before: int, after: int) -> Affine:
+        bound = before**-0.5
+        return Affine(
+            uniform(*names, "weight", shape=(after, before), bound=bound),
+            uniform(*names, "bias", shape=(after,), bound=bound) if spec.bias else None,
+        )
+
+    # PyTorch draws W_Q, W_K, W_V of one block as one matrix, with Glorot's bound for that.
+    inwards = (6 / (stream + spec.heads * (2 * rank + head_dim))) ** 0.5
+    outwards = (spec.heads * head_dim) ** -0.5
+
+    def layer(place: int) -> EncoderLayer:
+        def one() -> Any:
+            return np.ones((), np.float32) if spec.norm == "unit" else None
+
+        return EncoderLayer(
+            heads=Heads(
+                query=uniform("layer", place, "query", shape=(total, rank, stream), bound=inwards),
+                key=uniform("layer", place, "key", shape=(total, rank, stream), bound=inwards),
+                value=uniform("layer", place, "value", shape=(total, head_dim, stream), bound=inwards),
+                output=uniform("layer", place, "output", shape=(total, head_dim, stream), bound=outwards),
+                query_bias=zeros(total, rank),
+                key_bias=zeros(total, rank),
+                value_bias=zeros(total, head_dim),
+                output_bias=zeros(stream),
+            ),
+            feed_in=affine("layer", place, "feed in", before=stream, after=spec.hidden) if spec.hidden else None,
+            feed_out=affine("layer", place, "feed out", before=spec.hidden, after=stream) if spec.hidden else None,
+            attention_scale=one(),
+            feed_scale=one() if spec.hidden else None,
+        )
+
+    return Encoder(
+        layers=tuple(layer(place) for place in range(spec.layers)),
+        embed=affine("embed", before=dim, after=spec.width) if dim != spec.width else None,
+        class_token=uniform("class token", shape=(stream,), bound=1.0) if spec.answered_at == "sequence" else None,
+        position_table=None
+        if spec.positions == "none"
+        else uniform("positions", shape=(length, spec.width), bound=1.0),
+        read=affine("read", before=spec.width, after=outputs) if outputs != spec.width else None,
+        spec=spec,
+    )
+
+
+def answer(model: Encoder, tokens: Tokens) -> Target | TokenTargets:
+    """The answer for one sequence: one for every token, or one in all, as the spec says."""
+    spec = model.spec
+    stream = _stream(model, tokens)
+    asks_once = spec.answered_at != "tokens"
+    for place, layer in enumerate(model.layers):
+        keys = stream[:-1] if asks_once else stream
+        # Only the query is read in the end, so the last layer answers no other token.
+        stream = stream[-1:] if asks_once and place == spec.layers - 1 else stream
+        stream = _apply(layer, spec, stream, keys)
+    read = stream[:, : spec.width]
+    if model.read is not None:
+        read = jax.vmap(model.read)(read)
+    return read[0] if asks_once else read
+
+
+def attention_weights(
+    layer: Heads, spec: EncoderSpec, queries: Float[AnyArray, "queries stream"], keys: Float[AnyArray, "keys stream"]
+) -> Float[AnyArray, "queries keys total_heads"]:
+    """How much of every key each head reads for every query; soft, or one-hot."""
+    asked = _project(layer.query, layer.query_bias, queries)
+    held = _project(layer.key, layer.key_bias, keys)
+    if spec.rank <= THIN_RANK:
+        # Products summed in place: a matrix product this thin wastes a matrix unit, and a sum fuses with the softmax.
+        scores = jnp.sum(asked[:, None] * held[None], axis=-1)
+    else:
+        scores = jnp.einsum("qhr,khr->qkh", asked, held)
+    if spec.attention == "hard":
+        return jax.nn.one_hot(jnp.argmax(scores, axis=1), len(keys), axis=1)
+    return jax.nn.softmax(scores * spec.rank**-0.5, axis=1)
+
+
+def _stream(model: Encoder, tokens: Tokens) -> Stream:
+    stream = tokens if model.embed is None else jax.vmap(model.embed)(tokens)
+    table = model.position_table
+    if table is not None:
+        stream = stream + table if model.spec.positions == "additive" else jnp.concatenate([stream, table], axis=1)
+    if model.class_token is not None:
+        stream = jnp.concatenate([stream, model.class_token[None]])
+    return stream
+
+
+def _apply(layer: EncoderLayer, spec: EncoderSpec, stream: Stream, keys: Float[AnyArray, "keys stream"]) -> Stream:
+    attended = _attend(layer.heads, spec, stream, keys)
+    stream = _norm(stream + attended if spec.residual else attended, spec, layer.attention_scale)
+    if layer.feed_in is None or layer.feed_out is None:
+        return stream
+    fed = jax.vmap(lambda token: layer.feed_out(jax.nn.relu(layer.feed_in(token))))(stream)  # type: ignore[misc]
+    return _norm(stream + fed if spec.residual else fed, spec, layer.feed_scale)
+
+
+def _attend(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Float[AnyArray, "keys stream"]) -> Stream:
+    """The mean over blocks of what their heads read."""
+    per_head = max(1, len(stream) * len(keys))
+    at_once = max(1, min(spec.total_heads, WEIGHTS_AT_ONCE // per_head))
+    at_once = next(count for count in range(at_once, 0, -1) if spec.total_heads % count == 0)
+    parts = eqx.tree_at(lambda h: h.output_bias, heads, None, is_leaf=lambda leaf: leaf is None)
+    if at_once == spec.total_heads:
+        total = _read(parts, spec, stream, keys)
+    else:
+        turns = jax.tree.map(lambda weight: weight.reshape(-1, at_once, *weight.shape[1:]), parts)
+        take_turn = jax.checkpoint(lambda sum_so_far, part: (sum_so_far + _read(part, spec, stream, keys), None))
+        total, _ = jax.lax.scan(take_turn, jnp.zeros_like(stream), turns)
+    total = total / spec.multiplier
+    return total if heads.output_bias is None else total + heads.output_bias
+
+
+def _read(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Float[AnyArray, "keys stream"]) -> Stream:
+    weights = attention_weights(heads, spec, stream, keys)
+    carried = _project(heads.value, heads.value_bias, keys)
+    return jnp.einsum("qhv,hvw->qw", jnp.einsum("qkh,khv->qhv", weights, carried), heads.output)
+
+
+def _project(
+    weight: Float[AnyArray, "some_heads numbers stream"],
+    bias: Float[AnyArray, "some_heads numbers"] | None,
+    tokens: Float[AnyArray, "some_tokens stream"],
+) -> Float[AnyArray, "some_tokens some_heads numbers"]:
+    projected = jnp.einsum("hnw,tw->thn", weight, tokens)
+    return projected if bias is None else projected + bias
+
+
+def _norm(stream: Stream, spec: EncoderSpec, scale: Float[AnyArray, ""] | None) -> Stream:
+    if spec.norm == "unit":
+        squares = jnp.sum(stream**2, axis=-1, keepdims=True)
+        return stream * jax.lax.rsqrt(squares + UNIT_NORM_FLOOR) * scale
+    if spec.norm == "layer":
+        centred = stream - jnp.mean(stream, axis=-1, keepdims=True)
+        return centred * jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + LAYER_NORM_FLOOR)
+    return stream
+
+
+def encoder_parameters(spec: EncoderSpec, *, length: int, dim: int, outputs: int) -> int:
+    """Every trained number."""
+    stream, one = spec.stream_dim, int(spec.bias)
+    attention = 2 * spec.total_heads * (spec.rank + spec.head_dim) * stream
+    biases = one * (spec.total_heads * (2 * spec.rank + spec.head_dim) + stream)
+    feed = 2 * stream * spec.hidden + one * (spec.hidden + stream) if spec.hidden else 0
+    scales = (2 if spec.hidden else 1) if spec.norm == "unit" else 0
+    ends = ((dim, spec.width), (spec.width, outputs))
+    maps = sum((before + one) * after for before, after in ends if before != after)
+    places = 0 if spec.positions == "none" else length * spec.width
+    question = stream if spec.answered_at == "sequence" else 0
+    return spec.layers * (attention + biases + feed + scales) + maps + places + question
+
+
+def encoder_flops(spec: EncoderSpec, *, length: int, dim: int, outputs: int) -> int:
+    """Multiplications and additions of the forward pass on one sequence, matrix products only."""
+    stream, compared, carried = spec.stream_dim, spec.total_heads * spec.rank, spec.total_heads * spec.head_dim
+    projections = 4 * length * stream * (compared + carried)
+    mixing = 2 * length * length * (compared + carried)
+    feed = 4 * length * stream * spec.hidden
+    ends = 2 * length * (dim * spec.width * (dim != spec.width) + spec.width * outputs * (outputs != spec.width))
+    return spec.layers * (projections + mixing + feed) + ends

@@ -1,0 +1,96 @@
+"""The shape of a wide encoder: frozen, validated at birth, and part of a cell's identity.
+
+Symbols: d width, r rank, m multiplier, N length. Practice ties r = d / heads; here heads, rank and head_dim are free.
+Source: the experiments of Amsel et al. (arXiv 2407.16153): PyTorch's encoder layer with m attention blocks in place of
+one, and vectors scaled to one length in place of layer norm.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from .._errors import did_you_mean, require, require_count
+from .spec import POSITIONS, Positions
+
+AnsweredAt = Literal["sequence", "tokens", "query"]
+Norm = Literal["unit", "layer", "none"]
+AttentionKind = Literal["soft", "hard"]
+CHOICES: dict[str, tuple[str, ...]] = {
+    "answered_at": ("sequence", "tokens", "query"),
+    "norm": ("unit", "layer", "none"),
+    "attention": ("soft", "hard"),
+    "positions": POSITIONS,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderSpec:
+    """`layers` encoder layers of `width` numbers a token: attention, then a feed-forward net of `hidden` units.
+
+    Each layer averages `multiplier` attention blocks of `heads` heads. A head compares `rank` numbers of query and key
+    and carries `head_dim` of value (`rank` of them unless given; `width` makes its value-output map full). `attention`
+    is "soft", or "hard": all weight on the largest score. `hidden=0` leaves the feed-forward net out, `residual=False`
+    the sums around it and the attention.
+
+    `answered_at` is the task's: at every token; at the last one, the query, which is then nobody's key; or for the
+    whole sequence, at a learned query.
+    """
+
+    heads: int
+    rank: int
+    width: int
+    head_dim: int = None  # type: ignore[assignment] - a count once the spec is made
+    multiplier: int = 1
+    layers: int = 1
+    hidden: int = 2048
+    norm: Norm = "unit"
+    bias: bool = True
+    residual: bool = True
+    positions: Positions = "none"
+    attention: AttentionKind = "soft"
+    answered_at: AnsweredAt = "tokens"
+
+    def __post_init__(self):
+        if self.head_dim is None:
+            object.__setattr__(self, "head_dim", self.rank)
+        for name in ("heads", "rank", "width", "head_dim", "multiplier", "layers"):
+            require_count(name, getattr(self, name))
+        require_count("hidden", self.hidden, least=0)
+        for name, known in CHOICES.items():
+            given = getattr(self, name)
+            require(
+                given in known,
+                f'{name} must be one of {", ".join(known)}, got "{given}".{did_you_mean(str(given), known)}',
+            )
+        for name in ("rank", "head_dim"):
+            require(
+                getattr(self, name) <= self.stream_dim,
+                f"{name} must be at most the width that is projected, {self.stream_dim}; got {getattr(self, name)}.",
+            )
+
+    @property
+    def stream_dim(self) -> int:
+        """Numbers of a token inside: its own, and as many of a concatenated position code."""
+        return 2 * self.width if self.positions == "concatenated" else self.width
+
+    @property
+    def total_heads(self) -> int:
+        return self.heads * self.multiplier
+
+    @property
+    def total_dim(self) -> int:
+        """Numbers that one block's heads compare."""
+        return self.heads * self.rank
+
+    def as_dict(self) -> dict[str, Any]:
+        """What identifies the model, as JSON."""
+        return {"kind": "encoder"} | asdict(self)
+
+    @classmethod
+    def with_total_dim(cls, total_dim: int, *, heads: int, **others) -> "EncoderSpec":
+        """The usual tie: heads that share `total_dim` numbers, rank = total_dim / heads."""
+        require_count("heads", heads)
+        require(
+            total_dim >= heads and total_dim % heads == 0,
+            f"{heads} heads do not divide total_dim {total_dim}; choose heads that do, or set rank instead.",
+        )
+        return cls(heads=heads, rank=total_dim // heads, **others)
