@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from headcount._errors import InputError
-from headcount.tasks import AbstractTask
+from headcount.tasks import AbstractTask, AnsweredAt
 
 from ..tolerance import assert_close, assert_trees_equal
 
@@ -33,6 +33,10 @@ class Construction:
     make: Callable[[], AbstractTask]
     outputs: int = 1
     other_length: int | None = 12
+    answered_at: AnsweredAt = "sequence"
+
+    def target_shape(self, length: int) -> tuple[int, ...]:
+        return (length, self.outputs) if self.answered_at == "tokens" else (self.outputs,)
 
 
 class TaskLaws:
@@ -55,7 +59,8 @@ class TaskLaws:
     def test_shapes_follow_length_dim_and_outputs(self, task, construction):
         tokens = task.sample(jr.key(2))
         assert tokens.shape == (task.length, task.dim)
-        assert task.target(tokens).shape == (construction.outputs,)
+        assert task.answered_at == construction.answered_at
+        assert task.target(tokens).shape == construction.target_shape(task.length)
 
     def test_target_is_a_function_of_tokens_alone(self, task, construction):
         tokens = task.sample(jr.key(3))
@@ -73,11 +78,11 @@ class TaskLaws:
         tokens = other.sample(jr.key(5))
         assert other.length == length
         assert tokens.shape == (length, other.dim)
-        assert other.target(tokens).shape == (construction.outputs,)
+        assert other.target(tokens).shape == construction.target_shape(length)
 
     def test_at_changes_only_the_length(self, task, other):
         assert type(other) is type(task)
-        for name in ("name", "dim", "intrinsic_dim", "uses_positions"):
+        for name in ("name", "dim", "intrinsic_dim", "uses_positions", "answered_at"):
             assert getattr(other, name) == getattr(task, name), name
 
     def test_there_and_back_is_the_same_task(self, task, other):
@@ -97,9 +102,9 @@ class TaskLaws:
         assert_trees_equal(again, data)
         assert not np.array_equal(other.train_tokens, data.train_tokens)
         assert other.train_tokens.shape == (16, task.length, task.dim)
-        assert other.train_targets.shape == (16, construction.outputs)
+        assert other.train_targets.shape == (16, *construction.target_shape(task.length))
         assert other.validation_tokens.shape == (8, task.length, task.dim)
-        assert other.validation_targets.shape == (8, construction.outputs)
+        assert other.validation_targets.shape == (8, *construction.target_shape(task.length))
         # Every target belongs to its sequence, and no validation sequence is trained on.
         tokens = np.concatenate([other.train_tokens, other.validation_tokens])
         targets = np.concatenate([other.train_targets, other.validation_targets])

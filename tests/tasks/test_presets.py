@@ -1,5 +1,7 @@
 """Every preset is the formula on its label, and an unknown name or option is answered with the nearest known one."""
 
+import json
+
 import jax.random as jr
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.tasks import PRESETS, average, max_plus_min, preset, preset_options, quadratic_basins, sum_of_maxima
-from headcount.tasks.presets import Basins, LinearMean, Ridges
+from headcount.tasks.presets import Basins, LinearMean, Ridges, preset_from_spec
 
 from ..tolerance import assert_close
 from .laws import Construction, TaskLaws, compile_quickly, refused  # noqa: F401
@@ -24,6 +26,18 @@ class TestPresets(TaskLaws):
         "max-plus-min": Construction(lambda: preset("max-plus-min", length=8)),
         "quadratic-basins": Construction(lambda: preset("quadratic-basins", length=8, intrinsic_dim=2)),
         "average": Construction(lambda: preset("average", length=8, dim=2)),
+        "nearest-neighbour": Construction(
+            lambda: preset("nearest-neighbour", length=5, dim=3), outputs=3, answered_at="query"
+        ),
+        "farthest-point": Construction(
+            lambda: preset("farthest-point", length=4, dim=3), outputs=3, answered_at="tokens"
+        ),
+        "biased-nearest-neighbour": Construction(
+            lambda: preset("biased-nearest-neighbour", dim=3), outputs=3, other_length=None, answered_at="query"
+        ),
+        "in-context-regression": Construction(
+            lambda: preset("in-context-regression", length=5, inputs=2, noise=0.5), answered_at="query"
+        ),
     }
 
     @pytest.fixture(params=constructions.values(), ids=constructions.keys())
@@ -157,6 +171,24 @@ def test_the_options_of_a_preset_are_the_ones_it_takes(name):
     task = preset(name, **preset_options(name))
     assert task.name == name
     assert task.spec() == preset(name).spec()
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("sum-of-maxima", {"intrinsic_dim": 2, "dim": 3, "windows": HALVES}),
+        ("nearest-neighbour", {"dim": 5, "points": "doubled"}),
+        ("farthest-point", {"dim": 5}),
+        ("biased-nearest-neighbour", {"dim": 5, "terms": 5}),
+        ("in-context-regression", {"inputs": 3, "noise": 0.5}),
+    ],
+)
+def test_a_preset_is_made_again_from_its_spec(name, options):
+    stored = json.loads(json.dumps(preset(name, **options).spec()))
+    again = preset_from_spec(stored)
+    assert again is not None
+    assert json.loads(json.dumps(again.spec())) == stored
+    assert preset_from_spec(stored | {"dim": 99, "flavour": "other"}) is None
 
 
 @pytest.mark.parametrize(("option", "value"), [("intrinsic_dim", 0), ("dim", 0), ("length", -1), ("directions", "up")])

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from .._errors import did_you_mean, require, require_count
+from ..tasks import AnsweredAt
 from .spec import POSITIONS, Positions
 
-AnsweredAt = Literal["sequence", "tokens", "query"]
 Norm = Literal["unit", "layer", "none"]
 AttentionKind = Literal["soft", "hard"]
 CHOICES: dict[str, tuple[str, ...]] = {

@@ -8,7 +8,7 @@ A task is written for one example. `sample(key)` draws a sequence, `target(token
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,16 +19,22 @@ from jaxtyping import Float
 from .._compile import repeatable
 from .._errors import HeadcountError, InputError, require
 from .._keys import named_key
-from .._shapes import AnyArray, Key, Target, Tokens
+from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
+
+AnsweredAt = Literal["sequence", "tokens", "query"]
+"""What a target belongs to: the whole sequence, every token of it, or its last token, which asks about the others."""
 
 
 class Dataset(NamedTuple):
-    """Examples to learn from, and others to be judged on, in the task's own units."""
+    """Examples to learn from, and others to be judged on, in the task's own units.
+
+    `places` is the length where every token has a target, and no axis at all where a sequence has one.
+    """
 
     train_tokens: Float[AnyArray, "train length dim"]
-    train_targets: Float[AnyArray, "train outputs"]
+    train_targets: Float[AnyArray, "train *places outputs"]
     validation_tokens: Float[AnyArray, "validation length dim"]
-    validation_targets: Float[AnyArray, "validation outputs"]
+    validation_targets: Float[AnyArray, "validation *places outputs"]
 
 
 class AbstractTask(eqx.Module):
@@ -44,13 +50,23 @@ class AbstractTask(eqx.Module):
     intrinsic_dim: eqx.AbstractVar[int | None]
     uses_positions: eqx.AbstractVar[bool]
 
+    @property
+    def answered_at(self) -> AnsweredAt:
+        """Where the answer is read:
+
+        * "sequence": one target for the whole sequence, of shape (outputs,);
+        * "tokens": a target for every token, of shape (length, outputs);
+        * "query": the last token asks about the others; one target, of shape (outputs,).
+        """
+        return "sequence"
+
     @abstractmethod
     def sample(self, key: Key) -> Tokens:
         """One sequence, a function of the key alone."""
 
     @abstractmethod
-    def target(self, tokens: Tokens) -> Target:
-        """The exact target of one sequence."""
+    def target(self, tokens: Tokens) -> Target | TokenTargets:
+        """The exact target of one sequence, or of each of its tokens."""
 
     @abstractmethod
     def at(self, length: int) -> "AbstractTask":
@@ -73,24 +89,30 @@ class AbstractTask(eqx.Module):
         train = computed(draw, train_keys, name=self.name)
         validation = draw(validation_keys)
         data = Dataset(*train, *validation)
-        check_dataset(data, self.name)
+        check_dataset(data, self.name, self.answered_at)
         return data
 
 
-def check_dataset(data: Dataset, name: str) -> None:
-    """Refuse data that nothing can be learned from: NaNs, infinities, a constant target."""
-    outputs = data.train_targets.shape[1:]
-    require(len(outputs) == 1, f"{name}: a target must be one number or a vector of them, got shape {outputs}.")
+def check_dataset(data: Dataset, name: str, answered_at: AnsweredAt = "sequence") -> None:
+    """Refuse data that nothing can be learned from: NaNs, infinities, a constant target, a target of no known shape."""
+    shape, length = data.train_targets.shape[1:], data.train_tokens.shape[1]
+    if answered_at == "tokens":
+        require(
+            len(shape) == 2 and shape[0] == length,
+            f"{name}: a target for each of {length} tokens must have shape ({length}, outputs), got shape {shape}.",
+        )
+    else:
+        require(len(shape) == 1, f"{name}: a target must be one number or a vector of them, got shape {shape}.")
     for part, values in data._asdict().items():
         bad = int(np.sum(~np.isfinite(values)))
         require(
             bad == 0, f"{name}: {part} must be finite numbers, found {bad} NaN or infinite values in {values.size}."
         )
     for part, values in (("training", data.train_targets), ("validation", data.validation_targets)):
-        spread = np.ptp(np.asarray(values), axis=0)
+        values = np.asarray(values)
         require(
-            bool(np.any(spread > 0)),
-            f"{name}: the {part} targets are all equal to {float(values[0, 0]):g}; a constant needs no heads at all.",
+            bool(np.any(np.ptp(values, axis=0) > 0)),
+            f"{name}: the {part} targets are all equal to {values.flat[0]:g}; a constant needs no heads at all.",
         )
 
 

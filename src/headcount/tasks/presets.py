@@ -17,6 +17,8 @@ from .._keys import named_generator
 from .._shapes import Tokens
 from .base import AbstractTask
 from .function import FunctionTask
+from .in_context import InContextRegression
+from .nearest import BiasedNearestNeighbour, FarthestPoint, NearestNeighbour, Points
 from .retrieval import Law, Retrieval, Windows
 
 
@@ -131,6 +133,26 @@ def average(*, length: int = 16, dim: int = 4, task_seed: int = 0, law: Law = "g
     )
 
 
+def nearest_neighbour(*, length: int = 17, dim: int = 8, points: Points = "uniform") -> NearestNeighbour:
+    """Of length - 1 points on the sphere, the one nearest to the last token: the second paper's target."""
+    return NearestNeighbour(length=length, dim=dim, points=points)
+
+
+def farthest_point(*, length: int = 16, dim: int = 8, points: Points = "uniform") -> FarthestPoint:
+    """For each point on the sphere, the one farthest from it: the second paper's target for self-attention."""
+    return FarthestPoint(length=length, dim=dim, points=points)
+
+
+def biased_nearest_neighbour(*, dim: int = 8, terms: int = 3) -> BiasedNearestNeighbour:
+    """An alternating sum of biased nearest neighbours of two points: our reading of the second paper's Theorem 3."""
+    return BiasedNearestNeighbour(dim=dim, terms=terms)
+
+
+def in_context_regression(*, length: int = 17, inputs: int = 8, noise: float = 0.0) -> InContextRegression:
+    """The best prediction of w . x for the last token, from pairs (x_i, y_i) of the same unknown w."""
+    return InContextRegression(length=length, inputs=inputs, noise=noise)
+
+
 def _spread_directions(seed: int, count: int, dim: int) -> Float[Array, "D dim"]:
     """Random unit vectors: of 64 draws, the one whose nearest two are the furthest apart.
 
@@ -168,6 +190,10 @@ PRESETS = {
     "max-plus-min": max_plus_min,
     "quadratic-basins": quadratic_basins,
     "average": average,
+    "nearest-neighbour": nearest_neighbour,
+    "farthest-point": farthest_point,
+    "biased-nearest-neighbour": biased_nearest_neighbour,
+    "in-context-regression": in_context_regression,
 }
 
 

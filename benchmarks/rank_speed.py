@@ -1,0 +1,105 @@
+"""How much faster the wide attention block trains than a loop over copies of `nn.MultiheadAttention`.
+
+python benchmarks/rank_speed.py [--device cpu|cuda] [--json FILE]
+
+d = 64 numbers a token, 16 tokens, batch 256, rank r = 1, 2, .. 64 with d / r heads in a block, 64 blocks averaged (8 on
+a CPU). One step on either side: draw a batch of the farthest-point task, forward, backward, Adam. Full float32 on both.
+The two programs take turns; figures are medians over the turns.
+"""
+
+import argparse
+import json
+import statistics
+from pathlib import Path
+
+from machine import device_jax_sees, environment, hold_to_one_core, share_the_card
+from rich.console import Console
+from rich.table import Table
+from tables import described, three_digits, yes_or_no
+from turns import take_turns
+
+DIM, LENGTH, BATCH, TARGET = 64, 16, 256, 5.0
+RANKS = (1, 2, 4, 8, 16, 32, 64)
+MULTIPLIER = {"cpu": 8, "cuda": 64}
+STEPS = {"cpu": 2, "cuda": 30}
+
+talk = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda where JAX sees a GPU, else cpu")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers here")
+    arguments = parser.parse_args()
+    device = arguments.device or device_jax_sees()
+    hold_to_one_core() if device == "cpu" else share_the_card()
+    results = environment(device)
+    talk.print(described(results))
+    results["rank"] = [measure(rank, device) for rank in RANKS]
+    title = f"{described(results)}\nms per step, d = {DIM}, {LENGTH} tokens, batch {BATCH}, {MULTIPLIER[device]} blocks"
+    table = Table(title=title)
+    for heading in ("rank", "heads in all", "headcount ms", "PyTorch ms", "ratio", "target", "met"):
+        table.add_column(heading, justify="right")
+    for row in results["rank"]:
+        milliseconds = (three_digits(row[name]) for name in ("headcount_ms", "torch_ms"))
+        target = (f"{TARGET:.0f}", yes_or_no(row["ratio"] >= TARGET)) if device == "cuda" else ("-", "-")
+        table.add_row(str(row["rank"]), str(row["heads"]), *milliseconds, f"{row['ratio']:.1f}", *target)
+    Console(highlight=False, soft_wrap=True).print(table)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=2) + "\n")
+
+
+def measure(rank: int, device: str) -> dict:
+    """Both programs at one rank."""
+    import plain_wide_attention
+
+    multiplier, steps = MULTIPLIER[device], STEPS[device]
+    talk.print(f"rank {rank}: {multiplier} blocks of {DIM // rank} heads")
+    engine = Engine(rank=rank, multiplier=multiplier)
+    sizes = {"dim": DIM, "heads": DIM // rank, "multiplier": multiplier, "length": LENGTH, "batch": BATCH}
+    plain = plain_wide_attention.Trainer(**sizes, device=device)
+    turns = take_turns(
+        {"headcount_ms": lambda: engine.seconds_per_step(steps), "torch_ms": lambda: plain.seconds_per_step(steps)},
+        watch_core=device == "cpu",
+    )
+    medians = {name: statistics.median(values) for name, values in turns.items()}
+    ratio = medians["torch_ms"] / medians["headcount_ms"]
+    return {"rank": rank, "heads": multiplier * DIM // rank, **medians, "ratio": ratio, "turns": turns}
+
+
+class Engine:
+    """headcount's own training program for one model that is an attention block and nothing else, warmed up."""
+
+    def __init__(self, *, rank: int, multiplier: int):
+        from headcount.engine import grid, hardware
+        from headcount.engine.data import examples
+        from headcount.engine.sweep import buckets
+        from headcount.engine.train import program
+        from headcount.models import EncoderSpec
+        from headcount.store import TrainSpec
+        from headcount.tasks import FarthestPoint
+
+        task = FarthestPoint(length=LENGTH, dim=DIM)
+        spec = EncoderSpec.with_total_dim(
+            DIM, heads=DIM // rank, width=DIM, multiplier=multiplier, hidden=0, norm="none", residual=False
+        )
+        train = TrainSpec(batch=BATCH, train_examples=0, validation_examples=BATCH)
+        (bucket,) = buckets(grid(task, heads=[spec.heads], seeds=[0], train=train, model=lambda _: spec).cells)
+        self.data, _ = examples(task, spec, train)
+        self.program = program(bucket.shape, DIM, DIM, hardware().side_by_side)
+        self.states, self.members = self.program.start(bucket.cells, self.data)
+        self.seconds_per_step(2)  # compiles
+
+    def seconds_per_step(self, steps: int) -> float:
+        import time
+
+        import jax
+
+        began = time.perf_counter()
+        self.states, _ = self.program.advance(self.states, self.members, self.data, steps)
+        jax.block_until_ready(self.states)
+        return (time.perf_counter() - began) / steps
+
+
+if __name__ == "__main__":
+    main()

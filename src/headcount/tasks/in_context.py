@@ -1,0 +1,90 @@
+"""Linear regression learned in context: pairs of a line's inputs and outputs, and one input to answer for.
+
+Symbols: w the weights of a sequence, pairs (x_i, y_i) with y_i = w . x_i + noise, X the matrix of the x_i.
+Source: Garg et al., "What Can Transformers Learn In-Context?" (arXiv 2208.01066), as used in arXiv 2407.16153.
+"""
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float
+
+from .._errors import require, require_count
+from .._shapes import Key, Target, Tokens
+from .base import AbstractTask, AnsweredAt
+
+
+class InContextRegression(AbstractTask):
+    """The best prediction of w . x for the last token's x, given length - 1 pairs (x_i, y_i); w changes by sequence.
+
+    Tokens are (x_i, y_i), dim = inputs + 1 numbers, and the last is (x, 0). With x_i ~ N(0, I), w ~ N(0, I / inputs)
+    and y_i = w . x_i + noise * N(0, 1), the prediction of least mean squared error is ridge regression with the penalty
+    noise^2 * inputs. Without noise it is least squares of least norm, which is w . x itself once there are as many
+    pairs as inputs.
+
+    Garg et al. alternate x and y as tokens and have a causal decoder predict after every prefix, against w . x; here
+    pairs are tokens and the last token alone asks.
+    """
+
+    inputs: int = eqx.field(static=True)
+    noise: float = eqx.field(static=True)
+    length: int = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+    intrinsic_dim: int | None = eqx.field(static=True)
+    uses_positions: bool = eqx.field(static=True)
+
+    def __init__(self, *, inputs: int = 8, noise: float = 0.0, length: int | None = None):
+        """`length` is 2 * inputs + 1 where it is not given: two pairs an input, and the query."""
+        require_count("inputs", inputs)
+        known = isinstance(noise, int | float) and math.isfinite(noise) and noise >= 0
+        require(known, f"noise must be a number of at least 0, got {noise!r}.")
+        length = 2 * inputs + 1 if length is None else length
+        require_count("length", length)
+        require(length >= 2, f"length must be at least 2, a pair and the query, got {length}.")
+        self.inputs, self.noise, self.length = inputs, float(noise), length
+        self.name, self.intrinsic_dim, self.uses_positions = "in-context-regression", None, False
+
+    @property
+    def dim(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.inputs + 1
+
+    @property
+    def answered_at(self) -> AnsweredAt:
+        return "query"
+
+    def sample(self, key: Key) -> Tokens:
+        of_inputs, of_weights, of_noise = jr.split(key, 3)
+        x = jr.normal(of_inputs, (self.length, self.inputs))
+        weights = jr.normal(of_weights, (self.inputs,)) / math.sqrt(self.inputs)
+        y = jnp.matmul(x, weights, precision="highest") + self.noise * jr.normal(of_noise, (self.length,))
+        return jnp.column_stack([x, y.at[-1].set(0)])
+
+    def target(self, tokens: Tokens) -> Target:
+        tokens = jnp.asarray(tokens)
+        x, y, query = tokens[:-1, :-1], tokens[:-1, -1], tokens[-1, :-1]
+        return _ridge_prediction(x, y, query, penalty=self.noise**2 * self.inputs)[None]
+
+    def at(self, length: int) -> "InContextRegression":
+        return InContextRegression(inputs=self.inputs, noise=self.noise, length=length)
+
+    def spec(self) -> dict[str, Any]:
+        return {"task": self.name, "inputs": self.inputs, "noise": self.noise}
+
+
+def _ridge_prediction(
+    x: Float[Array, "pairs inputs"], y: Float[Array, " pairs"], query: Float[Array, " inputs"], penalty: float
+) -> Float[Array, ""]:
+    """query . w for the w that minimises |x w - y|^2 + penalty |w|^2, and of these the shortest.
+
+    By singular values: the normal equations would square the condition number, which float32 cannot spare where there
+    are about as many pairs as inputs.
+    """
+    left, values, right = jnp.linalg.svd(x, full_matrices=False)
+    rounding = jnp.finfo(values.dtype).eps * max(x.shape) * values[0]
+    gains = jnp.where(values > rounding, values / (values**2 + penalty), 0)
+    along_y = jnp.matmul(y, left, precision="highest")
+    along_query = jnp.matmul(right, query, precision="highest")
+    return jnp.sum(along_y * gains * along_query)

@@ -1,0 +1,241 @@
+"""The nearest of N points to a query, and the farthest: one full-rank head answers, many heads of low rank do not.
+
+Symbols: points x_1 .. x_N and a query y on the unit sphere of R^d, d = dim. On the sphere the nearest point is the one
+with the largest inner product, so targets are written with inner products alone.
+Source: Amsel, Yehudai and Bruna, "Quality over Quantity in Attention Layers" (arXiv 2407.16153).
+"""
+
+import math
+from typing import Any, Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+from scipy.special import betaincinv
+
+from .._errors import did_you_mean, require, require_count
+from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
+from .base import AbstractTask, AnsweredAt
+
+Points = Literal["uniform", "orthogonal", "doubled"]
+
+
+class NearestNeighbour(AbstractTask):
+    """Of N = length - 1 points on the sphere, the one nearest to the query, which is the last token.
+
+    The query is uniform on the sphere. `points` says how the others are drawn:
+
+    * "uniform": independent, uniform on the sphere;
+    * "orthogonal": N <= dim of them, orthonormal, in directions that no rotation prefers;
+    * "doubled": N/2 uniform ones, then their antipodes -x in the same order.
+    """
+
+    length: int = eqx.field(static=True)
+    dim: int = eqx.field(static=True)
+    points: Points = eqx.field(static=True, default="uniform")
+    name: str = eqx.field(static=True, init=False, default="nearest-neighbour")
+    intrinsic_dim: int | None = eqx.field(static=True, init=False, default=None)
+    uses_positions: bool = eqx.field(static=True, init=False, default=False)
+
+    def __check_init__(self):
+        require_count("dim", self.dim, least=2)
+        require_count("length", self.length)
+        require(
+            self.length >= 3,
+            f"length must be at least 3, two points and a query, got {self.length}: "
+            "the nearest of fewer points is no question.",
+        )
+        _check_points(self.points, self.length - 1, self.dim)
+
+    @property
+    def answered_at(self) -> AnsweredAt:
+        return "query"
+
+    def sample(self, key: Key) -> Tokens:
+        of_points, of_query = jr.split(key)
+        points = DRAWS[self.points](of_points, self.length - 1, self.dim)
+        return jnp.concatenate([points, _uniform(of_query, 1, self.dim)])
+
+    def target(self, tokens: Tokens) -> Target:
+        points, query = jnp.asarray(tokens[:-1]), jnp.asarray(tokens[-1:])
+        return points[jnp.argmax(_inner_products(points, query))]
+
+    def at(self, length: int) -> "NearestNeighbour":
+        return NearestNeighbour(length=length, dim=self.dim, points=self.points)
+
+    def spec(self) -> dict[str, Any]:
+        return {"task": self.name, "dim": self.dim, "points": self.points}
+
+
+class FarthestPoint(AbstractTask):
+    """For each of N = length points on the sphere, the one farthest from it: the question in self-attention form.
+
+    `points` is "uniform", or "orthogonal" for two points; what else `NearestNeighbour` knows has no one answer here, or
+    one that no other token is needed for.
+    """
+
+    length: int = eqx.field(static=True)
+    dim: int = eqx.field(static=True)
+    points: Points = eqx.field(static=True, default="uniform")
+    name: str = eqx.field(static=True, init=False, default="farthest-point")
+    intrinsic_dim: int | None = eqx.field(static=True, init=False, default=None)
+    uses_positions: bool = eqx.field(static=True, init=False, default=False)
+
+    def __check_init__(self):
+        require_count("dim", self.dim, least=2)
+        require_count("length", self.length)
+        require(self.length >= 2, "length must be at least 2, got 1: the farthest of one point is no question.")
+        require(
+            self.points != "doubled",
+            'points must not be "doubled": the farthest from x is then its antipode -x, and no attention is needed.',
+        )
+        _check_points(self.points, self.length, self.dim)
+        require(
+            self.points == "uniform" or self.length == 2,
+            f"{self.length} orthogonal points are all equally far from each other, so none is the farthest; "
+            'use length 2 or points "uniform".',
+        )
+
+    @property
+    def answered_at(self) -> AnsweredAt:
+        return "tokens"
+
+    def sample(self, key: Key) -> Tokens:
+        return DRAWS[self.points](key, self.length, self.dim)
+
+    def target(self, tokens: Tokens) -> TokenTargets:
+        points = jnp.asarray(tokens)
+        return points[jnp.argmin(_inner_products(points, points), axis=0)]
+
+    def at(self, length: int) -> "FarthestPoint":
+        return FarthestPoint(length=length, dim=self.dim, points=self.points)
+
+    def spec(self) -> dict[str, Any]:
+        return {"task": self.name, "dim": self.dim, "points": self.points}
+
+
+class BiasedNearestNeighbour(AbstractTask):
+    """An alternating sum of nearest neighbours with biases, of two orthogonal points: a target for Theorem 3.
+
+    With bias b, the nearest neighbour of y is x_1 if (x_1 - x_2) . y > b, else x_2. The target is t_1 - t_2 + .. + t_K
+    for K = `terms` biases b_1 < .. < b_K, which is again a point: x_1 if an odd number of biases lie below
+    (x_1 - x_2) . y, else x_2. The biases are the quantiles j / (K + 1) of that number, so that all K + 1 cases are
+    equally likely. They lie evenly about 0, and K is odd, so the answer does not depend on which point comes first;
+    one term is the nearest neighbour itself.
+
+    Theorem 3 speaks of a combination of many biased nearest neighbours; that it alternates, and these biases, are our
+    reading of it.
+    """
+
+    dim: int = eqx.field(static=True)
+    terms: int = eqx.field(static=True)
+    biases: Float[Array, " terms"]
+    length: int = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+    intrinsic_dim: int | None = eqx.field(static=True)
+    uses_positions: bool = eqx.field(static=True)
+
+    def __init__(self, *, dim: int, terms: int = 3):
+        require_count("dim", dim, least=2)
+        require_count("terms", terms)
+        require(terms % 2 == 1, f"terms must be odd, got {terms}: an even alternating sum of points is no point.")
+        self.dim, self.terms, self.length = dim, terms, 3
+        self.biases = jnp.asarray(_quantiles(terms, dim), jnp.float32)
+        self.name, self.intrinsic_dim, self.uses_positions = "biased-nearest-neighbour", None, False
+
+    @property
+    def answered_at(self) -> AnsweredAt:
+        return "query"
+
+    def sample(self, key: Key) -> Tokens:
+        of_points, of_query = jr.split(key)
+        return jnp.concatenate([_orthonormal(of_points, 2, self.dim), _uniform(of_query, 1, self.dim)])
+
+    def target(self, tokens: Tokens) -> Target:
+        first, second, query = jnp.asarray(tokens)
+        lead = _inner_products((first - second)[None], query[None])[0, 0]
+        below = jnp.sum(self.biases < lead)
+        return jnp.where(below % 2 == 1, first, second)
+
+    def at(self, length: int) -> "BiasedNearestNeighbour":
+        require(
+            length == 3,
+            f"{self.name}: biases tell two points apart, so its length is 3 (with the query), got {length}.",
+        )
+        return self
+
+    def spec(self) -> dict[str, Any]:
+        return {"task": self.name, "dim": self.dim, "terms": self.terms}
+
+
+def require_on_sphere(points: Tokens, tolerance: float = 1e-3) -> None:
+    """Refuse points off the unit sphere, where the largest inner product is not the nearest point."""
+    norms = np.linalg.norm(np.asarray(points, np.float64), axis=-1)
+    misses = np.abs(norms - 1)
+    worst = int(np.argmax(misses))  # a NaN counts as the largest
+    require(
+        bool(misses[worst] <= tolerance),
+        f"points must lie on the unit sphere to within {tolerance:g}, and token {worst} has length {norms[worst]:.6g}; "
+        "divide each by its length.",
+    )
+
+
+def _check_points(points: str, count: int, dim: int) -> None:
+    require(
+        points in DRAWS,
+        f'points must be one of {", ".join(DRAWS)}, got "{points}".{did_you_mean(points, DRAWS)}',
+    )
+    if points == "orthogonal":
+        require(count <= dim, f"{count} orthogonal points need as many dimensions, got dim {dim}.")
+    if points == "doubled":
+        require(count % 2 == 0, f"doubled points come in pairs x and -x, so they must be even in number, got {count}.")
+
+
+def _uniform(key: Key, count: int, dim: int) -> Float[Array, "points dim"]:
+    normal = jr.normal(key, (count, dim))
+    return normal / jnp.linalg.norm(normal, axis=-1, keepdims=True)
+
+
+def _orthonormal(key: Key, count: int, dim: int) -> Float[Array, "points dim"]:
+    """The Q of a Gaussian matrix's QR with positive diagonal, whose law no rotation changes.
+
+    By Gram-Schmidt, because a GPU factors the matrices of a batch one after the other.
+    """
+
+    def append(frame, place_and_draw):
+        place, draw = place_and_draw
+        for _ in range(2):  # what rounding leaves of the frame after one removal, a second removes
+            draw = draw - jnp.matmul(jnp.matmul(frame, draw, precision="highest"), frame, precision="highest")
+        return frame.at[place].set(draw / jnp.linalg.norm(draw)), None
+
+    draws = jr.normal(key, (count, dim))
+    return lax.scan(append, jnp.zeros_like(draws), (jnp.arange(count), draws))[0]
+
+
+def _doubled(key: Key, count: int, dim: int) -> Float[Array, "points dim"]:
+    half = _uniform(key, count // 2, dim)
+    return jnp.concatenate([half, -half])
+
+
+DRAWS = {"uniform": _uniform, "orthogonal": _orthonormal, "doubled": _doubled}
+"""How the points of a sequence are drawn."""
+
+
+def _inner_products(
+    points: Float[AnyArray, "points dim"], others: Float[AnyArray, "others dim"]
+) -> Float[Array, "points others"]:
+    """In full float32: a GPU would round the factors to ten bits and take another point for the nearest."""
+    return jnp.matmul(points, others.T, precision="highest")
+
+
+def _quantiles(count: int, dim: int) -> Float[np.ndarray, " terms"]:
+    """The quantiles j / (count + 1) of (x_1 - x_2) . y for orthonormal x_1, x_2 and y uniform on the sphere of R^dim.
+
+    u = (x_1 - x_2) / sqrt 2 is a unit vector, so (1 + u . y) / 2 has the law Beta((dim - 1) / 2, (dim - 1) / 2).
+    """
+    shape = (dim - 1) / 2
+    cosines = 2 * betaincinv(shape, shape, np.arange(1, count + 1) / (count + 1)) - 1
+    return math.sqrt(2) * (cosines - cosines[::-1]) / 2  # even about 0, to the last bit
