@@ -37,6 +37,44 @@ def test_the_exponent_is_drawn_for_any_task(tmp_path, dim):
     assert "<svg" in (tmp_path / "k.svg").read_text()
 
 
+RANK = ["--heads", 8, "--rank", 8, "--dim", 64, "--length", 2, "--eps", 0.1]
+
+
+def test_with_a_rank_the_second_papers_bounds_are_told():
+    told = headcount("bounds", *RANK)
+    assert told.code == 0
+    assert "low rank: least error: 0.178" in told.out
+    for words in ("full rank", "Theorem 2", "Theorem 3", "gives the order only", "majority vote", "conjecture"):
+        assert words in told.out
+    assert "2510.06662" not in told.out
+    found = {bound["name"]: bound for bound in strict_json(headcount("bounds", *RANK, "--json").out)}
+    assert found["low rank: heads needed"]["value"] == 12955
+    assert found["low rank, high accuracy: heads"]["value"] is None
+    assert not found["full rank: heads enough"]["applies"]
+
+
+@pytest.mark.parametrize(("rank", "dim"), [(1, 64), (8, 24), (64, 64), (200, 256)])
+def test_the_floor_is_drawn_for_any_rank(tmp_path, rank, dim):
+    numbers = ["--heads", 8, "--rank", rank, "--dim", dim, "--length", 2]
+    assert headcount("bounds", *numbers, "--plot", tmp_path / "floor.svg").code == 0
+    assert "<svg" in (tmp_path / "floor.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--heads", 8, "--length", 2], "give --intrinsic-dim"),
+        ([*RANK, "--intrinsic-dim", 4], "not both"),
+        ([*RANK, "--rank", 65], "rank is at most dim = 64, got 65"),
+        ([*RANK, "--heads", 0], "heads must be a whole number of at least 1, got 0"),
+        ([*RANK, "--length", 1], "length must be a whole number of at least 2, got 1"),
+        (["--heads", 8, "--length", 2, "--rank", 1], "--rank needs the --dim"),
+    ],
+)
+def test_a_rank_that_cannot_be_is_refused_in_a_sentence(arguments, words):
+    a_sentence(headcount("bounds", *arguments), 2, words)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -15,6 +15,7 @@ EXPECTED = {
     "too_few_heads": Verdict.ESTIMATED,
     "uniqueness": Verdict.ESTIMATED,
     "depth": Verdict.CONJECTURE,
+    "any_length": Verdict.CONJECTURE,
 }
 
 

@@ -1,44 +1,71 @@
 """`headcount bounds`: what the theorems say of a setting. `headcount prove`: whether they hold when they are run."""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from .._errors import require
 from ..report.chart import Chart, Series
 from ..report.figures import FORMATS, check_ending, draw, save_figure
 from ..report.files import write_whole
 from ..report.ledger import ledger_page, ledger_view
 from ..report.progress import counted_progress
 from ..report.text import bounds_view
-from ..theory import Setting, all_bounds
-from ..theory.bounds import exponent
+from ..theory import RankSetting, Setting, all_bounds, all_rank_bounds, rank_floor, rank_one_floor
+from ..theory.bounds import Bound, exponent
 from ..theory.ledger import CLAIMS, Entry, Verdict, prove
 from .app import Json, app, data, print_json, talk
 
 LENGTHS = (32, 64, 128, 256, 512, 1024)
+DIMS = (8, 16, 32, 64, 128)
+HEADS = tuple(2**power for power in range(17))
 
 
 @app.command()
 def bounds(
     heads: Annotated[int, typer.Option(help="Heads h.")],
-    intrinsic_dim: Annotated[int, typer.Option(help="The task's D.")],
-    length: Annotated[int, typer.Option(help="Sequence length T.")],
+    length: Annotated[int, typer.Option(help="Sequence length T; with --rank the number of points N.")],
+    intrinsic_dim: Annotated[int | None, typer.Option(help="The task's D; the first paper needs it.")] = None,
+    rank: Annotated[
+        int | None, typer.Option(help="Rank of a head's scores, r: the second paper's bounds, on the nearest point.")
+    ] = None,
     head_dim: Annotated[int, typer.Option(help="Numbers in a head, n.")] = Setting.head_dim,
     layers: Annotated[int, typer.Option(help="Attention layers L.")] = Setting.layers,
     dim: Annotated[int, typer.Option(help="Numbers in a token, d.")] = Setting.dim,
-    eps: Annotated[float, typer.Option(help="The largest error allowed.")] = Setting.eps,
+    eps: Annotated[
+        float, typer.Option(help="The largest error allowed; with --rank the expected squared one.")
+    ] = Setting.eps,
     outer_slope: Annotated[float | None, typer.Option(help="sup |grad F0|_1 (default: D, a sum's).")] = None,
     gamma: Annotated[float, typer.Option(help="Rate of the component nets: width C / delta^gamma.")] = Setting.gamma,
     plot: Annotated[
-        Path | None, typer.Option(help=f"Draw the exponent k against heads and length ({', '.join(FORMATS)}).")
+        Path | None,
+        typer.Option(
+            help=f"Draw the exponent k, or with --rank the least error, against heads ({', '.join(FORMATS)})."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Every bound of the first paper at one setting: value, claim, source, and whether its conditions hold."""
+    """Every bound of a paper at one setting: value, claim, source, and whether its conditions hold.
+
+    With --intrinsic-dim the first paper's (how many heads), with --rank the second's (of which rank).
+    """
     if plot is not None:
         check_ending(plot)
+    require(
+        intrinsic_dim is not None or rank is not None,
+        "give --intrinsic-dim for the bounds on how many heads, or --rank for those on their rank.",
+    )
+    if rank is not None:
+        require(intrinsic_dim is None, "give --intrinsic-dim or --rank, not both: they belong to different papers.")
+        require(dim > 1, f"--rank needs the --dim of the points, of at least 2, got {dim}.")
+        of_rank = RankSetting(heads=heads, rank=rank, dim=dim, length=length, layers=layers, eps=eps)
+        _tell(all_rank_bounds(of_rank), as_json)
+        _draw(_floor_chart(of_rank), plot)
+        return
+    assert intrinsic_dim is not None
     setting = Setting(
         heads=heads,
         intrinsic_dim=intrinsic_dim,
@@ -50,13 +77,20 @@ def bounds(
         outer_slope=outer_slope,
         gamma=gamma,
     )
-    found = all_bounds(setting)
+    _tell(all_bounds(setting), as_json)
+    _draw(_exponent_chart(setting), plot)
+
+
+def _tell(found: Sequence[Bound], as_json: bool) -> None:
     if as_json:
         print_json([dataclasses.asdict(bound) | {"applies": bound.applies} for bound in found])
     else:
         data.print(bounds_view(found))
+
+
+def _draw(chart: Chart, plot: Path | None) -> None:
     if plot is not None:
-        save_figure(draw(_exponent_chart(setting)), plot)
+        save_figure(draw(chart), plot)
         talk.print(f"drawn in {plot}", highlight=False, markup=False)
 
 
@@ -65,7 +99,7 @@ def prove_claims(
     write: Annotated[Path | None, typer.Option(help="Write the ledger as a Markdown page.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Run every claim of the first paper at small size: claim, program, evidence, verdict.
+    """Run every claim of both papers at small size: claim, program, evidence, verdict.
 
     Exits with 1 if a claim fails.
     """
@@ -102,4 +136,26 @@ def _exponent_chart(setting: Setting) -> Chart:
             for place, (t, row) in enumerate(rows.items())
         ),
         caption="Theorem 2(2), arXiv 2510.06662; a gap where the bound is vacuous",
+    )
+
+
+def _floor_chart(setting: RankSetting) -> Chart:
+    """The least error of any heads of this rank against their number, one line a dimension."""
+    dims = sorted({*(dim for dim in DIMS if dim > setting.rank), setting.dim})
+    one = setting.rank == 1
+    rows = {d: [rank_one_floor(h, d) if one else rank_floor(h, setting.rank, d) for h in HEADS] for d in dims}
+    kind = "hard heads of rank one" if one else f"heads of rank {setting.rank}"
+    return Chart(
+        name="floor",
+        title=f"The nearest of two orthogonal points by {kind}",
+        x_label="attention heads",
+        y_label="least expected squared error",
+        x_ticks=HEADS[::4],
+        log_x=True,
+        log_y=False,
+        series=tuple(
+            Series(f"{d} numbers a point", HEADS, tuple(row), place=place)
+            for place, (d, row) in enumerate(rows.items())
+        ),
+        caption="A lower bound for any directions, values and outputs; ours, after Theorem 2, arXiv 2407.16153",
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._errors import require
-from ..models import AnySpec, EncoderSpec, ModelSpec
+from ..models import AnySpec, EncoderSpec, ModelSpec, Positions
 from ..store import Cell, TrainSpec
 from ..tasks import AbstractTask
 
@@ -39,6 +39,7 @@ def grid(
     task: AbstractTask,
     *,
     heads: Sequence[int],
+    ranks: Sequence[int] | None = None,
     lengths: Sequence[int] | None = None,
     seeds: Iterable[int] = range(4),
     learning_rates: Sequence[float] | None = None,
@@ -48,14 +49,23 @@ def grid(
 ) -> Sweep:
     """The sweep over every combination.
 
-    `model(heads)` gives the spec for a head count; without it, `default_model(task)` does. `skip(cell)` may return the
-    reason why a cell is left out.
+    `model(heads)` gives the spec for a head count; without it, `default_model(task)` does. `ranks` are set on each of
+    them; without it, every spec keeps its own. `skip(cell)` may return the reason why a cell is left out.
     """
-    train = train or TrainSpec()
     model = model or default_model(task)
+    train = train or default_train(task)
     lengths = _distinct("lengths", [task.length] if lengths is None else lengths)
     rates = _distinct("learning_rates", [train.learning_rate] if learning_rates is None else learning_rates)
     heads, seeds = _distinct("heads", heads), _distinct("seeds", list(seeds))
+    specs = [model(count) for count in heads]
+    if ranks is not None:
+        specs = [spec.with_rank(rank) for spec in specs for rank in _distinct("ranks", ranks)]
+    for model_spec in specs:
+        _require_fit(task, model_spec)
+    require(
+        task.endless or train.train_examples > 0,
+        f"{task.name} is stored examples, which cannot be drawn afresh; train_examples must be at least 1, got 0.",
+    )
     spec = task.spec()
     for length in lengths:
         task.at(length)  # refuses a length the task cannot have, before anything is trained
@@ -63,12 +73,12 @@ def grid(
         Cell(
             task=spec,
             length=length,
-            model=model(count),
+            model=model_spec,
             train=dataclasses.replace(train, learning_rate=rate),
             seed=seed,
         )
         for length in lengths
-        for count in heads
+        for model_spec in specs
         for rate in rates
         for seed in seeds
     ]
@@ -80,9 +90,41 @@ def grid(
     )
 
 
+ENCODER_HIDDEN = 256
+"""Feed-forward width of the encoder that is tried where none is given; the second paper's 2048 is a GPU's."""
+
+
 def default_model(task: AbstractTask) -> Callable[[int], AnySpec]:
-    """Heads of 8 numbers between nets of 32 units; places are encoded where they can matter."""
-    return lambda heads: ModelSpec(heads=heads, positions="additive" if task.uses_positions else "none")
+    """What is tried where nothing is said; places are encoded where they can matter.
+
+    A task answered for the whole sequence gets heads of 8 numbers between nets of 32 units, one that is answered at its
+    tokens or at a query gets an encoder layer of full rank.
+    """
+    positions: Positions = "additive" if task.uses_positions else "none"
+    if task.answered_at == "sequence":
+        return lambda heads: ModelSpec(heads=heads, positions=positions)
+    return lambda heads: EncoderSpec(
+        heads=heads,
+        rank=task.dim,
+        width=task.dim,
+        hidden=ENCODER_HIDDEN,
+        positions=positions,
+        answered_at=task.answered_at,
+    )
+
+
+def default_train(task: AbstractTask) -> TrainSpec:
+    """The usual recipe; encoders learn from a stream, as in the second paper."""
+    return TrainSpec() if task.answered_at == "sequence" or not task.endless else TrainSpec(train_examples=0)
+
+
+def _require_fit(task: AbstractTask, spec: AnySpec) -> None:
+    answers = spec.answered_at if isinstance(spec, EncoderSpec) else "sequence"
+    require(
+        answers == task.answered_at,
+        f'{task.name} is answered at "{task.answered_at}", the model at "{answers}"; '
+        f'take an EncoderSpec with answered_at="{task.answered_at}".',
+    )
 
 
 def _distinct(name: str, values: Sequence) -> list:

@@ -17,7 +17,7 @@ from .family import (
     with_heads,
 )
 from .size import feed_forward_parameters, forward_flops, textbook_flops, total_parameters
-from .spec import POSITIONS, ModelSpec
+from .spec import POSITIONS, ModelSpec, Positions
 from .transformer import ClassTokenTransformer, in_raw_units, init, resize_heads
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Encoder",
     "EncoderSpec",
     "ModelSpec",
+    "Positions",
     "activations",
     "feed_forward_parameters",
     "flops",

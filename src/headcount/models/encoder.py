@@ -217,7 +217,7 @@ def _project(
 
 
 def _norm(stream: Stream, spec: EncoderSpec, scale: Float[AnyArray, ""] | None) -> Stream:
-    if spec.norm == "unit":
+    if scale is not None:
         squares = jnp.sum(stream**2, axis=-1, keepdims=True)
         return stream * jax.lax.rsqrt(squares + UNIT_NORM_FLOOR) * scale
     if spec.norm == "layer":

@@ -5,7 +5,7 @@ Source: the experiments of Amsel et al. (arXiv 2407.16153): PyTorch's encoder la
 one, and vectors scaled to one length in place of layer norm.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from .._errors import did_you_mean, require, require_count
@@ -80,6 +80,10 @@ class EncoderSpec:
     def total_dim(self) -> int:
         """Numbers that one block's heads compare."""
         return self.heads * self.rank
+
+    def with_rank(self, rank: int) -> "EncoderSpec":
+        """The same with another rank, and with it another head_dim where the two are one number."""
+        return replace(self, rank=rank, head_dim=rank if self.head_dim == self.rank else self.head_dim)
 
     def as_dict(self) -> dict[str, Any]:
         """What identifies the model, as JSON."""

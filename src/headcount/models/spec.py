@@ -4,7 +4,7 @@ Symbols: h heads, n head_dim, r rank, E = n h total_dim, N hidden, L layers.
 Source: the model class H(h, n, d, T, M) of Yu et al. (arXiv 2510.06662), section 3.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from .._errors import did_you_mean, require, require_count
@@ -52,6 +52,9 @@ class ModelSpec:
     @property
     def total_dim(self) -> int:
         return self.heads * self.head_dim
+
+    def with_rank(self, rank: int) -> "ModelSpec":
+        return replace(self, rank=rank)
 
     def as_dict(self) -> dict[str, Any]:
         """What identifies the model, as JSON; a rank equal to head_dim is left out, as before rank had a name."""

@@ -86,6 +86,10 @@ class ArrayTask(AbstractTask):
     def dim(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.x.shape[2]
 
+    @property
+    def endless(self) -> bool:
+        return False
+
     def sample(self, key: Key) -> Tokens:
         """A stored sequence, drawn at random."""
         return jnp.asarray(self._shortened())[jr.randint(key, (), 0, len(self.x))]

@@ -60,6 +60,11 @@ class AbstractTask(eqx.Module):
         """
         return "sequence"
 
+    @property
+    def endless(self) -> bool:
+        """Whether `sample` never runs out of examples that were not seen before, as stored data does."""
+        return True
+
     @abstractmethod
     def sample(self, key: Key) -> Tokens:
         """One sequence, a function of the key alone."""

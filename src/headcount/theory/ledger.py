@@ -1,13 +1,11 @@
-"""Every claim of the first paper, run at small size: claim, program, evidence, verdict, repairs.
+"""Every claim of both papers, run at small size: claim, program, evidence, verdict, repairs. Here the first paper's.
 
 A verdict is what the program saw here and now: a claim that the numbers contradict reads "fails". "estimated" rests on
 sampling; "conjecture" is a claim that nobody has proved.
 """
 
-import enum
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -21,36 +19,13 @@ from .certificates import Certificate, certify
 from .collisions import domain_of, find_collisions
 from .density import promised_error, retrieval_of
 from .enough_heads import construct, largest_error
+from .entries import Entry, Verdict, verdict_of
 from .pigeonhole import find_pigeonhole
+from .rank_ledger import RANK_CLAIMS
 from .relu_nets import compose, interpolation_net, max_net
 from .uniqueness import Verdict as Agreement
 from .uniqueness import compare_representations
 from .wide_head import construct_wide, wide_size
-
-
-class Verdict(enum.StrEnum):
-    HOLDS = "holds"
-    ESTIMATED = "estimated"
-    CONJECTURE = "conjecture"
-    FAILS = "fails"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One line of the ledger."""
-
-    claim: str
-    source: str
-    program: str
-    evidence: str
-    verdict: Verdict
-    repair: str = ""
-
-
-def _verdict(holds: bool, *, estimated: bool = False) -> Verdict:
-    if not holds:
-        return Verdict.FAILS
-    return Verdict.ESTIMATED if estimated else Verdict.HOLDS
 
 
 def density() -> Entry:
@@ -74,7 +49,7 @@ def density() -> Entry:
         source="Theorem 1",
         program="theory.retrieval_of",
         evidence=f"T = 8, inputs recovered within (found of promised) {pairs}; promised falls as q^{slope:.2f}",
-        verdict=_verdict(all(seen <= said + 1e-12 for seen, said in zip(found, promised, strict=True))),
+        verdict=verdict_of(all(seen <= said + 1e-12 for seen, said in zip(found, promised, strict=True))),
         repair="the selector's rate is ours: 0.278 q^(-1/2), attained; its last step, a polynomial in place of the "
         "function, is left out",
     )
@@ -95,7 +70,7 @@ def gate() -> Entry:
         program="theory.bounds.head_error",
         evidence=f"two tokens, beta = 50: depth 1 reads {read(1.0):.2f} where the minimum is 1, depth 2 reads "
         f"{read(2.0):.4f} (bound {bound:.1e})",
-        verdict=_verdict(holds),
+        verdict=verdict_of(holds),
         repair="the published gate of depth 1 ties a token inside with Psi = 1 and one outside with Psi = 0; a depth "
         "G > 1 is needed, and the component nets overshoot [0, 1] by delta, so G - 2 delta of it is left",
     )
@@ -117,7 +92,7 @@ def enough_heads() -> Entry:
         source="Theorem 2(1)",
         program="theory.construct, theory.largest_error",
         evidence=f"T = 8, found of promised: {'; '.join(parts)}; basins grow as eps^-{slope:.2f} (gamma = 0.5)",
-        verdict=_verdict(holds and abs(slope - 0.5) < 0.1),
+        verdict=verdict_of(holds and abs(slope - 0.5) < 0.1),
         repair="heads read values in [-delta, 1 + delta] while F0 is given on [0, 1]^D: a fitted outer map is preceded "
         "by a shrink, which costs another L0 delta",
     )
@@ -139,7 +114,7 @@ def fitted_heads() -> Entry:
         source="Theorem 2(1)",
         program="theory.construct",
         evidence=f"x1 x2 and a wave times x2, outer map a product, found of promised: {'; '.join(parts)}",
-        verdict=_verdict(holds, estimated=True),
+        verdict=verdict_of(holds, estimated=True),
     )
 
 
@@ -159,7 +134,7 @@ def lemma_4() -> Entry:
         source="Lemma 4",
         program="theory.bounds.steep_net_size",
         evidence=f"200 random nets: the bound is at most {worst:.2f} of the units they have",
-        verdict=_verdict(worst <= 1.0),
+        verdict=verdict_of(worst <= 1.0),
     )
 
 
@@ -179,7 +154,7 @@ def too_few_heads() -> Entry:
         evidence=f"k = {k:.2f} at s = 2, D = 4, T = 128, n = 8; one head, D = 3, T = 32: of 100, 1,000, 10,000 "
         f"subsequences the nearest two are {parts} apart, targets {gaps[-1]:.2g}; Lemma 4 then wants M >= {sizes}",
         # The mechanism is seen at one size; the rate itself is not.
-        verdict=_verdict(distances[0] > distances[1] > distances[2] and min(gaps) > 0, estimated=True),
+        verdict=verdict_of(distances[0] > distances[1] > distances[2] and min(gaps) > 0, estimated=True),
         repair="most responsive points are taken over all unused places, not over S_j; targets are compared by min "
         "where the proof writes max; points that both subsequences chose are replaced by a common filler before minima "
         "are compared; a ball free of the y_j is not enough, the segment must end below f_i at every fixed token of "
@@ -215,7 +190,7 @@ def collisions() -> Entry:
         source="Theorem 2(2), exact",
         program="theory.find_collisions, theory.certify",
         evidence=f"random weights, T = 16, D = 3, d = 2; {'; '.join(parts)}",
-        verdict=_verdict(holds),
+        verdict=verdict_of(holds),
         repair="the proof's pairs are near by pigeonhole; these collide exactly, by Krawczyk's test on intervals",
     )
 
@@ -235,7 +210,7 @@ def collisions_of_a_construction() -> Entry:
         program="theory.construct, theory.certify",
         evidence=f"max + min within eps = 0.2: the largest half gap of ten near pairs is {largest:.1e} of "
         f"{built.promised:.1e} promised; with its second head removed an exact pair has the floor {floor:.2f}",
-        verdict=_verdict(largest <= built.promised and floor > 0.2),
+        verdict=verdict_of(largest <= built.promised and floor > 0.2),
     )
 
 
@@ -250,7 +225,7 @@ def lemma_8() -> Entry:
         source="Lemma 8",
         program="theory.compose",
         evidence=f"{len(whole.layers)} layers; they differ by {gap:.1e} at 101 points",
-        verdict=_verdict(len(whole.layers) == 5 and gap < 1e-12),
+        verdict=verdict_of(len(whole.layers) == 5 and gap < 1e-12),
     )
 
 
@@ -264,7 +239,7 @@ def lemma_9() -> Entry:
         source="Lemma 9",
         program="theory.max_net",
         evidence=f"T = 5, eps = 0.1: worst of 500 is {worst:.3f}, widths {net.widths}",
-        verdict=_verdict(worst <= eps and net.widths == max_net_widths(count, eps)),
+        verdict=verdict_of(worst <= eps and net.widths == max_net_widths(count, eps)),
     )
 
 
@@ -285,7 +260,7 @@ def wide_head() -> Entry:
         program="theory.construct_wide, theory.wide_size",
         evidence=f"max + min, T = 4, found of promised: {'; '.join(parts)}; basins (gamma = 0.5) grow as "
         f"eps^-{sparse:.2f} without zeros, eps^-{dense:.2f} with them",
-        verdict=_verdict(holds and abs(sparse - 1.5) < 0.1),
+        verdict=verdict_of(holds and abs(sparse - 1.5) < 0.1),
         repair="Lemma 9's middle matrix has T N x 2 N entries, N of the order of 1 / eps: with its zeros counted M "
         "grows as eps^-max(2, 1 + gamma)",
     )
@@ -310,7 +285,7 @@ def uniqueness() -> Entry:
         source="Corollary 1",
         program="theory.compare_representations",
         evidence=f"max + min with its components exchanged: {same.sentence}; one doubled: {redundant.sentence}",
-        verdict=_verdict(same.verdict is Agreement.ONE_DIM and "2.2" in redundant.failing[1], estimated=True),
+        verdict=verdict_of(same.verdict is Agreement.ONE_DIM and "2.2" in redundant.failing[1], estimated=True),
     )
 
 
@@ -339,10 +314,11 @@ CLAIMS: tuple[Callable[[], Entry], ...] = (
     wide_head,
     uniqueness,
     depth,
+    *RANK_CLAIMS,
 )
 
 
 def prove() -> Iterator[Entry]:
-    """Run every claim, in the paper's order."""
+    """Run every claim, in the papers' order."""
     for claim in CLAIMS:
         yield claim()

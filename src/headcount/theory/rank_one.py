@@ -12,7 +12,7 @@ head with directions q and k of the sphere answers the x_i with the larger (q . 
 where lambda_l are the eigenvalues of sign(u . y) on the sphere, N(d, l) the dimension of the harmonics of degree l and
 P_l the Gegenbauer polynomial with P_l(1) = 1. With mixing weights w the expected squared error is 1 - 2 w . b +
 w . G w, least at G w = b.
-Source: Amsel et al. (arXiv 2407.16153); the series is worked out here.
+Source: Amsel et al. (arXiv 2407.16153); the series, the limits and the heads of the plane are worked out here.
 """
 
 import math
@@ -20,15 +20,19 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import get_lapack_funcs
 from scipy.special import gammaln
 
-from .._errors import InputError, require, require_count
+from .._errors import require, require_count
 from .._keys import named_generator
 
 DEGREES = 200
 """Terms of the series: lambda_l^3 N(d, l) falls as l^-(2 + d/2). In the plane, where that is slowest, 3.2e-6 is left
 out."""
+
+LAWS = ("uniform", "spread")
+BLOCK = 512
+"""Heads whose columns of the Gram matrix are made at a time."""
 
 
 def sign_eigenvalue(dim: int, degree: int) -> float:
@@ -80,6 +84,16 @@ def sign_correlation(dim: int, cosine: Float[np.ndarray, "*shape"]) -> Float[np.
     return np.asarray(total)
 
 
+def first_degree_error(dim: int) -> float:
+    """The least error of a mixture that holds every harmonic of degree 1 of the target and none above.
+
+    Degree l carries lambda_l^2 N(d, l) of E[s*^2] = 1, degree 1 thus d lambda_1^2, and errors are half of what signs
+    leave: (1 - d lambda_1^2) / 2, which tends to (1 - 2/pi) / 2 = 0.1817. There the curves of high dimensions level
+    off: degree 1 has d harmonics, which a few times d heads hold, the next has about d^3 / 6.
+    """
+    return (1 - dim * sign_eigenvalue(dim, 1) ** 2) / 2
+
+
 def plane_correlation(angle: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
     """How a head in the plane correlates with the target: 1/2 + sign(pi/2 - a) (1/4 - (a' / pi)^2), as published."""
     folded = np.pi / 2 - np.abs(np.pi / 2 - angle)
@@ -108,13 +122,23 @@ class RankOneHeads:
 
     def gram(self) -> Float[np.ndarray, "heads heads"]:
         """G: how the answers of two heads correlate, 1/2 + (2/pi^2) asin(q . q') asin(k . k')."""
-        one = np.arcsin(np.clip(self.queries @ self.queries.T, -1, 1))
-        one *= np.arcsin(np.clip(self.keys @ self.keys.T, -1, 1))
-        return 0.5 + (2 / np.pi**2) * one
+        return self._gram(slice(None), slice(None))
+
+    def _gram(self, rows: slice, columns: slice) -> np.ndarray:
+        angles = _bounded(self.queries[rows] @ self.queries[columns].T)
+        np.arcsin(angles, out=angles)
+        other = _bounded(self.keys[rows] @ self.keys[columns].T)
+        angles *= np.arcsin(other, out=other)
+        angles *= 2 / np.pi**2
+        angles += 0.5
+        return angles
 
     def with_target(self) -> Float[np.ndarray, " heads"]:
         """b: how the answers correlate with the target."""
-        return 0.5 + sign_correlation(self.dim, np.sum(self.queries * self.keys, axis=1)) / 2
+        cosine = np.sum(self.queries * self.keys, axis=1)
+        if self.dim == 2:
+            return plane_correlation(np.arccos(_bounded(cosine)))
+        return 0.5 + sign_correlation(self.dim, cosine) / 2
 
     def error(self, weights: Float[np.ndarray, " heads"]) -> float:
         """The expected squared error of this mixture."""
@@ -123,29 +147,101 @@ class RankOneHeads:
     def least_errors(self, ridge: float = 1e-12) -> Float[np.ndarray, " heads"]:
         """The least expected error of the first 1, 2, .. H heads, all from one Cholesky factor.
 
-        With G = L L^T and L z = b the first h heads reach 1 - z_1^2 - .. - z_h^2. `ridge` on the diagonal keeps two
-        equal heads from making G singular; it can only raise the errors.
+        With G = L L^T and L z = b the first h heads reach 1 - z_1^2 - .. - z_h^2. `ridge` on the diagonal keeps heads
+        that add nothing (a head twice, a head and its opposite beside another such pair) from making G singular: they
+        then leave the error where it was; it can only raise the errors. Memory: 8 H^2 bytes and a block.
         """
-        gram = self.gram()
+        count = len(self.queries)
+        gram = np.empty((count, count), order="F")
+        for start in range(0, count, BLOCK):
+            # LAPACK reads the lower triangle only, by columns, and writes L over it.
+            gram[start:, start : start + BLOCK] = self._gram(slice(start, None), slice(start, start + BLOCK))
         gram[np.diag_indices_from(gram)] += ridge
-        try:
-            factor = cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError as error:
-            raise InputError(
-                f"the Gram system of {len(gram)} heads is singular to rounding; give a larger ridge than {ridge:g}, or "
-                "fewer heads that are alike."
-            ) from error
-        solved = solve_triangular(factor, self.with_target(), lower=True, check_finite=False)
+        cholesky, solve = get_lapack_funcs(("potrf", "trtrs"), (gram,))
+        factor, stopped = cholesky(gram, lower=1, clean=0, overwrite_a=1)
+        require(
+            stopped == 0,
+            f"the Gram system of {count} heads is singular to rounding; give a larger ridge than {ridge:g}, or fewer "
+            "heads that are alike.",
+        )
+        solved, _ = solve(factor, self.with_target(), lower=1)
         return 1 - np.cumsum(solved**2)
 
 
-def random_heads(heads: int, dim: int, seed: int = 0) -> RankOneHeads:
-    """Heads whose q and k are independent and uniform on the sphere; more heads begin with those of fewer."""
+def random_heads(heads: int, dim: int, seed: int = 0, law: str = "uniform") -> RankOneHeads:
+    """Heads with q uniform on the sphere; more heads begin with those of fewer.
+
+    "uniform": k is uniform too, independent of q. "spread": their cosine c is uniform on [-1, 1] and k = c q +
+    sqrt(1 - c^2) e, with e uniform among the unit vectors orthogonal to q; this is the law of the published curves. In
+    high dimension the first law makes nearly every head nearly orthogonal to the target, the second does not.
+    """
     require_count("heads", heads)
     _require_dim(dim)
+    require(law in LAWS, f'law must be one of {", ".join(LAWS)}, got "{law}".')
     rows = named_generator(seed, "rank-one heads").standard_normal((heads, 2, dim))
     rows /= np.linalg.norm(rows, axis=-1, keepdims=True)
-    return RankOneHeads(rows[:, 0], rows[:, 1])
+    queries, keys = rows[:, 0], rows[:, 1]
+    if law == "spread":
+        cosine = named_generator(seed, "rank-one heads", "cosine").uniform(-1, 1, (heads, 1))
+        across = keys - np.sum(queries * keys, axis=1, keepdims=True) * queries
+        keys = cosine * queries + np.sqrt(1 - cosine**2) * across / np.linalg.norm(across, axis=1, keepdims=True)
+        keys /= np.linalg.norm(keys, axis=1, keepdims=True)
+    return RankOneHeads(queries, keys)
+
+
+def plane_heads(heads: int) -> RankOneHeads:
+    """Heads of the plane with q = k at equal angles pi / H; their least error is `plane_error`."""
+    require_count("heads", heads)
+    directions = _directions(np.arange(heads) * np.pi / heads)
+    return RankOneHeads(directions, directions)
+
+
+def plane_error(heads: int) -> float:
+    """The least error of `plane_heads` in closed form; it levels off at 5/32, and nears it as H^-2.
+
+    G is circulant and b constant, so all heads weigh W / H. Signs correlate by (1 - 2 j / H)^2 at j steps, on average
+    m = 1/3 + 2 / (3 H^2), and by 1/2 with the target: (1 - W)^2 / 2 + (1 - W + m W^2) / 2 is least where W =
+    3 / (2 + 2 m). However many, heads with q = k make a triangle wave of the angle between u and y,
+    and the target is a square one.
+    """
+    require_count("heads", heads)
+    mean = 1 / 3 + 2 / (3 * heads**2)
+    return 1 - 9 / (8 * (1 + mean))
+
+
+def staircase_heads(heads: int) -> RankOneHeads:
+    """Heads of the plane that together answer as the target does with its angles rounded: an error of 1 / H at most.
+
+    The target's sign jumps where the angles of u and y differ by pi/2. A staircase along that line has its corners at
+    the jumps of sign(q . y) and sign(k . u), so m = H / 2 directions q at steps of pi / m, each with two k at pi/2 and
+    half a step to either side, make it with weights of 1/2 and -1/2. It differs from the target on 1 / (4 m) of the
+    pairs, and errors are twice that. One k is turned round, its weight with it, so that the weights add up to 1.
+    """
+    require_count("heads", heads, least=2)
+    require(heads % 2 == 0, f"a staircase has two heads a step, got {heads} heads.")
+    steps = heads // 2
+    angles = np.arange(steps) * np.pi / steps
+    near, far = (_directions(angles + np.pi / 2 + side * np.pi / (2 * steps)) for side in (-1, 1))
+    far[-1] *= -1
+    queries = _directions(angles)
+    return RankOneHeads(np.concatenate([queries, queries]), np.concatenate([near, far]))
+
+
+def staircase_weights(heads: int) -> Float[np.ndarray, " heads"]:
+    """The weights with which `staircase_heads` answer as the target with its angles rounded."""
+    weights = np.repeat([0.5, -0.5], heads // 2)
+    weights[-1] = 0.5
+    return weights
+
+
+def _bounded(cosine: np.ndarray) -> np.ndarray:
+    """Within [-1, 1], in place. One that misses 1 by rounding becomes 1: asin would make 1e-8 of a miss of 1e-16."""
+    cosine *= 1 + 1e-14
+    return np.clip(cosine, -1, 1, out=cosine)
+
+
+def _directions(angles: np.ndarray) -> np.ndarray:
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def _require_dim(dim: int) -> None:
