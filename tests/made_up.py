@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from headcount.models import ModelSpec
+from headcount.models import EncoderSpec, ModelSpec
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 from headcount.studies import STUDIES, Scale
 
@@ -22,6 +22,30 @@ def own_cells(heads=(1, 2, 3), lengths=(8, 16), seeds=(0, 1), task=OWN, **train)
         for count in heads
         for seed in seeds
     )
+
+
+def map_cells(
+    heads=(1, 2, 4, 8), ranks=(1, 2, 4, 8), lengths=(8,), seeds=(0, 1), task=OWN, **model
+) -> tuple[Cell, ...]:
+    """The cells of a sweep over heads and rank, of encoders 8 numbers wide."""
+    return tuple(
+        Cell(
+            task=task,
+            length=length,
+            model=EncoderSpec(heads=count, rank=rank, width=8, hidden=16, **model),
+            train=TrainSpec(),
+            seed=seed,
+        )
+        for length in lengths
+        for count in heads
+        for rank in ranks
+        for seed in seeds
+    )
+
+
+def sharp_in_rank(cell: Cell) -> float:
+    """Errors that fall tenfold at rank 8, as for the farthest of points in eight dimensions."""
+    return (0.55 if cell.model.rank < 8 else 0.05) * (1 + 0.02 * cell.seed)
 
 
 def sharp(cell: Cell) -> float:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ._errors import require, require_count
-from .models import ClassTokenTransformer, from_arrays
+from .models import ClassTokenTransformer, ModelSpec, from_arrays
 from .store import Cell, Outcome, Record, Store
 from .tasks import AbstractTask
 from .theory import Certificate, Collision, Domain, certify, domain_of, find_collisions
@@ -82,10 +82,13 @@ def chosen(records: list[Record], seeds: int) -> list[list[Record]]:
     require_count("seeds", seeds)
     groups: dict[str, list[Record]] = {}
     for record in records:
-        if record.outcome is Outcome.FINISHED:
+        if record.outcome is Outcome.FINISHED and isinstance(record.cell.model, ModelSpec):
             like = dataclasses.replace(record.cell, seed=0)
             groups.setdefault(like.key, []).append(record)
-    require(len(groups) > 0, "there is no finished model to search.")
+    require(
+        len(groups) > 0,
+        "there is no finished class-token model to search; encoders have no single output that could collide.",
+    )
     best = [sorted(group, key=lambda record: record.metrics["nmse"])[:seeds] for group in groups.values()]
     return sorted(best, key=lambda group: (group[0].cell.length, group[0].cell.model.heads, group[0].cell.key))
 
@@ -141,6 +144,7 @@ def best_certificate(
 
 
 def _load(cell: Cell, store: Store) -> ClassTokenTransformer:
+    assert isinstance(cell.model, ModelSpec)
     return from_arrays(cell.model, store.weights(cell.key))
 
 

@@ -5,19 +5,32 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .analysis import Answer, ErrorTable, answer_from_table, error_table
+from .analysis import (
+    Answer,
+    Bottleneck,
+    ErrorTable,
+    RankTable,
+    answer_from_table,
+    bottleneck,
+    error_table,
+    experiments,
+    rank_table,
+)
 from .engine import RunSummary, Sweep, grid, run_sweep
-from .models import ModelSpec
+from .models import AnySpec
 from .store import Record, Store, TrainSpec
 from .tasks import AbstractTask
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """What `measure` found: the answer, the errors it rests on, and how the run went."""
+    """What `measure` found: the answer, the errors it rests on, and how the run went.
 
-    answer: Answer
-    table: ErrorTable
+    Of a sweep over heads and rank the answer is a `Bottleneck`, and the errors are a `RankTable`.
+    """
+
+    answer: Answer | Bottleneck
+    table: ErrorTable | RankTable
     run: RunSummary
     records: tuple[Record, ...]
 
@@ -30,19 +43,22 @@ def measure(
     *,
     out: Path | str,
     heads: Sequence[int] = range(1, 7),
+    ranks: Sequence[int] | None = None,
     lengths: Sequence[int] | None = None,
     seeds: int = 4,
     learning_rates: Sequence[float] | None = None,
-    model: Callable[[int], ModelSpec] | None = None,
+    model: Callable[[int], AnySpec] | None = None,
     train: TrainSpec | None = None,
 ) -> Measurement:
     """How many heads `task` needs, by training every combination and keeping the results in the folder `out`.
 
-    Calling it again continues: what `out` holds is not trained again.
+    With several `ranks` the question is which of the two it is short of, heads or rank. Calling it again continues:
+    what `out` holds is not trained again.
     """
     sweep = grid(
         task,
         heads=heads,
+        ranks=ranks,
         lengths=lengths,
         seeds=range(seeds),
         learning_rates=learning_rates,
@@ -65,5 +81,8 @@ def measure_sweep(
     run = run_sweep(sweep, store, command=command, on_steps=on_steps, stop=stop)
     wanted = {cell.key for cell in sweep.cells}
     records = tuple(record for record in store.records() if record.cell.key in wanted)
+    if experiments(records)[0].is_map:
+        errors = rank_table(records)
+        return Measurement(answer=bottleneck(errors), table=errors, run=run, records=records)
     table = error_table(records)
     return Measurement(answer=answer_from_table(table), table=table, run=run, records=records)

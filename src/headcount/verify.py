@@ -86,7 +86,7 @@ def sweeps_of(chosen: list[Record], task_of: Callable[[dict], AbstractTask]) -> 
     for record in chosen:
         by_task.setdefault(repr(sorted(record.cell.task.items())), []).append(record)
     return [
-        Sweep(task=task_of(group[0].cell.task), cells=tuple(record.cell for record in group))
+        Sweep(tasks=(task_of(group[0].cell.task),), cells=tuple(record.cell for record in group))
         for group in by_task.values()
     ]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headcount.analysis import error_table, experiments, summaries
-from headcount.models import ModelSpec
+from headcount.models import EncoderSpec, ModelSpec
 from headcount.store import Cell, Outcome, Record, TrainSpec
 
 
@@ -58,3 +58,95 @@ def test_experiments_are_told_apart_by_everything_but_heads_length_seed_and_rate
     found = experiments(one + other)
     assert [len(experiment.records) for experiment in found] == [3, 1, 1]
     assert found[0].settings["task"] == {"task": "a"}
+
+
+def of(*models) -> list[Record]:
+    """A record of each model."""
+    return [
+        Record(
+            cell=Cell(task={"task": "a"}, length=8, model=model, train=TrainSpec(), seed=0),
+            outcome=Outcome.FINISHED,
+            metrics={"nmse": 0.5},
+            curve=(),
+            provenance={},
+        )
+        for model in models
+    ]
+
+
+def encoders(heads=(1, 2, 4), ranks=(1, 2, 4), **others) -> list[EncoderSpec]:
+    return [EncoderSpec(heads=h, rank=r, width=8, **others) for h in heads for r in ranks]
+
+
+def class_tokens(heads=(1, 2, 4), **others) -> list[ModelSpec]:
+    return [ModelSpec(heads=h, **others) for h in heads]
+
+
+MAPS = {
+    "encoders whose head_dim follows rank": (encoders(), {"heads", "rank", "head_dim"}),
+    "encoders of one head_dim": (encoders(head_dim=8), {"heads", "rank"}),
+    "encoders of one head_dim, full rank among them": (encoders(ranks=(1, 8), head_dim=8), {"heads", "rank"}),
+    "class tokens of one head_dim": (
+        [ModelSpec(heads=h, head_dim=8, rank=r) for h in (1, 2) for r in (2, 8)],
+        {"heads", "rank"},
+    ),
+    "class tokens of one total": (
+        [ModelSpec(heads=h, head_dim=8 // h, rank=r) for h in (1, 2) for r in (2, 4)],
+        {"heads", "rank", "head_dim"},
+    ),
+    "one head count at several ranks": (encoders(heads=(2,)), {"heads", "rank", "head_dim"}),
+    "a map with holes": (encoders()[:-1], {"heads", "rank", "head_dim"}),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_a_sweep_over_heads_and_rank_is_one_experiment(name):
+    models, left_out = MAPS[name]
+    (found,) = experiments(of(*models))
+    assert found.is_map
+    assert found.ranks == tuple(sorted({model.rank for model in models}))
+    assert len(found.records) == len(models)
+    assert set(found.settings["model"]) == set(models[0].as_dict()) - left_out - {"rank"}
+
+
+LINES = {
+    "two head_dims": (class_tokens(head_dim=8) + class_tokens(head_dim=16), [3, 3]),
+    "two totals": ([ModelSpec.with_total_dim(t, heads=h) for t in (8, 16) for h in (1, 2)], [2, 1, 1]),
+    "one total": ([ModelSpec.with_total_dim(16, heads=h) for h in (1, 2, 4)], [3]),
+    "one rank of its own": (class_tokens(rank=4), [3]),
+    "two ranks at two head_dims": (class_tokens(head_dim=8, rank=4) + class_tokens(head_dim=16, rank=8), [3, 3]),
+    "encoders of one rank": (encoders(ranks=(2,)), [3]),
+    "encoders of one total": ([EncoderSpec.with_total_dim(8, heads=h, width=8) for h in (1, 2, 4)], [3]),
+    "encoders of one total and head_dim": (
+        [EncoderSpec.with_total_dim(8, heads=h, width=8, head_dim=8) for h in (1, 2, 4)],
+        [3],
+    ),
+    "an encoder": (encoders((1,), (1,)), [1]),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_sweeps_over_heads_alone_stay_apart(name):
+    models, sizes = LINES[name]
+    found = experiments(of(*models))
+    assert [len(experiment.records) for experiment in found] == sizes
+    assert not any(experiment.is_map for experiment in found)
+
+
+def test_a_model_of_full_rank_and_full_head_dim_is_in_both_maps():
+    tied, full = encoders((1, 2), (1, 8)), encoders((1, 2), (1, 8), head_dim=8)
+    found = experiments(of(*dict.fromkeys(tied + full)))
+    assert [(one.is_map, len(one.records), one.settings["model"].get("head_dim")) for one in found] == [
+        (True, 4, 8),
+        (True, 4, None),
+    ]
+
+
+def test_two_maps_at_two_head_dims_are_two():
+    found = experiments(of(*encoders(head_dim=2), *encoders(head_dim=4)))
+    assert [(one.is_map, len(one.records)) for one in found] == [(True, 9), (True, 9)]
+
+
+def test_maps_of_other_tasks_and_depths_stay_apart():
+    found = experiments(of(*encoders(), *encoders(layers=2)))
+    assert [len(experiment.records) for experiment in found] == [9, 9]

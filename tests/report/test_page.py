@@ -63,6 +63,47 @@ def test_a_page_says_everything_that_is_there(kind):
     assert f"3 of {len(records) + 3} models are not trained yet" in reader.said
 
 
+MAPS = {
+    "rank": made_up.finished(made_up.map_cells(), made_up.sharp_in_rank),
+    "heads": made_up.finished(made_up.map_cells(lengths=(8, 16))),
+    "unknown": made_up.finished(made_up.map_cells(seeds=(0,))),
+    "one head count": made_up.finished(made_up.map_cells(heads=(2,))),
+    "a rank lost": made_up.finished(made_up.map_cells(ranks=(1, 2)))
+    + made_up.lost(made_up.map_cells(ranks=(4,)), Outcome.DIVERGED, "not finite"),
+    "a seed lost": made_up.finished(made_up.map_cells(seeds=(0, 1, 2)))[1:]
+    + made_up.lost(made_up.map_cells((1,), (1,), seeds=(0,)), Outcome.FAILED, "no memory"),
+}
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_a_page_of_heads_and_rank_says_everything_that_is_there(kind):
+    records = MAPS[kind]
+    section = a_section(records, missing=3, command="headcount map own")
+    assert (section.table, section.answer) == (None, None)
+    text = page([section], folder="results")
+    reader = check_page(text)
+    for record in records:
+        assert f'<th scope="row">{record.cell.model.heads}</th>' in text
+        assert f'<th scope="col">rank {record.cell.model.rank}</th>' in text
+        assert record.message in reader.said
+    for said in (section.headline, "headcount map own", "and of which rank", *section.bottleneck.notes):
+        assert said in reader.said
+    assert [chart.name for chart in section.charts] == ["heads-by-rank", "error-against-rank"]
+    if kind in ("rank", "heads"):
+        assert section.bottleneck.limit == kind
+        assert section.headline == f"own {section.bottleneck.sentence}"
+
+
+def test_a_page_holds_sweeps_over_heads_and_over_rank_side_by_side():
+    sections = [a_section(KINDS["plain"], "one"), a_section(MAPS["rank"], "two")]
+    reader = check_page(page(sections, folder="results"))
+    assert all(section.headline in reader.said for section in sections)
+
+
+def test_a_section_needs_no_table():
+    check_page(page([Section(name="bare", title="t", asks="a", headline="h")], folder="results"))
+
+
 @pytest.mark.parametrize("place", ["task", "message", "command", "folder", "warning", "device", "version"])
 def test_what_others_wrote_is_shown_as_it_is(place, monkeypatch):
     given = {name: NASTY if name == place else "plain" for name in ("task", "message", "command", "folder", "warning")}

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.analysis import ErrorTable, answer_from_table
-from headcount.report.chart import Chart, HeatMap, Series, Span
-from headcount.report.charts import error_chart
+from headcount.analysis import ErrorTable, RankTable, answer_from_table, bottleneck
+from headcount.report.chart import Chart, HeatMap, Line, Series, Span
+from headcount.report.charts import error_chart, rank_chart, rank_map
 from headcount.report.charts import heat_map as heat_map_of
-from headcount.report.figures import draw
+from headcount.report.figures import FORMATS, draw, save_figure
 from headcount.report.svg import HEIGHT, WIDTH, heat_map, line_chart
 
 from ..store.laws import law, unchecked_randomness
@@ -114,7 +114,8 @@ def test_names_are_shown_as_they_are():
     chart = a_chart(
         title=NASTY, x_label=NASTY, y_label=NASTY, series=(Series(NASTY, (1,), (0.1,)),), span=Span(NASTY, 1, 1, 1)
     )
-    plan = a_heat_map([[0.1]], title=NASTY, row_label=NASTY, column_label=NASTY, unit=NASTY)
+    line = Line(NASTY, NASTY, ((0.0, 0.0), (1.0, 1.0)))
+    plan = a_heat_map(np.ones((2, 2)), title=NASTY, row_label=NASTY, column_label=NASTY, unit=NASTY, lines=(line,))
     for text in (line_chart(chart), heat_map(plan)):
         drawing = check_drawing(text)
         assert "<script" not in text
@@ -160,3 +161,96 @@ def test_a_title_for_paper_is_shown_as_it_is(title):
 
 def test_a_chart_without_lines_can_be_drawn_for_paper():
     draw(a_chart(series=())).savefig(io.BytesIO(), format="svg")
+
+
+def a_rank_table(heads=(1, 2, 4, 8), ranks=(1, 2, 4, 8), lengths=(8, 16), seeds: int = 2, low=0.05) -> RankTable:
+    """Errors that fall from 0.5 to `low` at the last rank."""
+    nmse = np.full((len(heads), len(ranks), len(lengths), seeds), 0.5)
+    nmse[:, -1] = low
+    return RankTable(heads=tuple(heads), ranks=tuple(ranks), lengths=lengths, seeds=tuple(range(seeds)), nmse=nmse)
+
+
+RANK_TABLES = {
+    "plain": a_rank_table(),
+    "counts that are no powers": a_rank_table(heads=range(1, 8), ranks=(1, 2, 3, 5)),
+    "one of all": a_rank_table((2,), (4,), (8,), 1),
+    "forty head counts": a_rank_table(heads=range(1, 41), ranks=(1, 2)),
+    "tiny": a_rank_table(low=1e-12),
+    "some zero": a_rank_table(low=0.0),
+    "some lost": a_rank_table(low=np.nan),
+    "some infinite": a_rank_table(low=np.inf),
+}
+
+
+@pytest.mark.parametrize("name", RANK_TABLES)
+def test_any_map_of_heads_and_rank_is_drawn_for_the_page_and_for_paper(name):
+    table = RANK_TABLES[name]
+    found = bottleneck(table, resamples=20)
+    chart, plan = rank_chart(table, found), rank_map(table, found)
+    check_drawing(line_chart(chart))
+    drawing = check_drawing(heat_map(plan))
+    assert sum(element.get("class") == "equal" for element in drawing.iter("g")) == len(plan.lines)
+    for each in (chart, plan):
+        draw(each).savefig(io.BytesIO(), format="svg")
+
+
+@law
+@given(st.sets(st.integers(1, 64), min_size=1, max_size=6), st.sets(st.integers(1, 64), min_size=1, max_size=6))
+def test_lines_of_a_map_join_exactly_the_models_of_one_product(heads, ranks):
+    table = a_rank_table(sorted(heads), sorted(ranks))
+    plan = rank_map(table, bottleneck(table, resamples=2))
+    products = [heads * rank for heads in table.heads for rank in table.ranks]
+    shared = {product for product in products if products.count(product) > 1}
+    assert {line.name for line in plan.lines} == {f"heads x rank = {product}" for product in shared}
+    for line in plan.lines:
+        sizes = [(plan.rows[int(row)], plan.columns[int(column)]) for column, row in line.points]
+        assert [h * r for h, r in sizes] == [int(line.label)] * products.count(int(line.label))
+
+
+def test_lines_of_a_map_stay_inside_it_and_off_the_values():
+    table = a_rank_table()
+    drawing = check_drawing(heat_map(rank_map(table, bottleneck(table))))
+    middles = {(e.get("x"), e.get("y")) for e in drawing.iter("text") if e.get("font-size") and "e-" in (e.text or "")}
+    assert len(middles) == 16
+    strokes = [path for g in drawing.iter("g") if g.get("class") == "equal" for path in g.iter("path")]
+    ends = [tuple(map(float, pair)) for p in strokes for pair in re.findall(r"([\d.]+) ([\d.]+)", p.get("d"))]
+    assert len(ends) == 2 * 2 * 9  # nine steps on the five diagonals, each a light and a dark stroke
+    for x, y in ends:
+        assert 0 <= x <= WIDTH
+        assert 0 <= y <= HEIGHT
+        assert min(abs(x - float(a)) + abs(y - float(b)) for a, b in middles) > 10
+
+
+def test_a_map_shows_what_the_verdict_judges():
+    table = a_rank_table()
+    harder = table.nmse * np.array([1.0, 3.0])[:, None] * np.array([1.0, 1.1])
+    plan = rank_map(dataclasses.replace(table, nmse=harder / 3), bottleneck(table))
+    np.testing.assert_allclose(plan.values, table.worst)
+    assert (plan.rows, plan.columns) == (table.heads, table.ranks)
+    assert plan.caption.endswith("lines join models of equal heads x rank; solved from 1 head of rank 8 on")
+    assert "at the worst of the lengths 8, 16" in plan.caption
+
+
+def test_error_against_rank_has_a_line_a_head_count_and_marks_the_rank_that_is_needed():
+    table = a_rank_table()
+    chart = rank_chart(table, bottleneck(table))
+    assert [series.name for series in chart.series] == ["1 head", "2 heads", "4 heads", "8 heads"]
+    assert chart.log_x
+    assert chart.span is not None
+    assert (chart.span.at, chart.span.low, chart.span.high) == (8, 5, 8)
+    solved = dataclasses.replace(table, nmse=np.full_like(table.nmse, 1e-4))
+    assert rank_chart(solved, bottleneck(solved)).span is None
+
+
+def test_a_heat_map_tells_its_values_by_the_names_of_its_axes():
+    drawing = check_drawing(heat_map(a_heat_map([[0.1, np.nan]], column_label="rank of a head (numbers)")))
+    titles = [element.text for element in drawing.iter("title")]
+    assert titles == ["heads 1, rank of a head 1: NMSE 1.00e-01", "heads 1, rank of a head 2: nothing finished"]
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_a_map_is_saved_in_every_format_and_twice_the_same(ending, tmp_path):
+    table = a_rank_table()
+    for name in ("one", "two"):
+        save_figure(draw(rank_map(table, bottleneck(table, resamples=20))), tmp_path / f"{name}{ending}")
+    assert (tmp_path / f"one{ending}").read_bytes() == (tmp_path / f"two{ending}").read_bytes() != b""

@@ -1,7 +1,7 @@
 """Records to tables: which cells belong together, and their errors by heads, length and seed."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,32 +9,92 @@ import numpy as np
 from jaxtyping import Float
 
 from .._errors import require
-from ..store import Outcome, Record
+from ..models import EncoderSpec
+from ..store import Cell, Outcome, Record
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """Records that differ in heads, length, seed and learning rate only. `settings` is what they share."""
+    """Records that differ in heads, length, seed and learning rate only, or in rank too. `settings` is what they share.
+
+    Ranks are what a sweep over heads and rank adds: there `is_map` holds, and `bottleneck` is what to ask.
+    """
 
     settings: dict[str, Any]
     records: tuple[Record, ...]
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Every rank among the records."""
+        return tuple(sorted({record.cell.model.rank for record in self.records}))
+
+    @property
+    def is_map(self) -> bool:
+        """Whether some head count was tried at several ranks."""
+        return _is_map(self.records)
 
 
 def experiments(records: Iterable[Record]) -> list[Experiment]:
     """Records sorted into experiments, in the order in which they come.
 
-    Head counts are compared at one head_dim, or at one total_dim where every head count has a head_dim of its own.
+    Head counts are compared at one head_dim, or at one total_dim where every head count has a head_dim of its own. A
+    sweep over heads and rank is one experiment: at one head_dim, at one heads x head_dim, or, for encoders, whose
+    head_dim follows rank unless given, with the two equal. A class-token model's rank follows head_dim, so two sweeps
+    of it at two head_dims stay two experiments.
     """
     groups: dict[str, tuple[dict, list[Record]]] = {}
-    for group in _grouped(records, _without("heads", "head_dim")):
-        one_total = len({record.cell.model.total_dim for record in group}) == 1
-        settings = _without("heads", "head_dim") if one_total else _without("heads")
+
+    def add(group: Iterable[Record], settings: Callable[[Record], dict[str, Any]]) -> None:
         for record in group:
             found = settings(record)
             groups.setdefault(json.dumps(found, sort_keys=True), (found, []))[1].append(record)
+
+    for group in _grouped(records, _without("heads", "head_dim", "rank")):
+        maps = _maps(group)
+        for part, names in maps:
+            add(part, _without(*names))
+        mapped = {id(record) for part, _ in maps for record in part}
+        for part, names in _lines([record for record in group if id(record) not in mapped]):
+            add(part, _without(*names))
     return [Experiment(settings=settings, records=tuple(group)) for settings, group in groups.values()]
+
+
+def _maps(group: list[Record]) -> list[tuple[list[Record], tuple[str, ...]]]:
+    """The sweeps over heads and rank in a group that shares all else, each with what its records differ in."""
+    models = [record.cell.model for record in group]
+    if _is_map(group) and len({m.heads for m in models}) > 1 and len({m.heads * m.head_dim for m in models}) == 1:
+        return [(group, ("heads", "head_dim", "rank"))]
+    by_head_dim = [part for part in _grouped(group, _without("heads", "rank")) if _is_map(part)]
+    maps: list[tuple[list[Record], tuple[str, ...]]] = [(part, ("heads", "rank")) for part in by_head_dim]
+    # A model of full rank and full head_dim belongs to the sweep at that head_dim and to the one where both are equal.
+    tied = [r for r in group if isinstance(r.cell.model, EncoderSpec) and r.cell.model.head_dim == r.cell.model.rank]
+    mapped = {id(record) for part in by_head_dim for record in part}
+    if _is_map(tied) and any(id(record) not in mapped for record in tied):
+        maps.append((tied, ("heads", "head_dim", "rank")))
+    return maps
+
+
+def _is_map(records: Sequence[Record]) -> bool:
+    """Whether some head count comes with several ranks."""
+    sizes = {(record.cell.model.heads, record.cell.model.rank) for record in records}
+    return len(sizes) > len({heads for heads, _ in sizes})
+
+
+def _lines(group: list[Record]) -> list[tuple[list[Record], tuple[str, ...]]]:
+    """The sweeps over heads alone in a group that shares all else, each with what its records differ in."""
+    models = [record.cell.model for record in group]
+    # An encoder's heads share a total of ranks; what they carry is as wide as the rank, or one width for all.
+    if len({m.heads for m in models}) > 1 and all(isinstance(m, EncoderSpec) for m in models):
+        tied = all(m.head_dim == m.rank for m in models)
+        if len({m.total_dim for m in models}) == 1 and (tied or len({m.head_dim for m in models}) == 1):
+            return [(group, ("heads", "rank", "head_dim") if tied else ("heads", "rank"))]
+    lines: list[tuple[list[Record], tuple[str, ...]]] = []
+    for part in _grouped(group, _without("heads", "head_dim")):
+        one_total = len({record.cell.model.total_dim for record in part}) == 1
+        lines.append((part, ("heads", "head_dim") if one_total else ("heads",)))
+    return lines
 
 
 def _grouped(records: Iterable[Record], settings: Callable[[Record], dict[str, Any]]) -> list[list[Record]]:
@@ -84,23 +144,25 @@ class ErrorTable:
 
 def error_table(records: Iterable[Record]) -> ErrorTable:
     """The errors of one experiment's records."""
+    (heads, lengths, seeds), nmse = errors_by(
+        records, lambda cell: cell.model.heads, lambda cell: cell.length, lambda cell: cell.seed
+    )
+    return ErrorTable(heads=heads, lengths=lengths, seeds=seeds, nmse=nmse)
+
+
+def errors_by(
+    records: Iterable[Record], *axes: Callable[[Cell], int]
+) -> tuple[list[tuple[int, ...]], Float[np.ndarray, "..."]]:
+    """The values each axis takes, in order, and the least error at each place; NaN where nothing finished."""
     records = list(records)
     require(len(records) > 0, "there are no records to make a table of.")
-    heads, lengths, seeds = (
-        tuple(sorted(values))
-        for values in (
-            {record.cell.model.heads for record in records},
-            {record.cell.length for record in records},
-            {record.cell.seed for record in records},
-        )
-    )
-    nmse = np.full((len(heads), len(lengths), len(seeds)), np.nan)
+    values = [tuple(sorted({axis(record.cell) for record in records})) for axis in axes]
+    nmse = np.full([len(taken) for taken in values], np.nan)
     for record in records:
         if record.outcome is Outcome.FINISHED:
-            cell = record.cell
-            place = (heads.index(cell.model.heads), lengths.index(cell.length), seeds.index(cell.seed))
+            place = tuple(taken.index(axis(record.cell)) for taken, axis in zip(values, axes, strict=True))
             nmse[place] = np.fmin(nmse[place], record.metrics["nmse"])
-    return ErrorTable(heads=heads, lengths=lengths, seeds=seeds, nmse=nmse)
+    return values, nmse
 
 
 @dataclass(frozen=True, kw_only=True)

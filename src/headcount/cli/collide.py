@@ -12,7 +12,7 @@ import typer
 from .._arguments import counts
 from .._errors import require
 from ..collide import WHERE, Floors, SearchOptions, as_json, chosen, collide, to_json
-from ..models import folded, from_arrays
+from ..models import ModelSpec, folded, from_arrays
 from ..report.chart import Chart, Series
 from ..report.figures import draw, save_figure
 from ..report.files import write_whole
@@ -138,6 +138,7 @@ def floor_chart(found: list[Floors], where: str) -> Chart:
 def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: AbstractTask) -> PairPicture:
     """The pair of a certificate, as its model sees it."""
     cell = floors.record.cell
+    assert isinstance(cell.model, ModelSpec)
     arrays = {name: np.asarray(array, np.float64) for name, array in store.weights(cell.key).items()}
     with jax.enable_x64(True):
         model, pair = from_arrays(cell.model, arrays), jnp.asarray(certificate.pair)

@@ -2,23 +2,24 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from .. import _arguments
 from .._errors import InputError, require
 from ..analysis import experiments
-from ..engine import Plan, grid, plan_sweep
+from ..engine import Plan, default_train, grid, plan_sweep
 from ..measure import Measurement, measure_sweep
 from ..models import ModelSpec
-from ..report.charts import error_chart
 from ..report.figures import FORMATS, check_ending, draw, save_figure
-from ..report.text import experiment_view, plan_view
+from ..report.section import experiment_section
+from ..report.text import finding_view, plan_view
 from ..store import Outcome, TrainSpec
 from ..tasks import AbstractTask
 from ..tasks.find import find_task
 from .app import Json, app, data, print_json, talk
+from .models import models_for
 from .running import run, settled
 
 
@@ -26,17 +27,27 @@ from .running import run, settled
 def measure(
     task: Annotated[str, typer.Argument(metavar="TASK|FILE", help="A task's name, FILE.npz, X.npy or FILE.py:NAME.")],
     heads: Annotated[str, typer.Option(help="Head counts: 1:6, or 1,2,4,8.")] = "1:6",
+    ranks: Annotated[
+        str | None, typer.Option(help="Query and key widths to try with every head count: 1,2,4,8.")
+    ] = None,
     lengths: Annotated[str | None, typer.Option(help="Sequence lengths (default: 8,16,32, or your data's).")] = None,
     seeds: Annotated[int, typer.Option(help="Seeds for every head count and length.")] = 4,
     out: Annotated[Path | None, typer.Option(help="Results folder (default: results/TASK).")] = None,
     steps: Annotated[int, typer.Option(help="Training steps of every model.")] = TrainSpec.steps,
     batch: Annotated[int, typer.Option(help="Examples in a training step.")] = TrainSpec.batch,
     learning_rates: Annotated[str, typer.Option(help="Peak learning rates; a seed's best one counts.")] = "0.01",
-    train_examples: Annotated[int, typer.Option(help="Examples to learn from.")] = TrainSpec.train_examples,
+    train_examples: Annotated[
+        int | None, typer.Option(help="Examples to learn from; 0: fresh ones every step (default: 8000, encoders 0).")
+    ] = None,
     validation_examples: Annotated[int, typer.Option(help="Examples to be judged on.")] = TrainSpec.validation_examples,
-    head_dim: Annotated[int | None, typer.Option(help="Numbers in a head (default: 8).")] = None,
+    head_dim: Annotated[
+        int | None, typer.Option(help="Numbers a head carries (default: 8, an encoder's rank).")
+    ] = None,
     total_dim: Annotated[int | None, typer.Option(help="Numbers shared by all heads, instead of --head-dim.")] = None,
-    hidden: Annotated[int, typer.Option(help="Width of both feed-forward nets.")] = ModelSpec.hidden,
+    hidden: Annotated[
+        int | None, typer.Option(help="Width of the feed-forward nets (default: 32, encoders 256).")
+    ] = None,
+    multiplier: Annotated[int, typer.Option(help="Attention blocks an encoder layer averages.")] = 1,
     layers: Annotated[int, typer.Option(help="Attention layers.")] = ModelSpec.layers,
     positions: Annotated[str, typer.Option(help="auto, none, additive or concatenated.")] = "auto",
     beta: Annotated[float, typer.Option(help="Factor on every attention score.")] = ModelSpec.beta,
@@ -48,6 +59,16 @@ def measure(
         str | None, typer.Option(help="Position sets as fractions: 0:0.5,0.5:1.", rich_help_panel="Task")
     ] = None,
     task_seed: Annotated[int | None, typer.Option(help="Draws the task's own numbers.", rich_help_panel="Task")] = None,
+    points: Annotated[
+        str | None, typer.Option(help="uniform, orthogonal or doubled points.", rich_help_panel="Task")
+    ] = None,
+    terms: Annotated[
+        int | None, typer.Option(help="Biased nearest neighbours summed up.", rich_help_panel="Task")
+    ] = None,
+    inputs: Annotated[int | None, typer.Option(help="Numbers in a regressor x.", rich_help_panel="Task")] = None,
+    noise: Annotated[
+        float | None, typer.Option(help="Standard deviation of the noise.", rich_help_panel="Task")
+    ] = None,
     targets: Annotated[
         Path | None, typer.Option(help="y.npy, when the file holds x alone.", rich_help_panel="Your data")
     ] = None,
@@ -71,28 +92,37 @@ def measure(
         "law": law,
         "windows": None if windows is None else _arguments.windows(windows),
         "task_seed": task_seed,
+        "points": points,
+        "terms": terms,
+        "inputs": inputs,
+        "noise": noise,
         "targets": targets,
         "shorter": shorter,
         "validation_fraction": validation_fraction,
     }
     found = find_task(task, **{name: value for name, value in options.items() if value is not None})
-    shared = {"hidden": hidden, "layers": layers, "beta": beta, "positions": _positions(positions, found)}
-    require(head_dim is None or total_dim is None, "give --head-dim or --total-dim, not both.")
-
-    def model(count: int) -> ModelSpec:
-        if total_dim is not None:
-            return ModelSpec.with_total_dim(total_dim, heads=count, **shared)
-        return ModelSpec(heads=count, head_dim=ModelSpec.head_dim if head_dim is None else head_dim, **shared)
-
     sweep = grid(
         found,
         heads=_arguments.counts(heads, "--heads"),
+        ranks=None if ranks is None else _arguments.counts(ranks, "--ranks"),
         lengths=_default_lengths(found) if lengths is None else _arguments.counts(lengths, "--lengths"),
         seeds=range(seeds),
         learning_rates=_arguments.numbers(learning_rates, "--learning-rates"),
-        model=model,
+        model=models_for(
+            found,
+            head_dim=head_dim,
+            total_dim=total_dim,
+            hidden=hidden,
+            layers=layers,
+            positions=positions,
+            beta=beta,
+            multiplier=multiplier,
+        ),
         train=TrainSpec(
-            steps=steps, batch=batch, train_examples=train_examples, validation_examples=validation_examples
+            steps=steps,
+            batch=batch,
+            train_examples=default_train(found).train_examples if train_examples is None else train_examples,
+            validation_examples=validation_examples,
         ),
     )
     if figure is not None:
@@ -102,16 +132,16 @@ def measure(
         _print_plan(plan_sweep(sweep, settled(root)), root, as_json)
         return
     measurement = run(sweep, root, measure_sweep)
-    settings = experiments(measurement.records)[0].settings
-    talk.print(experiment_view(settings, measurement.table, measurement.answer))
+    experiment = experiments(measurement.records)[0]
+    section = experiment_section(experiment, "experiment")
+    talk.print(finding_view(experiment.settings, section))
     for record in measurement.records:
         if record.outcome is Outcome.FAILED:
             talk.print(f"{measurement.run.failed} cells failed; the first: {record.message}", style="red", markup=False)
             break
     _print_answer(measurement, root, as_json)
     if figure is not None:
-        title = f"{found.name}: {measurement.answer.sentence}"
-        save_figure(draw(error_chart(measurement.table, measurement.answer), title), figure)
+        save_figure(draw(section.charts[0], f"{found.name}: {measurement.answer.sentence}"), figure)
         talk.print(f"drawn in {figure}", highlight=False, markup=False)
     if measurement.run.failed:
         raise typer.Exit(3)
@@ -150,10 +180,6 @@ def _print_answer(measurement: Measurement, root: Path, as_json: bool) -> None:
         measurement.answer.as_dict()
         | {"out": str(root), "already_done": run.already_done, "trained": outcomes, "seconds": round(run.seconds, 2)}
     )
-
-
-def _positions(given: str, task: AbstractTask) -> Any:
-    return ("additive" if task.uses_positions else "none") if given == "auto" else given
 
 
 def _default_lengths(task: AbstractTask) -> list[int]:

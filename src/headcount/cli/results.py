@@ -10,14 +10,13 @@ import numpy as np
 import typer
 
 from .._errors import require
-from ..analysis import answer_from_table, error_table, experiments, summaries
-from ..report.charts import error_chart
+from ..analysis import experiments, summaries
 from ..report.export import to_csv, to_json
 from ..report.figures import FORMATS, check_ending, draw, save_figure
 from ..report.files import write_whole
 from ..report.page import page, write_page
-from ..report.section import Section
-from ..report.text import experiment_view, status_view
+from ..report.section import Section, experiment_section
+from ..report.text import finding_view, status_view
 from ..store import Outcome, Store
 from ..studies.folder import sections_of
 from .app import Folder, Json, app, data, print_json, talk
@@ -66,15 +65,16 @@ def show(
     )
     results = []
     for experiment in found:
-        table = error_table(experiment.records)
-        answer = answer_from_table(table)
+        section = experiment_section(experiment, "experiment")
+        answer = section.answer or section.bottleneck
+        assert answer is not None
         results.append({"settings": experiment.settings, **answer.as_dict()})
         if figure is not None:
             title = f"{experiment.settings['task']['task']}: {answer.sentence}"
-            save_figure(draw(error_chart(table, answer), title), figure)
+            save_figure(draw(section.charts[0], title), figure)
             talk.print(f"drawn in {figure}", highlight=False, markup=False)
         if not as_json:
-            data.print(experiment_view(experiment.settings, table, answer))
+            data.print(finding_view(experiment.settings, section))
             data.print(answer.sentence, style="bold", highlight=False)
     if as_json:
         print_json(results)
@@ -140,6 +140,8 @@ def section_json(section: Section) -> dict:
     """What a section says, for other programs; a number that is not there is null."""
     claims = [{"statement": c.statement, "verdict": c.verdict.value, "evidence": c.evidence} for c in section.claims]
     said = {"name": section.name, "title": section.title, "headline": section.headline, "claims": claims}
+    said |= {"grids": [dataclasses.asdict(grid) for grid in section.grids]} if section.grids else {}
+    said |= {} if section.bottleneck is None else section.bottleneck.as_dict()
     if section.table is None:
         return said
     cells = []

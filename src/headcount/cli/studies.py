@@ -1,15 +1,19 @@
 """`headcount reproduce`: the published tables and figures, made again."""
 
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..engine import Plan, RunSummary, hardware, plan_sweep, run_sweep
+from ..engine import RunSummary, hardware, plan_sweep, run_sweep
 from ..report.page import page, write_page
+from ..report.progress import counted_progress
+from ..report.section import Section
 from ..report.text import section_view, study_costs_view
 from ..store import Outcome, Store
-from ..studies import STUDIES, AbstractStudy, Scale, study
+from ..studies import COMPUTED, STUDIES, AbstractStudy, ComputedStudy, Scale, study
 from ..studies.folder import own_records, sections_of, what_was_lost
 from .app import Json, app, data, print_json, talk
 from .results import section_json
@@ -32,18 +36,23 @@ def reproduce(
     if name is None:
         _list_studies(out, as_json)
         return
-    chosen = list(STUDIES.values()) if name == "all" else [study(name)]
+    chosen = [*STUDIES.values(), *COMPUTED.values()] if name == "all" else [study(name)]
     root = out or Path("results") / f"{name}-{scale}"
     if dry_run:
-        _print_plans({each.name: plan_sweep(each.sweep(scale), settled(root)) for each in chosen}, root, as_json)
+        _print_plans({each.name: _cost(each, scale, root) for each in chosen}, as_json)
         return
     failed, results = 0, []
     try:
         for each in chosen:
             talk.print(f"[bold]{each.title}[/bold]: {each.asks}", highlight=False)
-            summary: RunSummary = run(each.sweep(scale), root, run_sweep)
-            failed += summary.failed
-            results.append(_result(each, scale, root, as_json) | {"seconds": round(summary.seconds, 2)})
+            began = time.monotonic()
+            if isinstance(each, ComputedStudy):
+                result = _print_section(_computed(each, scale, root), scale, as_json)
+            else:
+                summary: RunSummary = run(each.sweep(scale), root, run_sweep)
+                failed += summary.failed
+                result = _result(each, scale, root, as_json)
+            results.append(result | {"seconds": round(time.monotonic() - began, 2)})
     finally:  # stopped on the way, the studies that are done still have their report
         anything = any(result["headline"] is not None for result in results)
         if as_json and results:
@@ -56,21 +65,53 @@ def reproduce(
         raise typer.Exit(3 if failed else 1)
 
 
-def _print_plans(plans: dict[str, Plan], root: Path, as_json: bool) -> None:
+@dataclass(frozen=True)
+class Cost:
+    """What is left of a study: in words, and as numbers."""
+
+    words: str
+    cells: int
+    already_done: int
+    seconds: float
+
+
+def _cost(each: AbstractStudy | ComputedStudy, scale: Scale, root: Path | None) -> Cost:
+    if isinstance(each, ComputedStudy):
+        count = len(each.pieces(scale))
+        done = 0 if root is None else len(each.read(root, scale))
+        seconds = each.expected_seconds(scale) * (count - done) / count
+        return Cost(f"{count} pieces, {done} of them done; about {max(1, round(seconds))} s", count, done, seconds)
+    plan = plan_sweep(each.sweep(scale), set() if root is None else settled(root))
+    words = "" if root is None else describe_plan(plan, root)
+    return Cost(words, plan.cells, plan.settled, plan.seconds)
+
+
+def _print_plans(costs: dict[str, Cost], as_json: bool) -> None:
     if not as_json:
-        for name, plan in plans.items():
-            data.print(f"{name}: {describe_plan(plan, root)}", markup=False, highlight=False)
+        for name, cost in costs.items():
+            data.print(f"{name}: {cost.words}", markup=False, highlight=False)
         return
     print_json(
         {
             name: {
-                "cells": plan.cells,
-                "already_done": plan.settled,
-                "expected_seconds": round(plan.seconds, 1),
+                "cells": cost.cells,
+                "already_done": cost.already_done,
+                "expected_seconds": round(cost.seconds, 1),
             }
-            for name, plan in plans.items()
+            for name, cost in costs.items()
         }
     )
+
+
+def _computed(each: ComputedStudy, scale: Scale, root: Path) -> Section:
+    """The section of a study that trains nothing; stopped on the way, what it has computed is kept."""
+    left = len(each.pieces(scale)) - len(each.read(root, scale))
+    try:
+        with counted_progress(talk, "computing", left, "pieces") as on_done:
+            return each.section(each.run(root, scale, on_done), scale)
+    except KeyboardInterrupt:
+        talk.print(f"Stopped. What is computed is kept in {each.path(root, scale)}; the same command goes on.")
+        raise typer.Exit(130) from None
 
 
 def _result(each: AbstractStudy, scale: Scale, root: Path, as_json: bool) -> dict:
@@ -82,7 +123,10 @@ def _result(each: AbstractStudy, scale: Scale, root: Path, as_json: bool) -> dic
         talk.print(f"{each.title}: {lost}", style="red", markup=False, highlight=False)
     if not any(record.outcome is Outcome.FINISHED for record in records):
         return {"name": each.name, "headline": None, "claims": [], "scale": scale.value}
-    section = each.section(records, scale)
+    return _print_section(each.section(records, scale), scale, as_json)
+
+
+def _print_section(section: Section, scale: Scale, as_json: bool) -> dict:
     if not as_json:
         data.print(section_view(section))
     return section_json(section) | {"scale": scale.value}
@@ -90,24 +134,22 @@ def _result(each: AbstractStudy, scale: Scale, root: Path, as_json: bool) -> dic
 
 def _list_studies(out: Path | None, as_json: bool) -> None:
     """Every study with what it costs on this machine at each scale."""
-    done = set() if out is None else settled(out)
-    plans = {
-        each.name: {scale.value: plan_sweep(each.sweep(scale), done) for scale in Scale} for each in STUDIES.values()
-    }
+    known = STUDIES | COMPUTED
+    costs = {each.name: {scale.value: _cost(each, scale, out) for scale in Scale} for each in known.values()}
     if as_json:
         print_json(
             {
                 key: {
-                    "asks": STUDIES[key].asks,
+                    "asks": known[key].asks,
                     "costs": {
-                        scale: {"cells": plan.cells, "expected_seconds": round(plan.seconds, 1)}
-                        for scale, plan in by_scale.items()
+                        scale: {"cells": cost.cells, "expected_seconds": round(cost.seconds, 1)}
+                        for scale, cost in by_scale.items()
                     },
                 }
-                for key, by_scale in plans.items()
+                for key, by_scale in costs.items()
             }
         )
         return
-    rows = [(STUDIES[key].name, STUDIES[key].title, STUDIES[key].asks, by_scale) for key, by_scale in plans.items()]
+    rows = [(each.name, each.title, each.asks, costs[each.name]) for each in known.values()]
     shared = "In one folder figure2e and figure3 read table2's models, and figure4 holds figure1b's at paper scale."
     data.print(study_costs_view(rows, f"Expected times on {hardware().description}. {shared}"))

@@ -8,6 +8,7 @@ import jax
 import jax.random as jr
 
 from ..models import flops
+from ..tasks import AbstractTask
 from ..tasks.base import computed
 from .hardware import Hardware, hardware, member_bytes, most_members
 from .sweep import Bucket, Shape, Sweep, buckets
@@ -19,6 +20,13 @@ class Pace(NamedTuple):
     compile_seconds: float
     step_seconds: float
     flops: float
+
+
+class Sizes(NamedTuple):
+    """What a program needs to know of a task."""
+
+    dim: int
+    outputs: int
 
 
 CPU_PACE = Pace(2.0, 5e-5, 1.2e10)
@@ -43,14 +51,14 @@ def plan_sweep(sweep: Sweep, settled: Iterable[str] = (), machine: Hardware | No
     """Group the cells that are not settled yet."""
     machine = machine or hardware()
     settled = set(settled)
-    dim, outputs = sweep.task.dim, output_count(sweep)
-    whole = buckets(sweep.cells, lambda shape: most_members(shape, dim, outputs, machine))
+    sizes = {key: sizes_of(task) for key, task in sweep.by_key.items()}
+    whole = buckets(sweep.cells, lambda shape: most_members(shape, *sizes[shape.task], machine))
     left = [
         Bucket(bucket.shape, cells)
         for bucket in whole
         if (cells := tuple(cell for cell in bucket.cells if cell.key not in settled))
     ]
-    costs = [_bucket_seconds(bucket, dim, outputs, machine) for bucket in left]
+    costs = [_bucket_seconds(bucket, *sizes[bucket.shape.task], machine) for bucket in left]
     programs = {(bucket.shape, len(bucket.cells)) for bucket in left}
     pace = _pace(machine)
     return Plan(
@@ -62,15 +70,14 @@ def plan_sweep(sweep: Sweep, settled: Iterable[str] = (), machine: Hardware | No
         model_steps=sum(len(bucket.cells) * bucket.shape.train.steps for bucket in left),
         seconds=sum(costs) / (1 if machine.side_by_side else machine.workers)
         + pace.compile_seconds * len(programs) / machine.workers,
-        bytes=_peak_bytes(left, dim, outputs, machine),
+        bytes=_peak_bytes(left, sizes, machine),
     )
 
 
-def output_count(sweep: Sweep) -> int:
-    """The number of outputs of the sweep's task."""
-    task = sweep.task
+def sizes_of(task: AbstractTask) -> Sizes:
+    """Numbers in a token, and in a target."""
     answer = computed(jax.eval_shape, lambda key: task.target(task.sample(key)), jr.key(0), name=task.name)
-    return answer.shape[-1]
+    return Sizes(task.dim, answer.shape[-1])
 
 
 def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:
@@ -96,12 +103,14 @@ def _pace(machine: Hardware) -> Pace:
     return GPU_PACE if machine.side_by_side else CPU_PACE
 
 
-def _peak_bytes(left: list[Bucket], dim: int, outputs: int, machine: Hardware) -> int:
-    """Data of every length, and the members that are live at once."""
-    examples = {(b.shape.length, b.shape.train.train_examples + b.shape.train.validation_examples) for b in left}
-    data = sum(8 * count * length * dim for length, count in examples)
+def _peak_bytes(left: list[Bucket], sizes: dict[str, Sizes], machine: Hardware) -> int:
+    """Data of every task and length, and the members that are live at once."""
+    examples = {
+        (b.shape.task, b.shape.length, b.shape.train.train_examples + b.shape.train.validation_examples) for b in left
+    }
+    data = sum(8 * count * length * sizes[task].dim for task, length, count in examples)
     live = sorted(
-        (member_bytes(b.shape, dim, outputs) * (len(b.cells) if machine.side_by_side else 1) for b in left),
+        (member_bytes(b.shape, *sizes[b.shape.task]) * (len(b.cells) if machine.side_by_side else 1) for b in left),
         reverse=True,
     )
     return data + sum(live[: machine.workers])

@@ -78,7 +78,7 @@ def run_sweep(
     plan = plan or plan_sweep(sweep, store.settled_keys())
     outcomes: dict[Outcome, int] = {}
     stop = stop or threading.Event()
-    workshop = _Workshop(sweep.task, plan.machine, stop, on_steps)
+    workshop = _Workshop(sweep.by_key, plan.machine, stop, on_steps)
     for bucket in plan.buckets[:1]:
         workshop.data_for(bucket.shape)  # refuses a task that cannot be learned before the store hears of it
     store.begin_sweep(command, sweep.cells)
@@ -113,10 +113,16 @@ def run_sweep(
 
 
 class _Workshop:
-    """What the workers share: the task's data, one set a length, and the signal to stop."""
+    """What the workers share: the tasks' data, one set a length, and the signal to stop."""
 
-    def __init__(self, task: AbstractTask, machine: Hardware, stop: threading.Event, on_steps: Callable[[int], None]):
-        self.task, self.machine, self.stop, self.on_steps = task, machine, stop, on_steps
+    def __init__(
+        self,
+        tasks: dict[str, AbstractTask],
+        machine: Hardware,
+        stop: threading.Event,
+        on_steps: Callable[[int], None],
+    ):
+        self.tasks, self.machine, self.stop, self.on_steps = tasks, machine, stop, on_steps
         self._data: dict[tuple, tuple[Examples, Units | None]] = {}
         self._lock = threading.Lock()
         self._compile_locks: dict[tuple[Shape, int], threading.Lock] = {}
@@ -147,7 +153,7 @@ class _Workshop:
         data, units = self.data_for(shape)
         outputs = data.validation_targets.shape[-1]
         with self._lock:  # a cache hit, or two threads would each make one
-            parts = program(shape, self.task.dim, outputs, self.machine.side_by_side)
+            parts = program(shape, data.probe.shape[-1], outputs, self.machine.side_by_side)
         states, members = parts.start(bucket.cells, data)
         steps = checkpoint_steps(shape.train.steps)
         with self._compile_locks.setdefault((shape, len(bucket.cells)), threading.Lock()):
@@ -176,10 +182,10 @@ class _Workshop:
         return Trained(tuple(records), weights)
 
     def data_for(self, shape: Shape) -> tuple[Examples, Units | None]:
-        key = (shape.length, shape.train, reads_raw_units(shape.model))
+        key = (shape.task, shape.length, shape.train, reads_raw_units(shape.model))
         with self._lock:
             if key not in self._data:
-                self._data[key] = examples(self.task.at(shape.length), shape.model, shape.train)
+                self._data[key] = examples(self.tasks[shape.task].at(shape.length), shape.model, shape.train)
             return self._data[key]
 
     def _check_stop(self) -> None:

@@ -1,14 +1,17 @@
 """From axes to cells to buckets.
 
-A sweep is a task and a list of cells: heads x length x seed x learning rate. A bucket is the cells that one compiled
-program can train: same length, same training, same model but for the number of heads, which is padded (`padded_heads`).
-Buckets depend on the cells they are made of and on nothing else, so an interrupted sweep and its continuation share
-them.
+A sweep is a list of cells and their tasks: heads x rank x length x seed x learning rate. A bucket is the cells that one
+compiled program can train: same task, length and training, same model but for the number of heads, which is padded
+(`padded_heads`). Buckets depend on the cells they are made of and on nothing else, so an interrupted sweep and its
+continuation share them.
 """
 
 import dataclasses
+import functools
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +31,32 @@ class Skipped:
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """All the models to be trained on one task."""
+    """All the models to be trained, and the tasks that their cells name."""
 
-    task: AbstractTask
+    tasks: tuple[AbstractTask, ...]
     cells: tuple[Cell, ...]
     skipped: tuple[Skipped, ...] = ()
+
+    @functools.cached_property
+    def by_key(self) -> dict[str, AbstractTask]:
+        """The tasks under the keys by which shapes name them."""
+        return {task_key(task.spec()): task for task in self.tasks}
+
+
+def joined(sweeps: Iterable[Sweep]) -> Sweep:
+    """All of the sweeps as one."""
+    sweeps = list(sweeps)
+    tasks = {key: task for sweep in sweeps for key, task in sweep.by_key.items()}
+    return Sweep(
+        tasks=tuple(tasks.values()),
+        cells=tuple(cell for sweep in sweeps for cell in sweep.cells),
+        skipped=tuple(left_out for sweep in sweeps for left_out in sweep.skipped),
+    )
+
+
+def task_key(spec: dict[str, Any]) -> str:
+    """A task's spec as text, whichever way its JSON was written."""
+    return json.dumps(spec, sort_keys=True)
 
 
 def grid(
@@ -84,7 +108,7 @@ def grid(
     ]
     reasons = {cell.key: reason for cell in cells if skip is not None and (reason := skip(cell))}
     return Sweep(
-        task=task,
+        tasks=(task,),
         cells=tuple(cell for cell in cells if cell.key not in reasons),
         skipped=tuple(Skipped(cell, reasons[cell.key]) for cell in cells if cell.key in reasons),
     )
@@ -152,6 +176,7 @@ def padded_heads(model: AnySpec) -> int:
 class Shape:
     """What one compiled program is made for. `train` has its learning rate and seeds taken out: those are members."""
 
+    task: str
     length: int
     model: AnySpec
     train: TrainSpec
@@ -167,6 +192,7 @@ class Bucket:
 
 def shape_of(cell: Cell) -> Shape:
     return Shape(
+        task=task_key(cell.task),
         length=cell.length,
         model=dataclasses.replace(cell.model, heads=padded_heads(cell.model)),
         train=dataclasses.replace(cell.train, learning_rate=1.0),

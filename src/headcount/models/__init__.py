@@ -3,7 +3,7 @@
 from . import folded, textbook
 from .arrays import from_arrays, to_arrays
 from .encoder import Encoder, init_encoder
-from .encoder_spec import EncoderSpec
+from .encoder_spec import EncoderSpec, Norm
 from .family import (
     AnyModel,
     AnySpec,
@@ -28,6 +28,7 @@ __all__ = [
     "Encoder",
     "EncoderSpec",
     "ModelSpec",
+    "Norm",
     "Positions",
     "activations",
     "feed_forward_parameters",

@@ -1,6 +1,7 @@
 """What a chart shows, whoever draws it: `svg.py` for the page, `figures.py` for paper."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -11,6 +12,8 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#0
 MARKERS = ("circle", "square", "triangle", "diamond", "wedge", "plus", "cross")
 
 Kind = Literal["measured", "published", "fit"]
+MARGIN = 0.3
+"""Share of the way between two cells' middles that a line over them leaves free at each end."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,34 @@ class Chart:
         return (float(drawn.min()), float(drawn.max())) if len(drawn) else (0.1, 1.0)
 
 
+@dataclass(frozen=True)
+class Line:
+    """A line through the cells of a heat map, given as (column, row) places in its axes: 0 is the first cell's middle.
+
+    It is drawn between the cells only, so that it hides no value; `label` stands on it, `name` is said at a touch.
+    """
+
+    name: str
+    label: str
+    points: tuple[tuple[float, float], ...]
+
+    def strokes(self) -> list[tuple[tuple[float, float], tuple[float, float]]]:
+        """The middle of the way from each point to the next."""
+        return [
+            ((x + MARGIN * (u - x), y + MARGIN * (v - y)), (u - MARGIN * (u - x), v - MARGIN * (v - y)))
+            for (x, y), (u, v) in pairwise(self.points)
+        ]
+
+    @property
+    def label_at(self) -> tuple[float, float]:
+        """Half way from the first point to the second, where cells meet."""
+        (x, y), (u, v) = self.points[:2]
+        return (x + u) / 2, (y + v) / 2
+
+
 @dataclass(frozen=True, kw_only=True)
 class HeatMap:
-    """Values over heads x length, coloured by their logarithm. NaN is an empty cell."""
+    """Values over two counts, coloured by their logarithm, and lines over them. NaN is an empty cell."""
 
     name: str
     title: str
@@ -85,3 +113,4 @@ class HeatMap:
     values: Float[np.ndarray, "rows columns"]
     unit: str
     caption: str
+    lines: tuple[Line, ...] = ()

@@ -1,10 +1,11 @@
-"""The charts every experiment has: error against heads, and the heat map of heads x length."""
+"""The charts every experiment has: error against heads and the heat map of heads x length, or those of heads x rank."""
 
 import numpy as np
 
-from ..analysis import Answer, ErrorTable
-from ..analysis.comparison import PublishedTable
-from .chart import Chart, HeatMap, Series, Span
+from ..analysis import Answer, Bottleneck, ErrorTable, RankTable
+from ..analysis.bottleneck import size_of
+from ..analysis.comparison import PublishedTable, count_of_heads
+from .chart import Chart, HeatMap, Line, Series, Span
 
 ERROR = "validation error (NMSE)"
 
@@ -51,3 +52,67 @@ def heat_map(table: ErrorTable) -> HeatMap:
         unit="NMSE",
         caption=f"best of {len(table.seeds)} seeds, coloured by its logarithm",
     )
+
+
+def rank_map(table: RankTable, bottleneck: Bottleneck) -> HeatMap:
+    """The errors that the verdict judges for every head count and rank, with lines of equal heads x rank."""
+    caption = f"{judged_by(table)}, coloured by its logarithm; lines join models of equal heads x rank"
+    if bottleneck.frontier:
+        corners = ", ".join(size_of(*size) for size in bottleneck.frontier)
+        caption += f"; solved from {corners} on"
+    return HeatMap(
+        name="heads-by-rank",
+        title="Heads by rank",
+        rows=table.heads,
+        columns=table.ranks,
+        row_label="attention heads",
+        column_label="rank of a head",
+        values=table.worst,
+        unit="NMSE",
+        caption=caption,
+        lines=_equal_products(table),
+    )
+
+
+def _equal_products(table: RankTable) -> tuple[Line, ...]:
+    """A line for each heads x rank that two or more cells have."""
+    places: dict[int, list[tuple[float, float]]] = {}
+    for j, rank in enumerate(table.ranks):
+        for i, heads in enumerate(table.heads):
+            places.setdefault(heads * rank, []).append((float(j), float(i)))
+    return tuple(
+        Line(f"heads x rank = {product}", f"{product}", tuple(points))
+        for product, points in sorted(places.items())
+        if len(points) > 1
+    )
+
+
+def rank_chart(table: RankTable, bottleneck: Bottleneck) -> Chart:
+    """The errors that the verdict judges against rank, one line a head count, with a band up to the worst seed."""
+    highest = np.fmax.reduce(table.nmse, axis=(2, 3))
+    series = tuple(
+        Series(count_of_heads(heads), table.ranks, tuple(line), place=i, low=tuple(line), high=tuple(high))
+        for i, (heads, line, high) in enumerate(zip(table.heads, table.worst, highest, strict=True))
+    )
+    span = None
+    if bottleneck.limit in ("rank", "both") and bottleneck.rank is not None:
+        assert bottleneck.rank_low is not None
+        assert bottleneck.rank_high is not None
+        span = Span(bottleneck.sentence, bottleneck.rank, bottleneck.rank_low, bottleneck.rank_high)
+    return Chart(
+        name="error-against-rank",
+        title="Error against rank",
+        x_label="rank of a head",
+        y_label=ERROR,
+        x_ticks=table.ranks,
+        series=series,
+        caption=f"line: {judged_by(table)}; band: up to the worst seed",
+        log_x=True,
+        span=span,
+    )
+
+
+def judged_by(table: RankTable) -> str:
+    """Which error stands for a cell, in words."""
+    worst = f", at the worst of the lengths {', '.join(map(str, table.lengths))}" if len(table.lengths) > 1 else ""
+    return f"best of {len(table.seeds)} {'seed' if len(table.seeds) == 1 else 'seeds'}{worst}"

@@ -2,6 +2,7 @@
 
 import io
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib
@@ -11,13 +12,16 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullFormatter, NullLocator
 
 from .._errors import InputError
-from .chart import Chart, HeatMap, Series
+from .chart import Chart, HeatMap, Line, Series
 from .files import write_whole
 
 FORMATS = (".svg", ".pdf", ".png")
+CAPTION_WIDTH = 110
+"""Letters of a caption that fit under a figure."""
 _MARKS = {
     "circle": "o",
     "square": "s",
@@ -44,7 +48,7 @@ def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
     else:
         _draw_heat_map(figure, axes, chart)
     figure.suptitle(_words(title or chart.title), fontsize=11, x=0.01, horizontalalignment="left", wrap=True)
-    figure.supxlabel(_words(chart.caption), fontsize=8, color="#555555")
+    figure.supxlabel(fill(_words(chart.caption), CAPTION_WIDTH), fontsize=8, color="#555555")
     return figure
 
 
@@ -108,7 +112,19 @@ def _draw_heat_map(figure: Figure, axes: Axes, chart: HeatMap) -> None:
     for (i, j), value in np.ndenumerate(chart.values):
         if np.isfinite(value):
             axes.text(j, i, f"{value:.1e}", ha="center", va="center", color="black" if value > middle else "white")
+    for line in chart.lines:
+        _draw_over_cells(axes, line)
     figure.colorbar(image, ax=axes, label=chart.unit)
+
+
+def _draw_over_cells(axes: Axes, line: Line) -> None:
+    """A line dark on a light edge, which shows on every colour of the map."""
+    edge = [withStroke(linewidth=2.6, foreground="white")]
+    for (x, y), (u, v) in line.strokes():
+        axes.plot([x, u], [y, v], color="#222222", linewidth=0.9, path_effects=edge, scalex=False, scaley=False)
+    axes.text(
+        *line.label_at, _words(line.label), ha="center", va="center", fontsize=7, color="#222222", path_effects=edge
+    )
 
 
 def check_ending(path: Path) -> None:

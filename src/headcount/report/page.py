@@ -17,10 +17,11 @@ from ..analysis import summaries
 from ..analysis.comparison import Verdict
 from .account import Account
 from .chart import Chart, HeatMap
+from .charts import judged_by
 from .files import write_whole
-from .section import Section
+from .section import Grid, Section
 from .svg import heat_map, line_chart, mark_path
-from .text import evidence_rows, number, spoken_time
+from .text import bottleneck_rows, evidence_rows, number, spoken_time
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _SIGNS = {Verdict.HOLDS: "\u2713", Verdict.DIFFERS: "\u2260", Verdict.UNDECIDED: "?"}
@@ -33,13 +34,14 @@ def page(sections: list[Section], *, folder: str, warnings: Iterable[str] = ()) 
     shared = tuple(note for note in sections[0].notes if len(sections) > 1 and all(note in s.notes for s in sections))
     results = len({section.account.keys if section.account else section.name for section in sections})
     heading = _text(sections[0].headline) if results == 1 else f"{len(sections)} results in {_text(folder)}"
+    of_rank = ", and of which rank" if any(section.bottleneck is not None for section in sections) else ""
     body = "".join(
         [
             '<div class="bar"><span class="brand">headcount</span>'
             '<button id="theme" type="button" hidden>theme: auto</button></div>',
             f"<h1>{heading}</h1>",
-            '<p class="lead">How many attention heads does a task need? Errors are validation mean squared errors over '
-            "the variance of the target (NMSE): 1 is as good as predicting the mean, 0 is exact.</p>",
+            f'<p class="lead">How many attention heads does a task need{of_rank}? Errors are validation mean squared '
+            "errors over the variance of the target (NMSE): 1 is as good as predicting the mean, 0 is exact.</p>",
             *(f'<p class="warning">{_text(warning)}</p>' for warning in warnings),
             _overview(sections) if len(sections) > 1 else "",
             *(_section(section, shared) for section in sections),
@@ -102,6 +104,8 @@ def _section(section: Section, shared: tuple[str, ...]) -> str:
         _claims(section),
         f'<div class="charts">{"".join(_figure(chart) for chart in section.charts)}</div>',
         _numbers(section),
+        _rank_numbers(section),
+        "".join(map(_grid, section.grids)),
         _evidence(section),
         _notes(tuple(note for note in section.notes if note not in shared), "What to know beside the paper"),
         _account(section.account),
@@ -191,10 +195,48 @@ def _numbers(section: Section) -> str:
     )
 
 
-def _evidence(section: Section) -> str:
-    if section.answer is None:
+def _rank_numbers(section: Section) -> str:
+    table, found = section.rank_table, section.bottleneck
+    if table is None:
         return ""
-    rows = "".join(f"<dt>{_text(name)}</dt><dd>{_text(said)}</dd>" for name, said in evidence_rows(section.answer))
+    columns = "".join(f'<th scope="col">rank {rank}</th>' for rank in table.ranks)
+    body = []
+    for i, heads in enumerate(table.heads):
+        cells = []
+        for j, rank in enumerate(table.ranks):
+            kept = table.nmse[i, j]
+            lost = int(np.sum(~np.isfinite(kept)))
+            # A cell without any model may never have been asked for; the dash says all there is to say.
+            said = f'<span class="more">{lost} of {kept.size} models lost</span>' if 0 < lost < kept.size else ""
+            value = number(table.worst[i, j])
+            solved = found is not None and found.solves(heads, rank)
+            cells.append(f"<td>{f'<b>{value}</b>' if solved else value}{said}</td>")
+        body.append(f'<tr><th scope="row">{heads}</th>{"".join(cells)}</tr>')
+    return (
+        '<div class="scroll"><table class="numbers"><caption>Errors by heads and rank: '
+        f"{judged_by(table)}; bold where it is solved</caption>"
+        f'<thead><tr><th scope="col">heads</th>{columns}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
+    )
+
+
+def _grid(grid: Grid) -> str:
+    columns = "".join(f'<th scope="col">{_text(column)}</th>' for column in grid.columns)
+    body = "".join(
+        f'<tr><th scope="row">{_text(name)}</th>{"".join(f"<td>{_text(cell)}</td>" for cell in cells)}</tr>'
+        for name, *cells in grid.rows
+    )
+    return (
+        f'<div class="scroll"><table class="numbers"><caption>{_text(grid.title)}</caption>'
+        f"<thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _evidence(section: Section) -> str:
+    said = [] if section.answer is None else evidence_rows(section.answer)
+    said += [] if section.bottleneck is None else bottleneck_rows(section.bottleneck)
+    if not said:
+        return ""
+    rows = "".join(f"<dt>{_text(name)}</dt><dd>{_text(words)}</dd>" for name, words in said)
     return f'<h3>Evidence for the answer</h3><dl class="facts">{rows}</dl>'
 
 

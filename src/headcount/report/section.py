@@ -2,16 +2,38 @@
 
 from dataclasses import dataclass, replace
 
-from ..analysis import Answer, ErrorTable, Experiment, answer_from_table, error_table
+from ..analysis import (
+    Answer,
+    Bottleneck,
+    ErrorTable,
+    Experiment,
+    RankTable,
+    answer_from_table,
+    bottleneck,
+    error_table,
+    rank_table,
+)
 from ..analysis.comparison import Claim, PublishedTable
 from .account import Account
 from .chart import Chart, HeatMap
-from .charts import error_chart, heat_map
+from .charts import error_chart, heat_map, rank_chart, rank_map
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """A small table of words and numbers, ready to be printed; the first column names the row."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """`headline` answers in one sentence. Only `name`, `title`, `asks` and `headline` are always there."""
+    """`headline` answers in one sentence. Only `name`, `title`, `asks` and `headline` are always there.
+
+    A sweep over heads and rank has `rank_table` and `bottleneck` in place of `table` and `answer`.
+    """
 
     name: str
     title: str
@@ -21,9 +43,12 @@ class Section:
     table: ErrorTable | None = None
     answer: Answer | None = None
     published: PublishedTable | None = None
+    grids: tuple[Grid, ...] = ()
     charts: tuple[Chart | HeatMap, ...] = ()
     notes: tuple[str, ...] = ()
     account: Account | None = None
+    rank_table: RankTable | None = None
+    bottleneck: Bottleneck | None = None
 
 
 def with_account(section: Section, made: Account, scale: str = "") -> Section:
@@ -36,14 +61,32 @@ def headline(subject: str, answer: Answer) -> str:
     return f"{subject} {answer.sentence}" if answer.heads is not None else f"{subject}: {answer.sentence}"
 
 
+def bottleneck_headline(subject: str, found: Bottleneck) -> str:
+    """The verdict on heads and rank as a sentence about something."""
+    return f"{subject}: {found.sentence}" if found.limit == "unknown" else f"{subject} {found.sentence}"
+
+
 def experiment_section(experiment: Experiment, name: str, told_apart_by: str = "") -> Section:
     """A user's own experiment, of which a cell has finished; `told_apart_by` is what no other in the folder shares."""
+    task = experiment.settings["task"]["task"]
+    title = f"{task}, {told_apart_by}" if told_apart_by else task
+    if experiment.is_map:
+        ranks = rank_table(experiment.records)
+        found = bottleneck(ranks)
+        return Section(
+            name=name,
+            title=title,
+            asks="Does this task need more heads, or heads of a higher rank?",
+            headline=bottleneck_headline(task, found),
+            rank_table=ranks,
+            bottleneck=found,
+            charts=(rank_map(ranks, found), rank_chart(ranks, found)),
+        )
     table = error_table(experiment.records)
     answer = answer_from_table(table)
-    task = experiment.settings["task"]["task"]
     return Section(
         name=name,
-        title=f"{task}, {told_apart_by}" if told_apart_by else task,
+        title=title,
         asks="How many attention heads does this task need?",
         headline=headline(task, answer),
         table=table,

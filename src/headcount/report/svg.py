@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import matplotlib
 import numpy as np
 
-from ..analysis.comparison import count_of_heads
-from .chart import Chart, HeatMap, Series
+from .chart import Chart, HeatMap, Line, Series
 
 WIDTH, HEIGHT = 480, 330
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 14, 46
@@ -204,10 +203,15 @@ def _line(chart: Chart, series: Series, axes: Axes) -> str:
 
 def _tip(chart: Chart, series: Series, i: int) -> str:
     form = "{:.3g}" if not chart.log_y else "{:.2e}"
-    text = f"{series.name}, {chart.x_label.split(' (')[0]} {series.x[i]:g}: {form.format(series.y[i])}"
+    text = f"{series.name}, {_said(chart.x_label)} {series.x[i]:g}: {form.format(series.y[i])}"
     if series.low is not None and series.high is not None:
         text += f" (seeds {form.format(series.low[i])} to {form.format(series.high[i])})"
     return text
+
+
+def _said(label: str) -> str:
+    """An axis's name without what its numbers are counted in."""
+    return label.split(" (")[0]
 
 
 def _belongs(series: Series) -> str:
@@ -215,7 +219,7 @@ def _belongs(series: Series) -> str:
 
 
 def heat_map(chart: HeatMap) -> str:
-    """The heat map as an <svg>, the most heads on top."""
+    """The heat map as an <svg>, the largest row on top."""
     known = chart.values[np.isfinite(chart.values) & (chart.values > 0)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.1, 1.0)
     wide = (WIDTH - LEFT - RIGHT) / len(chart.columns)
@@ -227,7 +231,7 @@ def heat_map(chart: HeatMap) -> str:
         x, y = LEFT + j * wide, HEIGHT - BOTTOM - (i + 1) * tall
         there = math.isfinite(value)
         tip = html.escape(
-            f"{count_of_heads(chart.rows[i])}, {chart.columns[j]} tokens: "
+            f"{_said(chart.row_label)} {chart.rows[i]}, {_said(chart.column_label)} {chart.columns[j]}: "
             + (f"{chart.unit} {value:.2e}" if there else "nothing finished")
         )
         fill, ink = _colour(value, low, high) if there else ("none", "currentColor")
@@ -239,6 +243,7 @@ def heat_map(chart: HeatMap) -> str:
             f'<text x="{x + wide / 2:.1f}" y="{y + tall / 2 + size / 3:.1f}" style="fill:{ink}" font-size="{size:.1f}" '
             f'text-anchor="middle">{f"{value:.1e}" if there else "-"}</text></g>'
         )
+    parts += [_over_cells(line, wide, tall) for line in chart.lines]
     parts += [
         f'<text class="tick" x="{LEFT - 8}" y="{HEIGHT - BOTTOM - (i + 0.5) * tall + 4:.1f}" '
         f'text-anchor="end">{row}</text>'
@@ -260,6 +265,23 @@ def heat_map(chart: HeatMap) -> str:
     )
     label = html.escape(f"{chart.title}: {chart.unit} by {chart.row_label} and {chart.column_label}")
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+
+
+def _over_cells(line: Line, wide: float, tall: float) -> str:
+    """A line over cells of this size, dark on a light edge, which shows on every colour of the map and in any theme."""
+
+    def place(point: tuple[float, float]) -> tuple[float, float]:
+        return LEFT + (point[0] + 0.5) * wide, HEIGHT - BOTTOM - (point[1] + 0.5) * tall
+
+    path = "".join(_path([place(start), place(end)]) for start, end in line.strokes())
+    (x, y), name, size = place(line.label_at), html.escape(line.name), min(9.5, 0.2 * wide, 0.5 * tall)
+    light, dark = 'stroke="#ffffff" stroke-width="3.4"', 'stroke="#222222" stroke-width="1.2"'
+    return (
+        f'<g class="equal" data-tip="{name}"><title>{name}</title>'
+        f'<path d="{path}" fill="none" stroke-linecap="round" {light}/><path d="{path}" fill="none" {dark}/>'
+        f'<text x="{x:.1f}" y="{y + size / 3:.1f}" font-size="{size:.1f}" text-anchor="middle" stroke="#ffffff" '
+        f'stroke-width="2.6" style="fill:#222222;paint-order:stroke">{html.escape(line.label)}</text></g>'
+    )
 
 
 def _colour(value: float, low: float, high: float) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """Results as text for a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +8,14 @@ import numpy as np
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from ..analysis import Answer, ErrorTable, summaries
+from ..analysis import Answer, Bottleneck, ErrorTable, RankTable, summaries
+from ..analysis.bottleneck import size_of
 from ..analysis.comparison import Verdict
 from ..tasks import AssumptionReport
-from .section import Section
+from .charts import judged_by
+from .section import Grid, Section
 
 
 def error_rows(table: ErrorTable, answer: Answer) -> Table:
@@ -41,11 +44,11 @@ def evidence_rows(answer: Answer) -> list[tuple[str, str]]:
     return rows + [("note", note) for note in answer.notes]
 
 
-def evidence(answer: Answer) -> Table:
+def evidence(rows: Iterable[tuple[str, str]]) -> Table:
     view = Table(box=None, show_header=False)
     view.add_column(justify="right", style="dim")
     view.add_column()
-    for row in evidence_rows(answer):
+    for row in rows:
         view.add_row(*row)
     return view
 
@@ -53,7 +56,54 @@ def evidence(answer: Answer) -> Table:
 def experiment_view(settings: dict[str, Any], table: ErrorTable, answer: Answer) -> RenderableType:
     """One experiment: what it was, its errors, its evidence."""
     heading = "validation error / variance of target: best of seeds (median)"
-    return Group(describe(settings), "", heading, error_rows(table, answer), "", evidence(answer), "")
+    return Group(describe(settings), "", heading, error_rows(table, answer), "", evidence(evidence_rows(answer)), "")
+
+
+def rank_rows(table: RankTable, bottleneck: Bottleneck) -> Table:
+    """The errors that the verdict judges by heads and rank; solved ones are green, the smallest solved model bold."""
+    view = Table(box=None)
+    view.add_column("heads", justify="right")
+    for rank in table.ranks:
+        view.add_column(f"rank {rank}", justify="right")
+    for heads, row in zip(table.heads, table.worst, strict=True):
+        styles = [
+            "bold green" if (heads, rank) == bottleneck.at else "green" if bottleneck.solves(heads, rank) else ""
+            for rank in table.ranks
+        ]
+        texts = [Text(number(value), style) for value, style in zip(row, styles, strict=True)]
+        view.add_row(str(heads), *texts)
+    return view
+
+
+def bottleneck_rows(bottleneck: Bottleneck) -> list[tuple[str, str]]:
+    """What the verdict on heads and rank rests on."""
+    rows = [("bottleneck", bottleneck.limit)]
+    if bottleneck.fold is not None:
+        rows.append(("drop", f"the error falls {bottleneck.fold:.3g}-fold where it is solved"))
+    if bottleneck.at is not None:
+        heads, rank = bottleneck.at
+        rows.append(("smallest solved", f"{size_of(heads, rank)}, heads x rank = {heads * rank}"))
+    if len(bottleneck.frontier) > 1:
+        rows.append(("frontier", ", ".join(size_of(*size) for size in bottleneck.frontier)))
+    if bottleneck.limit != "unknown":
+        rows.append(("seeds", f"{bottleneck.support:.0%} of resamples agree"))
+    return rows + [("note", note) for note in bottleneck.notes]
+
+
+def rank_view(settings: dict[str, Any], table: RankTable, bottleneck: Bottleneck) -> RenderableType:
+    """One sweep over heads and rank: what it was, its errors, what its verdict rests on."""
+    heading = f"validation error / variance of target: {judged_by(table)}"
+    rows = evidence(bottleneck_rows(bottleneck))
+    return Group(describe(settings), "", heading, rank_rows(table, bottleneck), "", rows, "")
+
+
+def finding_view(settings: dict[str, Any], section: Section) -> RenderableType:
+    """An experiment's section for a terminal, over heads alone or over heads and rank."""
+    if section.rank_table is not None and section.bottleneck is not None:
+        return rank_view(settings, section.rank_table, section.bottleneck)
+    assert section.table is not None
+    assert section.answer is not None
+    return experiment_view(settings, section.table, section.answer)
 
 
 def describe(settings: dict[str, Any]) -> str:
@@ -142,12 +192,23 @@ def section_view(section: Section) -> RenderableType:
     if section.table is not None and section.published is not None:
         heading = f"errors (NMSE), and in parentheses the published {section.published.statistic} over seeds"
         parts += [heading, _comparison_rows(section), ""]
+    for grid in section.grids:
+        parts += [grid.title, _grid_rows(grid), ""]
     marks = {Verdict.HOLDS: "[green]holds[/green]", Verdict.DIFFERS: "[red]differs[/red]"}
     view = Table(box=None, show_header=False)
     for claim in section.claims:
         view.add_row(marks.get(claim.verdict, "[yellow]undecided[/yellow]"), claim.statement)
         view.add_row("", f"[dim]{escape(claim.evidence)}[/dim]")
     return Group(*parts, view, f"[bold]{escape(section.headline)}[/bold]", "")
+
+
+def _grid_rows(grid: Grid) -> Table:
+    view = Table(box=None)
+    for place, column in enumerate(grid.columns):
+        view.add_column(column, justify="right" if place else "left")
+    for row in grid.rows:
+        view.add_row(*map(escape, row))
+    return view
 
 
 def _comparison_rows(section: Section) -> Table:

@@ -10,8 +10,8 @@ from .._errors import require
 from ..analysis import Experiment, experiments
 from ..report.account import account
 from ..report.section import Section, experiment_section, with_account
-from ..store import Outcome, Record, Store
-from . import STUDIES, AbstractStudy
+from ..store import FILE_NAME, Outcome, Record, Store
+from . import COMPUTED, STUDIES, AbstractStudy
 from .base import Scale
 
 
@@ -43,9 +43,12 @@ def what_was_lost(records: Iterable[Record]) -> str:
 
 def sections_of(root: Path) -> tuple[list[Section], list[str]]:
     """Every section that something is known about, and what must be said before them."""
+    computed = _computed_sections(root)
+    if computed and not (root / FILE_NAME).exists():
+        return computed, []
     with Store.open_for_reading(root) as store:
         found = _Folder(store.records(), store.sweeps(), studies_in(store))
-    sections = [*found.study_sections(), *found.experiment_sections()]
+    sections = [*found.study_sections(), *computed, *found.experiment_sections()]
     found.say_what_has_not_begun()
     warnings = " ".join(found.warnings)
     require(
@@ -53,6 +56,17 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
         f"{root} holds no finished model yet. {warnings} `headcount status {root}` says how to go on.",
     )
     return sections, found.warnings
+
+
+def _computed_sections(root: Path) -> list[Section]:
+    """What studies that train nothing have left in a folder."""
+    return [
+        dataclasses.replace(section, name=f"{section.name}-{scale}", title=f"{section.title}, {scale} scale")
+        for each in COMPUTED.values()
+        for scale in Scale
+        if (pieces := each.read(root, scale))
+        for section in [each.section(pieces, scale)]
+    ]
 
 
 class _Folder:

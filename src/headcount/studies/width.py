@@ -10,7 +10,7 @@ from jaxtyping import Float
 from ..analysis import error_table
 from ..analysis.comparison import FLAT_SLOPE, Claim, Verdict, count_of_heads, decided, verdict_of
 from ..analysis.fits import PowerLaw, power_law
-from ..engine import Sweep, grid
+from ..engine import Sweep, grid, joined
 from ..models import ModelSpec
 from ..report.chart import Chart, Series
 from ..report.charts import ERROR
@@ -61,7 +61,7 @@ class WidthStudy(AbstractStudy):
             )
             for width in self.widths[scale]
         ]
-        return Sweep(task=task, cells=tuple(cell for part in parts for cell in part.cells))
+        return joined(parts)
 
     def section(self, records: Iterable[Record], scale: Scale) -> Section:
         measured = width_errors(records)

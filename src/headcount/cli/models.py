@@ -1,0 +1,41 @@
+"""From what a person types about a model to its spec, by head count."""
+
+from collections.abc import Callable
+from typing import Any
+
+from .._errors import require
+from ..engine.sweep import ENCODER_HIDDEN
+from ..models import AnySpec, EncoderSpec, ModelSpec
+from ..tasks import AbstractTask
+
+
+def models_for(
+    task: AbstractTask,
+    *,
+    head_dim: int | None,
+    total_dim: int | None,
+    hidden: int | None,
+    layers: int,
+    positions: str,
+    beta: float,
+    multiplier: int,
+) -> Callable[[int], AnySpec]:
+    """The class-token model where the task is answered for the whole sequence, else an encoder as wide as a token."""
+    require(head_dim is None or total_dim is None, "give --head-dim or --total-dim, not both.")
+    if positions == "auto":
+        positions = "additive" if task.uses_positions else "none"
+    shared: dict[str, Any] = {"layers": layers, "positions": positions}
+    if task.answered_at == "sequence":
+        require(multiplier == 1, f"--multiplier is for encoders, and {task.name} takes none; leave it out.")
+        shared |= {"hidden": ModelSpec.hidden if hidden is None else hidden, "beta": beta}
+        if total_dim is not None:
+            return lambda heads: ModelSpec.with_total_dim(total_dim, heads=heads, **shared)
+        return lambda heads: ModelSpec(
+            heads=heads, head_dim=ModelSpec.head_dim if head_dim is None else head_dim, **shared
+        )
+    require(beta == ModelSpec.beta, f"--beta is for class-token models, and {task.name} takes none; leave it out.")
+    shared |= {"hidden": ENCODER_HIDDEN if hidden is None else hidden, "multiplier": multiplier}
+    shared |= {"width": task.dim, "answered_at": task.answered_at}
+    if total_dim is not None:
+        return lambda heads: EncoderSpec.with_total_dim(total_dim, heads=heads, **shared)
+    return lambda heads: EncoderSpec(heads=heads, rank=task.dim, head_dim=head_dim or task.dim, **shared)

@@ -1,0 +1,167 @@
+"""The second paper's random features: the least error of H random hard heads of rank one on two orthogonal points.
+
+Nothing is trained and nothing sampled but the heads: the best mixing weights solve a Gram system in closed form
+(`theory.rank_one`), and one Cholesky factor gives the errors of every number of heads.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..analysis.comparison import Claim, Verdict, decided
+from ..report.chart import Chart, Series
+from ..report.section import Grid, Section
+from ..theory.rank_bounds import rank_one_floor
+from ..theory.rank_one import first_degree_error, random_heads
+from .base import Scale
+from .computed import ComputedStudy, Pieces
+
+DIMS = (8, 16, 32, 64)
+MOST_HEADS = {Scale.SMOKE: 1024, Scale.LAPTOP: 4096, Scale.PAPER: 16_384}
+DRAWS = {Scale.SMOKE: 2, Scale.LAPTOP: 3, Scale.PAPER: 5}
+PUBLISHED_HEADS = 16_384
+PUBLISHED = {8: 0.13, 16: 0.17, 32: 0.18, 64: 0.185}
+"""Errors at 16,384 heads, read off the published plot."""
+NEAR = 0.1
+"""The share by which our end points may differ from those read off a plot."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomFeaturesStudy(ComputedStudy):
+    """One piece is one draw of heads in one dimension: its errors at 1, 2, 4, .. heads."""
+
+    def pieces(self, scale: Scale) -> dict[str, Callable[[], list[float]]]:
+        return {
+            _piece(dim, draw): functools.partial(_errors, dim, draw, MOST_HEADS[scale])
+            for draw in range(DRAWS[scale])
+            for dim in DIMS
+        }
+
+    def expected_seconds(self, scale: Scale) -> float:
+        # The factor's H^3 / 3 operations at about 25 GFLOP/s, and the H^2 arcsines.
+        heads = MOST_HEADS[scale]
+        return len(DIMS) * DRAWS[scale] * (heads**3 / 7.5e10 + heads**2 / 1e7)
+
+    def section(self, found: Pieces, scale: Scale) -> Section:
+        heads = _heads(MOST_HEADS[scale])
+        errors = {
+            dim: np.array([found[_piece(dim, draw)] for draw in range(DRAWS[scale]) if _piece(dim, draw) in found])
+            for dim in DIMS
+        }
+        errors = {dim: drawn for dim, drawn in errors.items() if len(drawn)}
+        last = {dim: float(drawn[:, -1].mean()) for dim, drawn in errors.items()}
+        return Section(
+            name=self.name,
+            title=self.title,
+            asks=self.asks,
+            headline=f"{heads[-1]:,} rank-one heads leave an error of "
+            + ", ".join(f"{error:.3g} (d = {dim})" for dim, error in last.items()),
+            claims=_claims(errors, scale),
+            grids=(_grid(heads, errors),),
+            charts=(_chart(heads, errors),),
+            notes=(
+                "Heads are drawn as for the published curve: q uniform on the sphere, and q . k uniform in [-1, 1]. With q and k independent the errors at d = 64 are much larger (theory.rank_one).",
+                f"In high dimension the curves level off near {first_degree_error(10**6):.3f}, the error left when all "
+                "harmonics of degree one are learned; beyond it takes of the order of d^3 heads.",
+                f"At {scale} scale: {DRAWS[scale]} draws, up to {MOST_HEADS[scale]:,} heads; published are five draws, "
+                f"up to {PUBLISHED_HEADS:,}.",
+            ),
+        )
+
+
+def _piece(dim: int, draw: int) -> str:
+    return f"d = {dim}, draw {draw}"
+
+
+def _heads(most: int) -> tuple[int, ...]:
+    return tuple(2**power for power in range(most.bit_length()))
+
+
+def _errors(dim: int, draw: int, most: int) -> list[float]:
+    least = random_heads(most, dim, draw, law="spread").least_errors()
+    return [float(least[count - 1]) for count in _heads(most)]
+
+
+def _claims(errors: dict[int, np.ndarray], scale: Scale) -> tuple[Claim, ...]:
+    first = {dim: float(drawn[:, 0].mean()) for dim, drawn in errors.items()}
+    last = {dim: float(drawn[:, -1].mean()) for dim, drawn in errors.items()}
+    ends = list(last.values())
+    floors = {dim: rank_one_floor(MOST_HEADS[scale], dim) for dim in errors}
+    falls = Claim(
+        "One head errs by about 0.7 in every dimension, and more heads err less.",
+        decided(all(0.6 <= error <= 0.8 and error > last[dim] for dim, error in first.items())),
+        "one head: " + ", ".join(f"{error:.2f} (d = {dim})" for dim, error in first.items()),
+    )
+    slower = Claim(
+        "The larger d, the slower the error falls.",
+        decided(ends == sorted(ends)) if len(ends) > 1 else Verdict.UNDECIDED,
+        f"at {MOST_HEADS[scale]:,} heads: " + ", ".join(f"{error:.3f} (d = {dim})" for dim, error in last.items()),
+    )
+    bounded = Claim(
+        "No draw is below the floor that holds for all rank-one heads.",
+        decided(all(drawn[:, -1].min() >= floors[dim] for dim, drawn in errors.items())),
+        "floors: " + ", ".join(f"{floor:.3f} (d = {dim})" for dim, floor in floors.items()),
+    )
+    if MOST_HEADS[scale] != PUBLISHED_HEADS:
+        near = Claim(
+            "The end points are the published ones.", Verdict.UNDECIDED, f"published at {PUBLISHED_HEADS:,} heads only"
+        )
+    else:
+        near = Claim(
+            "The end points are the published ones.",
+            decided(all(abs(error / PUBLISHED[dim] - 1) <= NEAR for dim, error in last.items())),
+            "ours (read off the plot): "
+            + ", ".join(f"d = {dim} {error:.3f} ({PUBLISHED[dim]:g})" for dim, error in last.items()),
+        )
+    return falls, slower, bounded, near
+
+
+def _grid(heads: tuple[int, ...], errors: dict[int, np.ndarray]) -> Grid:
+    chosen = [place for place in range(len(heads)) if place % 2 == 0 or place == len(heads) - 1]
+    return Grid(
+        title="least expected error, mean over draws (published, read off a plot)",
+        columns=("d", *(f"H = {heads[place]:,}" for place in chosen)),
+        rows=tuple(
+            (
+                str(dim),
+                *(
+                    f"{drawn[:, place].mean():.3f}"
+                    + (f" ({PUBLISHED[dim]:g})" if heads[place] == PUBLISHED_HEADS else "")
+                    for place in chosen
+                ),
+            )
+            for dim, drawn in errors.items()
+        ),
+    )
+
+
+def _chart(heads: tuple[int, ...], errors: dict[int, np.ndarray]) -> Chart:
+    series = []
+    for place, (dim, drawn) in enumerate(errors.items()):
+        low, high = tuple(drawn.min(axis=0)), tuple(drawn.max(axis=0))
+        series.append(Series(f"d = {dim}", heads, tuple(drawn.mean(axis=0)), place=place, low=low, high=high))
+        floor = tuple(rank_one_floor(count, dim) for count in heads)
+        series.append(Series(f"d = {dim}, floor", heads, floor, place=place, kind="fit"))
+        if PUBLISHED_HEADS in heads:
+            ends = (PUBLISHED_HEADS,), (PUBLISHED[dim],)
+            series.append(Series(f"d = {dim}, published", *ends, place=place, kind="published"))
+    return Chart(
+        name="random-features",
+        title="Random heads of rank one",
+        x_label="heads H",
+        y_label="expected squared error",
+        x_ticks=heads,
+        log_x=True,
+        log_y=False,
+        series=tuple(series),
+        caption="line: mean over draws, band: all draws; thin: floor for any rank-one heads",
+    )
+
+
+STUDY = RandomFeaturesStudy(
+    name="rank-random-features",
+    title="Random features, arXiv 2407.16153",
+    asks="The least expected error of H random heads of rank one on the nearer of two orthogonal points.",
+)
