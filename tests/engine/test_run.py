@@ -16,9 +16,9 @@ from headcount.engine import Hardware, grid, hardware, plan_sweep, run, run_swee
 from headcount.engine.hardware import member_bytes
 from headcount.engine.run import checkpoint_steps
 from headcount.engine.train import program
-from headcount.models import ModelSpec, folded, from_arrays
+from headcount.models import EncoderSpec, ModelSpec, from_arrays, predict
 from headcount.store import Outcome, Store, TrainSpec
-from headcount.tasks import FunctionTask, max_plus_min
+from headcount.tasks import FarthestPoint, FunctionTask, NearestNeighbour, max_plus_min
 
 TASK = max_plus_min(length=4)
 TRAIN = TrainSpec(steps=30, batch=8, train_examples=40, validation_examples=20)
@@ -33,9 +33,29 @@ def sweep_of(*, heads=(1, 2), lengths=(4, 5), seeds=(0, 1), train=TRAIN, **other
     return grid(TASK, heads=heads, lengths=lengths, seeds=seeds, model=tiny, train=train, **others)
 
 
+FARTHEST = FarthestPoint(length=4, dim=3)
+STREAM = replace(TRAIN, steps=12, train_examples=0)
+
+
+def tiny_encoder(heads: int, **changes) -> EncoderSpec:
+    return EncoderSpec(**({"heads": heads, "rank": 1, "width": 3, "hidden": 4} | changes))
+
+
+def sweep_of_encoders():
+    return grid(FARTHEST, heads=[1], ranks=[1, 3], seeds=[0, 1], model=tiny_encoder, train=STREAM)
+
+
 @pytest.fixture
 def root(tmp_path):
     return tmp_path / "results"
+
+
+@pytest.fixture
+def quickly():
+    """For programs that run so shortly that compiling them is all they cost."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture
@@ -255,16 +275,73 @@ def test_every_model_step_is_counted(root):
     assert sum(done) == 8 * TRAIN.steps == plan_sweep(sweep_of()).model_steps
 
 
-def test_stored_weights_give_the_stored_error_in_raw_units(root):
-    do(sweep_of(lengths=[4]), root)
-    data = TASK.dataset(TRAIN.train_examples, TRAIN.validation_examples, TRAIN.data_seed)
+def encoder_for_the_query(heads: int) -> EncoderSpec:
+    return tiny_encoder(heads, answered_at="query")
+
+
+@pytest.mark.parametrize(
+    ("task", "heads", "model", "train"),
+    [
+        (TASK, [1, 2], tiny, TRAIN),
+        (TASK, [2], tiny, STREAM),
+        (FARTHEST, [1], tiny_encoder, STREAM),
+        (NearestNeighbour(length=4, dim=3), [1], encoder_for_the_query, replace(STREAM, train_examples=40)),
+    ],
+    ids=["stored", "stream", "encoder on a stream", "encoder on stored examples"],
+)
+def test_stored_weights_give_the_stored_error_in_raw_units(root, quickly, task, heads, model, train):
+    do(grid(task, heads=heads, seeds=[0, 1], model=model, train=train), root)
+    assert {record.outcome for record in records_in(root).values()} == {Outcome.FINISHED}
+    data = task.dataset(40, train.validation_examples, train.data_seed)
     tokens, truth = np.asarray(data.validation_tokens), np.asarray(data.validation_targets)
+    answer_all = jax.jit(jax.vmap(predict, in_axes=(None, 0)))
     with Store.open_for_reading(root) as store:
         for record in store.records():
             model = from_arrays(record.cell.model, store.weights(record.cell.key))
-            answers = jax.vmap(folded.predict, in_axes=(None, 0))(model, tokens)
-            error = np.mean((answers - truth) ** 2) / np.var(truth)
+            answers = answer_all(model, tokens)
+            error = np.mean((answers - truth) ** 2) / np.mean(np.var(truth, axis=0))
             assert error == pytest.approx(record.metrics["final_nmse"], rel=1e-3)
+
+
+def everything_in(root):
+    """What training decides: outcomes, errors, curves, and every weight."""
+    with Store.open_for_reading(root) as store:
+        return {
+            record.cell.key: (
+                record.outcome,
+                record.metrics,
+                record.curve,
+                {name: array.tobytes() for name, array in store.weights(record.cell.key).items()},
+            )
+            for record in store.records()
+        }
+
+
+def test_a_stream_is_the_same_stream_again(root, quickly):
+    other = root.with_name("again")
+    do(sweep_of_encoders(), root)
+    do(sweep_of_encoders(), other)
+    assert everything_in(root) == everything_in(other)
+    assert len({repr(found) for found in everything_in(root).values()}) == 4, "seeds and ranks differ"
+
+
+def test_a_sweep_of_encoders_interrupted_and_continued_is_the_one_that_was_not(root, quickly, trained):
+    sweep, whole, done = sweep_of_encoders(), root.with_name("whole"), []
+
+    def interrupted(model_steps):
+        done.append(model_steps)
+        if sum(done) > 2 * STREAM.steps:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        do(sweep, root, plan=plan_sweep(sweep, machine=replace(hardware(), workers=1)), on_steps=interrupted)
+    kept = rows_in(root)
+    assert len(kept) == 2
+    trained.clear()
+    assert do(sweep, root).already_done == 2
+    assert trained == Counter({cell.key for cell in sweep.cells} - kept.keys())
+    do(sweep, whole)
+    assert everything_in(root) == everything_in(whole)
 
 
 def test_the_counts_of_a_plan_add_up():

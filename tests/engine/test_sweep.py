@@ -10,12 +10,20 @@ from hypothesis import strategies as st
 
 from headcount._errors import InputError
 from headcount.engine import grid
-from headcount.engine.sweep import buckets, padded_heads, shape_of
-from headcount.models import ModelSpec
+from headcount.engine.sweep import buckets, default_model, default_train, padded_heads, shape_of
+from headcount.models import EncoderSpec, ModelSpec
 from headcount.store import TrainSpec
-from headcount.tasks import ArrayTask, max_plus_min, sum_of_maxima
+from headcount.tasks import (
+    ArrayTask,
+    FarthestPoint,
+    InContextRegression,
+    NearestNeighbour,
+    max_plus_min,
+    sum_of_maxima,
+)
 
 TASK = max_plus_min(length=8)
+FARTHEST, NEAREST = FarthestPoint(length=4, dim=3), NearestNeighbour(length=5, dim=3)
 quick = settings(deadline=None, max_examples=30)
 some = st.lists(st.integers(1, 12), min_size=1, max_size=4, unique=True)
 axes = st.fixed_dictionaries(
@@ -40,6 +48,46 @@ def test_what_is_not_said_is_one_length_one_rate_and_four_seeds():
     cells = grid(TASK, heads=[1], train=train).cells
     assert [cell.seed for cell in cells] == [0, 1, 2, 3]
     assert {(cell.length, cell.train) for cell in cells} == {(8, train)}
+
+
+def encoder(heads: int, **changes) -> EncoderSpec:
+    return EncoderSpec(**({"heads": heads, "rank": 3, "width": 3, "hidden": 4} | changes))
+
+
+def test_ranks_are_an_axis_between_heads_and_rates():
+    axes = {"heads": [2, 1], "ranks": [1, 3, 2], "learning_rates": [0.1, 0.01], "seeds": [5, 3]}
+    cells = grid(FARTHEST, model=encoder, lengths=[4, 3], **axes).cells
+    found = [(c.length, c.model.heads, c.model.rank, c.train.learning_rate, c.seed) for c in cells]
+    assert found == [
+        (t, h, r, rate, s) for t in (4, 3) for h in (2, 1) for r in (1, 3, 2) for rate in (0.1, 0.01) for s in (5, 3)
+    ]
+    assert all(cell.model == encoder(cell.model.heads, rank=cell.model.rank) for cell in cells)
+    assert len({cell.key for cell in cells}) == len(cells) == 48
+
+
+def test_ranks_are_set_on_class_token_transformers_too():
+    cells = grid(TASK, heads=[1, 2], ranks=[1, 8], seeds=[0]).cells
+    assert [cell.model for cell in cells] == [ModelSpec(heads=h, rank=r) for h in (1, 2) for r in (1, 8)]
+    assert {shape_of(cell).model.rank for cell in cells} == {1, 8}, "another rank is another program"
+
+
+def test_without_ranks_every_spec_keeps_its_own():
+    cells = grid(FARTHEST, heads=[1, 3], seeds=[0], model=lambda heads: encoder(heads, rank=heads)).cells
+    assert [(cell.model.heads, cell.model.rank) for cell in cells] == [(1, 1), (3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "message"),
+    [
+        ([1, 2, 1], r"ranks must not repeat a value, got \[1, 2, 1\]"),
+        ([], "ranks must name at least one value"),
+        ([0], "rank must be a whole number of at least 1, got 0"),
+        ([1, 4], "rank must be at most the width that is projected, 3; got 4"),
+    ],
+)
+def test_ranks_that_cannot_be_right_are_refused(ranks, message):
+    with pytest.raises(InputError, match=message):
+        grid(FARTHEST, heads=[1], ranks=ranks, model=encoder)
 
 
 def test_seeds_may_come_from_a_generator():
@@ -94,6 +142,50 @@ def test_places_are_encoded_where_they_matter():
     whole, halves = sum_of_maxima(intrinsic_dim=2), sum_of_maxima(intrinsic_dim=2, windows=[(0.0, 0.5), (0.5, 1.0)])
     assert grid(whole, heads=[1]).cells[0].model == ModelSpec(heads=1, positions="none")
     assert grid(halves, heads=[1]).cells[0].model == ModelSpec(heads=1, positions="additive")
+
+
+def test_what_is_tried_where_nothing_is_said():
+    assert default_model(TASK)(3) == ModelSpec(heads=3)
+    assert default_train(TASK) == TrainSpec()
+    for task in (FARTHEST, NEAREST, InContextRegression(inputs=2)):
+        model = default_model(task)(2)
+        assert model == EncoderSpec(heads=2, rank=3, width=3, hidden=256, answered_at=task.answered_at)
+        assert default_train(task) == TrainSpec(train_examples=0)
+        assert {(cell.model, cell.train) for cell in grid(task, heads=[2]).cells} == {(model, default_train(task))}
+
+
+def test_stored_examples_are_no_stream():
+    generator = np.random.default_rng(0)
+    stored = ArrayTask(generator.normal(size=(100, 6, 2)), generator.normal(size=100), name="mine")
+    assert default_train(stored) == TrainSpec()
+    with pytest.raises(InputError, match=r"mine is stored examples, which cannot be drawn afresh; .* got 0"):
+        grid(stored, heads=[1], train=TrainSpec(train_examples=0))
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "takes", "gives"),
+    [
+        (FARTHEST, lambda heads: ModelSpec(heads=heads), "tokens", "sequence"),
+        (NEAREST, lambda heads: ModelSpec(heads=heads), "query", "sequence"),
+        (NEAREST, encoder, "query", "tokens"),
+        (FARTHEST, lambda heads: encoder(heads, answered_at="query"), "tokens", "query"),
+        (TASK, encoder, "sequence", "tokens"),
+    ],
+)
+def test_a_model_that_answers_elsewhere_is_refused(task, model, takes, gives):
+    with pytest.raises(InputError, match=f'{task.name} is answered at "{takes}", the model at "{gives}"; take an'):
+        grid(task, heads=[1], model=model)
+
+
+def test_an_encoder_may_answer_for_the_sequence():
+    (cell,) = grid(TASK, heads=[1], seeds=[0], model=lambda heads: encoder(heads, answered_at="sequence")).cells
+    assert cell.model.answered_at == "sequence"
+
+
+@quick
+@given(st.integers(1, 1000), st.integers(1, 3), st.integers(1, 3))
+def test_encoders_are_not_padded(heads, rank, multiplier):
+    assert padded_heads(encoder(heads, rank=rank, multiplier=multiplier)) == heads
 
 
 @quick

@@ -18,9 +18,9 @@ from headcount.engine.data import examples
 from headcount.engine.run import checkpoint_steps
 from headcount.engine.sweep import shape_of
 from headcount.engine.train import program, schedule, unit_readout
-from headcount.models import ModelSpec, folded, init, resize_heads, textbook
+from headcount.models import EncoderSpec, ModelSpec, folded, init, init_encoder, predict, resize_heads, textbook
 from headcount.store import Cell, TrainSpec
-from headcount.tasks import sum_of_maxima
+from headcount.tasks import FarthestPoint, sum_of_maxima
 
 from ..tolerance import TOLERANCE, assert_close, assert_trees_close, assert_trees_equal
 
@@ -173,6 +173,75 @@ def test_the_best_error_is_the_least_along_the_curve():
 def test_seeds_differ_in_weights_and_in_batches():
     first, second = (resize_heads(member(trained(FIVE)[0].model, i), 1) for i in (0, 4))
     assert size_of_change(first, second) > 0.01
+
+
+# Encoders on a stream.
+
+FARTHEST = FarthestPoint(length=4, dim=3)
+STREAM = replace(TRAIN, train_examples=0)
+
+
+def an_encoder_cell(seed: int) -> Cell:
+    model = EncoderSpec(heads=2, rank=1, width=3, head_dim=3, hidden=5)
+    return Cell(task=FARTHEST.spec(), length=4, model=model, train=STREAM, seed=seed)
+
+
+@functools.cache
+def stream():
+    return examples(FARTHEST, an_encoder_cell(0).model, STREAM)[0]
+
+
+@functools.cache
+def streamed(seeds, *, side_by_side: bool = False):
+    """Encoders after all pieces, and what was measured after each."""
+    cells = tuple(an_encoder_cell(seed) for seed in seeds)
+    parts = program(shape_of(cells[0]), 3, 3, side_by_side)
+    states, members = parts.start(cells, stream())
+    watched = []
+    for steps in PIECES:
+        states, measured = parts.advance(states, members, stream(), steps)
+        watched.append(jax.tree.map(np.asarray, measured))
+    return jax.tree.map(np.asarray, states), watched
+
+
+def test_a_stream_is_the_obvious_loop_over_fresh_examples():
+    seed, steps = 1, sum(PIECES)
+    start = model = init_encoder(an_encoder_cell(seed).model, seed, length=4, dim=3, outputs=3)
+    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam(b2=0.99))
+    moments, losses = jax.jit(optimiser.init)(model), []
+    draw = jax.jit(lambda key: (tokens := FARTHEST.sample(key), FARTHEST.target(tokens)))
+
+    @jax.jit
+    def slope(model, tokens, targets):
+        return jax.value_and_grad(lambda model: jnp.mean((predict(model, tokens) - targets) ** 2))(model)
+
+    @jax.jit
+    def update(model, moments, slopes, rate):
+        gradient = jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *slopes)
+        changes, moments = optimiser.update(gradient, moments)
+        return jax.tree.map(lambda weight, change: weight - rate * change, model, changes), moments
+
+    for step in range(steps):
+        keys = jr.split(jr.fold_in(named_key(seed, "batches"), step), STREAM.batch)
+        errors, slopes = zip(*(slope(model, *draw(key)) for key in keys), strict=True)
+        rate = 0.01 * ((step + 1) / 4 if step < 4 else 0.5 * (1 + math.cos(math.pi * (step - 4) / 36)))
+        model, moments = update(model, moments, slopes, rate)
+        losses.append(float(np.mean(errors)))
+
+    states, watched = streamed((0, seed))
+    assert size_of_change(start, model) > 20 * TOLERANCE["float32"], "hardly moved, so nothing was compared"
+    assert_trees_close(member(states.model, 1), model)
+    loss = np.mean(losses[-PIECES[-1] :], dtype=np.float32)
+    assert_close(watched[-1].train_nmse[1], loss / np.asarray(stream().target_variance))
+    tokens, truth = (np.asarray(part) for part in (stream().validation_tokens, stream().validation_targets))
+    error = np.mean((jax.jit(jax.vmap(predict, in_axes=(None, 0)))(model, tokens) - truth) ** 2)
+    assert_close(watched[-1].validation_nmse[1], error / np.mean(np.var(truth, axis=0)))
+
+
+def test_encoders_side_by_side_agree_with_one_after_another():
+    (side, side_watched), (after, watched) = streamed((0, 1), side_by_side=True), streamed((0, 1))
+    assert_trees_close(side.model, after.model)
+    assert_trees_close([w.validation_nmse for w in side_watched], [w.validation_nmse for w in watched])
 
 
 @pytest.mark.parametrize("padded", [3, 4, 8])

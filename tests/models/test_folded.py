@@ -3,6 +3,8 @@
 Nothing is jitted, and E is 6 throughout: programs that run once cost more to compile than their shared operations.
 """
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.models import POSITIONS, ModelSpec, folded, init, textbook
+from headcount.models import POSITIONS, ModelSpec, folded, init, resize_heads, textbook
 
 from ..tasks.laws import compile_quickly  # noqa: F401
-from ..tolerance import assert_close, assert_trees_close, in_double
+from ..tolerance import assert_close, assert_trees_close, assert_trees_equal, in_double
 
 
 def value_and_gradient(predict, model, tokens):
@@ -61,6 +63,26 @@ def test_every_option(positions, layers, beta, heads, outputs):
 def test_any_weights(heads, layers, positions, beta, seed):
     spec = ModelSpec(heads=heads, head_dim=6 // heads, hidden=5, layers=layers, positions=positions, beta=beta)
     assert_same_function(spec, seed=seed, length=4, dim=3, outputs=2)
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("rank", [1, 6])
+def test_a_rank_of_its_own(rank, layers, positions):
+    spec = ModelSpec(heads=2, head_dim=3, rank=rank, hidden=5, layers=layers, positions=positions)
+    assert_same_function(spec, seed=0, length=4, dim=3, outputs=2)
+
+
+@pytest.mark.parametrize("rank", [1, 6])
+def test_heads_are_added_without_a_trace_at_a_rank_of_its_own(rank):
+    spec = ModelSpec(heads=2, head_dim=3, rank=rank, hidden=5, layers=2, positions="additive")
+    tokens, small = np.random.default_rng(0).normal(size=(4, 3)), init(spec, 0, length=4, dim=3, outputs=2)
+    large = resize_heads(small, 3)
+    drawn = init(replace(spec, heads=3), 0, length=4, dim=3, outputs=2)
+    assert jax.tree.map(np.shape, large) == jax.tree.map(np.shape, drawn)
+    with jax.enable_x64(True):
+        assert_close(folded.predict(in_double(large), tokens), folded.predict(in_double(small), tokens))
+    assert_trees_equal(resize_heads(large, 2), small)
 
 
 @pytest.mark.parametrize("positions", POSITIONS)

@@ -15,6 +15,37 @@ def test_defaults_are_the_published_model():
     assert spec.total_dim == 32
 
 
+def test_a_head_compares_as_many_numbers_as_it_carries_unless_told():
+    assert ModelSpec(heads=4, head_dim=5).rank == 5
+    assert ModelSpec(heads=4, head_dim=5) == ModelSpec(heads=4, head_dim=5, rank=5)
+    assert ModelSpec(heads=4, head_dim=5, rank=2) == ModelSpec(heads=4, head_dim=5).with_rank(2)
+    assert ModelSpec(heads=4, head_dim=5, rank=2).head_dim == 5
+
+
+@pytest.mark.parametrize("value", [0, -2, 1.5, True, "3"])
+def test_a_bad_rank_is_refused(value):
+    with refused("rank", repr(value), "at least 1"):
+        ModelSpec(heads=2, rank=value)
+    with refused("rank", repr(value), "at least 1"):
+        ModelSpec(heads=2).with_rank(value)
+
+
+def test_a_rank_above_what_is_projected_is_refused():
+    assert ModelSpec(heads=3, head_dim=2, rank=6).rank == 6
+    with refused("rank", "at most", "6", "got 7"):
+        ModelSpec(heads=3, head_dim=2, rank=7)
+    with refused("rank", "at most", "6", "got 7"):
+        ModelSpec(heads=3, head_dim=2).with_rank(7)
+
+
+def test_the_content_names_a_rank_only_where_it_is_another():
+    """So that every model from before rank had a name keeps its key."""
+    plain = {"heads": 2, "head_dim": 3, "hidden": 32, "layers": 1, "positions": "none", "beta": 1.0}
+    assert ModelSpec(heads=2, head_dim=3).as_dict() == plain
+    assert ModelSpec(heads=2, head_dim=3, rank=3).as_dict() == plain
+    assert ModelSpec(heads=2, head_dim=3, rank=4).as_dict() == plain | {"rank": 4}
+
+
 @pytest.mark.parametrize("value", [0, -2, 1.5, True, "3", None])
 @pytest.mark.parametrize("name", ["heads", "head_dim", "hidden", "layers"])
 def test_a_bad_count_is_refused(name, value):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from headcount._errors import StoreError
-from headcount.models import POSITIONS, ModelSpec
+from headcount.models import POSITIONS, EncoderSpec, ModelSpec
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 
 finite = st.floats(allow_nan=False)
@@ -36,22 +36,46 @@ trains = st.builds(
     warmup=st.integers(0, 10**6),
     clip=positive,
     second_moment_decay=st.floats(0.01, 0.99),
-    train_examples=count,
+    train_examples=st.integers(0, 10**6),
     validation_examples=st.integers(20, 10**6),
     data_seed=count,
 )
-models = st.builds(
-    ModelSpec,
-    heads=count,
-    head_dim=count,
-    hidden=count,
-    layers=count,
-    positions=st.sampled_from(POSITIONS),
-    beta=positive,
-)
-cells = st.builds(
-    Cell, task=st.dictionaries(words, values, max_size=4), length=count, model=models, train=trains, seed=count
-)
+transformers = st.fixed_dictionaries(
+    {
+        "heads": count,
+        "head_dim": st.integers(10, 10**6),
+        "hidden": count,
+        "layers": count,
+        "positions": st.sampled_from(POSITIONS),
+        "beta": positive,
+    },
+    optional={"rank": st.integers(1, 10)},
+).map(lambda chosen: ModelSpec(**chosen))
+encoders = st.fixed_dictionaries(
+    {
+        "heads": count,
+        "rank": st.integers(1, 10),
+        "width": st.integers(10, 10**6),
+        "multiplier": count,
+        "layers": count,
+        "hidden": st.integers(0, 10**6),
+        "norm": st.sampled_from(["unit", "layer", "none"]),
+        "bias": st.booleans(),
+        "residual": st.booleans(),
+        "positions": st.sampled_from(POSITIONS),
+        "attention": st.sampled_from(["soft", "hard"]),
+        "answered_at": st.sampled_from(["sequence", "tokens", "query"]),
+    },
+    optional={"head_dim": st.integers(1, 10)},
+).map(lambda chosen: EncoderSpec(**chosen))
+
+
+def cells_of(models: st.SearchStrategy) -> st.SearchStrategy[Cell]:
+    task = st.dictionaries(words, values, max_size=4)
+    return st.builds(Cell, task=task, length=count, model=models, train=trains, seed=count)
+
+
+cells = cells_of(transformers | encoders)
 records = st.builds(
     Record,
     cell=cells,

@@ -12,17 +12,23 @@ from hypothesis import strategies as st
 
 from headcount._errors import InputError
 from headcount.engine import grid
-from headcount.models import ModelSpec
+from headcount.models import EncoderSpec, ModelSpec
 from headcount.store import Cell, TrainSpec
 from headcount.store.cell import cell_from_spec
-from headcount.tasks import average, max_plus_min, sum_of_maxima
+from headcount.tasks import FarthestPoint, InContextRegression, NearestNeighbour, average, max_plus_min, sum_of_maxima
 
-from .laws import a_cell, cells, unchecked_randomness
+from .laws import a_cell, cells, cells_of, encoders, transformers, unchecked_randomness
 
 pytestmark = unchecked_randomness
+PARTS = (
+    ("", Cell, cells),
+    ("model", ModelSpec, cells_of(transformers)),
+    ("model", EncoderSpec, cells_of(encoders)),
+    ("train", TrainSpec, cells),
+)
 FIELDS = [
-    (part, field.name)
-    for part, kind in (("", Cell), ("model", ModelSpec), ("train", TrainSpec))
+    pytest.param(part, field.name, drawn, id=f"{kind.__name__}.{field.name}")
+    for part, kind, drawn in PARTS
     for field in dataclasses.fields(kind)
 ]
 quick = settings(deadline=None, max_examples=40)
@@ -36,16 +42,32 @@ def exchanged(cell: Cell, part: str, name: str, other: Cell) -> Cell:
     return dataclasses.replace(cell, **{part: inner})
 
 
-@pytest.mark.parametrize(("part", "name"), FIELDS, ids=[".".join(filter(None, field)) for field in FIELDS])
+@pytest.mark.parametrize(("part", "name", "drawn"), FIELDS)
 @settings(deadline=None, max_examples=10)
-@given(cells, cells)
-def test_every_field_is_part_of_the_key(part, name, cell, other):
+@given(data=st.data())
+def test_every_field_is_part_of_the_key(part, name, drawn, data):
+    cell, other = data.draw(drawn), data.draw(drawn)
     try:
         changed = exchanged(cell, part, name, other)
     except InputError:  # a rank that is wider than the other's heads
         assume(False)
     assume(changed != cell)
     assert changed.key != cell.key
+
+
+def test_keys_of_models_from_before_rank_had_a_name_are_unchanged():
+    """Literals from commit bcf57d1: what was trained then is found again."""
+    cell = Cell(task={"task": "own"}, length=8, model=ModelSpec(heads=2), train=TrainSpec(), seed=0)
+    assert cell.key == "93d91c4a670395596f7b"
+    model = ModelSpec(heads=3, head_dim=5, hidden=7, layers=2, positions="additive", beta=2)
+    cell = Cell(task={"task": "own"}, length=8, model=model, train=TrainSpec(steps=10), seed=4)
+    assert cell.key == "f881bbbafd5102272a2d"
+
+
+@quick
+@given(cells_of(transformers), encoders)
+def test_no_encoder_has_the_key_of_a_class_token_transformer(cell, encoder):
+    assert dataclasses.replace(cell, model=encoder).key != cell.key
 
 
 def reordered(value):
@@ -70,8 +92,16 @@ def test_a_cell_comes_back_from_its_spec(cell):
 
 @pytest.mark.parametrize(
     "task",
-    [max_plus_min(), sum_of_maxima(), average(), max_plus_min(windows=[(0.0, 0.5), (0.5, 1.0)])],
-    ids=["max-plus-min", "sum-of-maxima", "average", "windows"],
+    [
+        max_plus_min(),
+        sum_of_maxima(),
+        average(),
+        max_plus_min(windows=[(0.0, 0.5), (0.5, 1.0)]),
+        NearestNeighbour(length=5, dim=4, points="doubled"),
+        FarthestPoint(length=4, dim=3),
+        InContextRegression(inputs=2, noise=0.5),
+    ],
+    ids=["max-plus-min", "sum-of-maxima", "average", "windows", "nearest", "farthest", "in context"],
 )
 def test_a_cell_of_a_real_task_comes_back_from_its_spec(task):
     (cell,) = grid(task, heads=[1], seeds=[0]).cells

@@ -9,7 +9,7 @@ import typer
 from .. import _arguments
 from .._errors import InputError, require
 from ..analysis import experiments
-from ..engine import Plan, default_train, grid, plan_sweep
+from ..engine import Plan, default_train, grid, joined, plan_sweep
 from ..measure import Measurement, measure_sweep
 from ..models import ModelSpec
 from ..report.figures import FORMATS, check_ending, draw, save_figure
@@ -101,29 +101,31 @@ def measure(
         "validation_fraction": validation_fraction,
     }
     found = find_task(task, **{name: value for name, value in options.items() if value is not None})
-    sweep = grid(
-        found,
-        heads=_arguments.counts(heads, "--heads"),
-        ranks=None if ranks is None else _arguments.counts(ranks, "--ranks"),
-        lengths=_default_lengths(found) if lengths is None else _arguments.counts(lengths, "--lengths"),
-        seeds=range(seeds),
-        learning_rates=_arguments.numbers(learning_rates, "--learning-rates"),
-        model=models_for(
+    options_of_model = {
+        "head_dim": head_dim,
+        "total_dim": total_dim,
+        "hidden": hidden,
+        "layers": layers,
+        "positions": positions,
+        "beta": beta,
+        "multiplier": multiplier,
+    }
+    sweep = joined(
+        grid(
             found,
-            head_dim=head_dim,
-            total_dim=total_dim,
-            hidden=hidden,
-            layers=layers,
-            positions=positions,
-            beta=beta,
-            multiplier=multiplier,
-        ),
-        train=TrainSpec(
-            steps=steps,
-            batch=batch,
-            train_examples=default_train(found).train_examples if train_examples is None else train_examples,
-            validation_examples=validation_examples,
-        ),
+            heads=_arguments.counts(heads, "--heads"),
+            lengths=_default_lengths(found) if lengths is None else _arguments.counts(lengths, "--lengths"),
+            seeds=range(seeds),
+            learning_rates=_arguments.numbers(learning_rates, "--learning-rates"),
+            model=models_for(found, rank=rank, **options_of_model),
+            train=TrainSpec(
+                steps=steps,
+                batch=batch,
+                train_examples=default_train(found).train_examples if train_examples is None else train_examples,
+                validation_examples=validation_examples,
+            ),
+        )
+        for rank in ([None] if ranks is None else _arguments.counts(ranks, "--ranks"))
     )
     if figure is not None:
         check_ending(figure)

@@ -12,6 +12,7 @@ from ..tasks import AbstractTask
 def models_for(
     task: AbstractTask,
     *,
+    rank: int | None,
     head_dim: int | None,
     total_dim: int | None,
     hidden: int | None,
@@ -24,10 +25,11 @@ def models_for(
     require(head_dim is None or total_dim is None, "give --head-dim or --total-dim, not both.")
     if positions == "auto":
         positions = "additive" if task.uses_positions else "none"
+    require(rank is None or total_dim is None, "give --ranks or --total-dim, which sets the rank, not both.")
     shared: dict[str, Any] = {"layers": layers, "positions": positions}
     if task.answered_at == "sequence":
         require(multiplier == 1, f"--multiplier is for encoders, and {task.name} takes none; leave it out.")
-        shared |= {"hidden": ModelSpec.hidden if hidden is None else hidden, "beta": beta}
+        shared |= {"hidden": ModelSpec.hidden if hidden is None else hidden, "beta": beta, "rank": rank}
         if total_dim is not None:
             return lambda heads: ModelSpec.with_total_dim(total_dim, heads=heads, **shared)
         return lambda heads: ModelSpec(
@@ -35,7 +37,8 @@ def models_for(
         )
     require(beta == ModelSpec.beta, f"--beta is for class-token models, and {task.name} takes none; leave it out.")
     shared |= {"hidden": ENCODER_HIDDEN if hidden is None else hidden, "multiplier": multiplier}
-    shared |= {"width": task.dim, "answered_at": task.answered_at}
+    shared |= {"width": task.dim, "answered_at": task.answered_at, "norm_first": True}
     if total_dim is not None:
         return lambda heads: EncoderSpec.with_total_dim(total_dim, heads=heads, **shared)
-    return lambda heads: EncoderSpec(heads=heads, rank=task.dim, head_dim=head_dim or task.dim, **shared)
+    rank = task.dim if rank is None else rank
+    return lambda heads: EncoderSpec(heads=heads, rank=rank, head_dim=head_dim, **shared)  # type: ignore[arg-type]

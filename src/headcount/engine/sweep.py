@@ -122,7 +122,7 @@ def default_model(task: AbstractTask) -> Callable[[int], AnySpec]:
     """What is tried where nothing is said; places are encoded where they can matter.
 
     A task answered for the whole sequence gets heads of 8 numbers between nets of 32 units, one that is answered at its
-    tokens or at a query gets an encoder layer of full rank.
+    tokens or at a query gets an encoder layer of full rank, norms first: it trains in fewer steps.
     """
     positions: Positions = "additive" if task.uses_positions else "none"
     if task.answered_at == "sequence":
@@ -132,6 +132,7 @@ def default_model(task: AbstractTask) -> Callable[[int], AnySpec]:
         rank=task.dim,
         width=task.dim,
         hidden=ENCODER_HIDDEN,
+        norm_first=True,
         positions=positions,
         answered_at=task.answered_at,
     )

@@ -1,14 +1,15 @@
 """The wide encoder's weights, how they are drawn, and what they compute.
 
-    a_h(t, s) = softmax_s((W_Q,h x_t + b_Q,h) . (W_K,h x_s + b_K,h) / sqrt(r))         every head of every block at once
+    a_h(t, s) = softmax_s((W_Q,h x_t + b_Q,h) . (W_K,h x_s) / sqrt(r))                every head of every block at once
     x_t <- norm(x_t + (1/m) sum_h W_O,h sum_s a_h(t, s) (W_V,h x_s + b_V,h) + b_O)
-    x_t <- norm(x_t + W2 relu(W1 x_t + b1) + b2)
+    x_t <- norm(x_t + W2 relu(W1 x_t + b1) + b2)                        or, norm first, x + f(norm(x)) in place of both
 
 The m blocks that a layer averages are one block of m times the heads, so a layer is a handful of large products and no
 loop. Written for one sequence. Source: arXiv 2407.16153 and the encoder layer of PyTorch, whose initial weights are
-taken over; `norm` "unit" scales a vector to a learned length.
+taken over; `norm` "unit" scales vectors to one length, which is learned.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -32,14 +33,13 @@ Stream = Float[AnyArray, "length stream"]
 
 
 class Heads(eqx.Module):
-    """Every head of a layer. Biases are None where the spec has none."""
+    """Every head of a layer. Biases are None where the spec has none; keys never have one, no softmax would see it."""
 
     query: Float[AnyArray, "total_heads rank stream"]
     key: Float[AnyArray, "total_heads rank stream"]
     value: Float[AnyArray, "total_heads head_dim stream"]
     output: Float[AnyArray, "total_heads head_dim stream"]
     query_bias: Float[AnyArray, "total_heads rank"] | None
-    key_bias: Float[AnyArray, "total_heads rank"] | None
     value_bias: Float[AnyArray, "total_heads head_dim"] | None
     output_bias: Float[AnyArray, " stream"] | None
 
@@ -106,7 +106,6 @@ def init_encoder(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs
                 value=uniform("layer", place, "value", shape=(total, head_dim, stream), bound=inwards),
                 output=uniform("layer", place, "output", shape=(total, head_dim, stream), bound=outwards),
                 query_bias=zeros(total, rank),
-                key_bias=zeros(total, rank),
                 value_bias=zeros(total, head_dim),
                 output_bias=zeros(stream),
             ),
@@ -149,14 +148,14 @@ def attention_weights(
 ) -> Float[AnyArray, "some_heads queries keys"]:
     """How much of every key each head reads for every query; soft, or one-hot."""
     asked = _project(layer.query, layer.query_bias, queries)
-    held = _project(layer.key, layer.key_bias, keys)
+    held = _project(layer.key, None, keys)
     scores = _product_of_heads(asked, held.swapaxes(1, 2))
     if spec.attention == "hard":
         return jax.nn.one_hot(jnp.argmax(scores, axis=-1), len(keys))
     return jax.nn.softmax(scores * spec.rank**-0.5, axis=-1)
 
 
-def _stream(model: Encoder, tokens: Tokens) -> Stream:
+def _stream(model: Encoder, tokens: Tokens) -> Float[AnyArray, "places stream"]:
     stream = tokens if model.embed is None else jax.vmap(model.embed)(tokens)
     table = model.position_table
     if table is not None:
@@ -167,12 +166,24 @@ def _stream(model: Encoder, tokens: Tokens) -> Stream:
 
 
 def _apply(layer: EncoderLayer, spec: EncoderSpec, stream: Stream, keys: Float[AnyArray, "keys stream"]) -> Stream:
-    attended = _attend(layer.heads, spec, stream, keys)
-    stream = _norm(stream + attended if spec.residual else attended, spec, layer.attention_scale)
-    if layer.feed_in is None or layer.feed_out is None:
-        return stream
-    fed = jax.vmap(lambda token: layer.feed_out(jax.nn.relu(layer.feed_in(token))))(stream)  # type: ignore[misc]
-    return _norm(stream + fed if spec.residual else fed, spec, layer.feed_scale)
+    def sublayer(stream: Stream, scale: Float[AnyArray, ""] | None, change: Callable[[Stream], Stream]) -> Stream:
+        if spec.norm_first:
+            changed = change(_norm(stream, spec, scale))
+            return stream + changed if spec.residual else changed
+        changed = change(stream)
+        return _norm(stream + changed if spec.residual else changed, spec, scale)
+
+    def attend(stream: Stream) -> Stream:
+        seen = _norm(keys, spec, layer.attention_scale) if spec.norm_first else keys
+        return _attend(layer.heads, spec, stream, seen)
+
+    def feed(stream: Stream) -> Stream:
+        assert layer.feed_in is not None
+        assert layer.feed_out is not None
+        return jax.vmap(layer.feed_out)(jax.nn.relu(jax.vmap(layer.feed_in)(stream)))
+
+    stream = sublayer(stream, layer.attention_scale, attend)
+    return stream if layer.feed_in is None else sublayer(stream, layer.feed_scale, feed)
 
 
 def _attend(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Float[AnyArray, "keys stream"]) -> Stream:
@@ -200,9 +211,9 @@ def _read(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Float[AnyArray,
 def _product_of_heads(
     left: Float[AnyArray, "some_heads rows inner"], right: Float[AnyArray, "some_heads inner columns"]
 ) -> Float[AnyArray, "some_heads rows columns"]:
-    """left @ right, head by head. Thin ones as a sum of products, which on a GPU took a seventh of the time at rank 1
-    (thousands of heads) and two thirds at rank 2; from rank 4 on the matrix product is faster."""
-    if min(right.shape[1:]) <= THIN:
+    """left @ right, head by head. On a GPU thin ones as a sum of products, which took a seventh of the time at rank 1
+    (thousands of heads) and two thirds at rank 2; from rank 4 on, and on a CPU always, the matrix product is faster."""
+    if jax.default_backend() == "gpu" and min(right.shape[1:]) <= THIN:
         return jnp.sum(left[..., None] * right[:, None], axis=2)
     return left @ right
 
@@ -218,8 +229,7 @@ def _project(
 
 def _norm(stream: Stream, spec: EncoderSpec, scale: Float[AnyArray, ""] | None) -> Stream:
     if scale is not None:
-        squares = jnp.sum(stream**2, axis=-1, keepdims=True)
-        return stream * jax.lax.rsqrt(squares + UNIT_NORM_FLOOR) * scale
+        return stream * jax.lax.rsqrt(jnp.sum(stream**2, axis=-1, keepdims=True) + UNIT_NORM_FLOOR) * scale
     if spec.norm == "layer":
         centred = stream - jnp.mean(stream, axis=-1, keepdims=True)
         return centred * jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + LAYER_NORM_FLOOR)
@@ -230,9 +240,9 @@ def encoder_parameters(spec: EncoderSpec, *, length: int, dim: int, outputs: int
     """Every trained number."""
     stream, one = spec.stream_dim, int(spec.bias)
     attention = 2 * spec.total_heads * (spec.rank + spec.head_dim) * stream
-    biases = one * (spec.total_heads * (2 * spec.rank + spec.head_dim) + stream)
-    feed = 2 * stream * spec.hidden + one * (spec.hidden + stream) if spec.hidden else 0
     scales = (2 if spec.hidden else 1) if spec.norm == "unit" else 0
+    biases = one * (spec.total_heads * (spec.rank + spec.head_dim) + stream)
+    feed = 2 * stream * spec.hidden + one * (spec.hidden + stream) if spec.hidden else 0
     ends = ((dim, spec.width), (spec.width, outputs))
     maps = sum((before + one) * after for before, after in ends if before != after)
     places = 0 if spec.positions == "none" else length * spec.width

@@ -38,6 +38,7 @@ class RankEffort(Effort):
     batch: int = 256
     learning_rate: float = 0.01
     norm: Norm = "unit"
+    norm_first: bool = False
 
     @property
     def train(self) -> TrainSpec:
@@ -61,8 +62,8 @@ class Variant(NamedTuple):
     length: int
     positions: str
 
-    def name(self, varying: frozenset[str]) -> str:
-        """What tells it from the other lines, in words."""
+    def name(self, varying: frozenset[str], otherwise: str = "measured") -> str:
+        """What tells it from the other lines, in words; `otherwise` where there is none."""
         words = {
             "layers": "1 layer" if self.layers == 1 else f"{self.layers} layers",
             "multiplier": "1 block" if self.multiplier == 1 else f"{self.multiplier} blocks",
@@ -70,7 +71,7 @@ class Variant(NamedTuple):
             "length": f"{self.length} points",
             "positions": f"positions {self.positions}",
         }
-        return ", ".join(word for name, word in words.items() if name in varying) or "measured"
+        return ", ".join(word for name, word in words.items() if name in varying) or otherwise
 
 
 Curves = dict[Variant, dict[int, float]]
@@ -147,19 +148,21 @@ class RankStudy(AbstractStudy):
         effort = self.efforts[scale]
         ours = (
             "Published: encoder layers with ReLU nets of 2,048 units, biases, vectors scaled to a learned length in "
-            "place of layer norm, no dropout; AdamW without decay, betas 0.9 and 0.95, warm-up over 5 % and a cosine; "
-            "fresh examples every step. Ours: gradient norm clipped at 1, and errors measured on 2,000 held-out "
-            "sequences, the least along the curve. An error is the squared distance to the target over its variance, "
-            "which is 1.",
+            "place of layer norm, after each sum, no dropout; AdamW without decay, betas 0.9 and 0.95, warm-up over "
+            "5 % and a cosine; fresh examples every step. Ours: gradient norm clipped at 1, and errors measured on "
+            "2,000 held-out sequences, the least along the curve. An error is the squared distance to the target over "
+            "its variance, which is 1 for points on a sphere.",
         )
         if scale is Scale.PAPER:
             return ours
+        paper = self.efforts[Scale.PAPER]
         smaller = (
-            f"At {scale} scale: dimension {_listed(effort.dims)}, {_listed(effort.lengths)} points, nets of "
-            f"{effort.hidden} units, {effort.steps:,} steps of {effort.batch}, {effort.seeds} seed(s). The published "
-            f"setting is --scale paper: dimension {_listed(self.efforts[Scale.PAPER].dims)}, "
-            f"{self.efforts[Scale.PAPER].steps:,} steps of {self.efforts[Scale.PAPER].batch}."
+            f"At {scale} scale: width {_listed(effort.dims)}, {_listed(effort.lengths)} points, nets of {effort.hidden} "
+            f"units, {effort.steps:,} steps of {effort.batch}, {effort.seeds} seed(s). At paper scale: width "
+            f"{_listed(paper.dims)}, {_listed(paper.lengths)} points, {paper.steps:,} steps of {paper.batch}."
         )
+        if effort.norm_first and not paper.norm_first:
+            smaller += " Norms come before attention and net here: in so few steps deep encoders learn only that way."
         return (smaller, *ours)
 
 
@@ -179,6 +182,7 @@ def encoders(
             positions=positions,
             hidden=effort.hidden,
             norm=effort.norm,
+            norm_first=effort.norm_first,
             answered_at=task.answered_at,
         )
 

@@ -14,22 +14,26 @@ SAME = 1.1
 
 
 def full_rank_claim(measured: Curves, layers: int = 1) -> Claim:
-    """The error falls at full rank, and not before."""
-    statement = (
-        f"{_layers(layers).capitalize()} needs full rank."
-        if layers == 1
-        else (f"With {_layers(layers)} the error still falls at full rank.")
-    )
+    """The error falls at full rank, and not before; of the numbers of blocks tried, the best one counts."""
+    if layers == 1:
+        statement = "One layer needs full rank."
+    else:
+        statement = f"With {layers} layers the error still falls at full rank."
+    best: Curves = {}
+    for variant, line in measured.items():
+        if variant.layers == layers:
+            kept = best.setdefault(variant._replace(multiplier=0), {})
+            kept.update({rank: min(error, kept.get(rank, error)) for rank, error in line.items()})
     drops = {
         variant: (line[ranks[-2]] / line[ranks[-1]], line[ranks[0]] / line[ranks[-2]])
-        for variant, line in measured.items()
-        if variant.layers == layers and len(ranks := sorted(line)) > 1
+        for variant, line in best.items()
+        if len(ranks := sorted(line)) > 1
     }
     if not drops:
         return Claim(statement, Verdict.UNDECIDED, "no such model was measured at two ranks")
-    differing = varying(measured)
-    evidence = "the error falls from half to full rank (and from the lowest rank to half): " + "; ".join(
-        f"{variant.name(differing)} {at_full:.3g}-fold ({before:.3g}-fold)"
+    differing = varying(measured) - {"multiplier", "layers"}
+    evidence = "the error falls from half to full rank (and from the lowest rank to half) " + "; ".join(
+        f"{variant.name(differing, otherwise='')} {at_full:.3g}-fold ({before:.3g}-fold)".strip()
         for variant, (at_full, before) in drops.items()
     )
     sharp = [at_full >= DROP and at_full > before for at_full, before in drops.values()]
@@ -144,7 +148,3 @@ def _geometric_mean(values: Iterable[float]) -> float:
     for value in values:
         product, count = product * value, count + 1
     return product ** (1 / count)
-
-
-def _layers(count: int) -> str:
-    return "one layer" if count == 1 else f"{count} layers"

@@ -24,12 +24,12 @@ STUDY = RankStudy(
     claims=_claims,
     efforts={
         Scale.SMOKE: RankEffort(
-            lengths=(8,), seeds=1, steps=600, dims=(8,), heads=(1, 2, 8), layers=(1, 3), multipliers=(1, 4),
-            hidden=64, batch=64,
+            lengths=(8,), seeds=1, steps=1000, dims=(8,), heads=(1, 2, 8), layers=(1, 3), multipliers=(1, 4),
+            hidden=64, batch=64, norm_first=True,
         ),
         Scale.LAPTOP: RankEffort(
             lengths=(16,), seeds=1, steps=3000, dims=(16,), heads=(1, 2, 4, 16), layers=(1, 3), multipliers=(1, 8),
-            hidden=128, batch=128,
+            hidden=128, batch=64, norm_first=True,
         ),
         Scale.PAPER: RankEffort(
             lengths=(16,), seeds=5, steps=100_000, dims=(64,), heads=(1, 2, 4, 8, 16, 32, 64), layers=(1, 3, 5),

@@ -17,12 +17,12 @@ STUDY = RankStudy(
     claims=_claims,
     efforts={
         Scale.SMOKE: RankEffort(
-            lengths=(8,), seeds=1, steps=600, dims=(4, 8), heads=(1, 2, 4), layers=(2,), multipliers=(2,),
-            hidden=64, batch=64, learning_rate=0.005,
+            lengths=(8,), seeds=1, steps=1000, dims=(4, 8), heads=(1, 2, 4), layers=(2,), multipliers=(4,),
+            hidden=64, batch=64, norm_first=True,
         ),
         Scale.LAPTOP: RankEffort(
             lengths=(16,), seeds=1, steps=3000, dims=(8, 16, 32), heads=(1, 2, 8), layers=(2,), multipliers=(2,),
-            hidden=128, batch=128, learning_rate=0.005,
+            hidden=128, batch=64, norm_first=True,
         ),
         Scale.PAPER: RankEffort(
             lengths=(16,), seeds=5, steps=200_000, dims=(16, 64, 128, 256), heads=(1, 2, 4, 8, 16), layers=(2,),

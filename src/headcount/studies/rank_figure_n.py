@@ -18,11 +18,13 @@ def _longer_claim(measured: Curves) -> Claim:
 
 
 def _claims(measured: Curves) -> tuple[Claim, ...]:
+    longest = max((variant.length for variant in measured), default=0)
+    many = {variant: line for variant, line in measured.items() if variant.length == longest}
     return (
         shorter_claim(measured),
         _longer_claim(measured),
-        full_rank_claim(measured),
-        more_heads_claim({variant: line for variant, line in measured.items() if variant.layers == 2}),
+        full_rank_claim(many),
+        more_heads_claim(many),
         magnitude_claim(measured, "figureN"),
     )
 
@@ -35,12 +37,12 @@ STUDY = RankStudy(
     claims=_claims,
     efforts={
         Scale.SMOKE: RankEffort(
-            lengths=(2, 8), seeds=1, steps=600, dims=(8,), heads=(1, 2, 8), layers=(1, 2), multipliers=(1,),
-            hidden=64, batch=64, learning_rate=0.005,
+            lengths=(2, 8), seeds=1, steps=1000, dims=(8,), heads=(1, 2, 8), layers=(1, 2), multipliers=(4,),
+            hidden=64, batch=64, norm_first=True,
         ),
         Scale.LAPTOP: RankEffort(
             lengths=(2, 4, 16), seeds=1, steps=3000, dims=(16,), heads=(1, 4, 16), layers=(1, 2), multipliers=(8,),
-            hidden=128, batch=128, learning_rate=0.005,
+            hidden=128, batch=64, norm_first=True,
         ),
         Scale.PAPER: RankEffort(
             lengths=(4, 16, 64, 256), seeds=5, steps=200_000, dims=(64,), heads=(1, 2, 4, 8, 64), layers=(1, 2),

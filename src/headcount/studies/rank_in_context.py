@@ -35,15 +35,15 @@ STUDY = RankStudy(
     efforts={
         Scale.SMOKE: RankEffort(
             lengths=(9,), seeds=1, steps=1000, dims=(16,), heads=(1, 4, 16), layers=(2,), multipliers=(1,),
-            hidden=64, batch=64, learning_rate=0.003, norm="layer",
+            hidden=64, batch=64, norm_first=True, learning_rate=0.003, norm="layer",
         ),
         Scale.LAPTOP: RankEffort(
             lengths=(9,), seeds=2, steps=4000, dims=(16,), heads=(1, 2, 4, 8, 16), layers=(3,), multipliers=(1,),
-            hidden=64, batch=64, learning_rate=0.003, norm="layer",
+            hidden=64, batch=64, norm_first=True, learning_rate=0.003, norm="layer",
         ),
         Scale.PAPER: RankEffort(
             lengths=(41,), seeds=1, steps=100_000, dims=(256,), heads=(1, 2, 4, 8, 16, 32, 64), layers=(12,),
-            multipliers=(1,), hidden=1024, batch=64, learning_rate=3e-4, norm="layer",
+            multipliers=(1,), hidden=1024, batch=64, learning_rate=3e-4, norm="layer", norm_first=True,
         ),
     },
     notes=(

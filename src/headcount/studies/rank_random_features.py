@@ -62,7 +62,8 @@ class RandomFeaturesStudy(ComputedStudy):
             grids=(_grid(heads, errors),),
             charts=(_chart(heads, errors),),
             notes=(
-                "Heads are drawn as for the published curve: q uniform on the sphere, and q . k uniform in [-1, 1]. With q and k independent the errors at d = 64 are much larger (theory.rank_one).",
+                "Heads are drawn as for the published curve: q uniform on the sphere, and q . k uniform in [-1, 1]. "
+                "With q and k independent the errors at d = 64 are much larger (theory.rank_one).",
                 f"In high dimension the curves level off near {first_degree_error(10**6):.3f}, the error left when all "
                 "harmonics of degree one are learned; beyond it takes of the order of d^3 heads.",
                 f"At {scale} scale: {DRAWS[scale]} draws, up to {MOST_HEADS[scale]:,} heads; published are five draws, "

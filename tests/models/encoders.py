@@ -1,0 +1,147 @@
+"""Encoders for tests: options of every kind, weights at random, and what an encoder computes, slowly.
+
+Sizes are 4 and below, the same few throughout: operations that run once cost their compilation.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import strategies as st
+
+from headcount.models import POSITIONS, Encoder, EncoderSpec, init_encoder
+from headcount.models.encoder import LAYER_NORM_FLOOR, UNIT_NORM_FLOOR, answer
+
+LENGTH, WIDTH, HIDDEN = 4, 4, 3
+NORMS, ATTENTIONS, PLACES = ("unit", "layer", "none"), ("soft", "hard"), ("tokens", "query", "sequence")
+
+options = st.fixed_dictionaries(
+    {
+        "heads": st.integers(1, 3),
+        "rank": st.integers(1, WIDTH),
+        "width": st.just(WIDTH),
+        "multiplier": st.integers(1, 3),
+        "layers": st.integers(1, 2),
+        "hidden": st.sampled_from([0, HIDDEN]),
+        "norm": st.sampled_from(NORMS),
+        "norm_first": st.booleans(),
+        "bias": st.booleans(),
+        "residual": st.booleans(),
+        "positions": st.sampled_from(POSITIONS),
+        "attention": st.sampled_from(ATTENTIONS),
+        "answered_at": st.sampled_from(PLACES),
+    },
+    optional={"head_dim": st.integers(1, WIDTH)},
+)
+"""What an EncoderSpec is made of. The spec is made in the test: its types are checked at random entries."""
+
+
+def a_spec(**changes) -> EncoderSpec:
+    return EncoderSpec(**({"heads": 4, "rank": 3, "width": WIDTH, "hidden": HIDDEN} | changes))
+
+
+def scrambled(spec: EncoderSpec, seed: int = 0, *, dim: int = WIDTH, outputs: int = WIDTH) -> Encoder:
+    """An encoder with numbers of both signs and of size 0.3 to 1.2 everywhere, in float64."""
+    generator = np.random.default_rng(seed)
+
+    def draw(leaf):
+        shape = np.shape(leaf)
+        return np.asarray(generator.uniform(0.3, 1.2, shape) * generator.choice([-1, 1], shape))
+
+    return jax.tree.map(draw, init_encoder(spec, 0, length=length_for(spec), dim=dim, outputs=outputs))
+
+
+def length_for(spec: EncoderSpec) -> int:
+    """One token less where the class token joins, so that all have one size inside."""
+    return LENGTH - (spec.answered_at == "sequence")
+
+
+def some_tokens(seed: int = 0, *, length: int = LENGTH, dim: int = WIDTH):
+    return np.random.default_rng([seed, 1]).normal(size=(length, dim))
+
+
+def value_and_gradient(model: Encoder, tokens):
+    """The answer, and the derivative of a combination of its numbers by every weight and token."""
+
+    def combined(model, tokens):
+        answered = answer(model, tokens)
+        return jnp.sum(answered * jnp.reshape(jnp.arange(1.0, answered.size + 1), answered.shape)), answered
+
+    (_, answered), gradient = jax.value_and_grad(combined, argnums=(0, 1), has_aux=True)(model, tokens)
+    return answered, gradient
+
+
+def slowly(model: Encoder, tokens) -> np.ndarray:
+    """What the encoder answers, one block, head, query and key at a time."""
+    spec = model.spec
+    stream = [np.asarray(token) if model.embed is None else _affine(model.embed, token) for token in tokens]
+    if spec.positions == "additive":
+        stream = [x + place for x, place in zip(stream, model.position_table, strict=True)]
+    if spec.positions == "concatenated":
+        stream = [np.concatenate([x, place]) for x, place in zip(stream, model.position_table, strict=True)]
+    if spec.answered_at == "sequence":
+        stream = [*stream, model.class_token]
+    for layer in model.layers:
+        keys = stream if spec.answered_at == "tokens" else stream[:-1]
+        moved = []
+        for x in stream:
+            before, after = (_normed, _as_it_is) if spec.norm_first else (_as_it_is, _normed)
+            seen = [before(key, spec, layer.attention_scale) for key in keys]
+            attended = _attended(layer.heads, spec, before(x, spec, layer.attention_scale), seen)
+            x = after(x + attended if spec.residual else attended, spec, layer.attention_scale)
+            if spec.hidden:
+                entering = before(x, spec, layer.feed_scale)
+                fed = _affine(layer.feed_out, np.maximum(_affine(layer.feed_in, entering), 0))
+                x = after(x + fed if spec.residual else fed, spec, layer.feed_scale)
+            moved.append(x)
+        stream = moved
+    answers = [x[: spec.width] for x in stream]
+    answers = answers if model.read is None else [_affine(model.read, x) for x in answers]
+    return np.array(answers) if spec.answered_at == "tokens" else np.array(answers[-1])
+
+
+def _affine(affine, x):
+    return _projected(affine.weight, affine.bias, x)
+
+
+def _projected(weight, bias, x):
+    return np.array([row @ x for row in weight]) + (0 if bias is None else bias)
+
+
+def _attended(heads, spec: EncoderSpec, query, keys):
+    """The mean over blocks of the sum of their heads."""
+    biases = {
+        name: getattr(heads, f"{name}_bias") if spec.bias else [None] * spec.total_heads for name in ("query", "value")
+    }
+    blocks = []
+    for block in range(spec.multiplier):
+        total = np.zeros(spec.stream_dim)
+        for h in range(block * spec.heads, (block + 1) * spec.heads):
+            asked = _projected(heads.query[h], biases["query"][h], query)
+            scores = [asked @ _projected(heads.key[h], None, key) / spec.rank**0.5 for key in keys]
+            weights = _weights(np.array(scores), spec.attention)
+            read = sum(
+                weight * _projected(heads.value[h], biases["value"][h], key)
+                for weight, key in zip(weights, keys, strict=True)
+            )
+            total += heads.output[h].T @ read
+        blocks.append(total)
+    return sum(blocks) / len(blocks) + (heads.output_bias if spec.bias else 0)
+
+
+def _weights(scores, attention: str):
+    if attention == "hard":
+        return [float(i == np.argmax(scores)) for i in range(len(scores))]
+    raised = np.exp(scores - max(scores))
+    return raised / sum(raised)
+
+
+def _as_it_is(x, _spec, _scale):
+    return x
+
+
+def _normed(x, spec: EncoderSpec, scale):
+    if spec.norm == "unit":
+        return scale * x / (x @ x + UNIT_NORM_FLOOR) ** 0.5
+    if spec.norm == "layer":
+        return (x - np.mean(x)) / (np.var(x) + LAYER_NORM_FLOOR) ** 0.5
+    return x

@@ -1,0 +1,328 @@
+"""The encoder is the slow obvious one, in value and in gradient, and keeps the symmetries its shape promises."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headcount._precision import in_double
+from headcount.models import POSITIONS, EncoderSpec, encoder, init_encoder
+from headcount.models.encoder import answer, attention_weights
+
+from ..tasks.laws import compile_quickly  # noqa: F401
+from ..tolerance import assert_close, assert_trees_close, assert_trees_equal
+from .encoders import (
+    LENGTH,
+    WIDTH,
+    a_spec,
+    length_for,
+    options,
+    scrambled,
+    slowly,
+    some_tokens,
+    value_and_gradient,
+)
+
+ORDER = np.array([2, 0, 3, 1])
+STEP = 1e-6
+
+
+@pytest.fixture(autouse=True)
+def double():
+    with jax.enable_x64(True):
+        yield
+
+
+def assert_same_function(spec: EncoderSpec, *, seed: int = 0, dim: int = WIDTH, outputs: int = WIDTH) -> None:
+    """The answer is the slow one's, and so is its slope along a random direction of all weights and tokens."""
+    length = length_for(spec)
+    model, tokens = scrambled(spec, seed, dim=dim, outputs=outputs), some_tokens(seed, length=length, dim=dim)
+    got, gradient = value_and_gradient(in_double(model), tokens)
+    want = slowly(model, tokens)
+    assert got.dtype == np.float64
+    assert want.shape == ((LENGTH, outputs) if spec.answered_at == "tokens" else (outputs,))
+    assert_close(got, want)
+    direction = (scrambled(spec, seed + 1, dim=dim, outputs=outputs), some_tokens(seed + 1, length=length, dim=dim))
+    slope = sum(
+        float(np.sum(np.asarray(leaf) * change))
+        for leaf, change in zip(jax.tree.leaves(gradient), jax.tree.leaves(direction), strict=True)
+    )
+    ahead, behind = (
+        slowly(*jax.tree.map(lambda at, change, step=step: at + step * change, (model, tokens), direction))
+        for step in (STEP, -STEP)
+    )
+    rise = np.sum((ahead - behind).ravel() * np.arange(1, want.size + 1)) / (2 * STEP)
+    size = max(float(np.max(np.abs(leaf))) for leaf in jax.tree.leaves(gradient))
+    assert np.isfinite(size)
+    assert size > 0
+    assert slope == pytest.approx(rise, rel=1e-6, abs=1e-6 * size)
+
+
+OPTIONS = {
+    "plain": {},
+    "no norm": {"norm": "none"},
+    "layer norm": {"norm": "layer"},
+    "norm first": {"norm_first": True},
+    "no bias": {"bias": False},
+    "no residual": {"residual": False},
+    "no feed-forward net": {"hidden": 0},
+    "no feed-forward net, no norm, no residual": {"hidden": 0, "norm": "none", "residual": False},
+    "hard": {"attention": "hard"},
+    "rank 1": {"rank": 1},
+    "rank 2": {"rank": 2},
+    "wide values": {"rank": 1, "head_dim": 3},
+    "narrow values": {"rank": 3, "head_dim": 1},
+    "blocks": {"heads": 2, "multiplier": 2},
+    "layers": {"layers": 2},
+    "blocks and layers": {"heads": 1, "multiplier": 4, "layers": 2},
+}
+
+
+@pytest.mark.parametrize("changes", OPTIONS.values(), ids=OPTIONS.keys())
+def test_every_option(changes):
+    assert_same_function(a_spec(**changes))
+
+
+@pytest.mark.parametrize("changes", [{}, {"layers": 2}, {"attention": "hard", "bias": False, "layers": 2}], ids=str)
+@pytest.mark.parametrize("answered_at", ["query", "sequence"])
+def test_one_answer(answered_at, changes):
+    assert_same_function(a_spec(answered_at=answered_at, **changes))
+
+
+@pytest.mark.parametrize(
+    ("positions", "answered_at"),
+    [("additive", "tokens"), ("additive", "sequence"), ("concatenated", "query"), ("concatenated", "sequence")],
+)
+def test_positions(positions, answered_at):
+    assert_same_function(a_spec(positions=positions, answered_at=answered_at))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(("dim", "outputs"), [(3, WIDTH), (WIDTH, 2), (3, 2)])
+def test_maps_to_and_from_the_width(dim, outputs, bias):
+    assert_same_function(a_spec(bias=bias), dim=dim, outputs=outputs)
+
+
+@settings(deadline=None, max_examples=15)
+@given(chosen=options, seed=st.integers(0, 2**16))
+def test_any_option_with_any_weights(chosen, seed):
+    spec = EncoderSpec(**(chosen | SIZES))
+    model, tokens = scrambled(spec, seed), some_tokens(seed, length=length_for(spec))
+    assert_close(answer(in_double(model), tokens), slowly(model, tokens))
+
+
+SIZES = {"heads": 2, "multiplier": 2, "rank": 3, "head_dim": 3}
+"""Four heads in two blocks: sizes that other tests have compiled for."""
+
+
+# Other ways to the same numbers.
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_blocks_are_averaged(bias):
+    """m blocks are m encoders of one block each, and what they read is averaged."""
+    bare = {"hidden": 0, "norm": "none", "residual": False, "bias": bias}
+    model, tokens = scrambled(a_spec(heads=2, multiplier=2, **bare)), some_tokens()
+    answers = []
+    for block in range(2):
+        alone = scrambled(a_spec(heads=2, **bare))
+        heads, shared = model.layers[0].heads, alone.layers[0].heads
+        for name in vars(shared):
+            if bias or not name.endswith("bias"):
+                every = getattr(heads, name)
+                of_block = every if name == "output_bias" else every[2 * block : 2 * block + 2]
+                getattr(shared, name)[...] = of_block
+        answers.append(answer(in_double(alone), tokens))
+    assert_close(answer(in_double(model), tokens), sum(answers) / 2)
+
+
+def turns_taken(model, tokens) -> list[int]:
+    """The lengths of the program's loops."""
+    jaxpr = jax.make_jaxpr(lambda *arguments: answer(*arguments))(model, tokens)  # a new function: traces are kept
+    return [equation.params["length"] for equation in jaxpr.eqns if equation.primitive.name == "scan"]
+
+
+@pytest.mark.parametrize(("allowed", "turns", "bias"), [(1, 4, False), (3 * LENGTH**2, 2, True)])
+def test_heads_that_take_turns_give_the_same(monkeypatch, allowed, turns, bias):
+    model, tokens = in_double(scrambled(a_spec(heads=2, multiplier=2, bias=bias))), some_tokens()
+    want, want_gradient = value_and_gradient(model, tokens)
+    assert turns_taken(model, tokens) == []
+    monkeypatch.setattr(encoder, "WEIGHTS_AT_ONCE", allowed)
+    assert turns_taken(model, tokens) == [turns]
+    got, got_gradient = value_and_gradient(model, tokens)
+    assert_close(got, want)
+    assert_trees_close(got_gradient, want_gradient)
+
+
+def products(model, tokens) -> int:
+    jaxpr = jax.make_jaxpr(lambda *arguments: answer(*arguments))(model, tokens)
+    return sum(equation.primitive.name == "dot_general" for equation in jaxpr.eqns)
+
+
+@pytest.mark.parametrize(("rank", "head_dim"), [(2, 2), (1, 3), (3, 1)])
+def test_thin_products_are_matrix_products(monkeypatch, rank, head_dim):
+    model, tokens = in_double(scrambled(a_spec(rank=rank, head_dim=head_dim))), some_tokens()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")  # where thin products are sums
+    got, got_gradient = value_and_gradient(model, tokens)
+    thin = products(model, tokens)
+    monkeypatch.setattr(encoder, "THIN", 0)
+    want, want_gradient = value_and_gradient(model, tokens)
+    assert products(model, tokens) - thin == (rank <= 2) + (head_dim <= 2)
+    assert_close(got, want)
+    assert_trees_close(got_gradient, want_gradient)
+
+
+# Symmetries.
+
+
+def gap(one, other) -> float:
+    return float(np.max(np.abs(np.asarray(one) - np.asarray(other))))
+
+
+@pytest.mark.parametrize("attention", ["soft", "hard"])
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_answers_move_with_their_tokens_unless_places_count(positions, attention):
+    model, tokens = in_double(scrambled(a_spec(positions=positions, attention=attention, layers=2))), some_tokens()
+    moved = gap(answer(model, tokens[ORDER]), answer(model, tokens)[ORDER])
+    assert moved > 1e-3 if positions != "none" else moved < 1e-10
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("answered_at", ["query", "sequence"])
+def test_the_order_of_points_is_nothing_unless_places_count(positions, answered_at):
+    spec = a_spec(positions=positions, answered_at=answered_at, layers=2)
+    model, tokens = in_double(scrambled(spec)), some_tokens(length=length_for(spec))
+    order = [1, 2, 0, 3][: len(tokens)]
+    moved = gap(answer(model, tokens[order]), answer(model, tokens))
+    assert moved > 1e-3 if positions != "none" else moved < 1e-10
+
+
+def test_another_query_has_another_answer():
+    model, tokens = in_double(scrambled(a_spec(answered_at="query", layers=2))), some_tokens()
+    assert gap(answer(model, tokens[ORDER]), answer(model, tokens)) > 1e-3
+
+
+def test_the_query_is_nobody_s_key():
+    """Two layers for a query are three encoders: the points among themselves, the query of them, and again."""
+    spec = a_spec(layers=2, answered_at="query")
+    model, tokens = scrambled(spec), some_tokens()
+
+    def one_layer(place: int, answered_at: str):
+        part = scrambled(a_spec(answered_at=answered_at))
+        for mine, theirs in zip(jax.tree.leaves(part), jax.tree.leaves(model.layers[place]), strict=True):
+            mine[...] = theirs
+        return part
+
+    points = answer(one_layer(0, "tokens"), tokens[:-1])
+    query = answer(one_layer(0, "query"), tokens)
+    want = answer(one_layer(1, "query"), jnp.concatenate([points, query[None]]))
+    assert_close(answer(model, tokens), want)
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_without_residual_the_query_is_heard_through_its_projection_alone(asks):
+    model = scrambled(a_spec(answered_at="query", residual=False))
+    if not asks:
+        model.layers[0].heads.query[...] = 0
+    tokens, others = some_tokens(), some_tokens()
+    others[-1] = -3 * tokens[-1]
+    moved = gap(answer(in_double(model), tokens), answer(in_double(model), others))
+    assert moved > 1e-3 if asks else moved < 1e-12
+
+
+@pytest.mark.parametrize("norm", ["unit", "layer"])
+def test_what_a_layer_returns_has_its_norm(norm):
+    model = scrambled(a_spec(norm=norm, positions="none"))
+    answers = np.asarray(answer(in_double(model), some_tokens()))
+    if norm == "unit":
+        assert_close(np.linalg.norm(answers, axis=-1), np.full(LENGTH, abs(model.layers[-1].feed_scale)))
+    else:
+        assert_close(np.mean(answers, axis=-1), np.zeros(LENGTH))
+        assert np.std(answers, axis=-1) == pytest.approx(1, abs=1e-2)
+
+
+# What a head reads.
+
+
+@pytest.mark.parametrize("attention", ["soft", "hard"])
+def test_every_query_spends_all_its_attention(attention):
+    spec, tokens = a_spec(heads=2, multiplier=2, attention=attention), some_tokens()
+    weights = np.asarray(attention_weights(scrambled(spec).layers[0].heads, spec, tokens, tokens[:-1]))
+    assert weights.shape == (4, LENGTH, LENGTH - 1)
+    assert weights.min() >= 0
+    assert_close(weights.sum(axis=-1), np.ones((4, LENGTH)))
+    assert np.all((weights == 0) | (weights == 1)) == (attention == "hard")
+
+
+def test_hard_attention_is_the_limit_of_soft():
+    soft, hard, tokens = a_spec(), a_spec(attention="hard"), some_tokens()
+    heads = scrambled(soft).layers[0].heads
+    want = attention_weights(heads, hard, tokens, tokens)
+    for name in ("query", "query_bias"):
+        getattr(heads, name)[...] *= 1e6
+    assert_close(attention_weights(heads, soft, tokens, tokens), want)
+
+
+def test_scores_are_divided_by_the_root_of_the_rank():
+    """Repeating every number of queries and keys k times, at rank k r, multiplies scores by k / sqrt(k)."""
+    tokens, narrow = some_tokens(), scrambled(a_spec(rank=1, bias=False)).layers[0].heads
+    wide = scrambled(a_spec(rank=4, head_dim=1, bias=False)).layers[0].heads
+    for name in ("query", "key"):
+        getattr(wide, name)[...] = getattr(narrow, name) / 2**0.5  # 4 of them, each a half: twice the product
+    want = attention_weights(narrow, a_spec(rank=1, bias=False), tokens, tokens)
+    assert_close(attention_weights(wide, a_spec(rank=4, head_dim=1, bias=False), tokens, tokens), want)
+
+
+# Initial weights.
+
+
+def init(seed: int = 0, *, length=LENGTH, dim=3, outputs=2, **changes):
+    return init_encoder(a_spec(**changes), seed, length=length, dim=dim, outputs=outputs)
+
+
+FULL = {"layers": 2, "positions": "additive", "answered_at": "sequence"}
+
+
+def drawn_arrays(model):
+    """Every array that is drawn and not set to zero."""
+    return [np.ravel(leaf) for leaf in jax.tree.leaves(model) if np.unique(leaf).size > 1]
+
+
+def test_the_same_seed_draws_the_same_weights_and_another_others():
+    assert_trees_equal(init(5, **FULL), init(5, **FULL))
+    arrays, others = drawn_arrays(init(0, **FULL)), drawn_arrays(init(1, **FULL))
+    assert len(arrays) == 2 * (4 + 4) + 2 + 2 + 2
+    for one, other in zip(arrays, others, strict=True):
+        assert not np.any(one == other)
+
+
+def test_another_name_is_another_stream():
+    arrays = [np.sign(array[:10]) for array in drawn_arrays(init(rank=4, hidden=16, dim=12, outputs=12, **FULL))]
+    arrays = [tuple(signs) for signs in arrays if len(signs) == 10]
+    assert len(set(arrays)) == len(arrays)
+
+
+def test_everything_is_float32():
+    assert {str(leaf.dtype) for leaf in jax.tree.leaves(init(**FULL))} == {"float32"}
+
+
+@pytest.mark.parametrize("multiplier", [1, 3])
+def test_weights_fill_the_bounds_of_pytorch(multiplier):
+    """W_Q, W_K, W_V of a block as one matrix of 3 width by width within Glorot's bound, the others 1/sqrt(fan-in)."""
+    spec = EncoderSpec(heads=4, rank=5, width=20, hidden=50, multiplier=multiplier)
+    model = init_encoder(spec, 0, length=LENGTH, dim=30, outputs=40)
+    (layer,) = model.layers
+    glorot = (6 / (20 + 3 * 20)) ** 0.5
+    bounds = [(getattr(layer.heads, name), glorot) for name in ("query", "key", "value")]
+    bounds += [(layer.heads.output, 20**-0.5)]
+    affines = [(layer.feed_in, 20), (layer.feed_out, 50), (model.embed, 30), (model.read, 20)]
+    bounds += [(array, fan_in**-0.5) for affine, fan_in in affines for array in (affine.weight, affine.bias)]
+    for array, bound in bounds:
+        # The largest of k uniform numbers is within 10 / k of the bound but for a chance of 5e-5.
+        furthest = float(np.max(np.abs(array))) / bound
+        assert 1 - 10 / array.size <= furthest <= 1 + 1e-6, (array.shape, furthest)
+        assert abs(float(np.mean(array))) / bound < 4 / (3 * array.size) ** 0.5
+    for name in ("query_bias", "value_bias", "output_bias"):
+        assert not np.any(getattr(layer.heads, name))
