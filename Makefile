@@ -24,6 +24,10 @@ picture: demo
 	$(BIN)/headcount show demo --figure docs/answer.svg
 	$(BIN)/headcount collide demo --heads 1:5
 	cp demo/collisions/floor-near-data.svg docs/floor.svg
+	$(BIN)/headcount measure nearest-neighbour --dim 8 --lengths 9 --heads 1,2,4,8 --ranks 1,2,4,8 --seeds 2 \
+		--out demo/nearest --figure docs/rank-nearest.svg
+	$(BIN)/headcount measure sum-of-maxima --lengths 16 --heads 1:6 --ranks 1,2,4,8 --seeds 2 \
+		--out demo/retrieval --figure docs/rank-retrieval.svg
 
 clean:
 	rm -rf .venv demo

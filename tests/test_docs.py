@@ -55,7 +55,7 @@ COMMANDS = [
 UNDERSTOOD = {
     "measure": (["--dry-run"], "cells"),
     "reproduce": (["--dry-run"], "models"),
-    "bounds": ([], "Theorem 2(2)"),
+    "bounds": ([], "Theorem 2"),
     "prove": (["--help"], "claim"),
     "collide": (["--help"], "sequences"),
 }

@@ -8,14 +8,17 @@ print(hc.measure(task, heads=range(1, 6), lengths=[8, 16, 32], out="results/thre
 
 from ._errors import HeadcountError
 from ._version import __version__
-from .analysis import Answer, answer
+from .analysis import Answer, Bottleneck, answer
 from .engine import grid, run_sweep
 from .measure import Measurement, measure
-from .models import ModelSpec
+from .models import EncoderSpec, ModelSpec
 from .store import Store, TrainSpec
 from .tasks import (
     ArrayTask,
+    FarthestPoint,
     FunctionTask,
+    InContextRegression,
+    NearestNeighbour,
     Retrieval,
     average,
     check_assumptions,
@@ -28,10 +31,15 @@ from .tasks import (
 __all__ = [
     "Answer",
     "ArrayTask",
+    "Bottleneck",
+    "EncoderSpec",
+    "FarthestPoint",
     "FunctionTask",
     "HeadcountError",
+    "InContextRegression",
     "Measurement",
     "ModelSpec",
+    "NearestNeighbour",
     "Retrieval",
     "Store",
     "TrainSpec",

@@ -30,8 +30,8 @@ def ledger_page(entries: Sequence[Any], command: str) -> str:
     lines = [
         "# Claims",
         "",
-        f"Written by `{command}`, which runs every claim of the first paper (Yu et al., arXiv 2510.06662) at small",
-        "size.",
+        f"Written by `{command}`, which runs every claim of the two papers (Yu et al., arXiv 2510.06662;",
+        "Amsel et al., arXiv 2407.16153) at small size.",
         "*holds*: seen here, or proved and not contradicted by what was tried; *estimated*: rests on sampling;",
         "*conjecture*: proved by nobody; *fails*: contradicted by the numbers.",
         "",

@@ -157,8 +157,8 @@ class RankStudy(AbstractStudy):
             return ours
         paper = self.efforts[Scale.PAPER]
         smaller = (
-            f"At {scale} scale: width {_listed(effort.dims)}, {_listed(effort.lengths)} points, nets of {effort.hidden} "
-            f"units, {effort.steps:,} steps of {effort.batch}, {effort.seeds} seed(s). At paper scale: width "
+            f"At {scale} scale: width {_listed(effort.dims)}, {_listed(effort.lengths)} points, nets of {effort.hidden}"
+            f" units, {effort.steps:,} steps of {effort.batch}, {effort.seeds} seed(s). At paper scale: width "
             f"{_listed(paper.dims)}, {_listed(paper.lengths)} points, {paper.steps:,} steps of {paper.batch}."
         )
         if effort.norm_first and not paper.norm_first:
