@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import headcount as hc
+from headcount.collide import chosen
 from headcount.models import ModelSpec, folded, from_arrays, init, textbook, to_arrays
 from headcount.store import Cell, Outcome, Store, TrainSpec
 
@@ -133,7 +134,20 @@ def test_what_cannot_be_right_is_refused(tmp_path, arguments, words):
 
 def test_a_folder_without_finished_models_is_refused(tmp_path):
     root = made_up.write(tmp_path, made_up.lost(cells(), Outcome.DIVERGED))
-    a_sentence(headcount("collide", root), 2, "no finished model")
+    a_sentence(headcount("collide", root), 2, "no finished class-token model")
+
+
+def test_a_folder_of_encoders_is_refused(tmp_path):
+    root = made_up.write(tmp_path, made_up.finished(made_up.map_cells(heads=(1,), ranks=(1, 8))))
+    before = contents(root)
+    a_sentence(headcount("collide", root), 2, "encoders have no single output that could collide")
+    assert contents(root) == before
+
+
+def test_encoders_beside_class_token_models_are_left_out():
+    own = cells()
+    groups = chosen(made_up.finished([*made_up.map_cells(), *own]), seeds=2)
+    assert [[record.cell for record in group] for group in groups] == [own[:2], own[2:]]
 
 
 def test_weights_that_are_not_finite_are_told(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 from headcount.engine import run
 from headcount.store import Outcome
-from headcount.studies import Scale
+from headcount.studies import COMPUTED, STUDIES, Scale
 
 from . import made_up
 from .commands import a_sentence, contents, headcount, strict_json
@@ -183,6 +183,8 @@ BAD = [
     ("reproduce tabel2", 'Did you mean "table2"?'),
     ("reproduce figur1a", 'Did you mean "figure1a"?'),
     ("reproduce nothing-like-it", "Known: table2"),
+    ("reproduce rank-figure2", 'Did you mean "rank-figure1"?'),
+    ("reproduce random-features", 'Did you mean "rank-random-features"?'),
     ("reproduce table2 --scale huge", "huge"),
     ("reproduce table2 --scale smok", "smoke"),
     ("reproduce table2 --out {file}", "cannot be written"),
@@ -225,7 +227,22 @@ def test_costs_are_told_without_training_or_writing(tmp_path, monkeypatch, there
         root.mkdir()
     result = headcount("reproduce", *arguments, "--out", root, "--json")
     assert result.code == 0
-    assert "table5" in strict_json(result.out)
+    listed = strict_json(result.out)
+    assert list(listed) == (["table5"] if arguments else [*STUDIES, *COMPUTED])
+    for study in () if arguments else listed.values():
+        costs = [study["costs"][scale]["expected_seconds"] for scale in ("smoke", "laptop", "paper")]
+        assert costs == sorted(costs)
+        assert min(cost["cells"] for cost in study["costs"].values()) > 0
+    assert contents(tmp_path) == {}
+
+
+def test_the_cost_of_every_study_is_told_at_once(tmp_path):
+    plans = strict_json(headcount("reproduce", "all", "--scale", "smoke", "--out", tmp_path, "--dry-run", "--json").out)
+    assert list(plans) == [*STUDIES, *COMPUTED]
+    assert {name: plan["cells"] for name, plan in plans.items() if name in STUDIES} == {
+        name: len(made_up.study_cells(name)) for name in STUDIES
+    }
+    assert {plan["already_done"] for plan in plans.values()} == {0}
     assert contents(tmp_path) == {}
 
 

@@ -84,6 +84,17 @@ def test_a_seed_draws_the_same_cells_again(tmp_path, retrained):
     assert len(drawn[0, 99]) == len(set(drawn[0, 99])) == 10
 
 
+@pytest.mark.parametrize("name", ["rank-figure-d", "rank-in-context"])
+def test_encoders_of_several_tasks_are_verified(tmp_path, retrained, name):
+    cells = made_up.study_cells(name)
+    made_up.write(tmp_path, made_up.finished(cells))
+    retrained(lambda cell: made_up.settled(cell, nmse=made_up.sharp(cell)))
+    rows = strict_json(headcount("verify", tmp_path, "--cells", 99, "--json").out)
+    assert sorted(row["key"] for row in rows) == sorted(cell.key for cell in cells)
+    assert {row["agreement"] for row in rows} == {"same"}
+    assert "same" in headcount("verify", tmp_path).out
+
+
 def test_a_study_beside_an_own_task_says_which_task_it_needs(tmp_path, retrained):
     records = made_up.finished(made_up.study_cells("table5") + made_up.own_cells())
     made_up.write(tmp_path, records)

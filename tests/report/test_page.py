@@ -10,7 +10,7 @@ from headcount._errors import HeadcountError
 from headcount.analysis import experiments
 from headcount.report.account import account
 from headcount.report.page import page, write_page
-from headcount.report.section import Section, experiment_section, with_account
+from headcount.report.section import Grid, Section, experiment_section, with_account
 from headcount.store import Cell, Outcome
 
 from .. import made_up
@@ -98,6 +98,19 @@ def test_a_page_holds_sweeps_over_heads_and_over_rank_side_by_side():
     sections = [a_section(KINDS["plain"], "one"), a_section(MAPS["rank"], "two")]
     reader = check_page(page(sections, folder="results"))
     assert all(section.headline in reader.said for section in sections)
+
+
+def test_a_grid_is_a_table_whose_first_column_names_its_rows():
+    grids = tuple(
+        Grid(title=f"{kind} {NASTY}", columns=("", f"rank 1 {NASTY}"), rows=(("one layer", "0.5 (0.7)"), (NASTY, "-")))
+        for kind in ("first", "second")
+    )
+    text = page([Section(name="s", title="t", asks="a", headline="h", grids=grids)], folder="results")
+    reader = check_page(text)
+    assert [f"{kind} {NASTY}" in reader.said for kind in ("first", "second")] == [True, True]
+    assert reader.said.count("0.5 (0.7)") == 2
+    assert text.count('<th scope="row">one layer</th><td>0.5 (0.7)</td>') == 2
+    assert (reader.tags.count("caption"), reader.tags.count("table")) == (2, 2)
 
 
 def test_a_section_needs_no_table():

@@ -1,4 +1,4 @@
-"""A sweep over heads and rank as a terminal shows it."""
+"""A sweep over heads and rank, and the grids of a study, as a terminal shows them."""
 
 import io
 
@@ -6,7 +6,9 @@ import pytest
 from rich.console import Console
 
 from headcount.analysis import bottleneck, experiments, rank_table
-from headcount.report.text import rank_view
+from headcount.analysis.comparison import Claim, Verdict
+from headcount.report.section import Grid, Section
+from headcount.report.text import rank_view, section_view
 
 from .. import made_up
 
@@ -50,3 +52,15 @@ def test_what_did_not_finish_is_a_dash_and_the_reason_is_said():
     (row,) = [line.split() for line in text.splitlines() if line.split()[:1] == ["2"]]
     assert row[-1] == "-"
     assert "left out for want of two finished seeds at every length: 2 heads of rank 2" in text
+
+
+def test_a_grid_stands_above_the_claims_with_its_numbers_as_they_are():
+    grid = Grid(title="errors", columns=("", "rank 1", "rank 8"), rows=(("[bold]1 layer[/bold]", "0.5 (0.7)", "-"),))
+    claim = Claim("It falls.", Verdict.HOLDS, "from 0.5 [to] 0.1")
+    section = Section(name="s", title="t", asks="a", headline="h", grids=(grid, grid), claims=(claim,))
+    written = io.StringIO()
+    Console(file=written, width=160).print(section_view(section))
+    lines = [line.split() for line in written.getvalue().splitlines()]
+    shown = [["errors"], ["rank", "1", "rank", "8"], ["[bold]1", "layer[/bold]", "0.5", "(0.7)", "-"]]
+    assert [line for line in lines if line][:7] == [*shown, *shown, ["holds", "It", "falls."]]
+    assert "from 0.5 [to] 0.1" in written.getvalue()

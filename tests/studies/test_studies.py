@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from headcount._errors import InputError
-from headcount.studies import ALIASES, STUDIES, Scale, study
+from headcount.studies import ALIASES, COMPUTED, FIRST_PAPER, STUDIES, Scale, study
 from headcount.studies.base import ALL_LENGTHS
 from headcount.studies.published import published_table
 from headcount.studies.table import TableStudy
 
+SCALES = (Scale.SMOKE, Scale.LAPTOP, Scale.PAPER)
 every_study = pytest.mark.parametrize("name", STUDIES)
+of_the_first_paper = pytest.mark.parametrize("name", [module.STUDY.name for module in FIRST_PAPER])
 TABLES = [name for name, known in STUDIES.items() if isinstance(known, TableStudy)]
 every_table = pytest.mark.parametrize("name", TABLES)
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "paper_tables.csv"
@@ -21,14 +23,24 @@ REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "paper_tables.c
 
 @every_study
 def test_its_scales_grow(name):
-    efforts = [STUDIES[name].efforts[scale] for scale in (Scale.SMOKE, Scale.LAPTOP, Scale.PAPER)]
+    efforts = [STUDIES[name].efforts[scale] for scale in SCALES]
+    sweeps = [STUDIES[name].sweep(scale) for scale in SCALES]
+    examples = [sum(cell.train.steps * cell.train.batch for cell in sweep.cells) for sweep in sweeps]
+    assert examples == sorted(set(examples)), "training on more"
     for smaller, larger in itertools.pairwise(efforts):
-        assert set(smaller.lengths) <= set(larger.lengths)
-        assert smaller.seeds <= larger.seeds
+        assert max(smaller.lengths) <= max(larger.lengths)
         assert smaller.steps < larger.steps
 
 
-@every_study
+@of_the_first_paper
+def test_its_smaller_grids_are_parts_of_the_larger(name):
+    efforts = [STUDIES[name].efforts[scale] for scale in SCALES]
+    for smaller, larger in itertools.pairwise(efforts):
+        assert set(smaller.lengths) <= set(larger.lengths)
+        assert smaller.seeds <= larger.seeds
+
+
+@of_the_first_paper
 def test_its_paper_scale_is_the_papers(name):
     sweep = STUDIES[name].sweep(Scale.PAPER)
     assert len({cell.seed for cell in sweep.cells}) >= 10
@@ -108,7 +120,11 @@ def test_the_carried_tables_are_the_reference_tables():
 
 
 def test_names_and_aliases_are_found_and_others_refused_with_the_nearest():
-    assert {study(name).name for name in STUDIES} == set(STUDIES)
+    known = STUDIES | COMPUTED
+    assert {name: study(name) for name in known} == known
+    assert all(each.title and each.asks for each in known.values())
     assert {study(alias).name for alias in ALIASES} == {"table2"}
     with pytest.raises(InputError, match=r'unknown study "tabel2".*table2'):
         study("tabel2")
+    with pytest.raises(InputError, match=r'Did you mean "rank-random-features"\?.*rank-random-features, all'):
+        study("rank-random-feature")

@@ -27,18 +27,18 @@ def models_for(
         positions = "additive" if task.uses_positions else "none"
     require(rank is None or total_dim is None, "give --ranks or --total-dim, which sets the rank, not both.")
     shared: dict[str, Any] = {"layers": layers, "positions": positions}
+    if head_dim is not None:
+        shared["head_dim"] = head_dim
     if task.answered_at == "sequence":
         require(multiplier == 1, f"--multiplier is for encoders, and {task.name} takes none; leave it out.")
-        shared |= {"hidden": ModelSpec.hidden if hidden is None else hidden, "beta": beta, "rank": rank}
+        shared |= {"hidden": ModelSpec.hidden if hidden is None else hidden, "beta": beta}
         if total_dim is not None:
             return lambda heads: ModelSpec.with_total_dim(total_dim, heads=heads, **shared)
-        return lambda heads: ModelSpec(
-            heads=heads, head_dim=ModelSpec.head_dim if head_dim is None else head_dim, **shared
-        )
+        shared |= {} if rank is None else {"rank": rank}
+        return lambda heads: ModelSpec(heads=heads, **shared)
     require(beta == ModelSpec.beta, f"--beta is for class-token models, and {task.name} takes none; leave it out.")
     shared |= {"hidden": ENCODER_HIDDEN if hidden is None else hidden, "multiplier": multiplier}
     shared |= {"width": task.dim, "answered_at": task.answered_at, "norm_first": True}
     if total_dim is not None:
         return lambda heads: EncoderSpec.with_total_dim(total_dim, heads=heads, **shared)
-    rank = task.dim if rank is None else rank
-    return lambda heads: EncoderSpec(heads=heads, rank=rank, head_dim=head_dim, **shared)  # type: ignore[arg-type]
+    return lambda heads: EncoderSpec(heads=heads, rank=task.dim if rank is None else rank, **shared)

@@ -183,7 +183,12 @@ def spoken_time(seconds: float) -> str:
     """About how long, as one would say it."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min"
+    hours = seconds / 3600
+    if hours < 72:
+        return f"{hours:.1f} h"
+    return f"{hours / 24:.0f} days" if hours < 24 * 700 else f"{hours / 24 / 365:.0f} years"
 
 
 def section_view(section: Section) -> RenderableType:

@@ -17,7 +17,7 @@ STUDY = RankStudy(
     claims=_claims,
     efforts={
         Scale.SMOKE: RankEffort(
-            lengths=(8,), seeds=1, steps=1000, dims=(4, 8), heads=(1, 2, 4), layers=(2,), multipliers=(4,),
+            lengths=(8,), seeds=1, steps=1000, dims=(8, 12), heads=(1, 2, 4), layers=(2,), multipliers=(4,),
             hidden=64, batch=64, norm_first=True,
         ),
         Scale.LAPTOP: RankEffort(

@@ -34,7 +34,7 @@ STUDY = RankStudy(
     task=lambda _width, length: InContextRegression(inputs=(length - 1) // 2, length=length),
     efforts={
         Scale.SMOKE: RankEffort(
-            lengths=(9,), seeds=1, steps=1000, dims=(16,), heads=(1, 4, 16), layers=(2,), multipliers=(1,),
+            lengths=(9,), seeds=1, steps=2000, dims=(16,), heads=(1, 4, 16), layers=(3,), multipliers=(1,),
             hidden=64, batch=64, norm_first=True, learning_rate=0.003, norm="layer",
         ),
         Scale.LAPTOP: RankEffort(

@@ -1,0 +1,27 @@
+"""A section shown in every way there is."""
+
+import io
+
+from rich.console import Console
+
+from headcount.report.page import page
+from headcount.report.section import Section
+from headcount.report.text import section_view
+
+from ..report.laws import check_page
+
+
+def show(section: Section) -> str:
+    """What its page says; that and a terminal say the headline, every claim and every number of its grids."""
+    said = check_page(page([section], folder="results")).said
+    terminal = io.StringIO()
+    Console(file=terminal, width=400).print(section_view(section))
+    words = [section.headline, *(claim.statement for claim in section.claims)]
+    for grid in section.grids:
+        words += [grid.title, *grid.columns, *(cell for row in grid.rows for cell in row)]
+    for each in words:
+        assert each in said
+        assert each in terminal.getvalue()
+    assert all(claim.evidence in said for claim in section.claims)
+    assert all(note in said for note in section.notes)
+    return said
