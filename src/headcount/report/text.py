@@ -198,7 +198,7 @@ def section_view(section: Section) -> RenderableType:
         heading = f"errors (NMSE), and in parentheses the published {section.published.statistic} over seeds"
         parts += [heading, _comparison_rows(section), ""]
     for grid in section.grids:
-        parts += [grid.title, _grid_rows(grid), ""]
+        parts += [escape(grid.title), _grid_rows(grid), ""]
     marks = {Verdict.HOLDS: "[green]holds[/green]", Verdict.DIFFERS: "[red]differs[/red]"}
     view = Table(box=None, show_header=False)
     for claim in section.claims:
@@ -210,7 +210,7 @@ def section_view(section: Section) -> RenderableType:
 def _grid_rows(grid: Grid) -> Table:
     view = Table(box=None)
     for place, column in enumerate(grid.columns):
-        view.add_column(column, justify="right" if place else "left")
+        view.add_column(escape(column), justify="right" if place else "left")
     for row in grid.rows:
         view.add_row(*map(escape, row))
     return view

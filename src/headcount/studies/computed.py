@@ -46,6 +46,8 @@ class ComputedStudy(ABC):
             return {}
         try:
             content = json.loads(path.read_text())
+            if not isinstance(content, dict):
+                raise TypeError("it holds no pieces")
             return {name: content[name] for name in self.pieces(scale) if name in content}
         except (OSError, ValueError, TypeError) as error:
             raise StoreError(f"{path} cannot be read ({error}); move it away to compute it again.") from error
@@ -56,7 +58,6 @@ class ComputedStudy(ABC):
         for name, compute in self.pieces(scale).items():
             if name not in found:
                 found[name] = compute()
-                root.mkdir(parents=True, exist_ok=True)
                 write_whole(self.path(root, scale), json.dumps(found, indent=1).encode())
                 on_done(1)
         return found

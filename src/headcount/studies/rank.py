@@ -62,6 +62,11 @@ class Variant(NamedTuple):
     length: int
     positions: str
 
+    @property
+    def full_rank(self) -> int:
+        """Of one head that has all of the width, a position code beside it included."""
+        return 2 * self.dim if self.positions == "concatenated" else self.dim
+
     def name(self, varying: frozenset[str], otherwise: str = "measured") -> str:
         """What tells it from the other lines, in words; `otherwise` where there is none."""
         words = {
@@ -74,6 +79,8 @@ class Variant(NamedTuple):
         return ", ".join(word for name, word in words.items() if name in varying) or otherwise
 
 
+LEAST = 1e-12
+"""Errors below this are as good as none, and have a logarithm."""
 Curves = dict[Variant, dict[int, float]]
 """The least error over seeds by rank, for every variant."""
 
@@ -86,7 +93,7 @@ def curves(records: Iterable[Record]) -> Curves:
             continue
         variant = Variant(model.layers, model.multiplier, model.width, record.cell.length, model.positions)
         line = found.setdefault(variant, {})
-        line[model.rank] = min(line.get(model.rank, float("inf")), record.metrics["nmse"])
+        line[model.rank] = min(line.get(model.rank, float("inf")), max(record.metrics["nmse"], LEAST))
     return {variant: dict(sorted(line.items())) for variant, line in sorted(found.items())}
 
 
@@ -243,7 +250,7 @@ def rank_charts(measured: Curves, published: Curves) -> tuple[Chart, ...]:
                 x_ticks=tuple(sorted({rank for line in lines.values() for rank in line})),
                 log_x=True,
                 series=tuple(series),
-                caption="best of seeds; every rank has the same number of parameters: rank x heads = width",
+                caption="best of seeds; every rank has the same number of parameters",
             )
         )
     return tuple(made)

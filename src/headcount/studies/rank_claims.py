@@ -27,7 +27,7 @@ def full_rank_claim(measured: Curves, layers: int = 1) -> Claim:
     drops = {
         variant: (line[ranks[-2]] / line[ranks[-1]], line[ranks[0]] / line[ranks[-2]])
         for variant, line in best.items()
-        if len(ranks := sorted(line)) > 1
+        if len(ranks := sorted(line)) > 1 and variant.full_rank in line
     }
     if not drops:
         return Claim(statement, Verdict.UNDECIDED, "no such model was measured at two ranks")
@@ -73,8 +73,8 @@ def blocks_claim(measured: Curves) -> Claim:
         single = measured.get(variant._replace(multiplier=1))
         if variant.multiplier == 1 or single is None or variant.layers != 1:
             continue
-        full = max(single)
-        if full // 2 in line:
+        full = variant.full_rank
+        if full in single and full // 2 in line:
             compared.append((variant, line[full // 2], single[full]))
     if not compared:
         return Claim(statement, Verdict.UNDECIDED, "one layer was not measured with several blocks")

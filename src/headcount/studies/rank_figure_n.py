@@ -11,7 +11,10 @@ def _longer_claim(measured: Curves) -> Claim:
     deep = {v.length: line for v, line in measured.items() if v.layers == 2}
     if len(deep) < 2:
         return Claim(statement, Verdict.UNDECIDED, "two layers were not measured at two numbers of points")
-    lowest = {length: line[min(line)] for length, line in sorted(deep.items())}
+    shared = set.intersection(*map(set, deep.values()))
+    if not shared:
+        return Claim(statement, Verdict.UNDECIDED, "no rank was measured at every number of points")
+    lowest = {length: line[min(shared)] for length, line in sorted(deep.items())}
     evidence = "error at the lowest rank: " + "; ".join(f"{n} points {error:.2g}" for n, error in lowest.items())
     errors = list(lowest.values())
     return Claim(statement, decided(errors == sorted(errors)), evidence)

@@ -122,7 +122,8 @@ def _claims(errors: dict[int, np.ndarray], scale: Scale) -> tuple[Claim, ...]:
 def _grid(heads: tuple[int, ...], errors: dict[int, np.ndarray]) -> Grid:
     chosen = [place for place in range(len(heads)) if place % 2 == 0 or place == len(heads) - 1]
     return Grid(
-        title="least expected error, mean over draws (published, read off a plot)",
+        title="least expected error, mean over draws"
+        + (" (published, read off a plot)" if PUBLISHED_HEADS in heads else ""),
         columns=("d", *(f"H = {heads[place]:,}" for place in chosen)),
         rows=tuple(
             (

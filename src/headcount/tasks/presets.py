@@ -133,13 +133,17 @@ def average(*, length: int = 16, dim: int = 4, task_seed: int = 0, law: Law = "g
     )
 
 
-def nearest_neighbour(*, length: int = 17, dim: int = 8, points: Points = "uniform") -> NearestNeighbour:
+def nearest_neighbour(*, length: int | None = None, dim: int = 8, points: Points = "uniform") -> NearestNeighbour:
     """Of length - 1 points on the sphere, the one nearest to the last token: the second paper's target."""
+    if length is None:
+        length = 17 if points != "orthogonal" else min(16, dim) + 1
     return NearestNeighbour(length=length, dim=dim, points=points)
 
 
-def farthest_point(*, length: int = 16, dim: int = 8, points: Points = "uniform") -> FarthestPoint:
+def farthest_point(*, length: int | None = None, dim: int = 8, points: Points = "uniform") -> FarthestPoint:
     """For each point on the sphere, the one farthest from it: the second paper's target for self-attention."""
+    if length is None:
+        length = 16 if points != "orthogonal" else 2
     return FarthestPoint(length=length, dim=dim, points=points)
 
 
