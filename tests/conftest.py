@@ -5,8 +5,17 @@ import os
 # One process a core runs the tests; threads of small linear algebra would only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import jax
+import pytest
 from jaxtyping import install_import_hook
 
 import tests.shape_checks  # noqa: F401 - the hook finds it by name
 
 install_import_hook("headcount", "tests.shape_checks.check")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_programs():
+    """No module runs another's programs: kept, they add up to gigabytes, and slow down whatever comes later."""
+    yield
+    jax.clear_caches()

@@ -149,7 +149,8 @@ def test_what_is_tried_where_nothing_is_said():
     assert default_train(TASK) == TrainSpec()
     for task in (FARTHEST, NEAREST, InContextRegression(inputs=2)):
         model = default_model(task)(2)
-        assert model == EncoderSpec(heads=2, rank=3, width=3, hidden=256, answered_at=task.answered_at)
+        sizes = {"heads": 2, "rank": 3, "width": 3, "hidden": 256}
+        assert model == EncoderSpec(**sizes, norm_first=True, answered_at=task.answered_at)
         assert default_train(task) == TrainSpec(train_examples=0)
         assert {(cell.model, cell.train) for cell in grid(task, heads=[2]).cells} == {(model, default_train(task))}
 

@@ -62,6 +62,7 @@ encoders = st.fixed_dictionaries(
         "norm": st.sampled_from(["unit", "layer", "none"]),
         "bias": st.booleans(),
         "residual": st.booleans(),
+        "norm_first": st.booleans(),
         "positions": st.sampled_from(POSITIONS),
         "attention": st.sampled_from(["soft", "hard"]),
         "answered_at": st.sampled_from(["sequence", "tokens", "query"]),

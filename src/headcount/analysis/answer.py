@@ -95,7 +95,7 @@ def answer_from_table(table: ErrorTable, *, resamples: int = RESAMPLES, seed: in
     if unstable:
         notes.append(f"a drop at {heads[found.index]} heads rests on too few seeds")  # type: ignore[index]
     settled = found.index is not None and not unstable
-    low, high = _interval(heads, found.index, agreeing) if settled else (None, None)  # type: ignore[arg-type]
+    low, high = interval_of(heads, found.index, agreeing) if settled else (None, None)  # type: ignore[arg-type]
     error = float(best[found.index].max()) if settled else None  # type: ignore[index]
     if error is not None and error > 0.1:
         notes.append(f"{error:.0%} of the target's variance stays unexplained at every head count")
@@ -125,7 +125,8 @@ def bootstrap(nmse: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> It
         yield np.nanmin(drawn, axis=2), np.nanmedian(drawn, axis=2)
 
 
-def _interval(heads: tuple[int, ...], index: int, drawn: list[int]) -> tuple[int, int]:
+def interval_of(heads: tuple[int, ...], index: int, drawn: list[int]) -> tuple[int, int]:
+    """The values that hold what was drawn in 90 % of resamples, and those between the tried ones that may be it too."""
     tail = (1 - COVERAGE) / 2
     first, last = np.quantile(drawn, [tail, 1 - tail], method="inverted_cdf").astype(int)
     first, last = min(first, index), max(last, index)

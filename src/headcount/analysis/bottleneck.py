@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from ..store import Record
-from .answer import FEWEST_SEEDS, RESAMPLES, _interval, bootstrap
+from .answer import FEWEST_SEEDS, RESAMPLES, bootstrap, interval_of
 from .comparison import count_of_heads
 from .signals import CREEP, LEAST_DROP, LEFT_TO_GAIN, NOTHING_LEARNED, SMALL, SOLVED
 from .summary import errors_by
@@ -235,7 +235,7 @@ def _solved(cells: _Cells, found: _Found, agreeing: list[_Found], support: float
     def bounds(values: Int[np.ndarray, " cells"]) -> tuple[int, int, int]:
         tried = tuple(np.unique(values).tolist())
         index, *drawn = (tried.index(int(values[one.solved].min())) for one in (found, *agreeing) if one.solved.any())
-        low, high = _interval(tried, index, drawn or [index])
+        low, high = interval_of(tried, index, drawn or [index])
         return tried[index], int(low), int(high)
 
     rank, rank_low, rank_high = bounds(cells.ranks)

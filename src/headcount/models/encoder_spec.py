@@ -8,7 +8,7 @@ one, and vectors scaled to one length in place of layer norm, after each sum.
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from .._errors import did_you_mean, require, require_count
+from .._errors import InputError, did_you_mean, require, require_count
 from ..tasks import AnsweredAt
 from .spec import POSITIONS, Positions
 
@@ -62,10 +62,9 @@ class EncoderSpec:
             require(isinstance(given, bool), f"{name} must be True or False, got {given!r}.")
         for name, known in CHOICES.items():
             given = getattr(self, name)
-            require(
-                given in known,
-                f'{name} must be one of {", ".join(known)}, got "{given}".{did_you_mean(str(given), known)}',
-            )
+            if given not in known:  # asked first: the nearest known word takes a while to find
+                suggestion = did_you_mean(str(given), known)
+                raise InputError(f'{name} must be one of {", ".join(known)}, got "{given}".{suggestion}')
         for name in ("rank", "head_dim"):
             require(
                 getattr(self, name) <= self.stream_dim,

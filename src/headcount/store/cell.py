@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import functools
 import hashlib
 import json
 from dataclasses import dataclass
@@ -66,12 +67,13 @@ class Cell:
         """Everything that decides the numbers, as JSON."""
         return json.loads(self._content())
 
-    @property
+    @functools.cached_property
     def key(self) -> str:
         return hashlib.sha256(self._content().encode()).hexdigest()[:20]
 
     def _content(self) -> str:
-        return json.dumps(dataclasses.asdict(self) | {"model": self.model.as_dict()}, sort_keys=True)
+        parts = {"model": self.model.as_dict(), "train": dataclasses.asdict(self.train)}
+        return json.dumps(parts | {"task": self.task, "length": self.length, "seed": self.seed}, sort_keys=True)
 
 
 class Outcome(enum.Enum):
