@@ -18,7 +18,7 @@ def rows(records: Iterable[Record], *, timing: bool = False) -> list[dict[str, A
     for record in records:
         spec = record.cell.spec()
         row = {"key": record.cell.key, "task": spec["task"]["task"], "length": spec["length"]}
-        row |= spec["model"] | {"seed": spec["seed"]} | spec["train"]
+        row |= spec["model"] | {"rank": record.cell.model.rank, "seed": spec["seed"]} | spec["train"]
         row |= {"outcome": record.outcome.value} | {name: record.metrics.get(name) for name in METRICS}
         row |= {"task_spec": json.dumps(spec["task"], sort_keys=True), "message": record.message}
         if timing:
@@ -28,10 +28,12 @@ def rows(records: Iterable[Record], *, timing: bool = False) -> list[dict[str, A
 
 
 def to_csv(records: Iterable[Record], *, timing: bool = False) -> str:
+    """A column for everything that some row has; a row without it has an empty field there."""
     table = rows(records, timing=timing)
     text = io.StringIO()
     if table:
-        writer = csv.DictWriter(text, fieldnames=list(table[0]), lineterminator="\n")
+        columns = list(dict.fromkeys(name for row in table for name in row))
+        writer = csv.DictWriter(text, fieldnames=columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(table)
     return text.getvalue()
