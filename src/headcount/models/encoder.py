@@ -211,8 +211,11 @@ def _read(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Float[AnyArray,
 def _product_of_heads(
     left: Float[AnyArray, "some_heads rows inner"], right: Float[AnyArray, "some_heads inner columns"]
 ) -> Float[AnyArray, "some_heads rows columns"]:
-    """left @ right, head by head. On a GPU thin ones as a sum of products, which took a seventh of the time at rank 1
-    (thousands of heads) and two thirds at rank 2; from rank 4 on, and on a CPU always, the matrix product is faster."""
+    """left @ right, head by head.
+
+    On a GPU thin ones are a sum of products: thousands of bare heads of rank 1 took a seventh of the time so, of rank 2
+    two thirds. From rank 4 on, and on a CPU always, the matrix product is faster.
+    """
     if jax.default_backend() == "gpu" and min(right.shape[1:]) <= THIN:
         return jnp.sum(left[..., None] * right[:, None], axis=2)
     return left @ right
