@@ -1,0 +1,1 @@
+"""Raw data as it comes: images, passages, embeddings."""
