@@ -55,7 +55,7 @@ def test_a_stored_error_is_compared_with_the_one_that_comes_out_now(tmp_path, re
     before = contents(tmp_path)
     result = headcount("verify", tmp_path, "--json")
     (row,) = strict_json(result.out)
-    assert (row["agreement"], row["stored_nmse"], row["nmse"]) == (agreement, then, now)
+    assert (row["agreement"], row["stored_error"], row["error"]) == (agreement, then, now)
     assert result.code == (1 if agreement == "different" else 0)
     shown = headcount("verify", tmp_path)
     assert shown.code == result.code

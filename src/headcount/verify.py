@@ -95,7 +95,7 @@ def _siblings(record: Record, records: list[Record]) -> list[float]:
     """The errors of all seeds of a record's model."""
     like = dataclasses.replace(record.cell, seed=0)
     return [
-        other.metrics["nmse"]
+        other.error
         for other in records
         if other.outcome is Outcome.FINISHED and dataclasses.replace(other.cell, seed=0) == like
     ]
@@ -112,7 +112,7 @@ def _compare(stored: Record, again: Record, siblings: list[float]) -> Recheck:
     if (stored.outcome, stored.metrics, stored.curve) == (again.outcome, again.metrics, again.curve):
         agreement = Agreement.SAME
     elif stored.outcome is Outcome.FINISHED and again.outcome is Outcome.FINISHED:
-        then, now = stored.metrics["nmse"], again.metrics["nmse"]
+        then, now = stored.error, again.error
         near = any(max(now, other) <= CLOSE_FACTOR * min(now, other) for other in (then, statistics.median(siblings)))
         agreement = Agreement.CLOSE if near and not _repeatable(stored, again) else Agreement.DIFFERENT
     else:

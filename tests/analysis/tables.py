@@ -17,7 +17,7 @@ def table(by_heads, *, lengths=LENGTHS, seeds=4, heads=HEADS, noise=0.1, floor=0
         heads=tuple(heads)[: len(by_heads)],
         lengths=tuple(lengths),
         seeds=tuple(range(seeds)),
-        nmse=floor + level[..., None] * scatter,
+        errors=floor + level[..., None] * scatter,
     )
 
 
@@ -43,7 +43,7 @@ def rank_table_of(
         ranks=tuple(ranks),
         lengths=tuple(lengths),
         seeds=tuple(range(seeds)),
-        nmse=level[..., None] * scatter,
+        errors=level[..., None] * scatter,
     )
 
 

@@ -84,9 +84,9 @@ def test_one_seed_is_never_enough():
 def test_a_transition_carried_by_one_seed_widens_the_interval():
     """At four heads one seed of four succeeds; a resample often misses it, and then five is the answer."""
     errors = table(sharp(4), seeds=4, noise=0.05)
-    stuck = errors.nmse.copy()
+    stuck = errors.errors.copy()
     stuck[3, :, 1:] = 4e-3
-    found = answer_from_table(ErrorTable(heads=errors.heads, lengths=errors.lengths, seeds=errors.seeds, nmse=stuck))
+    found = answer_from_table(ErrorTable(heads=errors.heads, lengths=errors.lengths, seeds=errors.seeds, errors=stuck))
     assert found.heads == 4
     assert found.high == 5
     assert found.support < 0.9
@@ -94,10 +94,10 @@ def test_a_transition_carried_by_one_seed_widens_the_interval():
 
 def test_lost_seeds_are_left_out_and_named():
     errors = table(sharp(3))
-    lost = errors.nmse.copy()
+    lost = errors.errors.copy()
     lost[0, 0, 1:] = np.nan  # one head, one length: a single seed is left
     lost[4, 1, 0] = np.nan
-    found = answer_from_table(ErrorTable(heads=errors.heads, lengths=errors.lengths, seeds=errors.seeds, nmse=lost))
+    found = answer_from_table(ErrorTable(heads=errors.heads, lengths=errors.lengths, seeds=errors.seeds, errors=lost))
     assert found.heads == 3
     assert any("1 heads" in note for note in found.notes)
 
@@ -105,7 +105,7 @@ def test_lost_seeds_are_left_out_and_named():
 def test_nothing_finished_is_an_answer_without_heads():
     errors = table(sharp(3))
     empty = ErrorTable(
-        heads=errors.heads, lengths=errors.lengths, seeds=errors.seeds, nmse=np.full_like(errors.nmse, np.nan)
+        heads=errors.heads, lengths=errors.lengths, seeds=errors.seeds, errors=np.full_like(errors.errors, np.nan)
     )
     assert answer_from_table(empty).heads is None
 
@@ -135,7 +135,7 @@ def test_the_witnesses_agree_with_a_textbook_transition():
     """Below four heads the error grows with length; from four on it falls a little."""
     errors = table(sharp(4), noise=0.01, growth=0.3)
     falling = table(sharp(4), noise=0.01, growth=-0.1)
-    mixed = np.where((np.array(errors.heads) < 4)[:, None, None], errors.nmse, falling.nmse)
-    found = answer_from_table(ErrorTable(heads=errors.heads, lengths=errors.lengths, seeds=errors.seeds, nmse=mixed))
+    mixed = np.where((np.array(errors.heads) < 4)[:, None, None], errors.errors, falling.errors)
+    found = answer_from_table(ErrorTable(heads=errors.heads, lengths=errors.lengths, seeds=errors.seeds, errors=mixed))
     assert found.signals == {"drop": 4, "slope": 4, "reversal": 4}
     assert found.by_length == {8: 4, 16: 4, 32: 4}

@@ -36,7 +36,7 @@ few = settings(max_examples=8, deadline=None)
 
 
 def with_errors(table: RankTable, nmse: np.ndarray) -> RankTable:
-    return replace(table, nmse=nmse)
+    return replace(table, errors=nmse)
 
 
 def same_place(one, other) -> bool:
@@ -156,14 +156,14 @@ def test_heads_and_rank_that_grow_together_cannot_be_told_apart():
     """Only models whose heads and rank are small, or both large."""
     table = rank_table_of(lambda heads, rank: 0.5 if heads < 4 else 1e-3)
     apart = (np.array(table.heads)[:, None] >= 4) != (np.array(table.ranks) >= 4)
-    found = judged(with_errors(table, np.where(apart[..., None, None], np.nan, table.nmse)))
+    found = judged(with_errors(table, np.where(apart[..., None, None], np.nan, table.errors)))
     assert "grew together" in found.sentence
 
 
 def test_a_verdict_that_one_lucky_seed_carries_is_unknown():
     """With four heads one seed of six succeeds, at each rank alone; most resamples miss some of them."""
     table = rank_table_of(lambda *_: 0.1, heads=(1, 2, 4), seeds=6, lengths=(8, 16, 32), noise=0.02)
-    nmse = table.nmse.copy()
+    nmse = table.errors.copy()
     nmse[2, :, :, 0] = 1e-4
     found = judged(with_errors(table, nmse))
     assert found.limit == "unknown"
@@ -187,7 +187,7 @@ def test_a_verdict_reads_as_json_and_repeats(table):
 @given(tables, st.randoms(use_true_random=False))
 def test_seeds_have_no_order(table, random):
     order = random.sample(range(len(table.seeds)), len(table.seeds))
-    assert judged(with_errors(table, table.nmse[..., order])) == judged(table)
+    assert judged(with_errors(table, table.errors[..., order])) == judged(table)
 
 
 @unchecked_randomness
@@ -195,7 +195,11 @@ def test_seeds_have_no_order(table, random):
 @given(tables)
 def test_heads_and_rank_are_treated_alike(table):
     turned = RankTable(
-        heads=table.ranks, ranks=table.heads, lengths=table.lengths, seeds=table.seeds, nmse=table.nmse.swapaxes(0, 1)
+        heads=table.ranks,
+        ranks=table.heads,
+        lengths=table.lengths,
+        seeds=table.seeds,
+        errors=table.errors.swapaxes(0, 1),
     )
     one, other = judged(table), judged(turned)
     assert other.limit == {"rank": "heads", "heads": "rank"}.get(one.limit, one.limit)
@@ -208,7 +212,7 @@ def test_heads_and_rank_are_treated_alike(table):
 @given(tables, st.floats(1.0, 1.6))
 def test_a_sharper_table_has_the_same_verdict(table, power):
     """A power of the error keeps its order and stretches its drops."""
-    one, other = (judged(t) for t in (table, with_errors(table, table.nmse**power)))
+    one, other = (judged(t) for t in (table, with_errors(table, table.errors**power)))
     assert same_place(one, other)
 
 
@@ -229,7 +233,7 @@ def test_a_lost_cell_is_left_out_and_named(table, data):
     whole = judged(table)
     inner = [(i, j) for i in range(5) for j in range(4) if (table.heads[i], table.ranks[j]) not in whole.frontier]
     place = data.draw(st.sampled_from(inner))
-    nmse = table.nmse.copy()
+    nmse = table.errors.copy()
     nmse[(*place, 0, slice(1, None))] = np.nan  # at one length a single seed is left
     found = judged(with_errors(table, nmse))
     assert same_place(found, whole)
@@ -238,7 +242,7 @@ def test_a_lost_cell_is_left_out_and_named(table, data):
 
 def test_a_rank_that_was_left_out_belongs_to_the_interval():
     table = rank_table_of(lambda heads, rank: 0.5 if rank < 4 else 1e-3)
-    nmse = table.nmse.copy()
+    nmse = table.errors.copy()
     nmse[:, 1] = np.nan
     whole, found = judged(table), judged(with_errors(table, nmse))
     assert (whole.rank_low, whole.rank, whole.rank_high) == (3, 4, 4)
@@ -249,14 +253,14 @@ def test_a_cell_is_judged_by_its_worst_length():
     """Four heads solve short sequences at any rank, and long ones from rank 4 on."""
     short = rank_table_of(four_maxima, lengths=(8,))
     long = rank_table_of(takes_both, lengths=(64,))
-    both = replace(short, lengths=(8, 64), nmse=np.concatenate([short.nmse, long.nmse], axis=2))
+    both = replace(short, lengths=(8, 64), errors=np.concatenate([short.errors, long.errors], axis=2))
     assert judged(short).limit == "heads"
     assert same_place(judged(both), judged(long))
 
 
 def test_a_larger_model_that_training_lost_does_not_change_the_verdict():
     table = rank_table_of(four_maxima)
-    nmse = table.nmse.copy()
+    nmse = table.errors.copy()
     nmse[4, 2] = 0.3
     assert same_place(judged(with_errors(table, nmse)), judged(table))
 
@@ -274,7 +278,7 @@ def test_every_error_is_in_its_place():
 
     table = rank_table(reversed(made_up.finished(cells, error)))
     assert (table.heads, table.ranks, table.lengths, table.seeds) == ((1, 4), (2, 8), (8, 16), (0, 1))
-    assert table.nmse[1, 0, 1, 1] == pytest.approx(4 + 0.2 + 0.016 + 0.0001)
+    assert table.errors[1, 0, 1, 1] == pytest.approx(4 + 0.2 + 0.016 + 0.0001)
     assert table.best[0, 1].tolist() == pytest.approx([1.808, 1.816])
     assert table.worst.tolist() == [[pytest.approx(h + r / 10 + 0.016) for r in (2, 8)] for h in (1, 4)]
 

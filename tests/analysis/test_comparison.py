@@ -38,7 +38,7 @@ def split(below: float, above: float, transition: int = 4) -> ErrorTable:
     """A sharp table whose errors grow as length**below under the transition and length**above from it on."""
     low, high = (table(sharp(transition), growth=growth, noise=0.02) for growth in (below, above))
     few = np.array(low.heads) < transition
-    return dataclasses.replace(low, nmse=np.where(few[:, None, None], low.nmse, high.nmse))
+    return dataclasses.replace(low, errors=np.where(few[:, None, None], low.errors, high.errors))
 
 
 FLAT = [0.02] * 6
@@ -81,10 +81,10 @@ def test_growth_is_undecided_with_one_length_and_with_one_side_only():
 
 def test_a_missing_length_is_left_out_and_two_leave_the_claim_open():
     errors = split(0.5, -0.3)
-    errors.nmse[1, 2] = np.nan
+    errors.errors[1, 2] = np.nan
     assert length_growth(errors)[1].slope == pytest.approx(0.5, abs=0.1)
     assert growth_claims(errors, published(sharp(4)), 4)[0].verdict is Verdict.HOLDS
-    errors.nmse[1, 1] = np.nan
+    errors.errors[1, 1] = np.nan
     below, above = growth_claims(errors, published(sharp(4)), 4)
     assert (below.verdict, above.verdict) == (Verdict.UNDECIDED, Verdict.HOLDS)
     assert "not measured at two lengths: 2 heads" in below.evidence
@@ -108,7 +108,7 @@ def test_a_slope_that_seeds_leave_open_is_undecided():
 
 def test_a_stuck_seed_moves_the_mean_and_not_the_verdict_and_is_told():
     errors = split(0.5, -0.3)
-    errors.nmse[3, 2, 0] = 5e-3
+    errors.errors[3, 2, 0] = 5e-3
     _, above = growth_claims(errors, published(sharp(4), statistic="mean"), 4)
     assert above.verdict is Verdict.HOLDS
     assert "4 heads -0.29" in above.evidence
@@ -132,7 +132,7 @@ def test_a_drop_between_heads_not_measured_is_undecided():
 def test_orders_of_magnitude_are_counted_cell_by_cell():
     errors = table(sharp(4), noise=0.0)
     assert magnitude_claim(errors, published(sharp(4))).verdict is Verdict.HOLDS
-    errors.nmse[2, 1] *= 40
+    errors.errors[2, 1] *= 40
     claim = magnitude_claim(errors, published(sharp(4)))
     assert claim.verdict is Verdict.DIFFERS
     assert "17 of 18 cells" in claim.evidence
@@ -141,7 +141,7 @@ def test_orders_of_magnitude_are_counted_cell_by_cell():
 
 def test_a_published_mean_is_compared_with_our_mean():
     errors = table(sharp(4), noise=0.0)
-    errors.nmse[3, 0] = [5e-5, 5e-5, 5e-5, 5e-2]
+    errors.errors[3, 0] = [5e-5, 5e-5, 5e-5, 5e-2]
     assert magnitude_claim(errors, published(sharp(4))).verdict is Verdict.HOLDS
     assert magnitude_claim(errors, published(sharp(4), statistic="mean")).verdict is Verdict.DIFFERS
 

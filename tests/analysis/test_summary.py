@@ -26,19 +26,19 @@ def test_every_error_is_in_its_place():
     records = [record(h, t, s, nmse=h + t / 100 + s / 1000) for h in (1, 3) for t in (8, 16) for s in (0, 1)]
     table = error_table(reversed(records))
     assert (table.heads, table.lengths, table.seeds) == ((1, 3), (8, 16), (0, 1))
-    assert table.nmse[1, 0, 1] == pytest.approx(3 + 0.08 + 0.001)
+    assert table.errors[1, 0, 1] == pytest.approx(3 + 0.08 + 0.001)
     assert table.best[0].tolist() == pytest.approx([1.08, 1.16])
 
 
 def test_a_seed_counts_with_its_best_learning_rate():
     table = error_table([record(rate=0.01, nmse=0.5), record(rate=0.003, nmse=0.2)])
-    assert table.nmse.tolist() == [[[0.2]]]
+    assert table.errors.tolist() == [[[0.2]]]
 
 
 @pytest.mark.parametrize("outcome", [Outcome.DIVERGED, Outcome.FAILED])
 def test_a_lost_cell_is_nan_and_counted(outcome):
     table = error_table([record(seed=0, nmse=0.3), record(seed=1, outcome=outcome)])
-    assert np.isnan(table.nmse[0, 0, 1])
+    assert np.isnan(table.errors[0, 0, 1])
     (summary,) = summaries(table)
     assert (summary.minimum, summary.median, summary.seeds, summary.lost) == (0.3, 0.3, 1, 1)
 

@@ -60,7 +60,7 @@ def a_table(heads: int = 3, lengths: int = 3, seeds: int = 2, error: float = 1e-
         heads=tuple(range(1, heads + 1)),
         lengths=tuple(8 * 2**j for j in range(lengths)),
         seeds=tuple(range(seeds)),
-        nmse=nmse,
+        errors=nmse,
     )
 
 
@@ -124,9 +124,9 @@ def test_names_are_shown_as_they_are():
 
 
 def with_values(table: ErrorTable, value: float) -> ErrorTable:
-    nmse = table.nmse.copy()
+    nmse = table.errors.copy()
     nmse[0] = value
-    return dataclasses.replace(table, nmse=nmse)
+    return dataclasses.replace(table, errors=nmse)
 
 
 TABLES = {
@@ -167,7 +167,7 @@ def a_rank_table(heads=(1, 2, 4, 8), ranks=(1, 2, 4, 8), lengths=(8, 16), seeds:
     """Errors that fall from 0.5 to `low` at the last rank."""
     nmse = np.full((len(heads), len(ranks), len(lengths), seeds), 0.5)
     nmse[:, -1] = low
-    return RankTable(heads=tuple(heads), ranks=tuple(ranks), lengths=lengths, seeds=tuple(range(seeds)), nmse=nmse)
+    return RankTable(heads=tuple(heads), ranks=tuple(ranks), lengths=lengths, seeds=tuple(range(seeds)), errors=nmse)
 
 
 RANK_TABLES = {
@@ -223,8 +223,8 @@ def test_lines_of_a_map_stay_inside_it_and_off_the_values():
 
 def test_a_map_shows_what_the_verdict_judges():
     table = a_rank_table()
-    harder = table.nmse * np.array([1.0, 3.0])[:, None] * np.array([1.0, 1.1])
-    plan = rank_map(dataclasses.replace(table, nmse=harder / 3), bottleneck(table))
+    harder = table.errors * np.array([1.0, 3.0])[:, None] * np.array([1.0, 1.1])
+    plan = rank_map(dataclasses.replace(table, errors=harder / 3), bottleneck(table))
     np.testing.assert_allclose(plan.values, table.worst)
     assert (plan.rows, plan.columns) == (table.heads, table.ranks)
     assert plan.caption.endswith("lines join models of equal heads x rank; solved from 1 head of rank 8 on")
@@ -238,7 +238,7 @@ def test_error_against_rank_has_a_line_a_head_count_and_marks_the_rank_that_is_n
     assert chart.log_x
     assert chart.span is not None
     assert (chart.span.at, chart.span.low, chart.span.high) == (8, 5, 8)
-    solved = dataclasses.replace(table, nmse=np.full_like(table.nmse, 1e-4))
+    solved = dataclasses.replace(table, errors=np.full_like(table.errors, 1e-4))
     assert rank_chart(solved, bottleneck(solved)).span is None
 
 

@@ -65,11 +65,11 @@ def answer_from_table(table: ErrorTable, *, resamples: int = RESAMPLES, seed: in
     """The answer of a table of errors. Never from one seed: a head count without two finished seeds is left out."""
     if len(table.seeds) < FEWEST_SEEDS:
         return _no_answer("one seed is not evidence; give at least 2", ())
-    usable = np.all(np.sum(np.isfinite(table.nmse), axis=2) >= FEWEST_SEEDS, axis=1)
+    usable = np.all(np.sum(np.isfinite(table.errors), axis=2) >= FEWEST_SEEDS, axis=1)
     left_out = [heads for heads, kept in zip(table.heads, usable, strict=True) if not kept]
     notes = [f"left out for want of two finished seeds: {', '.join(map(str, left_out))} heads"] if left_out else []
     heads = tuple(np.array(table.heads)[usable].tolist())
-    nmse = table.nmse[usable]
+    nmse = table.errors[usable]
     if len(heads) == 0:
         return _no_answer("no head count has two finished seeds", tuple(notes))
     best, median = np.nanmin(nmse, axis=2), np.nanmedian(nmse, axis=2)

@@ -31,7 +31,7 @@ from ..store import Record
 from .answer import FEWEST_SEEDS, RESAMPLES, bootstrap, interval_of
 from .comparison import count_of_heads
 from .signals import CREEP, LEAST_DROP, LEFT_TO_GAIN, NOTHING_LEARNED, SMALL, SOLVED
-from .summary import errors_by
+from .summary import NMSE, errors_by, unit_of
 
 Limit = Literal["rank", "heads", "both", "neither", "unknown"]
 UNDONE = 0.5
@@ -40,8 +40,7 @@ UNDONE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class RankTable:
-    """`nmse[i, j, k, l]` is the validation error over the variance of the target with heads[i], ranks[j], lengths[k],
-    seeds[l].
+    """`errors[i, j, k, l]` is the validation error with heads[i], ranks[j], lengths[k], seeds[l]; `unit` says which.
 
     With several learning rates it is a seed's best. NaN marks a cell that diverged, failed or is missing.
     """
@@ -50,12 +49,13 @@ class RankTable:
     ranks: tuple[int, ...]
     lengths: tuple[int, ...]
     seeds: tuple[int, ...]
-    nmse: Float[np.ndarray, "heads ranks lengths seeds"]
+    errors: Float[np.ndarray, "heads ranks lengths seeds"]
+    unit: str = NMSE
 
     @property
     def best(self) -> Float[np.ndarray, "heads ranks lengths"]:
         """The least error over seeds: what the model class can do, an optimiser's bad luck aside."""
-        return np.fmin.reduce(self.nmse, axis=3)
+        return np.fmin.reduce(self.errors, axis=3)
 
     @property
     def worst(self) -> Float[np.ndarray, "heads ranks"]:
@@ -66,14 +66,15 @@ class RankTable:
 
 def rank_table(records: Iterable[Record]) -> RankTable:
     """The errors of one experiment's records, by heads and rank."""
-    (heads, ranks, lengths, seeds), nmse = errors_by(
+    records = list(records)
+    (heads, ranks, lengths, seeds), errors = errors_by(
         records,
         lambda cell: cell.model.heads,
         lambda cell: cell.model.rank,
         lambda cell: cell.length,
         lambda cell: cell.seed,
     )
-    return RankTable(heads=heads, ranks=ranks, lengths=lengths, seeds=seeds, nmse=nmse)
+    return RankTable(heads=heads, ranks=ranks, lengths=lengths, seeds=seeds, errors=errors, unit=unit_of(records))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +115,7 @@ def bottleneck(table: RankTable, *, resamples: int = RESAMPLES, seed: int = 0) -
     """The verdict on a table of errors. Never from one seed: a cell without two finished seeds is left out."""
     if len(table.seeds) < FEWEST_SEEDS:
         return _unknown("one seed is not evidence; give at least 2")
-    finite = np.where(np.isfinite(table.nmse), table.nmse, np.nan)
+    finite = np.where(np.isfinite(table.errors), table.errors, np.nan)
     usable = np.all(np.sum(np.isfinite(finite), axis=3) >= FEWEST_SEEDS, axis=2)
     notes = _left_out(table, usable)
     cells = _Cells.of(table, usable)

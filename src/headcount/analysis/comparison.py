@@ -87,7 +87,7 @@ def transition_claim(table: ErrorTable, answer: Answer, transition: int, stateme
     if answer.heads is not None:
         said = f"published: {transition}; ours: {answer.sentence}"
         return Claim(statement, decided(answer.heads == transition), said)
-    usable = np.all(np.sum(np.isfinite(table.nmse), axis=2) >= FEWEST_SEEDS, axis=1)
+    usable = np.all(np.sum(np.isfinite(table.errors), axis=2) >= FEWEST_SEEDS, axis=1)
     measured = [heads for heads, kept in zip(table.heads, usable, strict=True) if kept]
     # Nothing found where it could have been found is an answer; with too little measured it is none.
     both_sides = {transition - 1, transition} <= set(measured) and max(measured) > transition
@@ -118,7 +118,7 @@ def length_growth(table: ErrorTable) -> list[Slope]:
     """The slope for every head count, over the lengths it was measured at."""
     tail = (1 - COVERAGE) / 2
     found = []
-    for row, errors in zip(table.best, table.nmse, strict=True):
+    for row, errors in zip(table.best, table.errors, strict=True):
         there = np.isfinite(row)
         lengths = tuple(length for length, kept in zip(table.lengths, there, strict=True) if kept)
         if len(lengths) < 2:

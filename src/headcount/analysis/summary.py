@@ -12,6 +12,9 @@ from .._errors import require
 from ..models import EncoderSpec
 from ..store import Cell, Outcome, Record
 
+NMSE = "validation error (NMSE)"
+ERROR_RATE = "validation error (share of wrong answers)"
+"""What errors are, as an axis would say it."""
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -118,7 +121,7 @@ def _without(*names: str) -> Callable[[Record], dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorTable:
-    """`nmse[i, j, k]` is the validation error over the variance of the target with heads[i], lengths[j], seeds[k].
+    """`errors[i, j, k]` is the error with heads[i], lengths[j], seeds[k]; `unit` says of what, and in what.
 
     With several learning rates it is a seed's best. NaN marks a cell that diverged, failed or is missing.
     """
@@ -126,43 +129,53 @@ class ErrorTable:
     heads: tuple[int, ...]
     lengths: tuple[int, ...]
     seeds: tuple[int, ...]
-    nmse: Float[np.ndarray, "heads lengths seeds"]
+    errors: Float[np.ndarray, "heads lengths seeds"]
+    unit: str = NMSE
 
     @property
     def best(self) -> Float[np.ndarray, "heads lengths"]:
         """The least error over seeds: what the model class can do, an optimiser's bad luck aside."""
-        return np.fmin.reduce(self.nmse, axis=2)
+        return np.fmin.reduce(self.errors, axis=2)
 
     @property
     def mean(self) -> Float[np.ndarray, "heads lengths"]:
         """The mean over the seeds that finished."""
-        finished = np.isfinite(self.nmse)
+        finished = np.isfinite(self.errors)
         count = np.sum(finished, axis=2)
-        total = np.sum(np.where(finished, self.nmse, 0.0), axis=2)
+        total = np.sum(np.where(finished, self.errors, 0.0), axis=2)
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def error_table(records: Iterable[Record]) -> ErrorTable:
-    """The errors of one experiment's records."""
-    (heads, lengths, seeds), nmse = errors_by(
-        records, lambda cell: cell.model.heads, lambda cell: cell.length, lambda cell: cell.seed
+def error_table(records: Iterable[Record], *, metric: str | None = None, unit: str | None = None) -> ErrorTable:
+    """The errors of one experiment's records: what head counts are compared by, or another metric, less being better.
+
+    `unit` names that metric.
+    """
+    records = list(records)
+    (heads, lengths, seeds), errors = errors_by(
+        records, lambda cell: cell.model.heads, lambda cell: cell.length, lambda cell: cell.seed, metric=metric
     )
-    return ErrorTable(heads=heads, lengths=lengths, seeds=seeds, nmse=nmse)
+    return ErrorTable(heads=heads, lengths=lengths, seeds=seeds, errors=errors, unit=unit or unit_of(records))
+
+
+def unit_of(records: Iterable[Record]) -> str:
+    """What an error of these records is, in words."""
+    return ERROR_RATE if any("error" in record.metrics for record in records) else NMSE
 
 
 def errors_by(
-    records: Iterable[Record], *axes: Callable[[Cell], int]
+    records: Iterable[Record], *axes: Callable[[Cell], int], metric: str | None = None
 ) -> tuple[list[tuple[int, ...]], Float[np.ndarray, "..."]]:
     """The values each axis takes, in order, and the least error at each place; NaN where nothing finished."""
     records = list(records)
     require(len(records) > 0, "there are no records to make a table of.")
     values = [tuple(sorted({axis(record.cell) for record in records})) for axis in axes]
-    nmse = np.full([len(taken) for taken in values], np.nan)
+    errors = np.full([len(taken) for taken in values], np.nan)
     for record in records:
         if record.outcome is Outcome.FINISHED:
             place = tuple(taken.index(axis(record.cell)) for taken, axis in zip(values, axes, strict=True))
-            nmse[place] = np.fmin(nmse[place], record.metrics["nmse"])
-    return values, nmse
+            errors[place] = np.fmin(errors[place], record.error if metric is None else record.metrics[metric])
+    return values, errors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,7 +203,7 @@ def summaries(table: ErrorTable) -> list[Summary]:
     rows = []
     for i, heads in enumerate(table.heads):
         for j, length in enumerate(table.lengths):
-            values = table.nmse[i, j]
+            values = table.errors[i, j]
             kept = values[np.isfinite(values)]
             quantiles = np.quantile(kept, QUANTILES) if len(kept) else [np.nan] * len(QUANTILES)
             names = ("minimum", "lower_quartile", "median", "upper_quartile", "maximum")

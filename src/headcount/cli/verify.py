@@ -1,6 +1,7 @@
 """`headcount verify`: do stored results come out again?"""
 
 import functools
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -52,8 +53,8 @@ def _as_json(recheck: Recheck) -> dict:
         "heads": cell.model.heads,
         "length": cell.length,
         "seed": cell.seed,
-        "stored_nmse": recheck.stored.metrics.get("nmse"),
-        "nmse": recheck.again.metrics.get("nmse"),
+        "stored_error": None if math.isnan(recheck.stored.error) else recheck.stored.error,
+        "error": None if math.isnan(recheck.again.error) else recheck.again.error,
         "agreement": recheck.agreement.value,
         "moved": list(recheck.moved),
     }

@@ -1,4 +1,5 @@
-"""The numbers a bucket trains on: a task's examples, stored or drawn afresh, standardised where the model wants it."""
+"""The numbers a bucket trains on: a task's examples, stored, kept raw or drawn afresh, standardised where the model
+wants it."""
 
 from typing import Any, NamedTuple
 
@@ -7,12 +8,13 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int, PyTree
 
+from .._keys import named_key
 from .._shapes import AnyArray, Key
 from ..models import AnySpec, reads_raw_units
 from ..store import TrainSpec
-from ..tasks import AbstractTask, Dataset
+from ..tasks import AbstractTask, AnyTask, Dataset, KeptTask, Show, taken
 
 PROBE_EXAMPLES = 1024
 """Examples from which a stream's means and scales are taken."""
@@ -36,6 +38,29 @@ class Stored(eqx.Module):
     def batch(self, key: Key, count: int) -> tuple[Array, Array]:
         chosen = jr.randint(key, (count,), 0, len(self.tokens))
         return self.tokens[chosen], self.targets[chosen]
+
+    def tokens_at(self, place: Int[Array, ""]) -> Array:
+        return self.tokens[place]
+
+
+class Kept(eqx.Module):
+    """Examples as they came, made into tokens whenever they are shown; a batch is drawn with replacement.
+
+    `key` draws what is drawn in showing an example outside of training, always the same.
+    """
+
+    content: PyTree[Array]
+    targets: Int[Array, " examples"]
+    show: Show
+    key: Key
+
+    def batch(self, key: Key, count: int) -> tuple[Array, Array]:
+        which, shown = jr.split(key)
+        chosen = jr.randint(which, (count,), 0, len(self.targets))
+        return jax.vmap(self.show)(taken(self.content, chosen), jr.split(shown, count)), self.targets[chosen]
+
+    def tokens_at(self, place: Int[Array, ""]) -> Array:
+        return self.show(taken(self.content, place), jr.fold_in(self.key, place))
 
 
 class Fresh(eqx.Module):
@@ -61,22 +86,23 @@ class Fresh(eqx.Module):
 class Examples(eqx.Module):
     """What a bucket learns from and what it is judged on.
 
-    `target_variance` turns a mean squared error into a share of the target's variance: 1 for standardised targets.
-    `probe` are some training tokens, to set scales by.
+    `target_variance` turns a mean squared error into a share of the target's variance: 1 for standardised targets, and
+    for labels, whose errors are shares already. `probe` are some training tokens, to set scales by, where a model does.
     """
 
-    train: Stored | Fresh
+    train: Stored | Fresh | Kept
     target_variance: Float[Array, ""]
-    probe: Float[Array, "examples length dim"]
-    validation_tokens: Float[Array, "validation length dim"]
-    validation_targets: Float[Array, "validation *places outputs"]
+    probe: Float[Array, "examples length dim"] | None
+    validation: Stored | Kept
 
 
-def examples(task: AbstractTask, model: AnySpec, train: TrainSpec) -> tuple[Examples, Units | None]:
+def examples(task: AnyTask, model: AnySpec, train: TrainSpec) -> tuple[Examples, Units | None]:
     """The task's examples, for a model that standardises with mean 0 and variance 1 over the training part.
 
     Units are None where the model reads the task's own.
     """
+    if isinstance(task, KeptTask):
+        return _kept_examples(task, train), None
     fresh = train.train_examples == 0
     data = task.dataset(train.train_examples or PROBE_EXAMPLES, train.validation_examples, train.data_seed)
     # In NumPy: done once, these few operations would cost more to compile than to do.
@@ -93,7 +119,22 @@ def examples(task: AbstractTask, model: AnySpec, train: TrainSpec) -> tuple[Exam
     tokens, targets, validation_tokens, validation_targets = map(jnp.asarray, data)
     source = Fresh(task, units) if fresh else Stored(tokens, targets)
     scale = jnp.asarray(variance, jnp.float32)
-    return Examples(source, scale, tokens[:PROBE_EXAMPLES], validation_tokens, validation_targets), units
+    return Examples(source, scale, tokens[:PROBE_EXAMPLES], Stored(validation_tokens, validation_targets)), units
+
+
+def _kept_examples(task: KeptTask, train: TrainSpec) -> Examples:
+    parts = task.examples(train.train_examples, train.validation_examples, train.data_seed)
+    show = jax.tree.map(jnp.asarray, task.show)
+    learned, judged = (
+        Kept(
+            jax.tree.map(jnp.asarray, part.content),
+            jnp.asarray(part.labels),
+            show,
+            named_key(train.data_seed, "shown", name),
+        )
+        for name, part in zip(("train", "validation"), parts, strict=True)
+    )
+    return Examples(learned, jnp.ones(()), None, judged)
 
 
 def _standard(tokens: Any, targets: Any, units: Units) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ import jax
 import jax.random as jr
 
 from ..models import flops
-from ..tasks import AbstractTask
+from ..tasks import AnyTask, KeptTask
 from ..tasks.base import computed
 from .hardware import Hardware, hardware, member_bytes, most_members
 from .sweep import Bucket, Shape, Sweep, buckets
@@ -74,8 +74,10 @@ def plan_sweep(sweep: Sweep, settled: Iterable[str] = (), machine: Hardware | No
     )
 
 
-def sizes_of(task: AbstractTask) -> Sizes:
-    """Numbers in a token, and in a target."""
+def sizes_of(task: AnyTask) -> Sizes:
+    """Numbers in a token, and in an answer."""
+    if isinstance(task, KeptTask):
+        return Sizes(task.dim, task.outputs)
     answer = computed(jax.eval_shape, lambda key: task.target(task.sample(key)), jr.key(0), name=task.name)
     return Sizes(task.dim, answer.shape[-1])
 

@@ -4,6 +4,7 @@ import contextlib
 import datetime
 import functools
 import itertools
+import math
 import operator
 import platform
 import threading
@@ -22,10 +23,11 @@ from .._version import __version__
 from ..models import ClassTokenTransformer, in_raw_units, reads_raw_units, to_arrays, with_heads
 from ..store import Cell, Outcome, Record, Store
 from ..store.weights import Weights
-from ..tasks import AbstractTask
-from .data import Examples, Units, examples
+from ..tasks import AnyTask, graded_by
+from .data import Examples, Kept, Units, examples
+from .grading import ERROR
 from .hardware import Hardware
-from .plan import Plan, plan_sweep
+from .plan import Plan, plan_sweep, sizes_of
 from .sweep import Bucket, Shape, Sweep
 from .train import program
 
@@ -117,7 +119,7 @@ class _Workshop:
 
     def __init__(
         self,
-        tasks: dict[str, AbstractTask],
+        tasks: dict[str, AnyTask],
         machine: Hardware,
         stop: threading.Event,
         on_steps: Callable[[int], None],
@@ -151,28 +153,37 @@ class _Workshop:
         self._check_stop()
         shape = bucket.shape
         data, units = self.data_for(shape)
-        outputs = data.validation_targets.shape[-1]
+        task = self.tasks[shape.task]
+        graded = graded_by(task)
         with self._lock:  # a cache hit, or two threads would each make one
-            parts = program(shape, data.probe.shape[-1], outputs, self.machine.side_by_side)
+            parts = program(shape, *sizes_of(task), self.machine.side_by_side, graded)
         states, members = parts.start(bucket.cells, data)
         steps = checkpoint_steps(shape.train.steps)
         with self._compile_locks.setdefault((shape, len(bucket.cells)), threading.Lock()):
             # No steps yet: the curve's first point, and a program that two threads must not compile twice.
             states, measured = parts.advance(states, members, data, 0)
-        curves = [np.asarray(measured.validation_nmse)]
+        error = ERROR[graded]
+        curves = [np.asarray(measured.validation[error])]
         with self._device:
             began = time.monotonic()
             for before, now in itertools.pairwise(steps):
                 self._check_stop()
                 states, measured = parts.advance(states, members, data, now - before)
-                curves.append(np.asarray(measured.validation_nmse))
+                curves.append(np.asarray(measured.validation[error]))
                 self.on_steps((now - before) * len(bucket.cells))
             seconds = (time.monotonic() - began) / len(bucket.cells)
-        curves, train_nmse, best = np.stack(curves), np.asarray(measured.train_nmse), np.asarray(states.best_nmse)
+            fitted = parts.judge(states, data.train) if isinstance(data.train, Kept) else {}
+        curves = np.stack(curves)
+        metrics = {error: states.best_error, f"final_{error}": measured.validation[error]}
+        metrics |= {f"train_{error}": measured.train_error}
+        metrics |= {name: grade for name, grade in measured.validation.items() if name != error}
+        metrics |= {f"fitted_{name}": grade for name, grade in fitted.items()}
+        metrics = {name: np.asarray(grade) for name, grade in metrics.items()}
         stacked = jax.tree.map(np.asarray, states.model)
         records, weights = [], {}
         for i, cell in enumerate(bucket.cells):
-            record = _record(cell, steps, curves[:, i], float(train_nmse[i]), float(best[i]), self._provenance(seconds))
+            own = {name: float(grade[i]) for name, grade in metrics.items()}
+            record = _record(cell, steps, curves[:, i], own, self._provenance(seconds))
             records.append(record)
             if record.outcome is Outcome.FINISHED:
                 model = with_heads(jax.tree.map(operator.itemgetter(i), stacked), cell.model.heads)
@@ -208,16 +219,15 @@ def checkpoint_steps(steps: int) -> tuple[int, ...]:
 
 
 def _record(
-    cell: Cell, steps: Sequence[int], curve: np.ndarray, train_nmse: float, best: float, provenance: dict[str, Any]
+    cell: Cell, steps: Sequence[int], curve: np.ndarray, metrics: dict[str, float], provenance: dict[str, Any]
 ) -> Record:
-    """A member that ended without a finite error diverged; that is its answer, and its neighbours never notice."""
-    finite = bool(np.isfinite(curve[-1]) and np.isfinite(train_nmse))
-    metrics = {"nmse": best, "final_nmse": float(curve[-1]), "train_nmse": train_nmse} if finite else {}
+    """A member that ended without finite numbers diverged; that is its answer, and its neighbours never notice."""
+    finite = all(map(math.isfinite, metrics.values()))
     points = tuple((step, float(value)) for step, value in zip(steps, curve, strict=True) if np.isfinite(value))
     return Record(
         cell=cell,
         outcome=Outcome.FINISHED if finite else Outcome.DIVERGED,
-        metrics=metrics,
+        metrics=metrics if finite else {},
         curve=points,
         provenance=provenance,
         message="" if finite else f"the error stopped being finite after step {points[-1][0] if points else 0}",

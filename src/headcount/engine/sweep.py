@@ -18,7 +18,7 @@ import numpy as np
 from .._errors import require
 from ..models import AnySpec, EncoderSpec, ModelSpec, Positions
 from ..store import Cell, TrainSpec
-from ..tasks import AbstractTask
+from ..tasks import AnyTask, KeptTask
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Skipped:
 class Sweep:
     """All the models to be trained, and the tasks that their cells name."""
 
-    tasks: tuple[AbstractTask, ...]
+    tasks: tuple[AnyTask, ...]
     cells: tuple[Cell, ...]
     skipped: tuple[Skipped, ...] = ()
 
     @functools.cached_property
-    def by_key(self) -> dict[str, AbstractTask]:
+    def by_key(self) -> dict[str, AnyTask]:
         """The tasks under the keys by which shapes name them."""
         return {task_key(task.spec()): task for task in self.tasks}
 
@@ -60,7 +60,7 @@ def task_key(spec: dict[str, Any]) -> str:
 
 
 def grid(
-    task: AbstractTask,
+    task: AnyTask,
     *,
     heads: Sequence[int],
     ranks: Sequence[int] | None = None,
@@ -118,13 +118,15 @@ ENCODER_HIDDEN = 256
 """Feed-forward width of the encoder that is tried where none is given; the second paper's 2048 is a GPU's."""
 
 
-def default_model(task: AbstractTask) -> Callable[[int], AnySpec]:
+def default_model(task: AnyTask) -> Callable[[int], AnySpec]:
     """What is tried where nothing is said; places are encoded where they can matter.
 
     A task answered for the whole sequence gets heads of 8 numbers between nets of 32 units, one that is answered at its
     tokens or at a query gets an encoder layer of full rank, norms first: it trains in fewer steps.
     """
     positions: Positions = "additive" if task.uses_positions else "none"
+    if isinstance(task, KeptTask):
+        return functools.partial(labelled_encoder, task)
     if task.answered_at == "sequence":
         return lambda heads: ModelSpec(heads=heads, positions=positions)
     return lambda heads: EncoderSpec(
@@ -138,12 +140,53 @@ def default_model(task: AbstractTask) -> Callable[[int], AnySpec]:
     )
 
 
-def default_train(task: AbstractTask) -> TrainSpec:
+LABELLED_TRAIN = TrainSpec(
+    batch=128, learning_rate=1e-3, weight_decay=0.05, second_moment_decay=0.999, train_examples=1_000_000
+)
+"""How encoders learn from data with labels where nothing is said: AdamW, on all of it."""
+
+
+def labelled_encoder(
+    task: KeptTask, heads: int, *, head_dim: int | None = None, layers: int | None = None, **others: Any
+) -> EncoderSpec:
+    """The first paper's encoders for data with labels, of width heads x head_dim, nets four times as wide.
+
+    Images: four layers, head_dim 16, a tenth of the numbers dropped. Candidates: two layers, head_dim 32, none dropped.
+    """
+    images = task.graded_by == "class"
+    head_dim = head_dim or (16 if images else 32)
+    width = heads * head_dim
+    options = {"hidden": 4 * width, "dropout": 0.1 if images else 0.0} | others
+    return EncoderSpec(
+        heads=heads,
+        rank=head_dim,
+        width=width,
+        layers=layers or (4 if images else 2),
+        norm="layer",
+        norm_first=True,
+        final_norm=True,
+        activation="gelu",
+        positions="additive" if task.uses_positions else "none",
+        answered_at=task.answered_at,
+        query_is_key=True,
+        padded=task.padded,
+        per_head=True,
+        **options,
+    )
+
+
+def default_train(task: AnyTask) -> TrainSpec:
     """The usual recipe; encoders learn from a stream, as in the second paper."""
+    if isinstance(task, KeptTask):
+        return LABELLED_TRAIN
     return TrainSpec() if task.answered_at == "sequence" or not task.endless else TrainSpec(train_examples=0)
 
 
-def _require_fit(task: AbstractTask, spec: AnySpec) -> None:
+def _require_fit(task: AnyTask, spec: AnySpec) -> None:
+    require(
+        isinstance(spec, EncoderSpec) or not isinstance(task, KeptTask),
+        f"{task.name} is data with labels, which a class-token model cannot read; take an EncoderSpec.",
+    )
     answers = spec.answered_at if isinstance(spec, EncoderSpec) else "sequence"
     require(
         answers == task.answered_at,

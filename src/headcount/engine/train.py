@@ -20,13 +20,17 @@ from jaxtyping import Array, Float, Int
 from .._compile import repeatable
 from .._keys import named_key
 from .._shapes import Key
-from ..models import AnyModel, ClassTokenTransformer, folded, init_model, predict, with_heads
+from ..models import AnyModel, ClassTokenTransformer, EncoderSpec, folded, init_model, with_heads
 from ..store import Cell, TrainSpec
-from .data import Examples
+from ..tasks import GradedBy
+from .data import Examples, Kept, Stored
+from .grading import ERROR, Grades, grades_of, loss_of, respond
 from .sweep import Shape
 
 EVALUATION_BLOCK = 256
-"""Examples evaluated at a time: bounds the memory of a validation pass."""
+"""Examples evaluated at a time, of lists of candidates at most a batch: bounds the memory of a validation pass."""
+DROPPED = 1
+"""What a step's key is told to draw what is dropped."""
 
 
 class TrainState(NamedTuple):
@@ -35,7 +39,7 @@ class TrainState(NamedTuple):
     model: AnyModel
     optimiser: optax.OptState
     step: Int[Array, ""]
-    best_nmse: Float[Array, ""]
+    best_error: Float[Array, ""]
 
 
 class Member(NamedTuple):
@@ -48,22 +52,27 @@ class Member(NamedTuple):
 class Measured(NamedTuple):
     """What is watched at a checkpoint."""
 
-    validation_nmse: Float[Array, ""]
-    train_nmse: Float[Array, ""]
+    validation: Grades
+    train_error: Float[Array, ""]
     """The mean over the batches since the last checkpoint, each measured before its own update."""
 
 
 class Program(NamedTuple):
-    """The compiled parts for one shape: `start` makes the members of some cells, `advance` trains and measures them."""
+    """The compiled parts for one shape: `start` makes the members of some cells, `advance` trains and measures them.
+
+    `judge` grades them on other examples than those of the checkpoints.
+    """
 
     start: Callable[[tuple[Cell, ...], Examples], tuple[TrainState, Member]]
     advance: Callable[[TrainState, Member, Examples, int], tuple[TrainState, Measured]]
+    judge: Callable[[TrainState, Stored | Kept], Grades]
 
 
 @functools.lru_cache(maxsize=64)
-def program(shape: Shape, dim: int, outputs: int, side_by_side: bool) -> Program:
+def program(shape: Shape, dim: int, outputs: int, side_by_side: bool, graded_by: GradedBy = "distance") -> Program:
     """The program for a shape; asked for again, it is the same one, already compiled."""
     sizes = {"length": shape.length, "dim": dim, "outputs": outputs}
+    block = EVALUATION_BLOCK if graded_by != "choice" else min(EVALUATION_BLOCK, shape.train.batch)
     map_members = (lambda function, members: jax.vmap(function)(members)) if side_by_side else jax.lax.map
     # Flattened inside, Adam is a handful of operations on one vector instead of as many for each weight matrix.
     optimiser = optax.flatten(
@@ -72,19 +81,38 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool) -> Program
         )
     )
 
-    def loss(model, tokens, targets):
-        return jnp.mean((jax.vmap(predict, in_axes=(None, 0))(model, tokens) - targets) ** 2)
+    lowered, grades = loss_of(graded_by, shape.length), grades_of(graded_by, shape.length)
+    drops = isinstance(shape.model, EncoderSpec) and shape.model.dropout > 0
+    decay = shape.train.weight_decay
 
-    def nmse(model, tokens, targets):
-        answers = jax.lax.map(functools.partial(predict, model), tokens, batch_size=EVALUATION_BLOCK)
-        return jnp.mean((answers - targets) ** 2) / jnp.mean((targets - jnp.mean(targets, axis=0)) ** 2)
+    def rounded(numbers):
+        """Weights or tokens in the precision they are multiplied in."""
+        if shape.train.precision == "float32":
+            return numbers
+        return jax.tree.map(lambda part: part.astype(jnp.bfloat16), numbers)
+
+    def loss(model, tokens, targets, keys):
+        answers = jax.vmap(respond, in_axes=(None, 0, 0 if drops else None))(rounded(model), rounded(tokens), keys)
+        return lowered(answers, targets)
+
+    def judge_one(model, examples: Stored | Kept) -> Grades:
+        exact = rounded(model)
+        places = jnp.arange(len(examples.targets))
+        answers = jax.lax.map(
+            lambda place: respond(exact, rounded(examples.tokens_at(place))), places, batch_size=block
+        )
+        return grades(answers, examples.targets)
 
     def one_step(state: TrainState, member: Member, data: Examples) -> tuple[TrainState, Float[Array, ""]]:
         key = jr.fold_in(member.key, state.step)
-        error, gradient = jax.value_and_grad(loss)(state.model, *data.train.batch(key, shape.train.batch))
+        dropped = jr.split(jr.fold_in(key, DROPPED), shape.train.batch) if drops else None
+        batch = data.train.batch(key, shape.train.batch)
+        (_, error), gradient = jax.value_and_grad(loss, has_aux=True)(state.model, *batch, dropped)
         update, moments = optimiser.update(gradient, state.optimiser)
         rate = member.learning_rate * schedule(state.step, shape.train)
-        model = jax.tree.map(lambda weight, change: weight - rate * change, state.model, update)
+        # AdamW: the decay is no part of the gradient, so Adam does not rescale it.
+        shrunk = (lambda weight: (1 - rate * decay) * weight) if decay else (lambda weight: weight)
+        model = jax.tree.map(lambda weight, change: shrunk(weight) - rate * change, state.model, update)
         return state._replace(model=model, optimiser=moments, step=state.step + 1), error
 
     def advance_one(state: TrainState, member: Member, data: Examples, steps) -> tuple[TrainState, Measured]:
@@ -94,14 +122,20 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool) -> Program
             return state, total + error
 
         state, total = jax.lax.fori_loop(0, steps, body, (state, jnp.zeros(())))
-        train_nmse = total / steps / data.target_variance
-        measured = Measured(nmse(state.model, data.validation_tokens, data.validation_targets), train_nmse)
-        return state._replace(best_nmse=jnp.fmin(state.best_nmse, measured.validation_nmse)), measured
+        measured = Measured(judge_one(state.model, data.validation), total / steps / data.target_variance)
+        least = jnp.fmin(state.best_error, measured.validation[ERROR[graded_by]])
+        return state._replace(best_error=least), measured
+
+    # Full float32 products: a GPU's default would round them to 10 bits and hide errors below 1e-3.
+    products = "highest" if shape.train.precision == "float32" else "default"
 
     def advance(states: TrainState, members: Member, data: Examples, steps):
-        # Full float32 products: a GPU's default would round them to 10 bits and hide errors below 1e-3.
-        with jax.default_matmul_precision("highest"):
+        with jax.default_matmul_precision(products):
             return map_members(lambda pair: advance_one(pair[0], pair[1], data, steps), (states, members))
+
+    def judge(states: TrainState, examples: Stored | Kept) -> Grades:
+        with jax.default_matmul_precision(products):
+            return map_members(lambda model: judge_one(model, examples), states.model)
 
     def start(cells: tuple[Cell, ...], data: Examples) -> tuple[TrainState, Member]:
         # Drawn for its own head count and only then padded: a cell's initial weights do not depend on its bucket.
@@ -109,19 +143,19 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool) -> Program
         keys = jnp.stack([named_key(cell.seed, "batches") for cell in cells])
         rates = jnp.array([cell.train.learning_rate for cell in cells], jnp.float32)
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
-        return begin(stacked, data.probe[:EVALUATION_BLOCK]), Member(keys, rates)
+        return begin(stacked, None if data.probe is None else data.probe[:EVALUATION_BLOCK]), Member(keys, rates)
 
     @repeatable
-    def begin(models: AnyModel, tokens: Float[Array, "examples length dim"]) -> TrainState:
+    def begin(models: AnyModel, tokens: Float[Array, "examples length dim"] | None) -> TrainState:
         return map_members(functools.partial(begin_one, tokens=tokens), models)
 
-    def begin_one(model: AnyModel, tokens: Float[Array, "examples length dim"]) -> TrainState:
-        if isinstance(model, ClassTokenTransformer):
+    def begin_one(model: AnyModel, tokens: Float[Array, "examples length dim"] | None) -> TrainState:
+        if isinstance(model, ClassTokenTransformer) and tokens is not None:
             model = unit_readout(model, tokens)
         moments = optimiser.init(model)  # pyright: ignore[reportArgumentType]
         return TrainState(model, moments, jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, jnp.float32))
 
-    return Program(start, repeatable(advance, donate=(0,)))
+    return Program(start, repeatable(advance, donate=(0,)), repeatable(judge))
 
 
 def unit_readout(model: ClassTokenTransformer, tokens: Float[Array, "examples length dim"]) -> ClassTokenTransformer:

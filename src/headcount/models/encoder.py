@@ -6,7 +6,10 @@
 
 The m blocks that a layer averages are one block of m times the heads, so a layer is a handful of large products and no
 loop. Written for one sequence. Source: arXiv 2407.16153 and the encoder layer of PyTorch, whose initial weights are
-taken over; `norm` "unit" scales vectors to one length, which is learned.
+taken over; `norm` "unit" scales vectors to one length, which is learned, and "layer" is layer norm without gain and
+shift: the maps that follow a norm that comes first can learn both.
+
+Weights and tokens of half precision are multiplied as they are; norms and softmax are computed in float32.
 """
 
 from collections.abc import Callable
@@ -15,11 +18,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from .._keys import named_generator
-from .._shapes import AnyArray, Target, Tokens, TokenTargets
+from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
 from .encoder_spec import EncoderSpec
 
 WEIGHTS_AT_ONCE = 2**20
@@ -28,6 +32,7 @@ gradient. A batch of 256 then holds 1 GiB of them."""
 THIN = 2
 LAYER_NORM_FLOOR = 1e-5
 UNIT_NORM_FLOOR = 1e-12
+ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu}
 
 Stream = Float[AnyArray, "length stream"]
 
@@ -70,6 +75,7 @@ class Encoder(eqx.Module):
     class_token: Float[AnyArray, " stream"] | None
     position_table: Float[AnyArray, "length width"] | None
     read: Affine | None
+    final_scale: Float[AnyArray, ""] | None
     spec: EncoderSpec = eqx.field(static=True)
 
 
@@ -95,10 +101,10 @@ def init_encoder(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs
     inwards = (6 / (stream + spec.heads * (2 * rank + head_dim))) ** 0.5
     outwards = (spec.heads * head_dim) ** -0.5
 
-    def layer(place: int) -> EncoderLayer:
-        def one() -> Any:
-            return np.ones((), np.float32) if spec.norm == "unit" else None
+    def one() -> Any:
+        return np.ones((), np.float32) if spec.norm == "unit" else None
 
+    def layer(place: int) -> EncoderLayer:
         return EncoderLayer(
             heads=Heads(
                 query=uniform("layer", place, "query", shape=(total, rank, stream), bound=inwards),
@@ -123,20 +129,30 @@ def init_encoder(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs
         if spec.positions == "none"
         else uniform("positions", shape=(length, spec.width), bound=1.0),
         read=affine("read", before=spec.width, after=outputs) if outputs != spec.width else None,
+        final_scale=one() if spec.final_norm else None,
         spec=spec,
     )
 
 
-def answer(model: Encoder, tokens: Tokens) -> Target | TokenTargets:
-    """The answer for one sequence: one for every token, or one in all, as the spec says."""
+def answer(model: Encoder, tokens: Tokens, key: Key | None = None) -> Target | TokenTargets:
+    """The answer for one sequence: one for every token, or one in all, as the spec says.
+
+    A key is given in training, where it draws what is dropped; without one, nothing is.
+    """
     spec = model.spec
-    stream = _stream(model, tokens)
+    drops = None if key is None or spec.dropout == 0 else jr.split(key, 2 * spec.layers + 1)
+    stream = _dropped(_stream(model, tokens), spec, drops, 0)
     asks_once = spec.answered_at != "tokens"
+    absent = _absent(model, tokens) if spec.padded else None
+    seen = slice(None) if spec.query_is_key or not asks_once else slice(-1)
     for place, layer in enumerate(model.layers):
-        keys = stream[:-1] if asks_once else stream
+        keys = stream[seen]
         # Only the query is read in the end, so the last layer answers no other token.
         stream = stream[-1:] if asks_once and place == spec.layers - 1 else stream
-        stream = _apply(layer, spec, stream, keys)
+        own = None if drops is None else drops[2 * place + 1 : 2 * place + 3]
+        stream = _apply(layer, spec, stream, keys, None if absent is None else absent[seen], own)
+    if spec.final_norm:
+        stream = _norm(stream, spec, model.final_scale)
     read = stream[:, : spec.width]
     if model.read is not None:
         read = jax.vmap(model.read)(read)
@@ -144,15 +160,22 @@ def answer(model: Encoder, tokens: Tokens) -> Target | TokenTargets:
 
 
 def attention_weights(
-    layer: Heads, spec: EncoderSpec, queries: Float[AnyArray, "queries stream"], keys: Float[AnyArray, "keys stream"]
+    layer: Heads,
+    spec: EncoderSpec,
+    queries: Float[AnyArray, "queries stream"],
+    keys: Float[AnyArray, "keys stream"],
+    absent: Bool[AnyArray, " keys"] | None = None,
 ) -> Float[AnyArray, "some_heads queries keys"]:
-    """How much of every key each head reads for every query; soft, or one-hot."""
+    """How much of every key that is there each head reads for every query; soft, or one-hot."""
     asked = _project(layer.query, layer.query_bias, queries)
     held = _project(layer.key, None, keys)
     scores = _product_of_heads(asked, held.swapaxes(1, 2))
+    if absent is not None:
+        scores = jnp.where(absent, -jnp.inf, scores)
     if spec.attention == "hard":
-        return jax.nn.one_hot(jnp.argmax(scores, axis=-1), len(keys))
-    return jax.nn.softmax(scores * spec.rank**-0.5, axis=-1)
+        return jax.nn.one_hot(jnp.argmax(scores, axis=-1), len(keys), dtype=keys.dtype)
+    exact = scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
+    return jax.nn.softmax(exact * spec.rank**-0.5, axis=-1).astype(keys.dtype)
 
 
 def _stream(model: Encoder, tokens: Tokens) -> Float[AnyArray, "places stream"]:
@@ -165,45 +188,87 @@ def _stream(model: Encoder, tokens: Tokens) -> Float[AnyArray, "places stream"]:
     return stream
 
 
-def _apply(layer: EncoderLayer, spec: EncoderSpec, stream: Stream, keys: Float[AnyArray, "keys stream"]) -> Stream:
-    def sublayer(stream: Stream, scale: Float[AnyArray, ""] | None, change: Callable[[Stream], Stream]) -> Stream:
+def _absent(model: Encoder, tokens: Tokens) -> Bool[AnyArray, " places"]:
+    """Which places of the stream hold nothing."""
+    absent = jnp.all(tokens == 0, axis=-1)
+    return absent if model.class_token is None else jnp.concatenate([absent, jnp.zeros(1, bool)])
+
+
+def _dropped(stream: Stream, spec: EncoderSpec, keys: Key | None, place: int) -> Stream:
+    """The stream with a share of its numbers set to zero and the others raised to keep the mean; whole without keys.
+
+    Four numbers share one 32-bit draw, so the share is a multiple of 1/256.
+    """
+    if keys is None:
+        return stream
+    drawn = jr.bits(keys[place], (-(-stream.size // 4),), jnp.uint32)
+    bytes_of = jax.lax.bitcast_convert_type(drawn, jnp.uint8).reshape(-1)[: stream.size].reshape(stream.shape)
+    least = max(1, round(256 * spec.dropout))
+    return jnp.where(bytes_of >= least, stream * (256 / (256 - least)), jnp.zeros_like(stream))
+
+
+def _apply(
+    layer: EncoderLayer,
+    spec: EncoderSpec,
+    stream: Stream,
+    keys: Float[AnyArray, "keys stream"],
+    absent: Bool[AnyArray, " keys"] | None,
+    drops: Key | None,
+) -> Stream:
+    def sublayer(
+        stream: Stream, scale: Float[AnyArray, ""] | None, change: Callable[[Stream], Stream], place: int
+    ) -> Stream:
         if spec.norm_first:
-            changed = change(_norm(stream, spec, scale))
+            changed = _dropped(change(_norm(stream, spec, scale)), spec, drops, place)
             return stream + changed if spec.residual else changed
-        changed = change(stream)
+        changed = _dropped(change(stream), spec, drops, place)
         return _norm(stream + changed if spec.residual else changed, spec, scale)
 
     def attend(stream: Stream) -> Stream:
         seen = _norm(keys, spec, layer.attention_scale) if spec.norm_first else keys
-        return _attend(layer.heads, spec, stream, seen)
+        return _attend(layer.heads, spec, stream, seen, absent)
 
     def feed(stream: Stream) -> Stream:
         assert layer.feed_in is not None
         assert layer.feed_out is not None
-        return jax.vmap(layer.feed_out)(jax.nn.relu(jax.vmap(layer.feed_in)(stream)))
+        return jax.vmap(layer.feed_out)(ACTIVATIONS[spec.activation](jax.vmap(layer.feed_in)(stream)))
 
-    stream = sublayer(stream, layer.attention_scale, attend)
-    return stream if layer.feed_in is None else sublayer(stream, layer.feed_scale, feed)
+    stream = sublayer(stream, layer.attention_scale, attend, 0)
+    return stream if layer.feed_in is None else sublayer(stream, layer.feed_scale, feed, 1)
 
 
-def _attend(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Float[AnyArray, "keys stream"]) -> Stream:
+def _attend(
+    heads: Heads,
+    spec: EncoderSpec,
+    stream: Stream,
+    keys: Float[AnyArray, "keys stream"],
+    absent: Bool[AnyArray, " keys"] | None,
+) -> Stream:
     """The mean over blocks of what their heads read."""
     per_head = max(1, len(stream) * len(keys))
     at_once = max(1, min(spec.total_heads, WEIGHTS_AT_ONCE // per_head))
     at_once = next(count for count in range(at_once, 0, -1) if spec.total_heads % count == 0)
     parts = eqx.tree_at(lambda h: h.output_bias, heads, None, is_leaf=lambda leaf: leaf is None)
     if at_once == spec.total_heads:
-        total = _read(parts, spec, stream, keys)
+        total = _read(parts, spec, stream, keys, absent)
     else:
         turns = jax.tree.map(lambda weight: weight.reshape(-1, at_once, *weight.shape[1:]), parts)
-        take_turn = jax.checkpoint(lambda sum_so_far, part: (sum_so_far + _read(part, spec, stream, keys), None))
+        take_turn = jax.checkpoint(
+            lambda sum_so_far, part: (sum_so_far + _read(part, spec, stream, keys, absent), None)
+        )
         total, _ = jax.lax.scan(take_turn, jnp.zeros_like(stream), turns)
     total = total / spec.multiplier
     return total if heads.output_bias is None else total + heads.output_bias
 
 
-def _read(heads: Heads, spec: EncoderSpec, stream: Stream, keys: Float[AnyArray, "keys stream"]) -> Stream:
-    weights = attention_weights(heads, spec, stream, keys)
+def _read(
+    heads: Heads,
+    spec: EncoderSpec,
+    stream: Stream,
+    keys: Float[AnyArray, "keys stream"],
+    absent: Bool[AnyArray, " keys"] | None,
+) -> Stream:
+    weights = attention_weights(heads, spec, stream, keys, absent)
     carried = _project(heads.value, heads.value_bias, keys)
     return jnp.einsum("hqv,hvw->qw", _product_of_heads(weights, carried), heads.output)
 
@@ -231,12 +296,15 @@ def _project(
 
 
 def _norm(stream: Stream, spec: EncoderSpec, scale: Float[AnyArray, ""] | None) -> Stream:
+    if spec.norm == "none":
+        return stream
+    exact = stream.astype(jnp.promote_types(stream.dtype, jnp.float32))
     if scale is not None:
-        return stream * jax.lax.rsqrt(jnp.sum(stream**2, axis=-1, keepdims=True) + UNIT_NORM_FLOOR) * scale
-    if spec.norm == "layer":
-        centred = stream - jnp.mean(stream, axis=-1, keepdims=True)
-        return centred * jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + LAYER_NORM_FLOOR)
-    return stream
+        normed = exact * jax.lax.rsqrt(jnp.sum(exact**2, axis=-1, keepdims=True) + UNIT_NORM_FLOOR) * scale
+    else:
+        centred = exact - jnp.mean(exact, axis=-1, keepdims=True)
+        normed = centred * jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + LAYER_NORM_FLOOR)
+    return normed.astype(stream.dtype)
 
 
 def encoder_parameters(spec: EncoderSpec, *, length: int, dim: int, outputs: int) -> int:
@@ -244,13 +312,14 @@ def encoder_parameters(spec: EncoderSpec, *, length: int, dim: int, outputs: int
     stream, one = spec.stream_dim, int(spec.bias)
     attention = 2 * spec.total_heads * (spec.rank + spec.head_dim) * stream
     scales = (2 if spec.hidden else 1) if spec.norm == "unit" else 0
+    last = int(spec.final_norm and spec.norm == "unit")
     biases = one * (spec.total_heads * (spec.rank + spec.head_dim) + stream)
     feed = 2 * stream * spec.hidden + one * (spec.hidden + stream) if spec.hidden else 0
     ends = ((dim, spec.width), (spec.width, outputs))
     maps = sum((before + one) * after for before, after in ends if before != after)
     places = 0 if spec.positions == "none" else length * spec.width
     question = stream if spec.answered_at == "sequence" else 0
-    return spec.layers * (attention + biases + feed + scales) + maps + places + question
+    return spec.layers * (attention + biases + feed + scales) + maps + places + question + last
 
 
 def encoder_flops(spec: EncoderSpec, *, length: int, dim: int, outputs: int) -> int:

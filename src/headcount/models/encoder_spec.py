@@ -14,12 +14,26 @@ from .spec import POSITIONS, Positions
 
 Norm = Literal["unit", "layer", "none"]
 AttentionKind = Literal["soft", "hard"]
+Activation = Literal["relu", "gelu"]
 CHOICES: dict[str, tuple[str, ...]] = {
     "answered_at": ("sequence", "tokens", "query"),
     "norm": ("unit", "layer", "none"),
     "attention": ("soft", "hard"),
+    "activation": ("relu", "gelu"),
     "positions": POSITIONS,
 }
+LATER: dict[str, Any] = {
+    "activation": "relu",
+    "final_norm": False,
+    "query_is_key": False,
+    "padded": False,
+    "dropout": 0.0,
+    "per_head": False,
+}
+"""Fields that came after results were stored, and what those results had: so written, a spec keeps its old key."""
+
+
+PER_HEAD = ("width", "hidden")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +44,15 @@ class EncoderSpec:
     and carries `head_dim` of value (`rank` of them unless given; `width` makes its value-output map full). `attention`
     is "soft", or "hard": all weight on the largest score. `hidden=0` leaves the feed-forward net out, `residual=False`
     the sums around it and the attention. `norm_first` norms what enters attention and net, and not their sums: deep
-    encoders then train in far fewer steps.
+    encoders then train in far fewer steps; `final_norm` norms once more before the answer is read, as they usually do.
 
-    `answered_at` is the task's: at every token; at the last one, the query, which is then nobody's key; or for the
-    whole sequence, at a learned query.
+    `answered_at` is the task's: at every token; at the last one, the query; or for the whole sequence, at a learned
+    query, the class token. The query is nobody's key unless `query_is_key`, as in BERT and in vision transformers.
+    `padded` takes tokens of zeros for padding, which is nobody's key either. `dropout` is the share of numbers that
+    training sets to zero in the embedded tokens and in what attention and net add to them.
+
+    `per_head` says that width and hidden grow with the heads, as in the first paper's experiments on real data: models
+    of several head counts are then one family, whose content names both for a single head.
     """
 
     heads: int
@@ -50,6 +69,12 @@ class EncoderSpec:
     positions: Positions = "none"
     attention: AttentionKind = "soft"
     answered_at: AnsweredAt = "tokens"
+    activation: Activation = "relu"
+    final_norm: bool = False
+    query_is_key: bool = False
+    padded: bool = False
+    dropout: float = 0.0
+    per_head: bool = False
 
     def __post_init__(self):
         if self.head_dim is None:
@@ -57,9 +82,16 @@ class EncoderSpec:
         for name in ("heads", "rank", "width", "head_dim", "multiplier", "layers"):
             require_count(name, getattr(self, name))
         require_count("hidden", self.hidden, least=0)
-        for name in ("bias", "residual", "norm_first"):
+        for name in ("bias", "residual", "norm_first", "final_norm", "query_is_key", "padded", "per_head"):
             given = getattr(self, name)
             require(isinstance(given, bool), f"{name} must be True or False, got {given!r}.")
+        require(
+            not self.per_head or (self.width % self.heads == 0 and self.hidden % self.heads == 0),
+            f"width and hidden that grow with the heads must be multiples of {self.heads}, got {self.width} and "
+            f"{self.hidden}.",
+        )
+        require(0 <= self.dropout < 1, f"dropout must be a share from 0 to below 1, got {self.dropout!r}.")
+        object.__setattr__(self, "dropout", float(self.dropout))
         for name, known in CHOICES.items():
             given = getattr(self, name)
             if given not in known:  # asked first: the nearest known word takes a while to find
@@ -91,7 +123,18 @@ class EncoderSpec:
 
     def as_dict(self) -> dict[str, Any]:
         """What identifies the model, as JSON."""
-        return {"kind": "encoder"} | asdict(self)
+        content = {name: value for name, value in asdict(self).items() if name not in LATER or value != LATER[name]}
+        if self.per_head:
+            content |= {name: content[name] // self.heads for name in PER_HEAD}
+        return {"kind": "encoder"} | content
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "EncoderSpec":
+        """The spec whose `as_dict()` this is."""
+        fields = {name: value for name, value in content.items() if name != "kind"}
+        if fields.get("per_head"):
+            fields |= {name: fields[name] * fields["heads"] for name in PER_HEAD}
+        return cls(**fields)
 
     @classmethod
     def with_total_dim(cls, total_dim: int, *, heads: int, **others) -> "EncoderSpec":

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .._shapes import Target, Tokens, TokenTargets
+from .._shapes import Key, Target, Tokens, TokenTargets
 from . import folded
 from .encoder import Encoder, answer, encoder_flops, encoder_parameters, init_encoder
 from .encoder_spec import EncoderSpec
@@ -17,7 +17,7 @@ AnyModel = ClassTokenTransformer | Encoder
 def spec_from_dict(content: dict[str, Any]) -> AnySpec:
     """The spec whose `as_dict()` this is."""
     if content.get("kind") == "encoder":
-        return EncoderSpec(**{name: value for name, value in content.items() if name != "kind"})
+        return EncoderSpec.from_dict(content)
     return ModelSpec(**content)
 
 
@@ -27,9 +27,9 @@ def init_model(spec: AnySpec, seed: int, *, length: int, dim: int, outputs: int)
     return make(spec, seed, length=length, dim=dim, outputs=outputs)  # type: ignore[arg-type]
 
 
-def predict(model: AnyModel, tokens: Tokens) -> Target | TokenTargets:
-    """The answer for one sequence."""
-    return folded.predict(model, tokens) if isinstance(model, ClassTokenTransformer) else answer(model, tokens)
+def predict(model: AnyModel, tokens: Tokens, key: Key | None = None) -> Target | TokenTargets:
+    """The answer for one sequence; a key draws what training drops, where the model drops anything."""
+    return folded.predict(model, tokens) if isinstance(model, ClassTokenTransformer) else answer(model, tokens, key)
 
 
 def parameters(spec: AnySpec, *, length: int, dim: int, outputs: int) -> int:

@@ -5,9 +5,10 @@ import numpy as np
 from ..analysis import Answer, Bottleneck, ErrorTable, RankTable
 from ..analysis.bottleneck import size_of
 from ..analysis.comparison import PublishedTable, count_of_heads
+from ..analysis.summary import NMSE
 from .chart import Chart, HeatMap, Line, Series, Span
 
-ERROR = "validation error (NMSE)"
+ERROR = NMSE
 
 
 def error_chart(table: ErrorTable, answer: Answer, published: PublishedTable | None = None) -> Chart:
@@ -15,7 +16,7 @@ def error_chart(table: ErrorTable, answer: Answer, published: PublishedTable | N
     theirs = None if published is None else published.beside(table)
     series = []
     for j, length in enumerate(table.lengths):
-        low, high = (tuple(edge.reduce(table.nmse[:, j], axis=1)) for edge in (np.fmin, np.fmax))
+        low, high = (tuple(edge.reduce(table.errors[:, j], axis=1)) for edge in (np.fmin, np.fmax))
         series.append(Series(f"{length} tokens", table.heads, low, place=j, low=low, high=high))
         if theirs is not None and np.isfinite(theirs[:, j]).any():
             series.append(
@@ -31,12 +32,17 @@ def error_chart(table: ErrorTable, answer: Answer, published: PublishedTable | N
         name="error-against-heads",
         title="Error against heads",
         x_label="attention heads",
-        y_label=ERROR,
+        y_label=table.unit,
         x_ticks=table.heads,
         series=tuple(series),
         caption=caption,
         span=span,
     )
+
+
+def short_unit(table: ErrorTable | RankTable) -> str:
+    """What an error is counted in, for a place with little room."""
+    return "NMSE" if table.unit == NMSE else "error rate"
 
 
 def heat_map(table: ErrorTable) -> HeatMap:
@@ -49,7 +55,7 @@ def heat_map(table: ErrorTable) -> HeatMap:
         row_label="attention heads",
         column_label="sequence length T (tokens)",
         values=table.best,
-        unit="NMSE",
+        unit=short_unit(table),
         caption=f"best of {len(table.seeds)} seeds, coloured by its logarithm",
     )
 
@@ -68,7 +74,7 @@ def rank_map(table: RankTable, bottleneck: Bottleneck) -> HeatMap:
         row_label="attention heads",
         column_label="rank of a head",
         values=table.worst,
-        unit="NMSE",
+        unit=short_unit(table),
         caption=caption,
         lines=_equal_products(table),
     )
@@ -89,7 +95,7 @@ def _equal_products(table: RankTable) -> tuple[Line, ...]:
 
 def rank_chart(table: RankTable, bottleneck: Bottleneck) -> Chart:
     """The errors that the verdict judges against rank, one line a head count, with a band up to the worst seed."""
-    highest = np.fmax.reduce(table.nmse, axis=(2, 3))
+    highest = np.fmax.reduce(table.errors, axis=(2, 3))
     series = tuple(
         Series(count_of_heads(heads), table.ranks, tuple(line), place=i, low=tuple(line), high=tuple(high))
         for i, (heads, line, high) in enumerate(zip(table.heads, table.worst, highest, strict=True))
@@ -103,7 +109,7 @@ def rank_chart(table: RankTable, bottleneck: Bottleneck) -> Chart:
         name="error-against-rank",
         title="Error against rank",
         x_label="rank of a head",
-        y_label=ERROR,
+        y_label=table.unit,
         x_ticks=table.ranks,
         series=series,
         caption=f"line: {judged_by(table)}; band: up to the worst seed",

@@ -9,22 +9,29 @@ from typing import Any
 from ..store import Record
 
 METRICS = ("nmse", "final_nmse", "train_nmse")
+"""What a row has where no record has finished."""
 TIMING = ("seconds", "device", "finished")
 
 
 def rows(records: Iterable[Record], *, timing: bool = False) -> list[dict[str, Any]]:
     """One flat row a record."""
-    made = []
+    records, made = list(records), []
+    metrics = tuple(dict.fromkeys(name for record in records for name in sorted(record.metrics, key=_usual)))
     for record in records:
         spec = record.cell.spec()
         row = {"key": record.cell.key, "task": spec["task"]["task"], "length": spec["length"]}
         row |= spec["model"] | {"rank": record.cell.model.rank, "seed": spec["seed"]} | spec["train"]
-        row |= {"outcome": record.outcome.value} | {name: record.metrics.get(name) for name in METRICS}
+        row |= {"outcome": record.outcome.value} | {name: record.metrics.get(name) for name in metrics or METRICS}
         row |= {"task_spec": json.dumps(spec["task"], sort_keys=True), "message": record.message}
         if timing:
             row |= {name: record.provenance.get(name) for name in TIMING}
         made.append(row)
     return made
+
+
+def _usual(name: str) -> tuple[int, str]:
+    """The order of columns: as it was before data with labels, then by name."""
+    return (METRICS.index(name) if name in METRICS else len(METRICS), name)
 
 
 def to_csv(records: Iterable[Record], *, timing: bool = False) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from .._version import __version__
 from ..analysis import summaries
 from ..analysis.comparison import Verdict
+from ..analysis.summary import NMSE
 from .account import Account
 from .chart import Chart, HeatMap
 from .charts import judged_by
@@ -25,6 +26,17 @@ from .text import bottleneck_rows, evidence_rows, number, spoken_time
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _SIGNS = {Verdict.HOLDS: "\u2713", Verdict.DIFFERS: "\u2260", Verdict.UNDECIDED: "?"}
+
+
+def _what_errors_are(sections: list[Section]) -> str:
+    """What every error on the page is; sections of data with labels say so themselves."""
+    units = {table.unit for section in sections for table in (section.table, section.rank_table) if table is not None}
+    if units and NMSE not in units:
+        return "Errors are shares of wrong answers."
+    return (
+        "Errors are validation mean squared errors over the variance of the target (NMSE): 1 is as good as predicting "
+        "the mean, 0 is exact."
+    )
 
 
 def page(sections: list[Section], *, folder: str, warnings: Iterable[str] = ()) -> str:
@@ -40,8 +52,7 @@ def page(sections: list[Section], *, folder: str, warnings: Iterable[str] = ()) 
             '<div class="bar"><span class="brand">headcount</span>'
             '<button id="theme" type="button" hidden>theme: auto</button></div>',
             f"<h1>{heading}</h1>",
-            f'<p class="lead">How many attention heads does a task need{of_rank}? Errors are validation mean squared '
-            "errors over the variance of the target (NMSE): 1 is as good as predicting the mean, 0 is exact.</p>",
+            f'<p class="lead">How many attention heads does a task need{of_rank}? {_what_errors_are(sections)}</p>',
             *(f'<p class="warning">{_text(warning)}</p>' for warning in warnings),
             _overview(sections) if len(sections) > 1 else "",
             *(_section(section, shared) for section in sections),
@@ -204,7 +215,7 @@ def _rank_numbers(section: Section) -> str:
     for i, heads in enumerate(table.heads):
         cells = []
         for j, rank in enumerate(table.ranks):
-            kept = table.nmse[i, j]
+            kept = table.errors[i, j]
             lost = int(np.sum(~np.isfinite(kept)))
             # A cell without any model may never have been asked for; the dash says all there is to say.
             said = f'<span class="more">{lost} of {kept.size} models lost</span>' if 0 < lost < kept.size else ""

@@ -1,5 +1,6 @@
 """Results as text for a terminal."""
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def evidence(rows: Iterable[tuple[str, str]]) -> Table:
 
 def experiment_view(settings: dict[str, Any], table: ErrorTable, answer: Answer) -> RenderableType:
     """One experiment: what it was, its errors, its evidence."""
-    heading = "validation error / variance of target: best of seeds (median)"
+    heading = f"{table.unit}: best of seeds (median)"
     return Group(describe(settings), "", heading, error_rows(table, answer), "", evidence(evidence_rows(answer)), "")
 
 
@@ -92,7 +93,7 @@ def bottleneck_rows(bottleneck: Bottleneck) -> list[tuple[str, str]]:
 
 def rank_view(settings: dict[str, Any], table: RankTable, bottleneck: Bottleneck) -> RenderableType:
     """One sweep over heads and rank: what it was, its errors, what its verdict rests on."""
-    heading = f"validation error / variance of target: {judged_by(table)}"
+    heading = f"{table.unit}: {judged_by(table)}"
     rows = evidence(bottleneck_rows(bottleneck))
     return Group(describe(settings), "", heading, rank_rows(table, bottleneck), "", rows, "")
 
@@ -195,7 +196,7 @@ def section_view(section: Section) -> RenderableType:
     """A study's finding: the numbers beside the published ones, then its claims one by one."""
     parts: list[RenderableType] = []
     if section.table is not None and section.published is not None:
-        heading = f"errors (NMSE), and in parentheses the published {section.published.statistic} over seeds"
+        heading = f"{section.table.unit}, and in parentheses the published {section.published.statistic} over seeds"
         parts += [heading, _comparison_rows(section), ""]
     for grid in section.grids:
         parts += [escape(grid.title), _grid_rows(grid), ""]
@@ -249,16 +250,13 @@ def number(value: float) -> str:
 def recheck_view(found: list[Any]) -> RenderableType:
     """Cell by cell, then one sentence."""
     view = Table(box=None)
-    for column in ("heads", "T", "seed", "stored NMSE", "NMSE now"):
+    for column in ("heads", "T", "seed", "stored error", "error now"):
         view.add_column(column, justify="right")
     view.add_column("")
     colours = {"same": "green", "close": "yellow", "different": "red"}
     for recheck in found:
         cell = recheck.stored.cell
-        errors = [
-            f"{r.metrics['nmse']:.6e}" if "nmse" in r.metrics else r.outcome.value
-            for r in (recheck.stored, recheck.again)
-        ]
+        errors = [r.outcome.value if math.isnan(r.error) else f"{r.error:.6e}" for r in (recheck.stored, recheck.again)]
         style = colours[recheck.agreement]
         view.add_row(
             str(cell.model.heads), str(cell.length), str(cell.seed), *errors, f"[{style}]{recheck.agreement}[/{style}]"

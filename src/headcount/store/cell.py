@@ -6,10 +6,15 @@ import functools
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from .._errors import require, require_count
 from ..models import AnySpec, spec_from_dict
+
+Precision = Literal["float32", "bfloat16"]
+PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
+LATER: dict[str, Any] = {"weight_decay": 0.0, "precision": "float32"}
+"""Fields that came after results were stored, and what those results had: so written, a cell keeps its old key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +23,9 @@ class TrainSpec:
 
     The defaults are a recipe that was seen to converge: the second-moment decay of 0.99 in place of the usual 0.999
     alone was worth a factor of four to five in error on the four-maxima task. `train_examples=0` keeps none: every step
-    draws its batch afresh, from a key named after the seed and the step.
+    draws its batch afresh, from a key named after the seed and the step. `weight_decay` shrinks every weight by its
+    share of the learning rate, as AdamW does. `precision` "bfloat16" multiplies in half precision, and keeps weights,
+    norms, softmax and loss in float32.
     """
 
     steps: int = 3000
@@ -30,6 +37,8 @@ class TrainSpec:
     train_examples: int = 8000
     validation_examples: int = 2000
     data_seed: int = 0
+    weight_decay: float = 0.0
+    precision: Precision = "float32"
 
     def __post_init__(self):
         require_count("data_seed", self.data_seed, least=0)
@@ -46,6 +55,20 @@ class TrainSpec:
             f"second_moment_decay must lie between 0 and 1, got {self.second_moment_decay!r}.",
         )
         require_count("validation_examples", self.validation_examples, least=20)
+        require(
+            0 <= self.weight_decay < float("inf"),
+            f"weight_decay must be finite and not negative, got {self.weight_decay!r}.",
+        )
+        object.__setattr__(self, "weight_decay", float(self.weight_decay))
+        require(
+            self.precision in PRECISIONS,
+            f'precision must be one of {", ".join(PRECISIONS)}, got "{self.precision}".',
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """What identifies the training, as JSON; what came after results were stored is left out where it is unused."""
+        content = dataclasses.asdict(self)
+        return {name: value for name, value in content.items() if name not in LATER or value != LATER[name]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +95,7 @@ class Cell:
         return hashlib.sha256(self._content().encode()).hexdigest()[:20]
 
     def _content(self) -> str:
-        parts = {"model": self.model.as_dict(), "train": dataclasses.asdict(self.train)}
+        parts = {"model": self.model.as_dict(), "train": self.train.as_dict()}
         return json.dumps(parts | {"task": self.task, "length": self.length, "seed": self.seed}, sort_keys=True)
 
 
@@ -89,8 +112,10 @@ class Record:
     """What is known about a cell after it was run.
 
     `metrics` holds `nmse` (the lowest validation error along the curve over the variance of the target), `final_nmse`
-    and `train_nmse`; `curve` pairs of step and validation nmse; `provenance` what does not decide the numbers (seconds,
-    versions).
+    and `train_nmse`. Of data with labels it holds `error` (the lowest share of wrong answers along the curve),
+    `final_error`, `cross_entropy`, `train_error` (while training), and, of the training examples at the end,
+    `fitted_error` and `fitted_cross_entropy`; of candidates, `mrr` and `fitted_mrr` too. `curve` are pairs of step and
+    validation error; `provenance` is what does not decide the numbers (seconds, versions).
     """
 
     cell: Cell
@@ -99,6 +124,11 @@ class Record:
     curve: tuple[tuple[int, float], ...]
     provenance: dict[str, Any]
     message: str = ""
+
+    @property
+    def error(self) -> float:
+        """What head counts are compared by: the lowest nmse, or the lowest share of wrong answers; NaN without one."""
+        return self.metrics.get("nmse", self.metrics.get("error", float("nan")))
 
 
 def cell_from_spec(spec: dict[str, Any]) -> Cell:

@@ -4,7 +4,9 @@ from .arrays import ArrayTask, load_arrays
 from .assumptions import AssumptionReport, check_assumptions
 from .base import AbstractTask, AnsweredAt, Dataset
 from .function import FunctionTask
+from .image import ImageTask
 from .in_context import InContextRegression
+from .kept import AnyTask, GradedBy, KeptTask, Show, graded_by, taken
 from .nearest import BiasedNearestNeighbour, FarthestPoint, NearestNeighbour, require_on_sphere
 from .presets import (
     PRESETS,
@@ -19,25 +21,33 @@ from .presets import (
     quadratic_basins,
     sum_of_maxima,
 )
+from .ranking import Ranking, ranking
 from .retrieval import Retrieval
 
 __all__ = [
     "PRESETS",
     "AbstractTask",
     "AnsweredAt",
+    "AnyTask",
     "ArrayTask",
     "AssumptionReport",
     "BiasedNearestNeighbour",
     "Dataset",
     "FarthestPoint",
     "FunctionTask",
+    "GradedBy",
+    "ImageTask",
     "InContextRegression",
+    "KeptTask",
     "NearestNeighbour",
+    "Ranking",
     "Retrieval",
+    "Show",
     "average",
     "biased_nearest_neighbour",
     "check_assumptions",
     "farthest_point",
+    "graded_by",
     "in_context_regression",
     "load_arrays",
     "max_plus_min",
@@ -45,6 +55,8 @@ __all__ = [
     "preset",
     "preset_options",
     "quadratic_basins",
+    "ranking",
     "require_on_sphere",
     "sum_of_maxima",
+    "taken",
 ]

@@ -1,0 +1,131 @@
+"""Images as sequences of patches, each image at a drawn place of a frame that its border colours fill.
+
+A larger frame asks the same question about a longer sequence: `at(length)` is the frame of that many patches. Source:
+the CIFAR-10 experiment of Yu et al. (arXiv 2510.06662), Figures 2c, 2d and 6.
+"""
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Float, Int, UInt8
+
+from .._errors import require, require_count
+from .._shapes import AnyArray, Key, Tokens
+from ..datasets.images import ImageSet, colour_statistics
+from .base import AnsweredAt, fingerprint
+from .kept import GradedBy, KeptTask, Labelled, Show, parted
+
+
+class Frame(Show):
+    """An image in its frame, cut into patches of standardised colours, row by row."""
+
+    mean: Float[AnyArray, "3"]
+    scale: Float[AnyArray, "3"]
+    side: int = eqx.field(static=True)
+    patch: int = eqx.field(static=True)
+
+    def __call__(self, content: UInt8[AnyArray, "image image 3"], key: Key) -> Tokens:
+        return self.patches(self.placed(content, key))
+
+    def placed(self, image: UInt8[AnyArray, "image image 3"], key: Key) -> UInt8[AnyArray, "side side 3"]:
+        """The image at a drawn place; every pixel outside has the colour of the nearest one inside."""
+        own = image.shape[0]
+        if self.side == own:
+            return image
+        corner = jr.randint(key, (2,), 0, self.side - own + 1)
+        rows, columns = (jnp.clip(jnp.arange(self.side) - start, 0, own - 1) for start in corner)
+        return image[rows][:, columns]
+
+    def patches(self, frame: UInt8[AnyArray, "side side 3"]) -> Tokens:
+        across = self.side // self.patch
+        cut = frame.reshape(across, self.patch, across, self.patch, 3).transpose(0, 2, 1, 3, 4)
+        colours = (cut / 255.0 - self.mean) / self.scale
+        return colours.reshape(across * across, self.patch * self.patch * 3)
+
+
+class ImageTask(KeptTask):
+    """Which class an image is of, from `length` square patches of `patch` pixels a side."""
+
+    images: UInt8[np.ndarray, "images image image 3"]
+    labels: Int[np.ndarray, " images"]
+    mean: Float[np.ndarray, "3"]
+    scale: Float[np.ndarray, "3"]
+    classes: tuple[str, ...] = eqx.field(static=True)
+    held_out: int | None = eqx.field(static=True)
+    patch: int = eqx.field(static=True)
+    length: int = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+    content: str = eqx.field(static=True)
+    graded_by: GradedBy = eqx.field(static=True, default="class")
+    answered_at: AnsweredAt = eqx.field(static=True, default="sequence")
+    uses_positions: bool = eqx.field(static=True, default=True)
+    padded: bool = eqx.field(static=True, default=False)
+
+    def __init__(self, source: ImageSet, *, patch: int = 4, side: int | None = None):
+        """`side` is the frame's, the image's own where it is not given."""
+        require_count("patch", patch)
+        own = source.images.shape[1]
+        training = len(source.images) - (source.held_out or 0)
+        mean, scale = colour_statistics(source.images[:training])
+        self.images, self.labels = source.images, source.labels
+        self.mean, self.scale = mean.astype(np.float32), np.where(scale > 0, scale, 1.0).astype(np.float32)
+        self.classes, self.held_out, self.patch, self.name = source.classes, source.held_out, patch, source.name
+        self.content = fingerprint(source.images, source.labels)
+        self.length = _patches(own if side is None else side, patch, own, source.name)
+        self.graded_by, self.answered_at, self.uses_positions, self.padded = "class", "sequence", True, False
+
+    @property
+    def side(self) -> int:
+        """Pixels of a frame's side."""
+        return self.patch * math.isqrt(self.length)
+
+    @property
+    def dim(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return 3 * self.patch**2
+
+    @property
+    def outputs(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.classes)
+
+    @property
+    def show(self) -> Frame:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return Frame(self.mean, self.scale, self.side, self.patch)
+
+    def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> tuple[Labelled, Labelled]:
+        count = len(self.images)
+        learned, judged = parted(count, self.held_out, train_examples, validation_examples, seed, self.name)
+        return Labelled(self.images[learned], self.labels[learned]), Labelled(self.images[judged], self.labels[judged])
+
+    def at(self, length: int) -> "ImageTask":
+        require_count("length", length)
+        own, root = self.images.shape[1], math.isqrt(length)
+        least = (-(-own // self.patch)) ** 2
+        require(
+            root**2 == length and root * self.patch >= own,
+            f"{self.name}: {length} patches of {self.patch} pixels fill no square frame around {own} x {own} pixels; "
+            f"give a square number of at least {least}.",
+        )
+        return self._with_length(length)
+
+    def spec(self) -> dict[str, Any]:
+        return {
+            "task": self.name,
+            "patch": self.patch,
+            "classes": len(self.classes),
+            "held_out": self.held_out,
+            "content": self.content,
+        }
+
+
+def _patches(side: int, patch: int, own: int, name: str) -> int:
+    require_count("side", side)
+    require(
+        side >= own and side % patch == 0,
+        f"{name}: a frame's side must be a multiple of the patch, {patch}, and at least the image's {own} pixels; "
+        f"got {side}.",
+    )
+    return (side // patch) ** 2
