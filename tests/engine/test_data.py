@@ -117,7 +117,7 @@ def test_an_encoder_reads_the_task_s_own_units(train):
     data, units = made("farthest", train)
     data_of_task = own("farthest", train)
     assert units is None
-    assert_trees_equal((data.validation_tokens, data.validation_targets), tuple(data_of_task[2:]))
+    assert_trees_equal((data.validation.tokens, data.validation.targets), tuple(data_of_task[2:]))
     assert_close(data.target_variance, np.mean(np.var(data_of_task.train_targets, axis=0)))
 
 
@@ -130,8 +130,8 @@ def test_a_class_token_transformer_reads_standard_units(train):
     assert_close(units.token_scale, np.std(data_of_task.train_tokens, axis=(0, 1)))
     assert_close(units.target_mean, np.mean(data_of_task.train_targets, axis=0))
     assert_close(units.target_scale, np.std(data_of_task.train_targets, axis=0))
-    assert_close(data.validation_tokens * units.token_scale + units.token_mean, data_of_task.validation_tokens)
-    assert_close(data.validation_targets * units.target_scale + units.target_mean, data_of_task.validation_targets)
+    assert_close(data.validation.tokens * units.token_scale + units.token_mean, data_of_task.validation_tokens)
+    assert_close(data.validation.targets * units.target_scale + units.target_mean, data_of_task.validation_targets)
 
 
 def test_a_standardised_stream_has_mean_nothing_and_variance_one():
@@ -144,8 +144,8 @@ def test_a_standardised_stream_has_mean_nothing_and_variance_one():
 
 def test_what_is_judged_on_does_not_depend_on_what_is_learned_from():
     stored, stream = (made("farthest", train)[0] for train in (STORED, STREAM))
-    assert_trees_equal(stored.validation_tokens, stream.validation_tokens)
-    assert_trees_equal(stored.validation_targets, stream.validation_targets)
+    assert_trees_equal(stored.validation.tokens, stream.validation.tokens)
+    assert_trees_equal(stored.validation.targets, stream.validation.targets)
 
 
 def test_the_probe_is_what_is_trained_on():

@@ -108,15 +108,15 @@ def test_the_program_is_the_obvious_loop():
     got = resize_heads(member(states.model, i), FIVE[i][0])
     assert size_of_change(start, model) > 20 * TOLERANCE["float32"], "hardly moved, so nothing was compared"
     assert_trees_close(got, model)
-    assert_close(watched[-1].train_nmse[i], np.mean(losses[-PIECES[-1] :], dtype=np.float32))
-    answers = jax.vmap(lambda x: textbook.predict(model, x))(data().validation_tokens)
-    truth = data().validation_targets
-    assert_close(watched[-1].validation_nmse[i], np.mean((answers - truth) ** 2) / np.var(truth))
+    assert_close(watched[-1].train_error[i], np.mean(losses[-PIECES[-1] :], dtype=np.float32))
+    answers = jax.vmap(lambda x: textbook.predict(model, x))(data().validation.tokens)
+    truth = data().validation.targets
+    assert_close(watched[-1].validation["nmse"][i], np.mean((answers - truth) ** 2) / np.var(truth))
 
 
 def test_padding_does_not_change_training():
     (few, few_watched), (many, many_watched) = trained(FIVE), trained(FIVE, heads=8)
-    assert_trees_close([w.validation_nmse for w in many_watched], [w.validation_nmse for w in few_watched])
+    assert_trees_close([w.validation["nmse"] for w in many_watched], [w.validation["nmse"] for w in few_watched])
     for i, (heads, _) in enumerate(FIVE):
         padded, own = member(many.model, i), resize_heads(member(few.model, i), heads)
         assert_trees_close(resize_heads(padded, heads), own)
@@ -127,23 +127,23 @@ def test_padding_does_not_change_training():
 def test_a_member_does_not_notice_its_neighbours(i):
     (alone, alone_watched), (together, watched) = trained((FIVE[i],)), trained(FIVE)
     assert_trees_equal(member(alone, 0), member(together, i))
-    assert [w.validation_nmse[0] for w in alone_watched] == [w.validation_nmse[i] for w in watched]
+    assert [w.validation["nmse"][0] for w in alone_watched] == [w.validation["nmse"][i] for w in watched]
 
 
 def test_a_member_that_diverges_harms_no_neighbour():
     wild = (*FIVE[:2], (3, 2, 1e30), *FIVE[3:])
     (states, watched), (calm, calm_watched) = trained(wild), trained(FIVE)
-    assert not np.isfinite(watched[-1].validation_nmse[2])
-    assert np.isfinite(states.best_nmse[2]), "the error before the first step was finite"
+    assert not np.isfinite(watched[-1].validation["nmse"][2])
+    assert np.isfinite(states.best_error[2]), "the error before the first step was finite"
     for i in (0, 1, 3, 4):
         assert_trees_equal(member(states, i), member(calm, i))
-        assert watched[-1].validation_nmse[i] == calm_watched[-1].validation_nmse[i]
+        assert watched[-1].validation["nmse"][i] == calm_watched[-1].validation["nmse"][i]
 
 
 def test_side_by_side_agrees_with_one_after_another():
     (side, side_watched), (after, watched) = trained(FIVE, side_by_side=True), trained(FIVE)
     assert_trees_close(side.model, after.model)
-    assert_trees_close([w.validation_nmse for w in side_watched], [w.validation_nmse for w in watched])
+    assert_trees_close([w.validation["nmse"] for w in side_watched], [w.validation["nmse"] for w in watched])
 
 
 def test_the_same_cells_twice_give_the_same_bits_and_one_compilation():
@@ -165,8 +165,8 @@ def test_a_shape_has_one_program_whatever_its_members():
 
 def test_the_best_error_is_the_least_along_the_curve():
     states, watched = trained(FIVE)
-    curve = np.stack([w.validation_nmse for w in watched])
-    np.testing.assert_array_equal(states.best_nmse, curve.min(axis=0))
+    curve = np.stack([w.validation["nmse"] for w in watched])
+    np.testing.assert_array_equal(states.best_error, curve.min(axis=0))
     np.testing.assert_array_equal(states.step, [sum(PIECES)] * 5)
 
 
@@ -232,16 +232,16 @@ def test_a_stream_is_the_obvious_loop_over_fresh_examples():
     assert size_of_change(start, model) > 20 * TOLERANCE["float32"], "hardly moved, so nothing was compared"
     assert_trees_close(member(states.model, 1), model)
     loss = np.mean(losses[-PIECES[-1] :], dtype=np.float32)
-    assert_close(watched[-1].train_nmse[1], loss / np.asarray(stream().target_variance))
-    tokens, truth = (np.asarray(part) for part in (stream().validation_tokens, stream().validation_targets))
+    assert_close(watched[-1].train_error[1], loss / np.asarray(stream().target_variance))
+    tokens, truth = (np.asarray(part) for part in (stream().validation.tokens, stream().validation.targets))
     error = np.mean((jax.jit(jax.vmap(predict, in_axes=(None, 0)))(model, tokens) - truth) ** 2)
-    assert_close(watched[-1].validation_nmse[1], error / np.mean(np.var(truth, axis=0)))
+    assert_close(watched[-1].validation["nmse"][1], error / np.mean(np.var(truth, axis=0)))
 
 
 def test_encoders_side_by_side_agree_with_one_after_another():
     (side, side_watched), (after, watched) = streamed((0, 1), side_by_side=True), streamed((0, 1))
     assert_trees_close(side.model, after.model)
-    assert_trees_close([w.validation_nmse for w in side_watched], [w.validation_nmse for w in watched])
+    assert_trees_close([w.validation["nmse"] for w in side_watched], [w.validation["nmse"] for w in watched])
 
 
 @pytest.mark.parametrize("padded", [3, 4, 8])

@@ -3,6 +3,8 @@
 Sizes are 4 and below, the same few throughout: operations that run once cost their compilation.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,6 +31,11 @@ options = st.fixed_dictionaries(
         "positions": st.sampled_from(POSITIONS),
         "attention": st.sampled_from(ATTENTIONS),
         "answered_at": st.sampled_from(PLACES),
+        "activation": st.sampled_from(["relu", "gelu"]),
+        "final_norm": st.booleans(),
+        "query_is_key": st.booleans(),
+        "padded": st.booleans(),
+        "dropout": st.sampled_from([0.0, 0.25]),
     },
     optional={"head_dim": st.integers(1, WIDTH)},
 )
@@ -80,8 +87,10 @@ def slowly(model: Encoder, tokens) -> np.ndarray:
         stream = [np.concatenate([x, place]) for x, place in zip(stream, model.position_table, strict=True)]
     if spec.answered_at == "sequence":
         stream = [*stream, model.class_token]
+    absent = [spec.padded and not np.any(token) for token in tokens] + [False] * (spec.answered_at == "sequence")
     for layer in model.layers:
-        keys = stream if spec.answered_at == "tokens" else stream[:-1]
+        keys = [x for x, missing in zip(stream, absent, strict=True) if not missing]
+        keys = keys if spec.answered_at == "tokens" or spec.query_is_key else keys[:-1]
         moved = []
         for x in stream:
             before, after = (_normed, _as_it_is) if spec.norm_first else (_as_it_is, _normed)
@@ -90,10 +99,12 @@ def slowly(model: Encoder, tokens) -> np.ndarray:
             x = after(x + attended if spec.residual else attended, spec, layer.attention_scale)
             if spec.hidden:
                 entering = before(x, spec, layer.feed_scale)
-                fed = _affine(layer.feed_out, np.maximum(_affine(layer.feed_in, entering), 0))
+                fed = _affine(layer.feed_out, _active(_affine(layer.feed_in, entering), spec.activation))
                 x = after(x + fed if spec.residual else fed, spec, layer.feed_scale)
             moved.append(x)
         stream = moved
+    if spec.final_norm:
+        stream = [_normed(x, spec, model.final_scale) for x in stream]
     answers = [x[: spec.width] for x in stream]
     answers = answers if model.read is None else [_affine(model.read, x) for x in answers]
     return np.array(answers) if spec.answered_at == "tokens" else np.array(answers[-1])
@@ -133,6 +144,13 @@ def _weights(scores, attention: str):
         return [float(i == np.argmax(scores)) for i in range(len(scores))]
     raised = np.exp(scores - max(scores))
     return raised / sum(raised)
+
+
+def _active(x, activation: str):
+    """The gelu is the one of BERT's first code, with a tanh for the normal distribution."""
+    if activation == "relu":
+        return np.maximum(x, 0)
+    return np.array([0.5 * u * (1 + math.tanh(math.sqrt(2 / math.pi) * (u + 0.044715 * u**3))) for u in x])
 
 
 def _as_it_is(x, _spec, _scale):

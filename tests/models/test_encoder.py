@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from headcount._precision import in_double
 from headcount.models import POSITIONS, EncoderSpec, encoder, init_encoder
-from headcount.models.encoder import answer, attention_weights
+from headcount.models.encoder import answer, attention_weights, encoder_parameters
 
 from ..tasks.laws import compile_quickly  # noqa: F401
 from ..tolerance import assert_close, assert_trees_close, assert_trees_equal
@@ -77,6 +78,10 @@ OPTIONS = {
     "blocks": {"heads": 2, "multiplier": 2},
     "layers": {"layers": 2},
     "blocks and layers": {"heads": 1, "multiplier": 4, "layers": 2},
+    "gelu": {"activation": "gelu"},
+    "final norm": {"final_norm": True},
+    "final layer norm": {"final_norm": True, "norm": "layer", "norm_first": True, "layers": 2},
+    "as in vision transformers": {"final_norm": True, "norm": "layer", "norm_first": True, "activation": "gelu"},
 }
 
 
@@ -85,7 +90,17 @@ def test_every_option(changes):
     assert_same_function(a_spec(**changes))
 
 
-@pytest.mark.parametrize("changes", [{}, {"layers": 2}, {"attention": "hard", "bias": False, "layers": 2}], ids=str)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"layers": 2},
+        {"attention": "hard", "bias": False, "layers": 2},
+        {"query_is_key": True},
+        {"query_is_key": True, "layers": 2, "norm_first": True, "final_norm": True},
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("answered_at", ["query", "sequence"])
 def test_one_answer(answered_at, changes):
     assert_same_function(a_spec(answered_at=answered_at, **changes))
@@ -275,6 +290,141 @@ def test_scores_are_divided_by_the_root_of_the_rank():
     assert_close(attention_weights(wide, a_spec(rank=4, head_dim=1, bias=False), tokens, tokens), want)
 
 
+# Padding.
+
+SLOTS = 6
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    chosen=st.fixed_dictionaries(
+        {
+            "answered_at": st.sampled_from(["tokens", "query", "sequence"]),
+            "attention": st.sampled_from(["soft", "hard"]),
+            "query_is_key": st.booleans(),
+            "norm_first": st.booleans(),
+        }
+    ),
+    places=st.sets(st.integers(0, SLOTS - 2), min_size=SLOTS - LENGTH, max_size=SLOTS - LENGTH),
+    seed=st.integers(0, 2**16),
+)
+def test_tokens_of_zeros_change_nothing(chosen, places, seed):
+    """The first numbers are embedded, so that a token of zeros is none inside."""
+    model = in_double(scrambled(a_spec(layers=2, padded=True, **chosen), seed, dim=3))
+    tokens = some_tokens(seed, dim=3)
+    there = np.array([place not in places for place in range(SLOTS)])
+    padded = np.zeros((SLOTS, 3))
+    padded[there] = tokens
+    got, want = answer(model, padded), slowly(model, tokens)
+    assert_close(got[there] if chosen["answered_at"] == "tokens" else got, want)
+    assert_close(got, slowly(model, padded))
+
+
+@pytest.mark.parametrize("answered_at", ["query", "sequence"])
+def test_padding_changes_no_gradient(answered_at):
+    model = in_double(scrambled(a_spec(layers=2, padded=True, answered_at=answered_at, query_is_key=True)))
+    tokens = some_tokens()
+    _, (of_weights, of_tokens) = value_and_gradient(model, tokens)
+    _, (of_weights_padded, of_padded) = value_and_gradient(model, np.insert(tokens, [1, 3], 0, axis=0))
+    assert_trees_close(of_weights_padded, of_weights)
+    assert_close(of_padded, np.insert(of_tokens, [1, 3], 0, axis=0))
+
+
+def test_a_token_of_zeros_is_a_token_unless_it_is_said_to_be_padding():
+    tokens = np.insert(some_tokens(), 1, 0, axis=0)
+    read, unread = (
+        np.asarray(answer(in_double(scrambled(a_spec(answered_at="query", padded=padded))), tokens))
+        for padded in (False, True)
+    )
+    assert gap(read, unread) > 1e-3
+
+
+def test_nobody_attends_to_padding():
+    spec, tokens = a_spec(), some_tokens()
+    absent = np.array([False, True, False, True])
+    heads = scrambled(spec).layers[0].heads
+    weights = np.asarray(attention_weights(heads, spec, tokens, tokens, absent))
+    assert not np.any(weights[:, :, absent])
+    assert_close(weights[:, :, ~absent], attention_weights(heads, spec, tokens, tokens[~absent]))
+
+
+# What training drops.
+
+DROPS = {"dropout": 0.1, "layers": 2, "norm": "layer", "norm_first": True}
+MANY = 4000
+
+
+@pytest.mark.parametrize("answered_at", ["tokens", "query", "sequence"])
+def test_without_a_key_nothing_is_dropped(answered_at):
+    spec = a_spec(answered_at=answered_at, **DROPS)
+    model, tokens = in_double(scrambled(spec)), some_tokens(length=length_for(spec))
+    assert_close(answer(model, tokens), slowly(model, tokens))
+
+
+def test_a_key_without_dropout_is_not_used():
+    model, tokens = in_double(scrambled(a_spec(layers=2))), some_tokens()
+    assert_trees_equal(answer(model, tokens, jr.key(0)), answer(model, tokens))
+
+
+def test_another_key_drops_others_and_the_same_key_the_same():
+    model, tokens = in_double(scrambled(a_spec(**(DROPS | {"dropout": 0.5})))), some_tokens()
+    answers = [np.asarray(answer(model, tokens, jr.key(seed))) for seed in (0, 1, 0)]
+    assert np.array_equal(answers[0], answers[2])
+    assert gap(answers[0], answers[1]) > 1e-3
+    assert gap(answers[0], answer(model, tokens)) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("dropout", "share"), [(1e-9, 1 / 256), (0.1, 26 / 256), (0.25, 64 / 256), (0.5, 128 / 256), (0.999, 255 / 256)]
+)
+def test_a_share_is_dropped_and_the_mean_stays(dropout, share):
+    """The nearest multiple of 1/256, and never none or all."""
+    spec, stream = a_spec(dropout=dropout), some_tokens()
+    drop = jax.jit(jax.vmap(lambda key: encoder._dropped(stream, spec, key[None], 0)))
+    dropped = np.asarray(drop(jr.split(jr.key(1), MANY)))
+    gone = dropped == 0
+    # Four numbers share a draw, so places are not told apart but each has its own byte.
+    error = (share * (1 - share) / gone.size) ** 0.5
+    assert np.mean(gone) == pytest.approx(share, abs=5 * error)
+    assert np.mean(gone, axis=0) == pytest.approx(share, abs=6 * (share * (1 - share) / MANY) ** 0.5)
+    assert_close(dropped, np.where(gone, 0, stream / (1 - share)))
+    spread = np.abs(stream) * (share / (1 - share) / MANY) ** 0.5
+    assert np.all(np.abs(np.mean(dropped, axis=0) - stream) <= 6 * spread)
+    assert len(np.unique(gone.reshape(MANY, -1), axis=0)) > (10 if 0.01 < share < 0.99 else 1)
+
+
+def test_tokens_and_what_is_added_to_them_are_dropped_apart():
+    """Heads that put nothing out leave two sums to be dropped: the tokens and the bias that attention adds."""
+    model, tokens = scrambled(a_spec(dropout=0.5, hidden=0, norm="none")), some_tokens()
+    model.layers[0].heads.output[...] = 0
+    bias = model.layers[0].heads.output_bias
+    answers = np.asarray(jax.jit(jax.vmap(answer, in_axes=(None, None, 0)))(model, tokens, jr.split(jr.key(2), MANY)))
+    sums = [0 * tokens, 2 * tokens, 2 * bias + 0 * tokens, 2 * tokens + 2 * bias]
+    found = np.stack([np.abs(answers - one) < 1e-9 for one in sums])
+    assert np.all(np.sum(found, axis=0) == 1)
+    # A quarter each; 4000 draws know it to 0.007.
+    assert np.mean(found, axis=1) == pytest.approx(0.25, abs=0.04)
+
+
+# Half precision.
+
+
+@pytest.mark.parametrize("answered_at", ["tokens", "query", "sequence"])
+@pytest.mark.parametrize(
+    "changes", [{}, {"norm": "layer", "norm_first": True, "final_norm": True, "activation": "gelu"}], ids=str
+)
+def test_half_precision_gives_nearly_the_same(answered_at, changes):
+    spec = a_spec(layers=2, answered_at=answered_at, padded=True, query_is_key=True, dropout=0.1, **changes)
+    whole = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), scrambled(spec))
+    half = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), whole)
+    tokens = jnp.asarray(some_tokens(length=length_for(spec)), jnp.float32)
+    want, got = answer(whole, tokens), answer(half, tokens.astype(jnp.bfloat16))
+    assert (want.dtype, got.dtype) == (jnp.float32, jnp.bfloat16)
+    assert answer(half, tokens.astype(jnp.bfloat16), jr.key(0)).dtype == jnp.bfloat16
+    # Numbers of 8 bits, through two layers.
+    assert gap(got.astype(jnp.float32), want) < 0.08 * float(jnp.max(jnp.abs(want)))
+
+
 # Initial weights.
 
 
@@ -326,3 +476,12 @@ def test_weights_fill_the_bounds_of_pytorch(multiplier):
         assert abs(float(np.mean(array))) / bound < 4 / (3 * array.size) ** 0.5
     for name in ("query_bias", "value_bias", "output_bias"):
         assert not np.any(getattr(layer.heads, name))
+
+
+@pytest.mark.parametrize("norm", ["unit", "layer", "none"])
+def test_a_last_norm_has_a_scale_only_where_norms_do(norm):
+    model = init(norm=norm, final_norm=True, **FULL)
+    numbers = sum(leaf.size for leaf in jax.tree.leaves(model))
+    assert encoder_parameters(model.spec, length=LENGTH, dim=3, outputs=2) == numbers
+    assert numbers - sum(leaf.size for leaf in jax.tree.leaves(init(norm=norm, **FULL))) == (norm == "unit")
+    assert (model.final_scale is not None) == (norm == "unit")

@@ -39,6 +39,8 @@ trains = st.builds(
     train_examples=st.integers(0, 10**6),
     validation_examples=st.integers(20, 10**6),
     data_seed=count,
+    weight_decay=st.just(0.0) | st.floats(0, 10),
+    precision=st.sampled_from(["float32", "bfloat16"]),
 )
 transformers = st.fixed_dictionaries(
     {
@@ -51,6 +53,16 @@ transformers = st.fixed_dictionaries(
     },
     optional={"rank": st.integers(1, 10)},
 ).map(lambda chosen: ModelSpec(**chosen))
+
+
+def _whole_heads(chosen: dict) -> dict:
+    """Width and hidden as multiples of the heads, where they are to be; always where they grow with them."""
+    multiples = chosen.pop("multiples")
+    if multiples or chosen["per_head"]:
+        chosen |= {name: chosen[name] * chosen["heads"] for name in ("width", "hidden")}
+    return chosen
+
+
 encoders = st.fixed_dictionaries(
     {
         "heads": count,
@@ -66,9 +78,16 @@ encoders = st.fixed_dictionaries(
         "positions": st.sampled_from(POSITIONS),
         "attention": st.sampled_from(["soft", "hard"]),
         "answered_at": st.sampled_from(["sequence", "tokens", "query"]),
+        "activation": st.sampled_from(["relu", "gelu"]),
+        "final_norm": st.booleans(),
+        "query_is_key": st.booleans(),
+        "padded": st.booleans(),
+        "dropout": st.just(0.0) | st.floats(0, 0.99),
+        "per_head": st.booleans(),
+        "multiples": st.booleans(),
     },
     optional={"head_dim": st.integers(1, 10)},
-).map(lambda chosen: EncoderSpec(**chosen))
+).map(lambda chosen: EncoderSpec(**_whole_heads(chosen)))
 
 
 def cells_of(models: st.SearchStrategy) -> st.SearchStrategy[Cell]:

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from headcount._errors import InputError
 from headcount.engine import grid
-from headcount.models import EncoderSpec, ModelSpec
+from headcount.models import EncoderSpec, ModelSpec, encoder_spec
 from headcount.store import Cell, TrainSpec
+from headcount.store import cell as cell_module
 from headcount.store.cell import cell_from_spec
 from headcount.tasks import FarthestPoint, InContextRegression, NearestNeighbour, average, max_plus_min, sum_of_maxima
 
+from ..tasks.laws import refused
 from .laws import a_cell, cells, cells_of, encoders, transformers, unchecked_randomness
 
 pytestmark = unchecked_randomness
@@ -49,7 +51,7 @@ def test_every_field_is_part_of_the_key(part, name, drawn, data):
     cell, other = data.draw(drawn), data.draw(drawn)
     try:
         changed = exchanged(cell, part, name, other)
-    except InputError:  # a rank that is wider than the other's heads
+    except InputError:  # a rank that is wider than the other's heads, a width that is no multiple of them
         assume(False)
     assume(changed != cell)
     assert changed.key != cell.key
@@ -62,6 +64,32 @@ def test_keys_of_models_from_before_rank_had_a_name_are_unchanged():
     model = ModelSpec(heads=3, head_dim=5, hidden=7, layers=2, positions="additive", beta=2)
     cell = Cell(task={"task": "own"}, length=8, model=model, train=TrainSpec(steps=10), seed=4)
     assert cell.key == "f881bbbafd5102272a2d"
+
+
+def test_keys_of_encoders_from_before_data_had_labels_are_unchanged():
+    """Literals from commit 6e74fe6: what was trained then is found again."""
+    model = EncoderSpec(heads=2, rank=2, width=8)
+    cell = Cell(task={"task": "own"}, length=8, model=model, train=TrainSpec(), seed=0)
+    assert cell.key == "dd95d479dbc826ef4162"
+    more = {"hidden": 0, "norm": "layer", "norm_first": True, "positions": "additive", "answered_at": "query"}
+    model = EncoderSpec(heads=3, rank=2, width=6, head_dim=4, multiplier=2, layers=2, **more)
+    cell = Cell(task={"task": "own"}, length=8, model=model, train=TrainSpec(steps=10, train_examples=0), seed=4)
+    assert cell.key == "fb544ed34df74ca5a15c"
+
+
+@quick
+@given(cells)
+def test_what_came_later_is_written_only_where_it_is_used(cell):
+    """A field that older results do not have is left out at the value they had, and only there."""
+    spec = cell.spec()
+    for part, of_cell, later in (
+        ("train", cell.train, cell_module.LATER),
+        ("model", cell.model, encoder_spec.LATER if isinstance(cell.model, EncoderSpec) else {}),
+    ):
+        defaults = {field.name: field.default for field in dataclasses.fields(of_cell)}
+        for name, before in later.items():
+            assert before == defaults[name], name
+            assert (name in spec[part]) == (getattr(of_cell, name) != before), name
 
 
 @quick
@@ -128,6 +156,7 @@ def test_another_process_finds_the_same_key():
 def test_a_whole_number_is_the_same_content_as_an_int_and_as_a_float():
     # JSON tells 1 from 1.0, Python does not.
     assert a_cell(train=TrainSpec(learning_rate=1)).key == a_cell(train=TrainSpec(learning_rate=1.0)).key
+    assert a_cell(train=TrainSpec(weight_decay=1)).key == a_cell(train=TrainSpec(weight_decay=1.0)).key
     assert a_cell(model=ModelSpec(heads=1, beta=2)).key == a_cell(model=ModelSpec(heads=1, beta=2.0)).key
 
 
@@ -145,11 +174,19 @@ def test_a_whole_number_is_the_same_content_as_an_int_and_as_a_float():
         ("clip", float("inf"), "clip must be positive and finite, got inf"),
         ("second_moment_decay", 1.0, "second_moment_decay must lie between 0 and 1, got 1.0"),
         ("second_moment_decay", 0.0, "second_moment_decay must lie between 0 and 1, got 0.0"),
+        ("weight_decay", -0.1, "weight_decay must be finite and not negative, got -0.1"),
+        ("weight_decay", float("nan"), "weight_decay must be finite and not negative, got nan"),
+        ("weight_decay", float("inf"), "weight_decay must be finite and not negative, got inf"),
     ],
 )
 def test_a_way_of_training_that_cannot_be_right_is_refused(name, value, requirement):
     with pytest.raises(InputError, match=requirement):
         TrainSpec(**{name: value})
+
+
+def test_an_unknown_precision_is_refused():
+    with refused("precision must be one of float32, bfloat16", '"float16"'):
+        TrainSpec(precision="float16")
 
 
 def test_no_warm_up_is_a_way_of_training():
