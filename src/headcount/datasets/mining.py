@@ -163,6 +163,8 @@ def _alternate(rankings: tuple[Ranked, Ranked], group: Sequence[int], answers: s
             taken.append(place)
         elif not rankings[turn].whole:
             return None
+        else:
+            assert turn == 0, "nearness ranks every passage, and there were enough of them"
         turn = 1 - turn
     return taken
 

@@ -40,6 +40,15 @@ def scores(graded_by: GradedBy, answers: Array, candidates: int) -> Float[Array,
     return chosen.astype(jnp.float32)
 
 
+def ranks(found: Float[Array, "examples choices"], labels: Int[Array, " examples"]) -> Int[Array, " examples"]:
+    """The place of the right answer in the order of scores, from 1.
+
+    Ties count against the answer: a model that scores all alike has found nothing. NaN ranks last.
+    """
+    right = jnp.take_along_axis(found, labels[:, None], axis=1)
+    return jnp.sum(~(found < right), axis=1)
+
+
 def loss_of(
     graded_by: GradedBy, candidates: int
 ) -> Callable[[Array, Array], tuple[Float[Array, ""], Float[Array, ""]]]:
@@ -52,7 +61,7 @@ def loss_of(
     def entropy(answers: Array, labels: Int[Array, " batch"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         found = scores(graded_by, answers, candidates)
         mean = jnp.mean(optax.softmax_cross_entropy_with_integer_labels(found, labels))
-        return mean, jnp.mean(jnp.argmax(found, axis=1) != labels)
+        return mean, jnp.mean(ranks(found, labels) > 1)
 
     return distance if graded_by == "distance" else entropy
 
@@ -66,9 +75,7 @@ def grades_of(graded_by: GradedBy, candidates: int) -> Callable[[Array, Array], 
 
     def entropy(answers: Array, labels: Int[Array, " examples"]) -> Grades:
         found = scores(graded_by, answers, candidates)
-        right = jnp.take_along_axis(found, labels[:, None], axis=1)
-        # Ties count against the answer: a model that scores all alike has found nothing. NaN ranks last.
-        rank = jnp.sum(~(found < right), axis=1)
+        rank = ranks(found, labels)
         made = {
             "error": jnp.mean(rank > 1),
             "cross_entropy": jnp.mean(optax.softmax_cross_entropy_with_integer_labels(found, labels)),

@@ -4,6 +4,7 @@ import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 
@@ -57,15 +58,28 @@ def _free_memory() -> int:
         return 4 << 30
 
 
-def member_bytes(shape: Shape, dim: int, outputs: int) -> int:
+class Sizes(NamedTuple):
+    """What a program needs to know of a task: numbers in a token and in an answer, and, where an example is `length`
+    sequences, the tokens of each (else 0)."""
+
+    dim: int
+    outputs: int
+    joined: int = 0
+
+    def sequences(self, length: int) -> tuple[int, int]:
+        """Sequences of an example, and tokens of each."""
+        return (length, self.joined) if self.joined else (1, length)
+
+
+def member_bytes(shape: Shape, sizes: Sizes) -> int:
     """Memory one member needs while it takes a step: its weights with Adam's moments, and what its gradient needs."""
-    sizes = {"length": shape.length, "dim": dim}
-    weights = 6 * parameters(shape.model, **sizes, outputs=outputs)
-    return 4 * (weights + shape.train.batch * activations(shape.model, **sizes))
+    sequences, tokens = sizes.sequences(shape.length)
+    weights = 6 * parameters(shape.model, length=tokens, dim=sizes.dim, outputs=sizes.outputs)
+    return 4 * (weights + shape.train.batch * sequences * activations(shape.model, length=tokens, dim=sizes.dim))
 
 
-def most_members(shape: Shape, dim: int, outputs: int, machine: Hardware) -> int:
+def most_members(shape: Shape, sizes: Sizes, machine: Hardware) -> int:
     """How many members one bucket may hold."""
     if not machine.side_by_side:
         return CPU_MEMBERS
-    return max(1, int(MEMORY_SHARE * machine.memory / machine.workers / member_bytes(shape, dim, outputs)))
+    return max(1, int(MEMORY_SHARE * machine.memory / machine.workers / member_bytes(shape, sizes)))

@@ -10,7 +10,7 @@ import jax.random as jr
 from ..models import flops
 from ..tasks import AnyTask, KeptTask
 from ..tasks.base import computed
-from .hardware import Hardware, hardware, member_bytes, most_members
+from .hardware import Hardware, Sizes, hardware, member_bytes, most_members
 from .sweep import Bucket, Shape, Sweep, buckets
 
 
@@ -20,13 +20,6 @@ class Pace(NamedTuple):
     compile_seconds: float
     step_seconds: float
     flops: float
-
-
-class Sizes(NamedTuple):
-    """What a program needs to know of a task."""
-
-    dim: int
-    outputs: int
 
 
 CPU_PACE = Pace(2.0, 5e-5, 1.2e10)
@@ -47,18 +40,23 @@ class Plan:
     bytes: int
 
 
-def plan_sweep(sweep: Sweep, settled: Iterable[str] = (), machine: Hardware | None = None) -> Plan:
-    """Group the cells that are not settled yet."""
+def plan_sweep(
+    sweep: Sweep,
+    settled: Iterable[str] = (),
+    machine: Hardware | None = None,
+    sizes: dict[str, Sizes] | None = None,
+) -> Plan:
+    """Group the cells that are not settled yet; `sizes` stand for tasks whose data is not at hand."""
     machine = machine or hardware()
     settled = set(settled)
-    sizes = {key: sizes_of(task) for key, task in sweep.by_key.items()}
-    whole = buckets(sweep.cells, lambda shape: most_members(shape, *sizes[shape.task], machine))
+    sizes = sizes or {key: sizes_of(task) for key, task in sweep.by_key.items()}
+    whole = buckets(sweep.cells, lambda shape: most_members(shape, sizes[shape.task], machine))
     left = [
         Bucket(bucket.shape, cells)
         for bucket in whole
         if (cells := tuple(cell for cell in bucket.cells if cell.key not in settled))
     ]
-    costs = [_bucket_seconds(bucket, *sizes[bucket.shape.task], machine) for bucket in left]
+    costs = [_bucket_seconds(bucket, sizes[bucket.shape.task], machine) for bucket in left]
     programs = {(bucket.shape, len(bucket.cells)) for bucket in left}
     pace = _pace(machine)
     return Plan(
@@ -77,7 +75,7 @@ def plan_sweep(sweep: Sweep, settled: Iterable[str] = (), machine: Hardware | No
 def sizes_of(task: AnyTask) -> Sizes:
     """Numbers in a token, and in an answer."""
     if isinstance(task, KeptTask):
-        return Sizes(task.dim, task.outputs)
+        return Sizes(task.dim, task.outputs, task.joined)
     answer = computed(jax.eval_shape, lambda key: task.target(task.sample(key)), jr.key(0), name=task.name)
     return Sizes(task.dim, answer.shape[-1])
 
@@ -92,10 +90,12 @@ def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:
     return [bucket for _, bucket in sorted(ranked, key=lambda entry: entry[0])]
 
 
-def _bucket_seconds(bucket: Bucket, dim: int, outputs: int, machine: Hardware) -> float:
+def _bucket_seconds(bucket: Bucket, sizes: Sizes, machine: Hardware) -> float:
     shape = bucket.shape
+    sequences, tokens = sizes.sequences(shape.length)
     # A training step costs about three forward passes.
-    work = 3 * shape.train.batch * flops(shape.model, length=shape.length, dim=dim, outputs=outputs)
+    forward = sequences * flops(shape.model, length=tokens, dim=sizes.dim, outputs=sizes.outputs)
+    work = 3 * shape.train.batch * forward
     members, pace = len(bucket.cells), _pace(machine)
     starts = 1 if machine.side_by_side else members
     return shape.train.steps * (starts * pace.step_seconds + members * work / pace.flops)
@@ -112,7 +112,7 @@ def _peak_bytes(left: list[Bucket], sizes: dict[str, Sizes], machine: Hardware) 
     }
     data = sum(8 * count * length * sizes[task].dim for task, length, count in examples)
     live = sorted(
-        (member_bytes(b.shape, *sizes[b.shape.task]) * (len(b.cells) if machine.side_by_side else 1) for b in left),
+        (member_bytes(b.shape, sizes[b.shape.task]) * (len(b.cells) if machine.side_by_side else 1) for b in left),
         reverse=True,
     )
     return data + sum(live[: machine.workers])

@@ -156,7 +156,8 @@ class _Workshop:
         task = self.tasks[shape.task]
         graded = graded_by(task)
         with self._lock:  # a cache hit, or two threads would each make one
-            parts = program(shape, *sizes_of(task), self.machine.side_by_side, graded)
+            sizes = sizes_of(task)
+            parts = program(shape, sizes.dim, sizes.outputs, self.machine.side_by_side, graded)
         states, members = parts.start(bucket.cells, data)
         steps = checkpoint_steps(shape.train.steps)
         with self._compile_locks.setdefault((shape, len(bucket.cells)), threading.Lock()):

@@ -19,6 +19,7 @@ from .._errors import require
 from ..models import AnySpec, EncoderSpec, ModelSpec, Positions
 from ..store import Cell, TrainSpec
 from ..tasks import AnyTask, KeptTask
+from .labelled import LABELLED_TRAIN, labelled_encoder
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def default_model(task: AnyTask) -> Callable[[int], AnySpec]:
     """
     positions: Positions = "additive" if task.uses_positions else "none"
     if isinstance(task, KeptTask):
-        return functools.partial(labelled_encoder, task)
+        return functools.partial(labelled_encoder, task.form)
     if task.answered_at == "sequence":
         return lambda heads: ModelSpec(heads=heads, positions=positions)
     return lambda heads: EncoderSpec(
@@ -137,41 +138,6 @@ def default_model(task: AnyTask) -> Callable[[int], AnySpec]:
         norm_first=True,
         positions=positions,
         answered_at=task.answered_at,
-    )
-
-
-LABELLED_TRAIN = TrainSpec(
-    batch=128, learning_rate=1e-3, weight_decay=0.05, second_moment_decay=0.999, train_examples=1_000_000
-)
-"""How encoders learn from data with labels where nothing is said: AdamW, on all of it."""
-
-
-def labelled_encoder(
-    task: KeptTask, heads: int, *, head_dim: int | None = None, layers: int | None = None, **others: Any
-) -> EncoderSpec:
-    """The first paper's encoders for data with labels, of width heads x head_dim, nets four times as wide.
-
-    Images: four layers, head_dim 16, a tenth of the numbers dropped. Candidates: two layers, head_dim 32, none dropped.
-    """
-    images = task.graded_by == "class"
-    head_dim = head_dim or (16 if images else 32)
-    width = heads * head_dim
-    options = {"hidden": 4 * width, "dropout": 0.1 if images else 0.0} | others
-    return EncoderSpec(
-        heads=heads,
-        rank=head_dim,
-        width=width,
-        layers=layers or (4 if images else 2),
-        norm="layer",
-        norm_first=True,
-        final_norm=True,
-        activation="gelu",
-        positions="additive" if task.uses_positions else "none",
-        answered_at=task.answered_at,
-        query_is_key=True,
-        padded=task.padded,
-        per_head=True,
-        **options,
     )
 
 

@@ -65,7 +65,7 @@ class Program(NamedTuple):
 
     start: Callable[[tuple[Cell, ...], Examples], tuple[TrainState, Member]]
     advance: Callable[[TrainState, Member, Examples, int], tuple[TrainState, Measured]]
-    judge: Callable[[TrainState, Stored | Kept], Grades]
+    judge: Callable[[TrainState, Stored | Kept], dict[str, Float[Array, " members"]]]
 
 
 @functools.lru_cache(maxsize=64)
@@ -133,7 +133,7 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool, graded_by:
         with jax.default_matmul_precision(products):
             return map_members(lambda pair: advance_one(pair[0], pair[1], data, steps), (states, members))
 
-    def judge(states: TrainState, examples: Stored | Kept) -> Grades:
+    def judge(states: TrainState, examples: Stored | Kept) -> dict[str, Float[Array, " members"]]:
         with jax.default_matmul_precision(products):
             return map_members(lambda model: judge_one(model, examples), states.model)
 

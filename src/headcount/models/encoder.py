@@ -20,7 +20,8 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Array, Bool, Float
+from jaxtyping import Key as KeyOf
 
 from .._keys import named_generator
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
@@ -36,6 +37,7 @@ UNIT_NORM_FLOOR = 1e-12
 ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu}
 
 Stream = Float[AnyArray, "length stream"]
+Drops = KeyOf[Array, " drops"]
 
 
 class Heads(eqx.Module):
@@ -69,7 +71,7 @@ class EncoderLayer(eqx.Module):
 
 
 class Encoder(eqx.Module):
-    """The weights of one model; `answer` is what it computes. Maps to and from `width` exist where sizes differ."""
+    """The weights of one model; `answer` is what it computes. Maps to and from `width` are there where the spec says."""
 
     layers: tuple[EncoderLayer, ...]
     embed: Affine | None
@@ -124,12 +126,12 @@ def init_encoder(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs
 
     return Encoder(
         layers=tuple(layer(place) for place in range(spec.layers)),
-        embed=affine("embed", before=dim, after=spec.width) if dim != spec.width else None,
+        embed=affine("embed", before=dim, after=spec.width) if spec.embeds(dim) else None,
         class_token=uniform("class token", shape=(stream,), bound=1.0) if spec.answered_at == "sequence" else None,
         position_table=None
         if spec.positions == "none"
         else uniform("positions", shape=(length, spec.width), bound=1.0),
-        read=affine("read", before=spec.width, after=outputs) if outputs != spec.width else None,
+        read=affine("read", before=spec.width, after=outputs) if spec.reads(outputs) else None,
         final_scale=one() if spec.final_norm else None,
         spec=spec,
     )
@@ -211,7 +213,7 @@ def _aligned(
     return jnp.concatenate([front, stream]), jnp.concatenate([jnp.ones(filled, bool), absent]), filled
 
 
-def _dropped(stream: Stream, spec: EncoderSpec, keys: Key | None, place: int) -> Stream:
+def _dropped(stream: Stream, spec: EncoderSpec, keys: Drops | None, place: int) -> Stream:
     """The stream with a share of its numbers set to zero and the others raised to keep the mean; whole without keys.
 
     Four numbers share one 32-bit draw, so the share is a multiple of 1/256.
@@ -230,7 +232,7 @@ def _apply(
     stream: Stream,
     keys: Float[AnyArray, "keys stream"],
     absent: Bool[AnyArray, " keys"] | None,
-    drops: Key | None,
+    drops: Drops | None,
 ) -> Stream:
     def sublayer(
         stream: Stream, scale: Float[AnyArray, ""] | None, change: Callable[[Stream], Stream], place: int
@@ -332,8 +334,8 @@ def encoder_parameters(spec: EncoderSpec, *, length: int, dim: int, outputs: int
     last = int(spec.final_norm and spec.norm == "unit")
     biases = one * (spec.total_heads * (spec.rank + spec.head_dim) + stream)
     feed = 2 * stream * spec.hidden + one * (spec.hidden + stream) if spec.hidden else 0
-    ends = ((dim, spec.width), (spec.width, outputs))
-    maps = sum((before + one) * after for before, after in ends if before != after)
+    ends = ((dim, spec.width, spec.embeds(dim)), (spec.width, outputs, spec.reads(outputs)))
+    maps = sum((before + one) * after for before, after, there in ends if there)
     places = 0 if spec.positions == "none" else length * spec.width
     question = stream if spec.answered_at == "sequence" else 0
     return spec.layers * (attention + biases + feed + scales) + maps + places + question + last
@@ -345,5 +347,5 @@ def encoder_flops(spec: EncoderSpec, *, length: int, dim: int, outputs: int) -> 
     projections = 4 * length * stream * (compared + carried)
     mixing = 2 * length * length * (compared + carried)
     feed = 4 * length * stream * spec.hidden
-    ends = 2 * length * (dim * spec.width * (dim != spec.width) + spec.width * outputs * (outputs != spec.width))
+    ends = 2 * length * (dim * spec.width * spec.embeds(dim) + spec.width * outputs * spec.reads(outputs))
     return spec.layers * (projections + mixing + feed) + ends

@@ -117,6 +117,15 @@ class EncoderSpec:
         """Numbers that one block's heads compare."""
         return self.heads * self.rank
 
+    def embeds(self, dim: int) -> bool:
+        """Whether tokens of `dim` numbers are mapped to the width: where they must be, and always where width follows
+        heads, or one head count would lack what all others have."""
+        return self.per_head or dim != self.width
+
+    def reads(self, outputs: int) -> bool:
+        """Whether answers of `outputs` numbers are mapped from the width."""
+        return self.per_head or outputs != self.width
+
     def with_rank(self, rank: int) -> "EncoderSpec":
         """The same with another rank, and with it another head_dim where the two are one number."""
         return replace(self, rank=rank, head_dim=rank if self.head_dim == self.rank else self.head_dim)

@@ -4,6 +4,7 @@ Style and script are inside it, charts are SVG, and its content policy forbids e
 without a network, for as long as there are browsers. Equal results make equal pages.
 """
 
+import base64
 import html
 from collections.abc import Iterable
 from importlib.resources import files
@@ -20,7 +21,7 @@ from .account import Account
 from .chart import Chart, HeatMap
 from .charts import judged_by
 from .files import write_whole
-from .section import Grid, Section
+from .section import Grid, Picture, Section
 from .svg import heat_map, line_chart, mark_path
 from .text import bottleneck_rows, evidence_rows, number, spoken_time
 
@@ -114,6 +115,7 @@ def _section(section: Section, shared: tuple[str, ...]) -> str:
         _missing(section.account),
         _claims(section),
         f'<div class="charts">{"".join(_figure(chart) for chart in section.charts)}</div>',
+        "".join(map(_picture, section.pictures)),
         _numbers(section),
         _rank_numbers(section),
         "".join(map(_grid, section.grids)),
@@ -148,6 +150,15 @@ def _claims(section: Section) -> str:
 def _figure(chart: Chart | HeatMap) -> str:
     drawing = heat_map(chart) if isinstance(chart, HeatMap) else _legend(chart) + line_chart(chart)
     return f"<figure><h3>{_text(chart.title)}</h3>{drawing}<figcaption>{_text(chart.caption)}.</figcaption></figure>"
+
+
+def _picture(picture: Picture) -> str:
+    source = f"data:image/png;base64,{base64.b64encode(picture.png).decode()}"
+    title, caption = _text(picture.title), _text(picture.caption)
+    return (
+        f'<figure class="picture"><h3>{title}</h3><img src="{source}" alt="{caption}">'
+        f"<figcaption>{caption}.</figcaption></figure>"
+    )
 
 
 def _legend(chart: Chart) -> str:

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 from rich.progress import (
     BarColumn,
+    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
+    TransferSpeedColumn,
 )
 
 
@@ -22,13 +25,14 @@ def training_progress(console: Console, model_steps: int) -> Iterator[Callable[[
     if model_steps == 0:
         yield lambda count: None
         return
-    with Progress(*_columns("training", "thousand model-steps"), console=console) as progress:
-        bar = progress.add_task("", total=max(1, round(model_steps / 1000)))
+    unit, words = (1000, "thousand model-steps") if model_steps >= 20_000 else (1, "model-steps")
+    with Progress(*_columns("training", words), console=console) as progress:
+        bar = progress.add_task("", total=max(1, round(model_steps / unit)))
 
         def on_steps(count: int) -> None:
             nonlocal done
             done += count
-            progress.update(bar, completed=round(done / 1000))
+            progress.update(bar, completed=round(done / unit))
 
         yield on_steps
 
@@ -39,6 +43,21 @@ def counted_progress(console: Console, what: str, total: int, unit: str) -> Iter
     with Progress(*_columns(what, unit), console=console) as progress:
         bar = progress.add_task("", total=total)
         yield lambda count: progress.advance(bar, count)
+
+
+@contextlib.contextmanager
+def bytes_progress(console: Console) -> Iterator[Callable[[int, int | None], None]]:
+    """Yields the function to call with the bytes that have come of a file and how many it has; a bar from the first."""
+    columns = (TextColumn("fetching"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as progress:
+        bars: list[TaskID] = []
+
+        def on_bytes(done: int, total: int | None) -> None:
+            if not bars or progress.tasks[bars[-1]].completed > done:  # fewer than before: the next file
+                bars.append(progress.add_task("", total=total))
+            progress.update(bars[-1], completed=done, total=total)
+
+        yield on_bytes
 
 
 def _columns(what: str, unit: str) -> tuple[ProgressColumn, ...]:

@@ -29,6 +29,16 @@ class Grid:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Picture:
+    """Something that was drawn before, as a PNG."""
+
+    name: str
+    title: str
+    png: bytes
+    caption: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Section:
     """`headline` answers in one sentence. Only `name`, `title`, `asks` and `headline` are always there.
 
@@ -45,6 +55,7 @@ class Section:
     published: PublishedTable | None = None
     grids: tuple[Grid, ...] = ()
     charts: tuple[Chart | HeatMap, ...] = ()
+    pictures: tuple[Picture, ...] = ()
     notes: tuple[str, ...] = ()
     account: Account | None = None
     rank_table: RankTable | None = None

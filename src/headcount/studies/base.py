@@ -5,9 +5,10 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..engine import Sweep
-from ..report.section import Section
+from ..report.section import Picture, Section
 from ..store import Record, TrainSpec
 from ..tasks import Retrieval, sum_of_maxima
 
@@ -68,6 +69,10 @@ class AbstractStudy(ABC):
     @abstractmethod
     def section(self, records: Iterable[Record], scale: Scale) -> Section:
         """Its part of a report, from the records of its own cells; at least one has finished."""
+
+    def pictures(self, folder: Path) -> tuple[Picture, ...]:
+        """What was drawn of its data in a results folder."""
+        return ()
 
     def choices(self, scale: Scale) -> tuple[str, ...]:
         """What is ours and not the paper's, for a section's notes."""

@@ -11,14 +11,21 @@ from ..analysis import Experiment, experiments
 from ..report.account import account
 from ..report.section import Section, experiment_section, with_account
 from ..store import FILE_NAME, Outcome, Record, Store
-from . import COMPUTED, STUDIES, AbstractStudy
+from . import COMPUTED, LABELLED, STUDIES, AbstractStudy, LabelledStudy
 from .base import Scale
 
 
 def studies_in(store: Store) -> list[tuple[AbstractStudy, Scale]]:
-    """The studies a folder can tell of, finished or not: those whose cells are those of a remembered sweep."""
+    """The studies a folder can tell of, finished or not: those whose cells are those of a remembered sweep.
+
+    A study of real data is told by any of its cells: which ones it has hangs on the data, and some may be left out.
+    """
     asked = {frozenset(sweep["keys"]) for sweep in store.sweeps()}
-    return [(study, scale) for study in STUDIES.values() for scale in Scale if study.keys(scale) in asked]
+    trained = [(study, scale) for study in STUDIES.values() for scale in Scale if study.keys(scale) in asked]
+    records = store.records()
+    known = {record.cell.key for record in records}
+    bound = [each for study in LABELLED.values() for each in study.told_by(records)]
+    return trained + [(each, scale) for each in bound for scale in Scale if each.keys(scale) & known]
 
 
 def own_records(study: AbstractStudy, scale: Scale, records: Iterable[Record]) -> list[Record]:
@@ -47,7 +54,7 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
     if computed and not (root / FILE_NAME).exists():
         return computed, []
     with Store.open_for_reading(root) as store:
-        found = _Folder(store.records(), store.sweeps(), studies_in(store))
+        found = _Folder(root, store.records(), store.sweeps(), studies_in(store))
     sections = [*found.study_sections(), *computed, *found.experiment_sections()]
     found.say_what_has_not_begun()
     warnings = " ".join(found.warnings)
@@ -72,8 +79,14 @@ def _computed_sections(root: Path) -> list[Section]:
 class _Folder:
     """What a folder holds, sorted step by step; `warnings` gathers what no section can say."""
 
-    def __init__(self, records: list[Record], sweeps: list[dict[str, Any]], studies: list[tuple[AbstractStudy, Scale]]):
-        self.records, self.sweeps, self.studies = records, sweeps, studies
+    def __init__(
+        self,
+        root: Path,
+        records: list[Record],
+        sweeps: list[dict[str, Any]],
+        studies: list[tuple[AbstractStudy, Scale]],
+    ):
+        self.root, self.records, self.sweeps, self.studies = root, records, sweeps, studies
         self.known = {record.cell.key for record in records}
         self.claimed = frozenset().union(*(study.keys(scale) for study, scale in studies))
         self.warnings: list[str] = []
@@ -91,10 +104,10 @@ class _Folder:
                     + (f" ({lost.rstrip('.')})." if lost else ".")
                 )
                 continue
-            section = study.section(own, scale)
+            section = dataclasses.replace(study.section(own, scale), pictures=study.pictures(self.root))
             if study.name in several:
                 section = dataclasses.replace(section, name=f"{section.name}-{scale}")
-            asking = [sweep for sweep in self.sweeps if frozenset(sweep["keys"]) == keys]
+            asking = [sweep for sweep in self.sweeps if _asks_for(study, keys, frozenset(sweep["keys"]))]
             missing = len(keys - self.known)
             made.append(with_account(section, account(own, missing=missing, sweeps=asking), f"{scale} scale"))
         return made
@@ -126,6 +139,11 @@ class _Folder:
             if keys and not keys & self.known and not keys <= self.claimed:
                 command = sweep["command"] or "a sweep from Python"
                 self.warnings.append(f"None of the {len(keys)} models of `{command}` is trained yet.")
+
+
+def _asks_for(study: AbstractStudy, keys: frozenset[str], asked: frozenset[str]) -> bool:
+    """Whether a sweep is a study's: all of its cells, or some of those of a study of real data."""
+    return asked == keys or (isinstance(study, LabelledStudy) and asked <= keys)
 
 
 def _keys(experiment: Experiment) -> frozenset[str]:

@@ -6,7 +6,7 @@ from .base import AbstractTask, AnsweredAt, Dataset
 from .function import FunctionTask
 from .image import ImageTask
 from .in_context import InContextRegression
-from .kept import AnyTask, GradedBy, KeptTask, Show, graded_by, taken
+from .kept import CANDIDATES, IMAGES, PAIRS, AnyTask, Form, GradedBy, KeptTask, Show, graded_by, taken
 from .nearest import BiasedNearestNeighbour, FarthestPoint, NearestNeighbour, require_on_sphere
 from .presets import (
     PRESETS,
@@ -21,10 +21,14 @@ from .presets import (
     quadratic_basins,
     sum_of_maxima,
 )
-from .ranking import Ranking, ranking
+from .ranking import LAYOUTS, Layout, Ranking, ranking
 from .retrieval import Retrieval
 
 __all__ = [
+    "CANDIDATES",
+    "IMAGES",
+    "LAYOUTS",
+    "PAIRS",
     "PRESETS",
     "AbstractTask",
     "AnsweredAt",
@@ -34,11 +38,13 @@ __all__ = [
     "BiasedNearestNeighbour",
     "Dataset",
     "FarthestPoint",
+    "Form",
     "FunctionTask",
     "GradedBy",
     "ImageTask",
     "InContextRegression",
     "KeptTask",
+    "Layout",
     "NearestNeighbour",
     "Ranking",
     "Retrieval",

@@ -16,8 +16,8 @@ from jaxtyping import Float, Int, UInt8
 from .._errors import require, require_count
 from .._shapes import AnyArray, Key, Tokens
 from ..datasets.images import ImageSet, colour_statistics
-from .base import AnsweredAt, fingerprint
-from .kept import GradedBy, KeptTask, Labelled, Show, parted
+from .base import fingerprint
+from .kept import IMAGES, Form, KeptTask, Labelled, Show, parted, set_apart
 
 
 class Frame(Show):
@@ -60,23 +60,21 @@ class ImageTask(KeptTask):
     length: int = eqx.field(static=True)
     name: str = eqx.field(static=True)
     content: str = eqx.field(static=True)
-    graded_by: GradedBy = eqx.field(static=True, default="class")
-    answered_at: AnsweredAt = eqx.field(static=True, default="sequence")
-    uses_positions: bool = eqx.field(static=True, default=True)
-    padded: bool = eqx.field(static=True, default=False)
+    form: Form = eqx.field(static=True)
+    joined: int = eqx.field(static=True)
 
     def __init__(self, source: ImageSet, *, patch: int = 4, side: int | None = None):
         """`side` is the frame's, the image's own where it is not given."""
         require_count("patch", patch)
         own = source.images.shape[1]
-        training = len(source.images) - (source.held_out or 0)
-        mean, scale = colour_statistics(source.images[:training])
+        learned, _ = set_apart(len(source.images), source.held_out)
+        mean, scale = colour_statistics(source.images[learned])
         self.images, self.labels = source.images, source.labels
         self.mean, self.scale = mean.astype(np.float32), np.where(scale > 0, scale, 1.0).astype(np.float32)
         self.classes, self.held_out, self.patch, self.name = source.classes, source.held_out, patch, source.name
         self.content = fingerprint(source.images, source.labels)
         self.length = _patches(own if side is None else side, patch, own, source.name)
-        self.graded_by, self.answered_at, self.uses_positions, self.padded = "class", "sequence", True, False
+        self.form, self.joined = IMAGES, 0
 
     @property
     def side(self) -> int:
@@ -93,7 +91,8 @@ class ImageTask(KeptTask):
 
     @property
     def show(self) -> Frame:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return Frame(self.mean, self.scale, self.side, self.patch)
+        colours: Any = (self.mean, self.scale)
+        return Frame(*colours, side=self.side, patch=self.patch)
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> tuple[Labelled, Labelled]:
         count = len(self.images)

@@ -24,6 +24,24 @@ GradedBy = Literal["distance", "class", "choice"]
 """What makes an answer good: near to a target, the right class of several, or the right candidate of those shown."""
 FEWEST_EXAMPLES = 100
 FEWEST_VALIDATION = 20
+MOST_SET_APART = 2000
+
+
+class Form(NamedTuple):
+    """What a model must know of labelled data to read it.
+
+    `padded` says that tokens of zeros are no tokens.
+    """
+
+    graded_by: GradedBy
+    answered_at: AnsweredAt
+    uses_positions: bool
+    padded: bool
+
+
+IMAGES = Form("class", "sequence", uses_positions=True, padded=False)
+CANDIDATES = Form("choice", "tokens", uses_positions=False, padded=False)
+PAIRS = Form("choice", "query", uses_positions=False, padded=True)
 
 
 class Labelled(NamedTuple):
@@ -44,19 +62,28 @@ class Show(eqx.Module):
 class KeptTask(eqx.Module):
     """Labelled examples, to be answered by one class of `outputs`, or by choosing one of `length` candidates.
 
-    `show` makes tokens of an example; `padded` says that tokens of zeros are no tokens. A task of candidates may show
-    them as one sequence, to be answered at its tokens, or as a sequence for each, answered at its query.
+    `show` makes tokens of an example: one sequence, or, where `joined` is not 0, `length` sequences of `joined` tokens.
     """
 
     name: eqx.AbstractVar[str]
     length: eqx.AbstractVar[int]
     dim: eqx.AbstractVar[int]
     outputs: eqx.AbstractVar[int]
-    graded_by: eqx.AbstractVar[GradedBy]
-    answered_at: eqx.AbstractVar[AnsweredAt]
-    uses_positions: eqx.AbstractVar[bool]
-    padded: eqx.AbstractVar[bool]
+    joined: eqx.AbstractVar[int]
+    form: eqx.AbstractVar[Form]
     show: eqx.AbstractVar[Show]
+
+    @property
+    def graded_by(self) -> GradedBy:
+        return self.form.graded_by
+
+    @property
+    def answered_at(self) -> AnsweredAt:
+        return self.form.answered_at
+
+    @property
+    def uses_positions(self) -> bool:
+        return self.form.uses_positions
 
     @property
     def intrinsic_dim(self) -> None:
@@ -94,18 +121,29 @@ def graded_by(task: AnyTask) -> GradedBy:
     return task.graded_by if isinstance(task, KeptTask) else "distance"
 
 
-def parted(
-    count: int, held_out: int | None, train_examples: int, validation_examples: int, seed: int, name: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Which of `count` examples are learned from and which are judged on, each in a drawn order.
+def set_apart(count: int, held_out: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """The examples that may be learned from, and those to be judged on, whatever the seed.
 
-    The last `held_out` are the ones to be judged on; where nobody set any apart, a drawn fifth is.
+    The last `held_out` are the ones to be judged on; where nobody set any apart, a drawn fifth is, and no more than
+    2,000 of them.
     """
     if held_out is None:
         order = named_generator(0, "set apart").permutation(count)
-        learned, judged = np.split(order, [count - count // 5])
-    else:
-        learned, judged = np.arange(count - held_out), np.arange(count - held_out, count)
+        learned, judged = np.split(order, [learned_of(count)])
+        return learned, judged
+    return np.arange(count - held_out), np.arange(count - held_out, count)
+
+
+def learned_of(count: int) -> int:
+    """How many of `count` examples are learned from where nobody set any apart."""
+    return count - min(count // 5, MOST_SET_APART)
+
+
+def parted(
+    count: int, held_out: int | None, train_examples: int, validation_examples: int, seed: int, name: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which of `count` examples are learned from and which are judged on, each in a drawn order."""
+    learned, judged = set_apart(count, held_out)
     require(
         len(learned) >= FEWEST_EXAMPLES and len(judged) >= FEWEST_VALIDATION,
         f"{name}: {len(learned)} examples to learn from and {len(judged)} to be judged on are too few to tell head "

@@ -25,11 +25,11 @@ from .._shapes import AnyArray, Key, Tokens
 from ..datasets.embeddings import WordEmbeddings
 from ..datasets.mining import given_negatives, mine
 from ..datasets.passages import PassageSet
-from .base import AnsweredAt, fingerprint
-from .kept import GradedBy, KeptTask, Labelled, Show, parted
+from .base import fingerprint
+from .kept import CANDIDATES, PAIRS, Form, KeptTask, Labelled, Show, parted
 
 Layout = Literal["candidates", "pairs"]
-LAYOUTS: tuple[Layout, ...] = ("candidates", "pairs")
+LAYOUTS: dict[Layout, Form] = {"candidates": CANDIDATES, "pairs": PAIRS}
 QUERY_TOKENS, PASSAGE_TOKENS = 16, 45
 """Word pieces kept of a query and of a passage; joined by [CLS] and twice [SEP] they are 64 tokens."""
 MOST_CANDIDATES = 64
@@ -105,10 +105,8 @@ class Ranking(KeptTask):
     layout: Layout = eqx.field(static=True)
     content: dict[str, Any] = eqx.field(static=True)
     outputs: int = eqx.field(static=True)
-    graded_by: GradedBy = eqx.field(static=True)
-    answered_at: AnsweredAt = eqx.field(static=True)
-    uses_positions: bool = eqx.field(static=True)
-    padded: bool = eqx.field(static=True)
+    form: Form = eqx.field(static=True)
+    joined: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -134,8 +132,8 @@ class Ranking(KeptTask):
             "query_tokens": query_tokens,
             "passage_tokens": passage_tokens,
         }
-        self.outputs, self.graded_by, self.uses_positions = 1, "choice", False
-        self.answered_at, self.padded = ("tokens", False) if layout == "candidates" else ("query", True)
+        self.outputs, self.form = 1, LAYOUTS[layout]
+        self.joined = query_tokens + passage_tokens + 3 if layout == "pairs" else 0
         self.length = self._checked(length)
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> tuple[Labelled, Labelled]:
@@ -159,7 +157,7 @@ class Ranking(KeptTask):
         return self._with_length(self._checked(length))
 
     def spec(self) -> dict[str, Any]:
-        return {"task": self.name, "layout": self.layout} | self.content
+        return {"task": self.name, "layout": self.layout, "queries": len(self.positives)} | self.content
 
     def _checked(self, length: int) -> int:
         require_count("length", length, least=2)
