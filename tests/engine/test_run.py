@@ -13,7 +13,7 @@ import pytest
 
 from headcount._errors import InputError
 from headcount.engine import Hardware, grid, hardware, plan_sweep, run, run_sweep
-from headcount.engine.hardware import member_bytes
+from headcount.engine.hardware import Sizes, member_bytes
 from headcount.engine.run import checkpoint_steps
 from headcount.engine.train import program
 from headcount.models import EncoderSpec, ModelSpec, from_arrays, predict
@@ -368,13 +368,13 @@ def test_memory_grows_with_members_side_by_side():
 
 def test_a_small_memory_splits_buckets_without_losing_a_cell():
     sweep = sweep_of(heads=[1, 6], seeds=range(10))
-    one = member_bytes(plan_sweep(sweep, machine=PRETEND_GPU).buckets[0].shape, 1, 1)
+    one = member_bytes(plan_sweep(sweep, machine=PRETEND_GPU).buckets[0].shape, Sizes(1, 1))
     small = replace(PRETEND_GPU, memory=8 * one)
     plan = plan_sweep(sweep, machine=small)
     cells = [cell.key for bucket in plan.buckets for cell in bucket.cells]
     assert Counter(cells) == Counter(cell.key for cell in sweep.cells)
     assert len(plan.buckets) > len(plan_sweep(sweep, machine=PRETEND_GPU).buckets)
     for bucket in plan.buckets:
-        assert len(bucket.cells) * member_bytes(bucket.shape, 1, 1) <= small.memory / 2
+        assert len(bucket.cells) * member_bytes(bucket.shape, Sizes(1, 1)) <= small.memory / 2
     none = plan_sweep(sweep, machine=replace(PRETEND_GPU, memory=1))
     assert {len(bucket.cells) for bucket in none.buckets} == {1}

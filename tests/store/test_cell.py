@@ -67,7 +67,7 @@ def test_keys_of_models_from_before_rank_had_a_name_are_unchanged():
 
 
 def test_keys_of_encoders_from_before_data_had_labels_are_unchanged():
-    """Literals from commit 6e74fe6: what was trained then is found again."""
+    """Literals from commit 8aa0c22: what was trained then is found again."""
     model = EncoderSpec(heads=2, rank=2, width=8)
     cell = Cell(task={"task": "own"}, length=8, model=model, train=TrainSpec(), seed=0)
     assert cell.key == "dd95d479dbc826ef4162"

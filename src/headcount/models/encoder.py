@@ -71,7 +71,7 @@ class EncoderLayer(eqx.Module):
 
 
 class Encoder(eqx.Module):
-    """The weights of one model; `answer` is what it computes. Maps to and from `width` are there where the spec says."""
+    """The weights of one model; `answer` is what it computes. Maps to and from `width` exist where the spec says."""
 
     layers: tuple[EncoderLayer, ...]
     embed: Affine | None

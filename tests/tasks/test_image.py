@@ -1,0 +1,231 @@
+"""Images in frames, cut into patches: against the obvious loops over pixels."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headcount.tasks import ImageTask
+from headcount.tasks.kept import learned_of, set_apart
+
+from ..tolerance import assert_close
+from .kept_laws import ALL, KeptConstruction, KeptTaskLaws
+from .labelled import some_images
+from .laws import compile_quickly, refused  # noqa: F401
+
+CONSTRUCTIONS = {
+    "set apart": KeptConstruction(
+        make=lambda: ImageTask(some_images(), patch=4),
+        answered_at="sequence",
+        other_length=9,
+        known=(120, 40),
+        shown=lambda length: (length, 48),
+    ),
+    "nobody set any apart": KeptConstruction(
+        make=lambda: ImageTask(some_images(held_out=None, side=5), patch=2, side=6),
+        answered_at="sequence",
+        other_length=16,
+        known=(128, 32),
+        shown=lambda length: (length, 12),
+    ),
+}
+
+
+class TestImages(KeptTaskLaws):
+    @pytest.fixture(params=CONSTRUCTIONS.values(), ids=CONSTRUCTIONS.keys())
+    def construction(self, request):
+        return request.param
+
+    @staticmethod
+    def names(part):
+        return [image.tobytes() for image in part.content]
+
+    def test_labels_stay_with_their_images(self, task):
+        known = {image.tobytes(): label for image, label in zip(task.images, task.labels, strict=True)}
+        for part in task.examples(ALL, ALL, 4):
+            assert [known[name] for name in self.names(part)] == part.labels.tolist()
+
+
+# The frame.
+
+OWN, SIDE, PATCH = 4, 6, 2
+
+
+@functools.cache
+def task(side: int = SIDE) -> ImageTask:
+    return ImageTask(some_images(side=OWN), patch=PATCH, side=side)
+
+
+def placed_slowly(image, side: int, row: int, column: int):
+    """Every pixel of the frame has the colour of the nearest pixel of the image, whose corner is at (row, column)."""
+    frame = np.zeros((side, side, 3), np.uint8)
+    places = [(r, c) for r in range(len(image)) for c in range(len(image))]
+    for y in range(side):
+        for x in range(side):
+            nearest = min(places, key=lambda place: (place[0] + row - y) ** 2 + (place[1] + column - x) ** 2)
+            frame[y, x] = image[nearest]
+    return frame
+
+
+def test_a_frame_is_filled_with_the_nearest_colours_and_every_place_is_reached():
+    image = jnp.asarray(task().images[0])
+    reach = range(SIDE - OWN + 1)
+    known = {
+        placed_slowly(np.asarray(image), SIDE, row, column).tobytes(): (row, column)
+        for row in reach
+        for column in reach
+    }
+    assert len(known) == 9
+    frames = jax.jit(jax.vmap(lambda key: task().show.placed(image, key)))(jr.split(jr.key(0), 300))
+    found = [known[np.asarray(frame).tobytes()] for frame in frames]
+    counts = np.array([found.count(place) for place in known.values()])
+    # 300 draws of nine places: 33 each, give or take 5.4.
+    assert counts.min() > 12
+    assert counts.max() < 58
+
+
+def test_a_frame_of_the_image_s_own_size_is_the_image():
+    image, show = task().images[3], task(OWN).show
+    for seed in (0, 1):
+        assert np.array_equal(show.placed(image, jr.key(seed)), image)
+    assert_close(show(image, jr.key(0)), show(image, jr.key(1)))
+
+
+def test_another_key_is_another_place():
+    image, show = jnp.asarray(task().images[0]), task().show
+    tokens = np.asarray(jax.jit(jax.vmap(lambda key: show(image, key)))(jr.split(jr.key(0), 20)))
+    assert len({shown.tobytes() for shown in tokens}) > 3
+
+
+@settings(deadline=None, max_examples=20)
+@given(across=st.integers(1, 3), patch=st.sampled_from([1, 2, 4]), seed=st.integers(0, 2**16))
+def test_patches_are_the_frame_row_by_row(across, patch, seed):
+    side = across * patch
+    source = some_images(side=side, seed=seed)
+    task = ImageTask(source, patch=patch)
+    tokens = task.show.patches(source.images[0])
+    frame = np.zeros((side, side, 3))
+    for place, token in enumerate(np.asarray(tokens)):
+        top, left = patch * (place // across), patch * (place % across)
+        for at, colours in enumerate(token.reshape(-1, 3)):
+            frame[top + at // patch, left + at % patch] = colours * task.scale + task.mean
+    assert_close(255 * frame, source.images[0])
+
+
+# Standard colours.
+
+
+def learned_from(task: ImageTask) -> np.ndarray:
+    return task.examples(ALL, ALL)[0].content
+
+
+@pytest.mark.parametrize("held_out", [40, None])
+def test_colours_are_standard_over_what_is_learned_from_alone(held_out):
+    source = some_images(held_out=held_out)
+    task = ImageTask(source, patch=4)
+    pixels = learned_from(task).reshape(-1, 3) / 255
+    assert_close(task.mean, np.mean(pixels, axis=0))
+    assert_close(task.scale, np.std(pixels, axis=0))
+    shown = np.asarray(jax.vmap(task.show.patches)(learned_from(task))).reshape(-1, 3)
+    assert_close(np.mean(shown, axis=0, dtype=np.float64).astype(np.float32), np.zeros(3))
+    assert_close(np.std(shown, axis=0, dtype=np.float64).astype(np.float32), np.ones(3))
+
+
+def test_images_that_are_judged_on_set_no_colours():
+    one, other = some_images(), some_images()
+    other.images[-40:] = 255 - other.images[-40:]
+    assert np.array_equal(ImageTask(one).mean, ImageTask(other).mean)
+    assert np.array_equal(ImageTask(one).scale, ImageTask(other).scale)
+    assert ImageTask(one).spec() != ImageTask(other).spec()
+
+
+def test_a_colour_that_never_varies_is_only_centred():
+    source = some_images()
+    source.images[..., 2] = 7
+    task = ImageTask(source)
+    assert task.scale[2] == 1
+    assert np.max(np.abs(np.asarray(task.show.patches(source.images[0])).reshape(-1, 3)[:, 2])) < 1e-6
+
+
+# What identifies it.
+
+
+def test_the_spec_covers_images_labels_and_patches():
+    source = some_images()
+    swapped = some_images()
+    swapped.labels[:2] = swapped.labels[1::-1]
+    specs = [
+        ImageTask(source).spec(),
+        ImageTask(source, patch=2).spec(),
+        ImageTask(swapped).spec(),
+        ImageTask(some_images(seed=1)).spec(),
+        ImageTask(some_images(held_out=41)).spec(),
+    ]
+    assert len({str(spec) for spec in specs}) == len(specs)
+    assert ImageTask(source, side=16).spec() == specs[0]
+
+
+def test_sizes():
+    made = ImageTask(some_images(), patch=2, side=12)
+    assert (made.length, made.side, made.dim, made.outputs) == (36, 12, 12, 2)
+    assert made.at(16).side == 8
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize("side", [4, 10, 6])
+def test_a_side_that_does_not_hold_the_image_or_no_whole_patches_is_refused(side):
+    with refused("multiple of the patch, 4", "at least the image's 8 pixels", f"got {side}"):
+        ImageTask(some_images(), patch=4, side=side)
+
+
+def test_an_image_of_no_whole_patches_needs_a_frame():
+    with refused("multiple of the patch, 3", "got 8"):
+        ImageTask(some_images(), patch=3)
+    assert ImageTask(some_images(), patch=3, side=9).length == 9
+
+
+@pytest.mark.parametrize("length", [1, 5, 8])
+def test_a_length_that_fills_no_frame_is_refused(length):
+    with refused(f"{length} patches of 4 pixels", "8 x 8 pixels", "a square number of at least 4"):
+        ImageTask(some_images(), patch=4).at(length)
+
+
+@pytest.mark.parametrize("name", ["patch", "side"])
+@pytest.mark.parametrize("value", [0, -4, 2.0, True])
+def test_a_bad_count_is_refused(name, value):
+    with refused(name, repr(value), "at least 1"):
+        ImageTask(some_images(), **{name: value})
+
+
+def test_a_bad_length_is_refused():
+    with refused("length", "0", "at least 1"):
+        ImageTask(some_images()).at(0)
+
+
+@pytest.mark.parametrize(("count", "held_out"), [(100, None), (120, 30), (160, 19)])
+def test_too_few_images_are_refused(count, held_out):
+    learned, judged = (80, 20) if held_out is None else (count - held_out, held_out)
+    with refused(f"{learned} examples", f"{judged} to be judged on", "at least 100 and 20"):
+        ImageTask(some_images(count=count, held_out=held_out)).examples(ALL, ALL)
+
+
+# Who is set apart.
+
+
+@given(st.integers(0, 30_000), st.none() | st.integers(0, 30_000))
+def test_every_example_is_learned_from_or_judged_on(count, held_out):
+    held_out = None if held_out is None else min(held_out, count)
+    learned, judged = set_apart(count, held_out)
+    assert np.array_equal(np.sort(np.concatenate([learned, judged])), np.arange(count))
+    if held_out is None:
+        assert len(judged) == min(count // 5, 2000)
+        assert len(learned) == learned_of(count)
+    else:
+        assert judged.tolist() == list(range(count - held_out, count))
