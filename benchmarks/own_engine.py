@@ -35,7 +35,7 @@ class Engine:
         )
         (bucket,) = buckets(sweep.cells)
         self.data, _ = examples(task, bucket.shape.model, train)
-        outputs = self.data.validation_targets.shape[-1]
+        outputs = self.data.validation.targets.shape[-1]
         self.members_count = members
         self.program = program(bucket.shape, task.dim, outputs, hardware().side_by_side)
         self.states, self.members = self.program.start(bucket.cells, self.data)
@@ -46,7 +46,7 @@ class Engine:
         # The program takes the states it is given for its own use: only the ones it returns can be used again.
         self.states, measured = self.program.advance(self.states, self.members, self.data, steps)
         jax.block_until_ready(self.states)
-        return np.asarray(measured.validation_nmse)
+        return np.asarray(measured.validation["nmse"])
 
     def seconds_per_model_step(self, steps: int) -> float:
         """The wall time of `advance(steps)`, its validation pass included, shared among members and steps."""

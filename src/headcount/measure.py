@@ -19,7 +19,7 @@ from .analysis import (
 from .engine import RunSummary, Sweep, grid, run_sweep
 from .models import AnySpec
 from .store import Record, Store, TrainSpec
-from .tasks import AbstractTask
+from .tasks import AnyTask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class Measurement:
 
 
 def measure(
-    task: AbstractTask,
+    task: AnyTask,
     *,
     out: Path | str,
     heads: Sequence[int] = range(1, 7),

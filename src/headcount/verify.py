@@ -18,7 +18,7 @@ from ._errors import require
 from ._keys import named_generator
 from .engine import Sweep, run_sweep
 from .store import Outcome, Record, Store
-from .tasks import AbstractTask
+from .tasks import AnyTask
 
 CLOSE_FACTOR = 5.0
 """Two runs of 250 cells of Table 2 on one GPU differed by less than this in all but two, where a seed got stuck."""
@@ -61,7 +61,7 @@ def sample(records: Iterable[Record], count: int, seed: int) -> list[Record]:
 def verify(
     records: list[Record],
     chosen: list[Record],
-    task_of: Callable[[dict], AbstractTask],
+    task_of: Callable[[dict], AnyTask],
     *,
     on_steps: Callable[[int], None] = lambda model_steps: None,
     stop: threading.Event | None = None,
@@ -80,7 +80,7 @@ def verify(
     return [_compare(record, again[record.cell.key], _siblings(record, records)) for record in chosen]
 
 
-def sweeps_of(chosen: list[Record], task_of: Callable[[dict], AbstractTask]) -> list[Sweep]:
+def sweeps_of(chosen: list[Record], task_of: Callable[[dict], AnyTask]) -> list[Sweep]:
     """The cells to be trained again, a sweep a task."""
     by_task: dict[str, list[Record]] = {}
     for record in chosen:

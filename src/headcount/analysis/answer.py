@@ -16,7 +16,7 @@ from .signals import (
     reversal_transition,
     slope_transition,
 )
-from .summary import ErrorTable, error_table
+from .summary import NMSE, ErrorTable, error_table
 
 RESAMPLES = 400
 COVERAGE = 0.9
@@ -98,7 +98,8 @@ def answer_from_table(table: ErrorTable, *, resamples: int = RESAMPLES, seed: in
     low, high = interval_of(heads, found.index, agreeing) if settled else (None, None)  # type: ignore[arg-type]
     error = float(best[found.index].max()) if settled else None  # type: ignore[index]
     if error is not None and error > 0.1:
-        notes.append(f"{error:.0%} of the target's variance stays unexplained at every head count")
+        lost = "of the target's variance stays unexplained" if table.unit == NMSE else "of the answers stay wrong"
+        notes.append(f"{error:.0%} {lost} at every head count")
     return Answer(
         heads=_at(heads, found.index) if settled else None,
         low=low,

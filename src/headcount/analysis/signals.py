@@ -28,7 +28,7 @@ FLAT = 0.02
 LEAST_FLOOR = 1e-3
 """A floor below this is no noise in the targets, but where training ended."""
 NOTHING_LEARNED = 0.9
-"""An error above this share of the target's variance is no better than predicting the mean."""
+"""An error above this is hardly better than always giving the same answer."""
 REVERSED = 0.25
 """A reversal score above this is a reversal, not a ripple."""
 
@@ -66,7 +66,7 @@ def drop_transition(best: Float[np.ndarray, "heads lengths"], median: Float[np.n
     if len(best) < 2:
         return Drop(None, "only one head count was tried")
     if best.min() > NOTHING_LEARNED:
-        return Drop(None, f"no head count explains the target; the least error is {best.min():.2f} of its variance")
+        return Drop(None, f"no head count learns the task; the least error is {best.min():.2f}")
     level = levels(best, median)
     drops = level[:-1] - level[1:]
     gain = np.mean(np.log10(np.maximum(best[0], SOLVED) / np.maximum(best[1:].min(axis=0), SOLVED)))

@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from .._arguments import counts
-from .._errors import require
+from .._errors import InputError, require
 from ..collide import WHERE, Floors, SearchOptions, as_json, chosen, collide, to_json
 from ..models import ModelSpec, folded, from_arrays
 from ..report.chart import Chart, Series
@@ -56,7 +56,7 @@ def collide_folder(
     Nothing stored is changed.
     """
     options = SearchOptions(radius=radius, anchors=anchors, starts=starts, steps=steps, slope=slope, seed=seed)
-    task_of = functools.partial(task_of_spec, reference=task)
+    task_of = functools.partial(_task_with_a_law, reference=task)
     with Store.open_for_reading(folder) as store:
         groups = _filtered(chosen(store.records(), seeds), heads, lengths)
         found: list[Floors] = []
@@ -86,6 +86,14 @@ def _filtered(groups: list, heads: str | None, lengths: str | None) -> list:
     words = f"heads {sorted({h for _, h in known})}, lengths {sorted({t for t, _ in known})}"
     require(len(kept) > 0, f"no stored model has these heads and lengths; there are {words}.")
     return kept
+
+
+def _task_with_a_law(spec: dict, reference: str | None) -> AbstractTask:
+    """The task of a spec, of which any sequence has a target; of stored images or passages only the stored ones do."""
+    found = task_of_spec(spec, reference)
+    if not isinstance(found, AbstractTask):
+        raise InputError(f"{found.name} is data with labels: sequences that collide would have no right answer.")
+    return found
 
 
 def _draw_all(found: list[Floors], store: Store, task_of, target: Path) -> int:

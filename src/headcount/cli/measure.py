@@ -1,6 +1,7 @@
 """`headcount measure`: a task to an answer."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,8 @@ from ..report.figures import FORMATS, check_ending, draw, save_figure
 from ..report.section import experiment_section
 from ..report.text import finding_view, plan_view
 from ..store import Outcome, TrainSpec
-from ..tasks import AbstractTask
+from ..studies.labelled import cache_folder
+from ..tasks import AnyTask
 from ..tasks.find import find_task
 from .app import Json, app, data, print_json, talk
 from .models import models_for
@@ -25,7 +27,12 @@ from .running import run, settled
 
 @app.command()
 def measure(
-    task: Annotated[str, typer.Argument(metavar="TASK|FILE", help="A task's name, FILE.npz, X.npy or FILE.py:NAME.")],
+    task: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK|FILE|DIR", help="A task's name, FILE.npz, X.npy, FILE.py:NAME, FILE.jsonl, or a folder."
+        ),
+    ],
     heads: Annotated[str, typer.Option(help="Head counts: 1:6, or 1,2,4,8.")] = "1:6",
     ranks: Annotated[
         str | None, typer.Option(help="Query and key widths to try with every head count: 1,2,4,8.")
@@ -33,11 +40,21 @@ def measure(
     lengths: Annotated[str | None, typer.Option(help="Sequence lengths (default: 8,16,32, or your data's).")] = None,
     seeds: Annotated[int, typer.Option(help="Seeds for every head count and length.")] = 4,
     out: Annotated[Path | None, typer.Option(help="Results folder (default: results/TASK).")] = None,
-    steps: Annotated[int, typer.Option(help="Training steps of every model.")] = TrainSpec.steps,
-    batch: Annotated[int, typer.Option(help="Examples in a training step.")] = TrainSpec.batch,
-    learning_rates: Annotated[str, typer.Option(help="Peak learning rates; a seed's best one counts.")] = "0.01",
+    steps: Annotated[
+        int | None, typer.Option(help="Training steps of every model (default: 3000, data with labels 1000).")
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(help="Examples in a training step (default: 64, data with labels 32).")
+    ] = None,
+    learning_rates: Annotated[
+        str | None,
+        typer.Option(help="Peak learning rates; a seed's best one counts (default: 0.01, data with labels 0.001)."),
+    ] = None,
     train_examples: Annotated[
-        int | None, typer.Option(help="Examples to learn from; 0: fresh ones every step (default: 8000, encoders 0).")
+        int | None,
+        typer.Option(
+            help="Examples to learn from; 0: fresh ones every step (default: 8000, encoders 0, data with labels all)."
+        ),
     ] = None,
     validation_examples: Annotated[int, typer.Option(help="Examples to be judged on.")] = TrainSpec.validation_examples,
     head_dim: Annotated[
@@ -48,7 +65,7 @@ def measure(
         int | None, typer.Option(help="Width of the feed-forward nets (default: 32, encoders 256).")
     ] = None,
     multiplier: Annotated[int, typer.Option(help="Attention blocks an encoder layer averages.")] = 1,
-    layers: Annotated[int, typer.Option(help="Attention layers.")] = ModelSpec.layers,
+    layers: Annotated[int | None, typer.Option(help="Attention layers (default: 1, data with labels 2).")] = None,
     positions: Annotated[str, typer.Option(help="auto, none, additive or concatenated.")] = "auto",
     beta: Annotated[float, typer.Option(help="Factor on every attention score.")] = ModelSpec.beta,
     intrinsic_dim: Annotated[int | None, typer.Option(help="The task's D.", rich_help_panel="Task")] = None,
@@ -79,6 +96,22 @@ def measure(
     validation_fraction: Annotated[
         float | None, typer.Option(help="Share of the examples kept for validation.", rich_help_panel="Your data")
     ] = None,
+    patch: Annotated[
+        int | None, typer.Option(help="Pixels of a square patch's side (default: 4).", rich_help_panel="Your data")
+    ] = None,
+    side: Annotated[
+        int | None, typer.Option(help="Images are cut square and resized to this side.", rich_help_panel="Your data")
+    ] = None,
+    embeddings: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the BERT model that passages are read with.", rich_help_panel="Your data"),
+    ] = None,
+    layout: Annotated[
+        str | None, typer.Option(help="Passages: candidates (as tokens) or pairs.", rich_help_panel="Your data")
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Which queries of a folder: train, dev.", rich_help_panel="Your data")
+    ] = None,
     figure: Annotated[Path | None, typer.Option(help=f"Draw the result ({', '.join(FORMATS)}).")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
     as_json: Json = False,
@@ -99,8 +132,23 @@ def measure(
         "targets": targets,
         "shorter": shorter,
         "validation_fraction": validation_fraction,
+        "patch": patch,
+        "side": side,
+        "embeddings": embeddings,
+        "layout": layout,
+        "split": split,
     }
-    found = find_task(task, **{name: value for name, value in options.items() if value is not None})
+    found = find_task(
+        task, cache=cache_folder(), **{name: value for name, value in options.items() if value is not None}
+    )
+    usual = default_train(found)
+    given = {"steps": steps, "batch": batch, "train_examples": train_examples}
+    train = replace(
+        usual,
+        **{name: value for name, value in given.items() if value is not None},
+        validation_examples=validation_examples,
+    )
+    rates = [usual.learning_rate] if learning_rates is None else _arguments.numbers(learning_rates, "--learning-rates")
     options_of_model = {
         "head_dim": head_dim,
         "total_dim": total_dim,
@@ -116,14 +164,9 @@ def measure(
             heads=_arguments.counts(heads, "--heads"),
             lengths=_default_lengths(found) if lengths is None else _arguments.counts(lengths, "--lengths"),
             seeds=range(seeds),
-            learning_rates=_arguments.numbers(learning_rates, "--learning-rates"),
+            learning_rates=rates,
             model=models_for(found, rank=rank, **options_of_model),
-            train=TrainSpec(
-                steps=steps,
-                batch=batch,
-                train_examples=default_train(found).train_examples if train_examples is None else train_examples,
-                validation_examples=validation_examples,
-            ),
+            train=train,
         )
         for rank in ([None] if ranks is None else _arguments.counts(ranks, "--ranks"))
     )
@@ -184,7 +227,7 @@ def _print_answer(measurement: Measurement, root: Path, as_json: bool) -> None:
     )
 
 
-def _default_lengths(task: AbstractTask) -> list[int]:
+def _default_lengths(task: AnyTask) -> list[int]:
     """8, 16 and 32 where the task has every length; its own where it has one only."""
     try:
         return [task.at(length).length for length in (8, 16, 32)]

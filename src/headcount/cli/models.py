@@ -4,25 +4,38 @@ from collections.abc import Callable
 from typing import Any
 
 from .._errors import require
+from ..engine.labelled import labelled_encoder
 from ..engine.sweep import ENCODER_HIDDEN
 from ..models import AnySpec, EncoderSpec, ModelSpec
-from ..tasks import AbstractTask
+from ..tasks import AnyTask, KeptTask
 
 
 def models_for(
-    task: AbstractTask,
+    task: AnyTask,
     *,
     rank: int | None,
     head_dim: int | None,
     total_dim: int | None,
     hidden: int | None,
-    layers: int,
+    layers: int | None,
     positions: str,
     beta: float,
     multiplier: int,
 ) -> Callable[[int], AnySpec]:
-    """The class-token model where the task is answered for the whole sequence, else an encoder as wide as a token."""
+    """The class-token model where the task is answered for the whole sequence, else an encoder as wide as a token.
+
+    Data with labels gets the first paper's encoders, two layers of them unless more are asked for.
+    """
     require(head_dim is None or total_dim is None, "give --head-dim or --total-dim, not both.")
+    if isinstance(task, KeptTask):
+        unused = {"--total-dim": total_dim, "--hidden": hidden, "--multiplier": None if multiplier == 1 else multiplier}
+        unused |= {"--beta": None if beta == ModelSpec.beta else beta}
+        for option, given in unused.items():
+            require(given is None, f"{option} is not for data with labels, whose models grow with their heads.")
+        others = {} if rank is None else {"rank": rank}
+        others |= {} if positions == "auto" else {"positions": positions}
+        return lambda heads: labelled_encoder(task.form, heads, head_dim=head_dim, layers=layers or 2, **others)
+    layers = layers or ModelSpec.layers
     if positions == "auto":
         positions = "additive" if task.uses_positions else "none"
     require(rank is None or total_dim is None, "give --ranks or --total-dim, which sets the rank, not both.")

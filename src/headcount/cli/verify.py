@@ -10,6 +10,7 @@ import typer
 from ..report.progress import training_progress
 from ..report.text import recheck_view
 from ..store import Store
+from ..studies.labelled import cache_folder
 from ..tasks.find import task_of_spec
 from ..verify import Agreement, Recheck, sample, verify
 from .app import Folder, Json, app, data, print_json, talk
@@ -21,8 +22,11 @@ def verify_folder(
     folder: Folder,
     cells: Annotated[int, typer.Option(help="How many cells are trained again.")] = 6,
     seed: Annotated[int, typer.Option(min=0, help="Draws which cells.")] = 0,
-    task: Annotated[str | None, typer.Option(metavar="FILE", help="Your own task: FILE.npz, FILE.py:NAME.")] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="FILE|DIR", help="Your own task: FILE.npz, FILE.py:NAME, a folder.")
+    ] = None,
     targets: Annotated[Path | None, typer.Option(help="y.npy, when the file holds x alone.")] = None,
+    embeddings: Annotated[Path | None, typer.Option(help="Folder of the BERT model of passages.")] = None,
     as_json: Json = False,
 ) -> None:
     """Train a random sample of stored cells again and say whether they come out the same. Nothing stored is changed."""
@@ -31,7 +35,9 @@ def verify_folder(
     chosen = sample(records, cells, seed)
     steps = sum(record.cell.train.steps for record in chosen)
     talk.print(f"training {len(chosen)} of {len(records)} cells of {folder} again", markup=False, highlight=False)
-    task_of = functools.partial(task_of_spec, reference=task, targets=targets)
+    task_of = functools.partial(
+        task_of_spec, reference=task, targets=targets, embeddings=embeddings, cache=cache_folder()
+    )
     try:
         with training_progress(talk, steps) as on_steps, stop_on_signals() as stop:
             found = verify(records, chosen, task_of, on_steps=on_steps, stop=stop)

@@ -70,7 +70,7 @@ def mine(
     _check_vectors(corpus, vectors)
     texts = _Texts(corpus)
     for query, query_id in enumerate(corpus.query_ids):
-        usable = texts.different - len(texts.answers[query])
+        usable = texts.usable(query)
         if usable < most:
             raise InputError(
                 f"query {query_id} has {usable} usable negatives among {len(corpus.passages)} passages; lists of "
@@ -86,26 +86,38 @@ def mine(
     return kept
 
 
-def given_negatives(corpus: PassageSet, most: int) -> Negatives:
-    """The first `most` negatives that the user gave for each query, less its answers and texts that come again."""
-    require_count("most", most)
+def fewest_usable(corpus: PassageSet) -> int:
+    """How many negatives can be mined for the query that can have the fewest."""
+    texts = _Texts(corpus)
+    return min(map(texts.usable, range(len(corpus.queries))))
+
+
+def given_negatives(corpus: PassageSet, most: int | None = None) -> Negatives:
+    """The first `most` negatives that the user gave for each query, less its answers and texts that come again.
+
+    Without `most`, as many as every query has.
+    """
+    if most is not None:
+        require_count("most", most)
     if corpus.negatives is None:
         raise InputError(f"{corpus.name} has no negatives of its own, so they are to be mined.")
     texts = _Texts(corpus)
-    lists = []
+    lists: list[list[int]] = []
     for query, places in enumerate(corpus.negatives):
         used, taken = set(texts.answers[query]), []
         for place in places:
             if texts.group[place] not in used:
                 used.add(texts.group[place])
                 taken.append(place)
+        needed = 1 if most is None else most
         require(
-            len(taken) >= most,
-            f"query {corpus.query_ids[query]} has {len(taken)} usable negatives; lists of {most + 1} candidates "
-            f"need {most}: give more, or leave negatives out so that they are mined.",
+            len(taken) >= needed,
+            f"query {corpus.query_ids[query]} has {len(taken)} usable negatives; lists of {needed + 1} candidates "
+            f"need {needed}: give more, or leave negatives out so that they are mined.",
         )
-        lists.append(taken[:most])
-    return np.array(lists, np.int32)
+        lists.append(taken)
+    kept = min(map(len, lists)) if most is None else most
+    return np.array([taken[:kept] for taken in lists], np.int32)
 
 
 class _Texts:
@@ -121,6 +133,10 @@ class _Texts:
             answers = by_query.setdefault(_normalised(query), set())
             answers.update(self.group[place] for place in places)
             self.answers.append(answers)
+
+    def usable(self, query: int) -> int:
+        """Different texts that do not answer a query."""
+        return self.different - len(self.answers[query])
 
 
 def _normalised(text: str) -> str:

@@ -5,6 +5,7 @@ results tells which study it holds without the data.
 """
 
 import dataclasses
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -253,3 +254,10 @@ def error_chart(
         series=tuple(series),
         caption=caption + ("; dashed: published" if theirs is not None else ""),
     )
+
+
+def cache_folder() -> Path:
+    """Where mined negatives are kept: HEADCOUNT_CACHE, or headcount in the user's cache folder."""
+    given = os.environ.get("HEADCOUNT_CACHE")
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(given) if given else usual / "headcount"

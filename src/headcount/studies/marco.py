@@ -1,6 +1,5 @@
 """Tables 6 and 7, Figures 2a, 2b and 5: the passage that answers a query, among hard candidates."""
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +29,7 @@ from .labelled import (
     accuracies,
     accuracy_grid,
     beside,
+    cache_folder,
     error_chart,
 )
 from .labelled_claims import growth_claim, levelling_claim, nearness_claim, transition_claim
@@ -163,13 +163,6 @@ class MarcoStudy(LabelledStudy):
             f"{effort.batch}, {effort.seeds} seed(s); pairs {effort.pairs.steps:,} steps of {effort.pairs.batch}."
         )
         return (smaller, *ours)
-
-
-def cache_folder() -> Path:
-    """Where mined negatives are kept: HEADCOUNT_CACHE, or headcount in the user's cache folder."""
-    given = os.environ.get("HEADCOUNT_CACHE")
-    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(given) if given else usual / "headcount"
 
 
 def _empty(path: Path) -> bool:

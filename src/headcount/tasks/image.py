@@ -66,7 +66,8 @@ class ImageTask(KeptTask):
     def __init__(self, source: ImageSet, *, patch: int = 4, side: int | None = None):
         """`side` is the frame's, the image's own where it is not given."""
         require_count("patch", patch)
-        own = source.images.shape[1]
+        own, across = source.images.shape[1:3]
+        require(own == across, f"{source.name}: images must be square, got {own} x {across} pixels.")
         learned, _ = set_apart(len(source.images), source.held_out)
         mean, scale = colour_statistics(source.images[learned])
         self.images, self.labels = source.images, source.labels
@@ -114,6 +115,7 @@ class ImageTask(KeptTask):
         return {
             "task": self.name,
             "patch": self.patch,
+            "pixels": self.images.shape[1],
             "classes": len(self.classes),
             "held_out": self.held_out,
             "content": self.content,

@@ -23,7 +23,7 @@ from .._errors import require, require_count
 from .._keys import named_generator
 from .._shapes import AnyArray, Key, Tokens
 from ..datasets.embeddings import WordEmbeddings
-from ..datasets.mining import given_negatives, mine
+from ..datasets.mining import fewest_usable, given_negatives, mine
 from ..datasets.passages import PassageSet
 from .base import fingerprint
 from .kept import CANDIDATES, PAIRS, Form, KeptTask, Labelled, Show, parted
@@ -170,29 +170,41 @@ def ranking(
     corpus: PassageSet,
     embeddings: WordEmbeddings,
     *,
-    length: int = 8,
-    most: int = MOST_CANDIDATES,
+    length: int | None = None,
+    most: int | None = None,
+    layout: Layout = "candidates",
+    query_tokens: int = QUERY_TOKENS,
+    passage_tokens: int = PASSAGE_TOKENS,
     cache: Path | None = None,
-    **options: Any,
 ) -> Ranking:
-    """The task of a corpus, with negatives as they were given, or mined for lists of up to `most` candidates.
+    """The task of a corpus, with all the negatives that were given, or mined for lists of up to `most` candidates.
 
     They are mined once and kept in the folder `cache`, under a name that changes with what they were mined from.
+    Without `most`, lists have up to 64 candidates, or as many as there are; without `length`, 8.
     """
-    require_count("most", most, least=2)
     if corpus.negatives is not None:
-        negatives = given_negatives(corpus, length - 1)
+        negatives = given_negatives(corpus, None if most is None else most - 1)
     else:
-        vectors = mean_vectors(corpus, embeddings)
-        negatives = mine(corpus, most=max(most, length) - 1, vectors=vectors, cache=cache)
-    return Ranking(corpus, embeddings, negatives, length=length, **options)
+        most = min(MOST_CANDIDATES, fewest_usable(corpus) + 1) if most is None else most
+        require_count("most", most, least=2)
+        vectors = mean_vectors(corpus, embeddings, query_tokens, passage_tokens)
+        negatives = mine(corpus, most=most - 1, vectors=vectors, cache=cache)
+    return Ranking(
+        corpus,
+        embeddings,
+        negatives,
+        length=min(8, negatives.shape[1] + 1) if length is None else length,
+        layout=layout,
+        query_tokens=query_tokens,
+        passage_tokens=passage_tokens,
+    )
 
 
 def mean_vectors(
     corpus: PassageSet,
     embeddings: WordEmbeddings,
-    query_tokens: int = QUERY_TOKENS,
-    passage_tokens: int = PASSAGE_TOKENS,
+    query_tokens: int,
+    passage_tokens: int,
 ) -> tuple[Float[np.ndarray, "queries dim"], Float[np.ndarray, "passages dim"]]:
     """A vector for each query and passage: the mean of its embedded words."""
     return (
