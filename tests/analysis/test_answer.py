@@ -57,7 +57,7 @@ def test_an_error_that_slides_as_a_power_of_heads_has_no_transition(power):
 def test_pure_noise_has_no_transition(level):
     found = answer_from_table(table([level] * 6, noise=0.01))
     assert found.heads is None
-    assert "explains" in found.reason
+    assert "learns" in found.reason
 
 
 @pytest.mark.parametrize(

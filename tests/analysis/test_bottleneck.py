@@ -131,7 +131,7 @@ def test_what_no_model_moves_gains_from_neither():
 
 
 UNKNOWN = {
-    "explains the target": rank_table_of(lambda *_: 1.0, noise=0.01),
+    "learns the task": rank_table_of(lambda *_: 1.0, noise=0.01),
     "no sharp drop": rank_table_of(lambda heads, rank: 0.5 / (heads * rank)),
     "no sharp drop with": rank_table_of(lambda heads, rank: 0.5 * 0.12 ** np.log2(rank)),
     "only the largest model": rank_table_of(lambda heads, rank: 1e-4 if (heads, rank) == (16, 8) else 0.1),

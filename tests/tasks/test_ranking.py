@@ -137,8 +137,8 @@ def test_more_candidates_than_there_are_are_refused():
         make().at(MOST + 2)
     with refused(f"lists of {MOST + 2} candidates", f"{MOST + 1} are there"):
         make(length=MOST + 2)
-    with refused("candidates need", "10"):
-        ranking(corpus(), embeddings(), length=MOST + 2)
+    with refused("candidates need", "99"):
+        ranking(corpus(), embeddings(), most=99)
 
 
 @pytest.mark.parametrize("length", [1, 0, 2.0, True])

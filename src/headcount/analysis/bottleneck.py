@@ -181,7 +181,7 @@ def _judge(cells: _Cells, errors: Float[np.ndarray, " cells"]) -> _Found:
     """The rule of this module on one error a cell."""
     nothing, everything = np.zeros(len(errors), bool), np.ones(len(errors), bool)
     if errors.min() > NOTHING_LEARNED:
-        reason = f"no model tried explains the target; the least error is {errors.min():.2f} of its variance"
+        reason = f"no model tried learns the task; the least error is {errors.min():.2f}"
         return _Found("unknown", nothing, reason=reason)
     # No model need be worse than the mean of the target, whose error is 1.
     own = np.log10(np.clip(errors, SOLVED, 1.0))

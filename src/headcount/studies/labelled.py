@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -100,12 +100,12 @@ class LabelledStudy(AbstractStudy):
         """Draw what is drawn of the data itself, into the results folder."""
         return
 
-    def bound(self, data: Path, *, embeddings: Path | None = None, on_bytes: OnBytes = lambda *_: None) -> Self:
+    def bound(self, data: Path, *, embeddings: Path | None = None, on_bytes: OnBytes = lambda *_: None) -> "LabelledStudy":
         """The study of the data in a folder."""
         tasks = self.read(data, embeddings=embeddings, on_bytes=on_bytes)
         return dataclasses.replace(self, tasks=tasks, specs=tuple(task.spec() for task in tasks))
 
-    def told_by(self, records: Iterable[Record]) -> list[Self]:
+    def told_by(self, records: Iterable[Record]) -> "list[LabelledStudy]":
         """The study of each data set that records are of."""
         found: dict[str, dict[str, dict[str, Any]]] = {}
         for record in records:

@@ -41,7 +41,7 @@ def find_task(reference: str, *, cache: Path | None = None, **options: Any) -> A
     if ":" in reference:
         return _from_python(reference, options)
     path = Path(reference)
-    if path.is_dir() or path.name.endswith(LABELLED_ENDINGS):
+    if reference not in PRESETS and reference and (path.is_dir() or path.name.endswith(LABELLED_ENDINGS)):
         return _labelled(path, cache, options)
     known = [*PRESETS, "FILE.npz", "FILE.py:NAME", "FILE.jsonl", "a folder of images or passages"]
     require(
