@@ -7,9 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import headcount as hc
 from headcount import cli
+from headcount.studies import marco
+from headcount.tasks import find
+
+from .datasets.test_cifar import lay_out, shown
+from .datasets.texts import bert_tensors, write_bert, write_records
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "docs/tasks.md", "docs/theory.md", "docs/reproduction.md")
@@ -31,6 +37,39 @@ def folder(tmp_path, monkeypatch):
     np.save("y.npy", y)
     Path("mine.py").write_text("import headcount as hc\ntask = hc.max_plus_min(length=8)\n")
     return {"x": x, "y": y}
+
+
+@pytest.fixture(scope="module")
+def data_folder(tmp_path_factory):
+    """Images and passages, as many as there must be, where the documents have them."""
+    folder = tmp_path_factory.mktemp("data")
+    images, labels = shown(25)
+    lay_out("binary folder", folder / "data" / "cifar10", images, labels)
+    for place, image in enumerate(images[:140]):
+        path = folder / "photos" / ("cat" if place % 2 else "dog") / f"{place}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(path)
+    texts = [f"heron river {place}" for place in range(140)]
+    records = [{"query": f"stone {place}", "positive": text} for place, text in enumerate(texts)]
+    write_records(folder / "questions.jsonl", records)
+    passages = [{"id": place, "text": text} for place, text in enumerate(texts)]
+    write_records(folder / "data" / "msmarco" / "made_passages.jsonl", passages)
+    queries = [
+        {"query_id": f"{place}", "query": f"stone {place}", "positive": place, "qrels_pids": []} for place in range(140)
+    ]
+    write_records(folder / "data" / "msmarco" / "made_queries.jsonl", queries)
+    write_bert(folder / "bert", bert_tensors(places=70))
+    return folder
+
+
+@pytest.fixture
+def real_data(data_folder, folder, tmp_path, monkeypatch):
+    """The same in the user's folder, with embeddings as if they were installed."""
+    for entry in data_folder.iterdir():
+        (tmp_path / entry.name).symlink_to(entry)
+    monkeypatch.setenv("HEADCOUNT_CACHE", str(data_folder / "cache"))
+    for module in (find, marco):
+        monkeypatch.setattr(module, "find_embeddings", lambda path: path or data_folder / "bert")
 
 
 @pytest.mark.parametrize("page", PAGES[:3])
@@ -62,7 +101,7 @@ UNDERSTOOD = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands_are_understood(command, folder, monkeypatch, capsys):
+def test_commands_are_understood(command, real_data, monkeypatch, capsys):
     verb = command.split()[1]
     # Two can be asked for a plan, one is quick, the others are tried elsewhere: here only their options are read.
     more, words = UNDERSTOOD[verb]

@@ -87,7 +87,9 @@ def test_its_paper_scale_is_the_published_grid(study):
     module = {"cifar": cifar, "marco": marco}[study.name]
     for spec in study.specs:
         own = [cell for cell in study.sweep(Scale.PAPER).cells if cell.task == spec]
-        assert {(cell.model.heads, study.printed(cell.length)) for cell in own} == {(h, t) for h in heads for t in lengths}
+        assert {(cell.model.heads, study.printed(cell.length)) for cell in own} == {
+            (h, t) for h in heads for t in lengths
+        }
         assert {cell.seed for cell in own} == set(range(5))
     for table in (module.TRAINING, module.VALIDATION):
         assert set(table.heads) <= set(heads)
@@ -157,7 +159,9 @@ def test_its_cost_is_known_without_data(study, scale):
 
 def test_accuracies_are_means_over_seeds_by_heads_and_printed_length():
     study = LABELLED["cifar"]
-    cells = [c for c in study.sweep(Scale.PAPER).cells if c.model.heads in (2, 1) and c.length in (64, 144) and c.seed < 2]
+    cells = [
+        c for c in study.sweep(Scale.PAPER).cells if c.model.heads in (2, 1) and c.length in (64, 144) and c.seed < 2
+    ]
 
     def at(cell: Cell) -> Record:
         value = 0.1 * cell.model.heads + cell.length / 1000 + 0.02 * cell.seed
@@ -304,7 +308,7 @@ JUDGED = {
     "overfitting: within the noise": (overfitting_claim, of(PEAKED, seen=20), UNDECIDED),
     "overfitting: two head counts": (overfitting_claim, of(PEAKED[1:]), UNDECIDED),
     "overfitting: a hole": (overfitting_claim, of([*PEAKED[:2], [0.6, NAN]]), UNDECIDED),
-    "nearness": (nearness, of([[0.45, 0.55], [0.5, NAN]]), HOLDS),
+    "nearness": (nearness, of([[0.46, 0.54], [0.5, NAN]]), HOLDS),
     "nearness: one is off": (nearness, of([[0.44, 0.55], [0.5, 0.5]]), DIFFERS),
     "nearness: nothing printed": (nearness, of([[NAN, NAN]]), UNDECIDED),
     "nearness: of a smaller run": (nearness_of_less, of([[0.5, 0.5]]), UNDECIDED),
@@ -315,7 +319,7 @@ JUDGED = {
     "surface: it scatters": (
         surface, of(1 - np.array([[0.9, 0.01, 0.9], [0.01, 0.9, 0.01], [0.9, 0.01, 0.9]]), heads=(2, 4, 6)), DIFFERS,
     ),
-    "surface: too few cells": (surface, of(STEEP), UNDECIDED),
+    "surface: too few cells": (surface, of(STEEP[:2]), UNDECIDED),
     "surface: heads that are left out": (surface, of([[0.5] * 3] * 4, heads=(1, 12, 14, 16)), UNDECIDED),
 }  # fmt: skip
 
@@ -338,7 +342,8 @@ def test_every_claim_has_every_verdict():
 @pytest.mark.parametrize("kind", [kind for kind, (_, found, _) in JUDGED.items() if min(found.training.shape) > 1])
 def test_no_claim_falls_over_a_cell_that_is_missing_or_has_no_errors(kind):
     claim, found, _ = JUDGED[kind]
-    for place in np.ndindex(found.training.shape):
+    places = [(1, 1)] if claim is surface else np.ndindex(found.training.shape)  # a fit takes its time
+    for place in places:
         for value in (NAN, 0.0, 1.0):
             holed = found.training.copy()
             holed[place] = value
@@ -368,8 +373,8 @@ def test_the_claims_hold_of_the_published_numbers_of_cifar():
     assert dict(zip(cifar.TRAINING.heads, scores > 0, strict=True)) == {
         heads: heads >= 10 and heads not in (12, 14) for heads in cifar.TRAINING.heads
     }
-    assert "60%" in section.headline
-    assert "0.2% with 24" in section.headline
+    assert "60 % of the training set wrong with 1 head" in section.headline
+    assert "0.2 % with 24 heads" in section.headline
 
 
 def test_the_claims_hold_of_the_published_numbers_of_marco():
@@ -511,7 +516,8 @@ def test_a_folder_tells_its_study_without_the_data(tmp_path, study, scale):
     bound = known(study)
     cells = bound.sweep(scale).cells
     command = f"headcount reproduce {study.name} --data somewhere"
-    made_up.write(tmp_path, [graded(cell, 0.5) for cell in cells[:-1]], {command: cells})
+    done = cells[:: max(2, len(cells) // 20)]
+    made_up.write(tmp_path, [graded(cell, 0.5) for cell in done], {command: cells})
     with Store.open_for_reading(tmp_path) as store:
         ((found, at),) = studies_in(store)
     assert (found.name, at) == (study.name, scale)
@@ -520,7 +526,7 @@ def test_a_folder_tells_its_study_without_the_data(tmp_path, study, scale):
     assert warnings == []
     assert section.name == study.name
     assert section.title == f"{study.title}, {scale} scale"
-    assert (section.account.missing, section.account.commands) == (1, (command,))
+    assert (section.account.missing, section.account.commands) == (len(cells) - len(done), (command,))
     show(section)
 
 
@@ -610,9 +616,7 @@ def test_keys_depend_on_the_content_of_the_data(tmp_path):
 def test_keys_of_passages_depend_on_corpus_and_embeddings(tmp_path):
     study = LABELLED["marco"]
     vocabulary = SPECIAL + WORDS
-    bert = [
-        write_bert(tmp_path / f"bert{dim}", bert_tensors(dim, len(vocabulary), 64), vocabulary) for dim in (4, 6)
-    ]
+    bert = [write_bert(tmp_path / f"bert{dim}", bert_tensors(dim, len(vocabulary), 64), vocabulary) for dim in (4, 6)]
     files = []
     for seed in (0, 1):
         corpus = some_passages(negatives=9, seed=seed)
@@ -654,7 +658,7 @@ def test_mined_negatives_are_kept_where_one_says(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def images():
-    return ImageTask(some_images(count=160, side=32, name="cifar10") if False else some_images(count=160, side=32))
+    return ImageTask(some_images(side=32))
 
 
 def test_frames_hold_the_whole_image_and_have_the_right_sizes(images):
@@ -666,8 +670,8 @@ def test_frames_hold_the_whole_image_and_have_the_right_sizes(images):
             assert frame.dtype == np.uint8
             windows = np.lib.stride_tricks.sliding_window_view(frame, (32, 32, 3))[:, :, 0]
             assert np.any(np.all(windows == image, axis=(2, 3, 4))), "it is in there, whole"
-    again = cifar.framed(images, cifar.SIDES)
-    assert all(np.array_equal(a, b) for one, two in zip(rows, again, strict=True) for a, b in zip(one, two, strict=True))
+    ((again, *_),) = cifar.framed(images, cifar.SIDES[1:2])
+    assert np.array_equal(again, rows[1][0]), "the same place each time"
 
 
 def test_a_picture_of_frames_has_the_same_bytes_each_time(images):

@@ -28,7 +28,7 @@ def reproduce(
         str | None, typer.Argument(metavar="NAME|all", help="A study; none lists them with their costs.")
     ] = None,
     scale: Annotated[
-        Scale, typer.Option(help="smoke: under a minute; laptop: about ten on 2 cores; paper: the published grid.")
+        Scale, typer.Option(help="smoke: a minute or two; laptop: about ten on 2 cores; paper: the published grid.")
     ] = Scale.LAPTOP,
     out: Annotated[Path | None, typer.Option(help="Results folder (default: results/NAME-SCALE).")] = None,
     real_data: Annotated[

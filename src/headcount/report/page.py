@@ -31,8 +31,9 @@ _SIGNS = {Verdict.HOLDS: "\u2713", Verdict.DIFFERS: "\u2260", Verdict.UNDECIDED:
 
 def _what_errors_are(sections: list[Section]) -> str:
     """What every error on the page is; sections of data with labels say so themselves."""
-    units = {table.unit for section in sections for table in (section.table, section.rank_table) if table is not None}
-    if units and NMSE not in units:
+    tables = (section.table or section.rank_table for section in sections)
+    units = {s.unit or (NMSE if t is None else t.unit) for s, t in zip(sections, tables, strict=True)}
+    if NMSE not in units:
         return "Errors are shares of wrong answers."
     return (
         "Errors are validation mean squared errors over the variance of the target (NMSE): 1 is as good as predicting "

@@ -42,7 +42,8 @@ class Picture:
 class Section:
     """`headline` answers in one sentence. Only `name`, `title`, `asks` and `headline` are always there.
 
-    A sweep over heads and rank has `rank_table` and `bottleneck` in place of `table` and `answer`.
+    A sweep over heads and rank has `rank_table` and `bottleneck` in place of `table` and `answer`. `unit` says what its
+    errors are where no table does.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Section:
     account: Account | None = None
     rank_table: RankTable | None = None
     bottleneck: Bottleneck | None = None
+    unit: str | None = None
 
 
 def with_account(section: Section, made: Account, scale: str = "") -> Section:

@@ -9,7 +9,9 @@ import jax
 import jax.random as jr
 import numpy as np
 
+from ..analysis.comparison import count_of_heads
 from ..analysis.signals import reversal_scores
+from ..analysis.summary import ERROR_RATE
 from ..datasets.cifar import fetch_cifar10, is_cifar10, read_cifar10
 from ..engine.hardware import Sizes
 from ..report.chart import Chart, Series
@@ -18,7 +20,17 @@ from ..report.section import Picture, Section
 from ..store import Record
 from ..tasks import IMAGES, Form, ImageTask, KeptTask
 from .base import Scale
-from .labelled import Accuracies, LabelledEffort, LabelledStudy, OnBytes, accuracies, accuracy_grid, beside, error_chart
+from .labelled import (
+    Accuracies,
+    LabelledEffort,
+    LabelledStudy,
+    OnBytes,
+    accuracies,
+    accuracy_grid,
+    beside,
+    error_chart,
+    share,
+)
 from .labelled_claims import (
     growth_claim,
     levelling_claim,
@@ -108,6 +120,7 @@ class CifarStudy(LabelledStudy):
                 *_reversal_chart(found, theirs),
             ),
             notes=self.choices(scale),
+            unit=ERROR_RATE,
         )
 
     def choices(self, scale: Scale) -> tuple[str, ...]:
@@ -146,9 +159,9 @@ def framed(task: ImageTask, sides: tuple[int, ...], count: int = SHOWN) -> list[
 
 
 def _headline(found: Accuracies) -> str:
-    few, many = found.heads[0], found.heads[-1]
-    lost = [np.nanmax(found.errors[i]) for i in (0, -1)]
-    return f"CIFAR-10 images: {lost[0]:.0%} of the training set wrong with {few} head(s), {lost[1]:.1%} with {many}"
+    few, many = (count_of_heads(found.heads[i]) for i in (0, -1))
+    wrong, left = (share(float(np.nanmax(found.errors[i]))) for i in (0, -1))
+    return f"CIFAR-10: {wrong} of the training set wrong with {few}, {left} with {many}, at the worst T"
 
 
 def _reversal_chart(found: Accuracies, theirs: np.ndarray) -> tuple[Chart, ...]:

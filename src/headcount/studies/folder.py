@@ -94,6 +94,7 @@ class _Folder:
     def study_sections(self) -> list[Section]:
         made = []
         several = {name for name, count in Counter(study.name for study, _ in self.studies).items() if count > 1}
+        named: Counter[str] = Counter()
         for study, scale in self.studies:
             keys = study.keys(scale)
             own = own_records(study, scale, self.records)
@@ -106,7 +107,9 @@ class _Folder:
                 continue
             section = dataclasses.replace(study.section(own, scale), pictures=study.pictures(self.root))
             if study.name in several:
-                section = dataclasses.replace(section, name=f"{section.name}-{scale}")
+                name = f"{section.name}-{scale}"
+                named[name] += 1  # two data sets of one study at one scale
+                section = dataclasses.replace(section, name=f"{name}-{named[name]}" if named[name] > 1 else name)
             asking = [sweep for sweep in self.sweeps if _asks_for(study, keys, frozenset(sweep["keys"]))]
             missing = len(keys - self.known)
             made.append(with_account(section, account(own, missing=missing, sweeps=asking), f"{scale} scale"))

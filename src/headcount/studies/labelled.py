@@ -100,7 +100,9 @@ class LabelledStudy(AbstractStudy):
         """Draw what is drawn of the data itself, into the results folder."""
         return
 
-    def bound(self, data: Path, *, embeddings: Path | None = None, on_bytes: OnBytes = lambda *_: None) -> "LabelledStudy":
+    def bound(
+        self, data: Path, *, embeddings: Path | None = None, on_bytes: OnBytes = lambda *_: None
+    ) -> "LabelledStudy":
         """The study of the data in a folder."""
         tasks = self.read(data, embeddings=embeddings, on_bytes=on_bytes)
         return dataclasses.replace(self, tasks=tasks, specs=tuple(task.spec() for task in tasks))
@@ -228,6 +230,11 @@ def accuracy_grid(
 
 def _percent(value: float) -> str:
     return "-" if np.isnan(value) else f"{100 * value:.1f}"
+
+
+def share(value: float) -> str:
+    """A share of wrong answers, as one would say it."""
+    return "less than 0.1 %" if value < 0.001 else f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.0f} %"
 
 
 LEAST = 1e-4

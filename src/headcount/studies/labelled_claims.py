@@ -30,18 +30,20 @@ def transition_claim(found: Accuracies, transition: int, small: float) -> Claim:
 def growth_claim(found: Accuracies, transition: int) -> Claim:
     """Below the transition longer sequences are harder."""
     statement = f"Below {transition} heads training accuracy falls with length."
-    few = [i for i, heads in enumerate(found.heads) if heads < transition]
-    falls = found.training[few, 0] - found.training[few, -1]
-    known = np.isfinite(falls)
-    if len(found.lengths) < 2 or not known.any():
+    lost = found.training[:, 0] - found.training[:, -1]
+    falls = {
+        heads: float(fall)
+        for heads, fall in zip(found.heads, lost, strict=True)
+        if heads < transition and np.isfinite(fall)
+    }
+    if len(found.lengths) < 2 or not falls:
         return Claim(statement, Verdict.UNDECIDED, "no such head count was measured at two lengths")
-    shortest, longest = min(found.lengths), max(found.lengths)
-    evidence = f"accuracy lost from T = {shortest} to {longest}, in points: " + "; ".join(
-        f"{count_of_heads(found.heads[i])} {100 * fall:+.1f}" for i, fall in zip(few, falls, strict=True)
+    evidence = f"accuracy lost from T = {found.lengths[0]} to {found.lengths[-1]}, in points: " + "; ".join(
+        f"{count_of_heads(heads)} {100 * fall:+.1f}" for heads, fall in falls.items()
     )
-    return Claim(
-        statement, verdict_of(falls[known] > found.training_noise, falls[known] < -found.training_noise), evidence
-    )
+    noise = found.training_noise
+    verdict = verdict_of([fall > noise for fall in falls.values()], [fall < -noise for fall in falls.values()])
+    return Claim(statement, verdict, evidence)
 
 
 def levelling_claim(found: Accuracies, transition: int) -> Claim:
@@ -67,14 +69,16 @@ def reversal_claim(found: Accuracies, theirs: Float[np.ndarray, "heads lengths"]
     """The weighted reversal score of the training errors turns positive at the transition."""
     statement = f"The weighted reversal score turns positive at {transition} heads."
     ours, published = reversal_scores(found.errors), reversal_scores(1 - theirs)
-    if not np.isfinite(ours).any() or len(found.lengths) < 3:
-        return Claim(statement, Verdict.UNDECIDED, "it takes three lengths to see a reversal")
+    scores = {heads: float(score) for heads, score in zip(found.heads, ours, strict=True) if np.isfinite(score)}
+    few = [score <= REVERSED for heads, score in scores.items() if heads < transition]
+    many = [score > REVERSED for heads, score in scores.items() if heads >= transition]
+    if len(found.lengths) < 3 or not few or not many:
+        return Claim(statement, Verdict.UNDECIDED, "it takes three lengths and head counts on both sides")
+    printed = dict(zip(found.heads, published, strict=True))
     evidence = "R(h) (of the published means): " + "; ".join(
-        f"{count_of_heads(heads)} {score:.2f} ({other:.2f})"
-        for heads, score, other in zip(found.heads, ours, published, strict=True)
+        f"{count_of_heads(heads)} {score:.2f}" + (f" ({printed[heads]:.2f})" if np.isfinite(printed[heads]) else "")
+        for heads, score in scores.items()
     )
-    few = [score <= REVERSED for heads, score in zip(found.heads, ours, strict=True) if heads < transition]
-    many = [score > REVERSED for heads, score in zip(found.heads, ours, strict=True) if heads >= transition]
     return Claim(statement, decided(all(few) and all(many)), evidence)
 
 
@@ -88,7 +92,8 @@ def overfitting_claim(found: Accuracies) -> Claim:
     evidence = f"points below the best at {count_of_heads(found.heads[-1])}: " + "; ".join(
         f"T = {length} {100 * fall:.1f}" for length, fall in zip(found.lengths, falls, strict=True)
     )
-    return Claim(statement, verdict_of(falls > found.validation_noise, falls <= 0), evidence)
+    verdict = verdict_of([bool(fall > found.validation_noise) for fall in falls], [bool(fall <= 0) for fall in falls])
+    return Claim(statement, verdict, evidence)
 
 
 def nearness_claim(what: str, ours: np.ndarray, theirs: np.ndarray, *, whole: bool) -> Claim:

@@ -1,5 +1,6 @@
 """Tables 6 and 7, Figures 2a, 2b and 5: the passage that answers a query, among hard candidates."""
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from .._errors import InputError
-from ..analysis.comparison import Claim, Verdict
+from ..analysis.comparison import Claim, Verdict, count_of_heads
 from ..analysis.fits import Surface, surface_fit
+from ..analysis.summary import ERROR_RATE
 from ..datasets.embeddings import find_embeddings, load_embeddings
 from ..datasets.hub import fetch_bert, fetch_marco
 from ..datasets.passages import is_passages, read_passages
@@ -31,6 +33,7 @@ from .labelled import (
     beside,
     cache_folder,
     error_chart,
+    share,
 )
 from .labelled_claims import growth_claim, levelling_claim, nearness_claim, transition_claim
 from .published import published_table
@@ -79,6 +82,13 @@ class MarcoStudy(LabelledStudy):
 
     def is_own(self, spec: dict[str, Any]) -> bool:
         return "layout" in spec and "corpus" in spec
+
+    def told_by(self, records: Iterable[Record]) -> list[LabelledStudy]:
+        """Both layouts of each corpus, of which one may not have begun yet."""
+        return [
+            dataclasses.replace(each, specs=tuple(each.specs[0] | {"layout": layout} for layout in LAYOUTS))
+            for each in super().told_by(records)
+        ]
 
     def sizes(self, spec: dict[str, Any]) -> Sizes:
         return Sizes(dim=BERT_DIM, outputs=1, joined=64 if spec["layout"] == "pairs" else 0)
@@ -137,6 +147,7 @@ class MarcoStudy(LabelledStudy):
             grids=tuple(grids),
             charts=tuple(charts),
             notes=self.choices(scale),
+            unit=ERROR_RATE,
         )
 
     def choices(self, scale: Scale) -> tuple[str, ...]:
@@ -178,10 +189,11 @@ def _lower(statement: str) -> str:
 
 
 def _headline(layout: str, found: Accuracies) -> str:
-    wrong = [np.nanmax(found.errors[i]) for i in (0, -1)]
+    few, many = (count_of_heads(found.heads[i]) for i in (0, -1))
+    wrong, left = (share(float(np.nanmax(found.errors[i]))) for i in (0, -1))
     return (
-        f"MS MARCO, {_words(layout)}: {wrong[0]:.0%} of the training queries wrong with {found.heads[0]} head(s), "
-        f"{wrong[1]:.1%} with {found.heads[-1]}, at the worst T"
+        f"MS MARCO, {_words(layout)}: {wrong} of the training queries wrong with {few}, {left} with {many}, "
+        "at the worst T"
     )
 
 
@@ -190,7 +202,7 @@ def _surface(found: Accuracies) -> Surface | None:
     kept = [i for i, heads in enumerate(found.heads) if heads not in LEFT_OUT_OF_FIT]
     try:
         heads = tuple(found.heads[i] for i in kept)
-        return surface_fit(heads, found.lengths, np.maximum(found.errors[kept], LEAST))
+        return surface_fit(heads, found.lengths, found.errors[kept])  # a cell without errors has no logarithm
     except InputError:
         return None
 
@@ -211,7 +223,7 @@ def _surface_chart(layout: str, found: Accuracies, fit: Surface) -> Chart:
     series = []
     for j, length in enumerate(found.lengths):
         points = tuple(np.maximum(found.errors[:, j], LEAST))
-        line = tuple(float(value) for value in fit.at(np.array(found.heads), np.array(length)))
+        line = tuple(float(value) for value in fit.at(np.array(found.heads, float), np.array(length, float)))
         series.append(Series(f"T = {length}", found.heads, points, place=j))
         series.append(Series(f"T = {length}, fitted", found.heads, line, place=j, kind="fit"))
     return Chart(
@@ -241,10 +253,10 @@ STUDY = MarcoStudy(
             ),
         ),
         Scale.LAPTOP: MarcoEffort(
-            lengths=LENGTHS, heads=(1, 2, 4), seeds=1, steps=1500, batch=64, train_examples=28_000,
+            lengths=LENGTHS, heads=(1, 2, 4), seeds=1, steps=800, batch=32, train_examples=28_000,
             validation_examples=2000, weight_decay=0.01,
             pairs=LabelledEffort(
-                lengths=(8,), heads=(1, 2, 4), seeds=1, steps=300, batch=16, train_examples=1000,
+                lengths=(8,), heads=(1, 2, 4), seeds=1, steps=150, batch=16, train_examples=1000,
                 validation_examples=200, weight_decay=0.01,
             ),
         ),
