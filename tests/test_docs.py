@@ -73,7 +73,7 @@ def real_data(data_folder, folder, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", PAGES[:3])
-def test_python_blocks_run(page, folder, monkeypatch):
+def test_python_blocks_run(page, folder, real_data, monkeypatch):
     measure = hc.measure
     monkeypatch.setattr(hc, "measure", lambda task, **options: measure(task, **options, seeds=2, train=QUICK))
     names = dict(folder, Path=Path)

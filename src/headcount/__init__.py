@@ -17,8 +17,10 @@ from .tasks import (
     ArrayTask,
     FarthestPoint,
     FunctionTask,
+    ImageTask,
     InContextRegression,
     NearestNeighbour,
+    Ranking,
     Retrieval,
     average,
     check_assumptions,
@@ -27,6 +29,7 @@ from .tasks import (
     quadratic_basins,
     sum_of_maxima,
 )
+from .tasks.find import find_task
 
 __all__ = [
     "Answer",
@@ -36,10 +39,12 @@ __all__ = [
     "FarthestPoint",
     "FunctionTask",
     "HeadcountError",
+    "ImageTask",
     "InContextRegression",
     "Measurement",
     "ModelSpec",
     "NearestNeighbour",
+    "Ranking",
     "Retrieval",
     "Store",
     "TrainSpec",
@@ -47,6 +52,7 @@ __all__ = [
     "answer",
     "average",
     "check_assumptions",
+    "find_task",
     "grid",
     "load_arrays",
     "max_plus_min",

@@ -12,20 +12,23 @@ HUB = "https://huggingface.co"
 PASSAGES = "datasets/BeIR/msmarco"
 JUDGEMENTS = "datasets/BeIR/msmarco-qrels"
 BERT = "google-bert/bert-base-uncased"
+JUDGED = "qrels"
+MARCO_FILES = ("queries.jsonl.gz", "corpus.jsonl.gz")  # the corpus last: by it a folder is known for passages
+BERT_FILES = ("config.json", "vocab.txt", "tokenizer.json", "model.safetensors")
 
 
 def fetch_marco(folder: Path, on_bytes: OnBytes) -> Path:
     """`folder` with the passages, queries and judgements of MS MARCO; what is there already is not fetched again."""
     for split in ("train", "dev", "test"):
-        _fetch(JUDGEMENTS, f"{split}.tsv", folder / "qrels", on_bytes)
-    for name in ("queries.jsonl.gz", "corpus.jsonl.gz"):
+        _fetch(JUDGEMENTS, f"{split}.tsv", folder / JUDGED, on_bytes)
+    for name in MARCO_FILES:
         _fetch(PASSAGES, name, folder, on_bytes)
     return folder
 
 
 def fetch_bert(folder: Path, on_bytes: OnBytes) -> Path:
     """`folder` with the weights and the tokenizer of the uncased BERT, 768 wide."""
-    for name in ("config.json", "vocab.txt", "tokenizer.json", "model.safetensors"):
+    for name in BERT_FILES:
         _fetch(BERT, name, folder, on_bytes)
     return folder
 

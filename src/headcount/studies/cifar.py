@@ -12,7 +12,7 @@ import numpy as np
 from ..analysis.comparison import count_of_heads
 from ..analysis.signals import reversal_scores
 from ..analysis.summary import ERROR_RATE
-from ..datasets.cifar import fetch_cifar10, is_cifar10, read_cifar10
+from ..datasets.cifar import BINARY_ARCHIVE, fetch_cifar10, is_cifar10, read_cifar10
 from ..engine.hardware import Sizes
 from ..report.chart import Chart, Series
 from ..report.frames import frames_png
@@ -30,6 +30,7 @@ from .labelled import (
     beside,
     error_chart,
     share,
+    to_be_fetched,
 )
 from .labelled_claims import (
     growth_claim,
@@ -57,7 +58,7 @@ class CifarStudy(LabelledStudy):
     """Accuracy by heads and frame. A frame of s pixels is (s / 4)^2 patches; T counts the class token too."""
 
     def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[KeptTask, ...]:
-        if not is_cifar10(data) and (not data.exists() or (data.is_dir() and not any(data.iterdir()))):
+        if not is_cifar10(data) and to_be_fetched(data, (BINARY_ARCHIVE.file_name,)):
             fetch_cifar10(data, on_bytes)
         return (ImageTask(read_cifar10(data), patch=PATCH),)
 

@@ -263,6 +263,14 @@ def error_chart(
     )
 
 
+def to_be_fetched(folder: Path, names: tuple[str, ...]) -> bool:
+    """Whether a folder holds nothing but what fetching these files left there: nothing at all, or some of them."""
+    if not folder.exists():
+        return True
+    ours = {f"{name}{ending}" for name in names for ending in ("", ".part", ".part.tag")}
+    return folder.is_dir() and {entry.name for entry in folder.iterdir()} <= ours
+
+
 def cache_folder() -> Path:
     """Where mined negatives are kept: HEADCOUNT_CACHE, or headcount in the user's cache folder."""
     given = os.environ.get("HEADCOUNT_CACHE")

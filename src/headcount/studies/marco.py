@@ -13,7 +13,7 @@ from ..analysis.comparison import Claim, Verdict, count_of_heads
 from ..analysis.fits import Surface, surface_fit
 from ..analysis.summary import ERROR_RATE
 from ..datasets.embeddings import find_embeddings, load_embeddings
-from ..datasets.hub import fetch_bert, fetch_marco
+from ..datasets.hub import BERT_FILES, JUDGED, MARCO_FILES, fetch_bert, fetch_marco
 from ..datasets.passages import is_passages, read_passages
 from ..engine.hardware import Sizes
 from ..report.chart import Chart, Series
@@ -34,6 +34,7 @@ from .labelled import (
     cache_folder,
     error_chart,
     share,
+    to_be_fetched,
 )
 from .labelled_claims import growth_claim, levelling_claim, nearness_claim, transition_claim
 from .published import published_table
@@ -44,6 +45,8 @@ QUERIES = 30_000
 """28,000 to learn from and 2,000 to be judged on, as published, where a collection has them."""
 PASSAGES = 200_000
 """Of a larger collection so many are searched for negatives, the positives among them."""
+OF_TRAINING = ("queries.train.tsv", "queries.train.tsv.gz", "qrels/train.tsv")
+"""Files by which a folder with several sets of queries shows that the published one is among them."""
 LEFT_OUT_OF_FIT = (1, 12, 14, 16)
 PUBLISHED_DELTA, PUBLISHED_A = 0.25, -1.40
 BERT_DIM = 768
@@ -64,9 +67,9 @@ class MarcoStudy(LabelledStudy):
     efforts: dict[Scale, MarcoEffort]  # type: ignore[assignment]
 
     def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[KeptTask, ...]:
-        if _empty(data):
+        if not is_passages(data) and to_be_fetched(data, (JUDGED, *MARCO_FILES)):
             fetch_marco(data, on_bytes)
-        if embeddings is not None and _empty(embeddings):
+        if embeddings is not None and to_be_fetched(embeddings, BERT_FILES):
             fetch_bert(embeddings, on_bytes)
         words = load_embeddings(find_embeddings(embeddings))
         if not is_passages(data):
@@ -74,7 +77,8 @@ class MarcoStudy(LabelledStudy):
                 f"{data} holds no passages that headcount knows; give a folder with collection.tsv, queries.tsv and "
                 "qrels.tsv, or with queries and passages as JSON lines, or one JSON-lines file."
             )
-        corpus = read_passages(data, most_queries=QUERIES, most_passages=PASSAGES)
+        split = "train" if any((data / name).exists() for name in OF_TRAINING) else None
+        corpus = read_passages(data, split=split, most_queries=QUERIES, most_passages=PASSAGES)
         return tuple(ranking(corpus, words, layout=layout, cache=cache_folder()) for layout in LAYOUTS)
 
     def form(self, spec: dict[str, Any]) -> Form:
@@ -174,10 +178,6 @@ class MarcoStudy(LabelledStudy):
             f"{effort.batch}, {effort.seeds} seed(s); pairs {effort.pairs.steps:,} steps of {effort.pairs.batch}."
         )
         return (smaller, *ours)
-
-
-def _empty(path: Path) -> bool:
-    return not path.exists() or (path.is_dir() and not any(path.iterdir()))
 
 
 def _words(layout: str) -> str:
