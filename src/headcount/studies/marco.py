@@ -69,7 +69,8 @@ class MarcoStudy(LabelledStudy):
     def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[KeptTask, ...]:
         if not is_passages(data) and to_be_fetched(data, (JUDGED, *MARCO_FILES)):
             fetch_marco(data, on_bytes)
-        if embeddings is not None and to_be_fetched(embeddings, BERT_FILES):
+        weights = BERT_FILES[-1]  # the last to be fetched; a folder that holds them is a model, whoever's it is
+        if embeddings is not None and not (embeddings / weights).exists() and to_be_fetched(embeddings, BERT_FILES):
             fetch_bert(embeddings, on_bytes)
         words = load_embeddings(find_embeddings(embeddings))
         if not is_passages(data):

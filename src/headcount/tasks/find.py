@@ -17,7 +17,7 @@ from .base import computed
 from .image import ImageTask
 from .kept import AnyTask, KeptTask
 from .presets import PRESETS, preset, preset_from_spec
-from .ranking import ranking
+from .ranking import LAYOUTS, ranking
 
 LABELLED_ENDINGS = (".jsonl", ".jsonl.gz", ".tar.gz")
 IMAGE_OPTIONS = ("patch", "side")
@@ -55,9 +55,11 @@ def _labelled(path: Path, cache: Path | None, options: dict[str, Any]) -> KeptTa
     """Images or passages, as what lies there tells."""
     if not is_cifar10(path) and is_passages(path):
         _refuse_others(str(path), options, PASSAGE_OPTIONS)
+        layout = options.get("layout", "candidates")
+        require(layout in LAYOUTS, f'layout must be one of {", ".join(LAYOUTS)}, got "{layout}".')
         words = load_embeddings(find_embeddings(options.get("embeddings")))
         corpus = read_passages(path, split=options.get("split"))
-        return ranking(corpus, words, layout=options.get("layout", "candidates"), cache=cache)
+        return ranking(corpus, words, layout=layout, cache=cache)
     require(path.is_dir() or is_cifar10(path), f"there is no file {path}.")
     _refuse_others(str(path), options, IMAGE_OPTIONS)
     source = read_cifar10(path) if is_cifar10(path) else read_image_folder(path, side=options.get("side"))
