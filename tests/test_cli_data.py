@@ -1,6 +1,7 @@
 """Real data on the command line: studies that are bound to a folder, one's own images and passages, and refusals."""
 
 import base64
+import contextlib
 import csv
 import dataclasses
 import functools
@@ -12,6 +13,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from PIL import Image
@@ -31,12 +33,22 @@ FEW = {"heads": (1,), "steps": 4, "batch": 4, "train_examples": 100, "validation
 SHORT = ("--steps", 4, "--batch", 4, "--layers", 1, "--head-dim", 2, "--seeds", 1, "--validation-examples", 20)
 
 
+@contextlib.contextmanager
+def compiled_as_it_comes():
+    """Programs of a few steps are sooner done than made faster."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def small(tmp_path_factory):
     """The smoke scale made tiny: one layer, a few steps."""
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, compiled_as_it_comes():
         patch.setenv("HEADCOUNT_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setattr(labelled, "labelled_encoder", functools.partial(labelled_encoder, layers=1))
+        for module in ("studies.folder", "cli.studies"):  # the keys and costs of all the others take their time
+            patch.setattr(f"headcount.{module}.STUDIES", {"table5": STUDIES["table5"]})
         for name, tiny in (("cifar", {"lengths": (64,), "seeds": 2}), ("marco", {"lengths": (3,), "seeds": 1})):
             study = LABELLED[name]
             effort = dataclasses.replace(study.efforts[Scale.SMOKE], **FEW, **tiny)
@@ -430,12 +442,11 @@ def test_fewer_candidates_than_the_study_shows_are_told(bert, tmp_path):
 # The listing
 
 
-def test_studies_of_real_data_are_listed_with_their_costs(monkeypatch):
-    monkeypatch.setattr("headcount.cli.studies.STUDIES", {"table5": STUDIES["table5"]})  # the others take their time
+def test_studies_of_real_data_are_listed_with_their_costs():
     result = headcount("reproduce")
     assert result.code == 0
     assert {"cifar", "marco"} <= {line.split()[0] for line in result.out.splitlines() if line.split()}
-    assert "need --data DIR" in " ".join(result.out.split())
+    assert "cifar and marco need --data DIR" in " ".join(result.out.split())
     listed = strict_json(headcount("reproduce", "--json").out)
     assert {"table5", *LABELLED} <= listed.keys()
     for name in LABELLED:

@@ -140,8 +140,8 @@ class CifarStudy(LabelledStudy):
         ours = (
             "Published: four layers, head_dim 16, layer norm, residuals, dropout, a class token, AdamW with a cosine. "
             "The text says patches of 8 pixels (--patch 8), the tables' T says 4: we take 4. Not published are the "
-            "learning rate, the number of epochs, the dropout and the number of seeds. Ours: norms first, gelu, nets four times as "
-            f"wide; peak learning rate {paper.learning_rate:g} after a warm-up over a twentieth, decay "
+            "learning rate, the number of epochs, the dropout and the number of seeds. Ours: norms first, gelu, nets "
+            f"four times as wide; peak learning rate {paper.learning_rate:g} after a warm-up over a twentieth, decay "
             f"{paper.weight_decay:g}, dropout 0.1, batch {paper.batch}, {paper.steps * paper.batch / EPOCH:.0f} epochs "
             "at paper scale, examples drawn with replacement.",
             "Training accuracy is that of the last twentieth of the steps, each batch seen before its own update and "
