@@ -57,6 +57,9 @@ def measure(
         ),
     ] = None,
     validation_examples: Annotated[int, typer.Option(help="Examples to be judged on.")] = TrainSpec.validation_examples,
+    precision: Annotated[
+        str, typer.Option(help="float32; encoders also bfloat16, half precision for a GPU.")
+    ] = TrainSpec.precision,
     head_dim: Annotated[
         int | None, typer.Option(help="Numbers a head carries (default: 8, an encoder's rank).")
     ] = None,
@@ -147,6 +150,7 @@ def measure(
         usual,
         **{name: value for name, value in given.items() if value is not None},
         validation_examples=validation_examples,
+        precision=precision,
     )
     rates = [usual.learning_rate] if learning_rates is None else _arguments.numbers(learning_rates, "--learning-rates")
     options_of_model = {

@@ -87,6 +87,10 @@ def grid(
         specs = [spec.with_rank(rank) for spec in specs for rank in _distinct("ranks", ranks)]
     for model_spec in specs:
         _require_fit(task, model_spec)
+        require(
+            train.precision == "float32" or isinstance(model_spec, EncoderSpec),
+            f"precision {train.precision} is for encoders; a class-token model is trained in float32.",
+        )
     require(
         task.endless or train.train_examples > 0,
         f"{task.name} is stored examples, which cannot be drawn afresh; train_examples must be at least 1, got 0.",
