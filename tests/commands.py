@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import jaxtyping
 import pytest
 
 from headcount import cli
@@ -31,6 +32,17 @@ def headcount(*arguments: object) -> Result:
     finally:
         signal.signal(signal.SIGTERM, before)
     return Result(ended.value.code, out.getvalue(), err.getvalue())
+
+
+@contextlib.contextmanager
+def unchecked():
+    """As a user runs it: nothing checks the types of arguments before their values."""
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    try:
+        yield
+    finally:
+        jaxtyping.config.update("jaxtyping_disable", before)
 
 
 def start(*arguments: object, **options) -> subprocess.Popen:

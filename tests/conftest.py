@@ -6,12 +6,13 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import jax
+import jaxtyping
 import pytest
-from jaxtyping import install_import_hook
 
-import tests.shape_checks  # noqa: F401 - the hook finds it by name
+import tests.shape_checks
 
-install_import_hook("headcount", "tests.shape_checks.check")
+jaxtyping.jaxtyped = tests.shape_checks.checked  # the hook finds both by name
+jaxtyping.install_import_hook("headcount", "tests.shape_checks.check")
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -12,6 +12,7 @@ from headcount.store import Cell, Outcome, Store, TrainSpec
 
 from . import made_up
 from .commands import a_sentence, contents, headcount, strict_json
+from .tasks.laws import compile_quickly  # noqa: F401
 
 TASK = hc.quadratic_basins(length=6, intrinsic_dim=3, dim=2)
 TRAIN = TrainSpec(train_examples=64, validation_examples=20)
@@ -100,10 +101,13 @@ def test_the_first_sequence_near_data_is_one_that_was_drawn(searched):
             assert np.abs(drawn - first).max(axis=(1, 2)).min() < 1e-5
 
 
-def test_a_person_reads_a_table(tmp_path):
+def test_a_person_reads_a_table(tmp_path, searched):
     root = folder_of(tmp_path / "models", cells(heads=(1,), lengths=(4, 6), seeds=(0,)))
-    told = headcount("collide", root, *QUICK, "--lengths", 4, "--out", tmp_path / "out")
+    # Of the two lengths the one whose programs `searched` has compiled.
+    told = headcount("collide", root, *QUICK, "--lengths", 6, "--out", tmp_path / "out")
     assert told.code == 0, told.err
+    (found,) = strict_json((tmp_path / "out" / "certificates.json").read_text())
+    assert (found["heads"], found["length"]) == (1, 6)
     assert "floor, anywhere" in told.out
     assert "any readout" in told.out
     assert (tmp_path / "out" / "floor-near-data.svg").exists()

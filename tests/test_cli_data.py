@@ -47,6 +47,7 @@ def small(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch, compiled_as_it_comes():
         patch.setenv("HEADCOUNT_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setattr(labelled, "labelled_encoder", functools.partial(labelled_encoder, layers=1))
+        patch.setattr("headcount.studies.cifar.SIDES", (32, 48))
         for module in ("studies.folder", "cli.studies"):  # the keys and costs of all the others take their time
             patch.setattr(f"headcount.{module}.STUDIES", {"table5": STUDIES["table5"]})
         for name, tiny in (("cifar", {"lengths": (64,), "seeds": 2}), ("marco", {"lengths": (3,), "seeds": 1})):

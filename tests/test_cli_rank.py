@@ -15,8 +15,9 @@ from headcount.store import Outcome, Store
 from headcount.studies import Scale, rank_random_features
 
 from . import made_up
-from .commands import a_sentence, contents, headcount, start, strict_json
+from .commands import a_sentence, contents, headcount, strict_json, unchecked
 from .report.laws import check_page
+from .tasks.laws import compile_quickly  # noqa: F401
 
 SMALL = {"--dim": 4, "--lengths": 4, "--steps": 20, "--batch": 8, "--hidden": 8, "--validation-examples": 20}
 FARTHEST = ["farthest-point", *(str(part) for pair in SMALL.items() for part in pair)]
@@ -218,11 +219,12 @@ def test_a_request_that_cannot_be_right_is_one_sentence(tmp_path, monkeypatch, r
 
 
 def test_a_mistyped_kind_of_points_meets_the_nearest_one(tmp_path):
-    # In a process of its own: here the types of arguments are checked before their values.
-    process = start("measure", "farthest-point", "--dim", 4, "--points", "unifrom", "--out", tmp_path / "results")
-    out, err = process.communicate()
-    assert (process.returncode, out, err.count("\n")) == (2, "", 1)
-    assert 'Did you mean "uniform"?' in err
+    with unchecked():
+        result = headcount(
+            "measure", "farthest-point", "--dim", 4, "--points", "unifrom", "--out", tmp_path / "results"
+        )
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert 'Did you mean "uniform"?' in result.err
     assert not (tmp_path / "results").exists()
 
 

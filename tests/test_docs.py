@@ -16,6 +16,7 @@ from headcount.tasks import find
 
 from .datasets.test_cifar import lay_out, shown
 from .datasets.texts import bert_tensors, write_bert, write_records
+from .tasks.laws import compile_quickly  # noqa: F401
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "docs/tasks.md", "docs/theory.md", "docs/reproduction.md")

@@ -231,7 +231,7 @@ def test_what_breaks_because_the_run_stops_is_no_failure(root, monkeypatch):
     assert records_in(root) == {}
 
 
-def test_on_a_gpu_one_bucket_trains_while_others_are_in_hand(root, monkeypatch):
+def test_on_a_gpu_one_bucket_trains_while_others_are_in_hand(root, quickly, monkeypatch):
     training = threading.Lock()
 
     def alone(shape, *sizes):

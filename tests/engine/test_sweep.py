@@ -76,6 +76,13 @@ def test_without_ranks_every_spec_keeps_its_own():
     assert [(cell.model.heads, cell.model.rank) for cell in cells] == [(1, 1), (3, 3)]
 
 
+def test_half_precision_is_for_encoders():
+    half = TrainSpec(precision="bfloat16")
+    with pytest.raises(InputError, match="precision bfloat16 is for encoders"):
+        grid(TASK, heads=[1], train=half)
+    assert {cell.train.precision for cell in grid(NEAREST, heads=[1], train=half).cells} == {"bfloat16"}
+
+
 @pytest.mark.parametrize(
     ("ranks", "message"),
     [

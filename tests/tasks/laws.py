@@ -18,7 +18,7 @@ from headcount.tasks import AbstractTask, AnsweredAt
 from ..tolerance import assert_close, assert_trees_equal
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def compile_quickly():
     """For modules whose programs run once, on a few numbers, so that compiling is all they cost; import it there."""
     jax.config.update("jax_disable_most_optimizations", True)

@@ -20,6 +20,7 @@ from headcount.theory import Certificate, Domain, certify, construct, find_colli
 from headcount.theory.bounds import steep_net_size
 from headcount.theory.heads import fold
 from headcount.theory.sight import ClassOutputs, HeadOutputs, Moments
+from tests.tasks.laws import compile_quickly  # noqa: F401
 from tests.theory.collided import DIM, DOMAINS, LENGTH, TASKS, close_pair, collision_at, found, head_sight, model
 
 DIGITS = 50

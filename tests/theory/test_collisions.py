@@ -15,6 +15,7 @@ from headcount.models import ModelSpec, folded, init
 from headcount.tasks import ArrayTask, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory import Domain, domain_of, find_collisions
 from headcount.theory.collisions import anchored_starts, free_starts, shared_places
+from tests.tasks.laws import compile_quickly  # noqa: F401
 from tests.theory.collided import DIM, DOMAINS, LENGTH, STARTS, STEPS, TASKS, found, model
 
 TASK, DOMAIN = TASKS["maxima"], DOMAINS["maxima"]
