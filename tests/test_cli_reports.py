@@ -12,7 +12,7 @@ import pytest
 
 from headcount.engine import run
 from headcount.store import Outcome
-from headcount.studies import COMPUTED, STUDIES, Scale
+from headcount.studies import COMPUTED, LABELLED, STUDIES, Scale
 
 from . import made_up
 from .commands import a_sentence, contents, headcount, strict_json
@@ -228,7 +228,7 @@ def test_costs_are_told_without_training_or_writing(tmp_path, monkeypatch, there
     result = headcount("reproduce", *arguments, "--out", root, "--json")
     assert result.code == 0
     listed = strict_json(result.out)
-    assert list(listed) == (["table5"] if arguments else [*STUDIES, *COMPUTED])
+    assert list(listed) == (["table5"] if arguments else [*STUDIES, *COMPUTED, *LABELLED])
     for study in () if arguments else listed.values():
         costs = [study["costs"][scale]["expected_seconds"] for scale in ("smoke", "laptop", "paper")]
         assert costs == sorted(costs)

@@ -110,18 +110,17 @@ class Part:
         sweep = each.sweep(scale)
         if not isinstance(each, LabelledStudy):
             return sweep
+        tried = sorted({cell.model.heads for cell in sweep.cells})
+        printed = sorted({each.printed(cell.length) for cell in sweep.cells})
+        for name, asked, known in (("heads", self.heads, tried), ("T", self.lengths, printed)):
+            others = sorted(set(asked or ()) - set(known))
+            require(not others, f"{each.name} at {scale} scale has {name} {known}, not {others}.")
         cells = tuple(
             cell
             for cell in sweep.cells
             if (self.heads is None or cell.model.heads in self.heads)
             and (self.lengths is None or each.printed(cell.length) in self.lengths)
             and (self.seeds is None or cell.seed < self.seeds)
-        )
-        tried = sorted({cell.model.heads for cell in sweep.cells})
-        printed = sorted({each.printed(cell.length) for cell in sweep.cells})
-        require(
-            len(cells) > 0,
-            f"{each.name} at {scale} scale has heads {tried} and T {printed}; nothing of it was asked for.",
         )
         return replace(sweep, cells=cells)
 

@@ -7,7 +7,7 @@ side on a GPU (`vmap`).
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from .._compile import repeatable
 from .._keys import named_key
@@ -73,7 +73,7 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool, graded_by:
     """The program for a shape; asked for again, it is the same one, already compiled."""
     sizes = {"length": shape.length, "dim": dim, "outputs": outputs}
     block = EVALUATION_BLOCK if graded_by != "choice" else min(EVALUATION_BLOCK, shape.train.batch)
-    map_members = (lambda function, members: jax.vmap(function)(members)) if side_by_side else jax.lax.map
+    map_members = (lambda function, members, _begun: jax.vmap(function)(members)) if side_by_side else in_turn
     # Flattened inside, Adam is a handful of operations on one vector instead of as many for each weight matrix.
     optimiser = optax.flatten(
         optax.chain(
@@ -131,11 +131,12 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool, graded_by:
 
     def advance(states: TrainState, members: Member, data: Examples, steps):
         with jax.default_matmul_precision(products):
-            return map_members(lambda pair: advance_one(pair[0], pair[1], data, steps), (states, members))
+            pairs = (states, members)
+            return map_members(lambda pair: advance_one(pair[0], pair[1], data, steps), pairs, states.step >= 0)
 
     def judge(states: TrainState, examples: Stored | Kept) -> dict[str, Float[Array, " members"]]:
         with jax.default_matmul_precision(products):
-            return map_members(lambda model: judge_one(model, examples), states.model)
+            return map_members(lambda model: judge_one(model, examples), states.model, states.step >= 0)
 
     def start(cells: tuple[Cell, ...], data: Examples) -> tuple[TrainState, Member]:
         # Drawn for its own head count and only then padded: a cell's initial weights do not depend on its bucket.
@@ -147,7 +148,8 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool, graded_by:
 
     @repeatable
     def begin(models: AnyModel, tokens: Float[Array, "examples length dim"] | None) -> TrainState:
-        return map_members(functools.partial(begin_one, tokens=tokens), models)
+        map_all = jax.vmap if side_by_side else lambda function: functools.partial(jax.lax.map, function)
+        return map_all(functools.partial(begin_one, tokens=tokens))(models)
 
     def begin_one(model: AnyModel, tokens: Float[Array, "examples length dim"] | None) -> TrainState:
         if isinstance(model, ClassTokenTransformer) and tokens is not None:
@@ -156,6 +158,27 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool, graded_by:
         return TrainState(model, moments, jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, jnp.float32))
 
     return Program(start, repeatable(advance, donate=(0,)), repeatable(judge))
+
+
+def in_turn(function: Callable[[Any], Any], members: Any, begun: Bool[Array, " members"]) -> Any:
+    """`jax.lax.map` over members, as a loop whose length the compiler cannot know.
+
+    What is known to be done once is compiled in another way, and its sums are then ordered anew: a member trained alone
+    would differ in its last bits from the same one among others. So there is always room for two, and `begun`, true of
+    every member, tells only at run time that there are any.
+    """
+    count = begun.shape[0]
+    if count == 1:
+        members = jax.tree.map(lambda part: jnp.concatenate([part, part]), members)
+    one = jax.eval_shape(function, jax.tree.map(lambda part: part[0], members))
+    room = jax.tree.map(lambda part: jnp.zeros((max(2, count), *part.shape), part.dtype), one)
+
+    def turn(place: Int[Array, ""], filled: Any) -> Any:
+        done = function(jax.tree.map(lambda part: part[place], members))
+        return jax.tree.map(lambda all_of, own: all_of.at[place].set(own), filled, done)
+
+    filled = jax.lax.fori_loop(0, jnp.where(begun[0], count, 0), turn, room)
+    return jax.tree.map(lambda part: part[:count], filled)
 
 
 def unit_readout(model: ClassTokenTransformer, tokens: Float[Array, "examples length dim"]) -> ClassTokenTransformer:
