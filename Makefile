@@ -19,6 +19,7 @@ test: .venv/ready-for-development
 
 slow-test: .venv/ready-for-development
 	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n 2 --hypothesis-profile=thorough tests/datasets tests/analysis tests/report tests/store
 
 picture: demo
 	$(BIN)/headcount show demo --figure docs/answer.svg

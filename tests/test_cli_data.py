@@ -265,7 +265,7 @@ def test_status_and_show_speak_of_labels(reproduced):
         ((), 6),
         (("--heads", "1,4"), 4),
         (("--lengths", "145"), 3),
-        (("--heads", "1,2,99", "--lengths", "65"), 2),
+        (("--heads", "1,2", "--lengths", "65"), 2),
         (("--seeds", 1), 6),
         (("--seeds", 7), 6),
     ],
@@ -278,12 +278,20 @@ def test_a_part_is_counted_before_it_is_trained(cifar, tmp_path, part, cells):
     assert not out.exists()
 
 
-@pytest.mark.parametrize("part", [("--heads", "3"), ("--lengths", "64"), ("--heads", "4", "--lengths", "257")])
-def test_a_part_that_is_not_there_is_refused(cifar, tmp_path, part):
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        (("--heads", "3"), "has heads [1, 2, 4], not [3]"),
+        (("--heads", "1,99"), "has heads [1, 2, 4], not [99]"),
+        (("--lengths", "64"), "has T [65, 145], not [64]"),
+        (("--heads", "4", "--lengths", "257"), "has T [65, 145], not [257]"),
+    ],
+)
+def test_a_part_that_is_not_there_is_refused(cifar, tmp_path, part, words):
     result = headcount("reproduce", "cifar", "--data", cifar, "--out", tmp_path / "results", *part)
     assert result.code == 2
     (line,) = [line for line in result.err.splitlines() if line.startswith("headcount: ")]
-    assert "heads [1, 2, 4] and T [65, 145]" in line
+    assert words in line
     assert not (tmp_path / "results").exists()
 
 

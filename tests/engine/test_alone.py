@@ -20,8 +20,11 @@ TRAIN = replace(LABELLED_TRAIN, steps=20, batch=16, validation_examples=40)
 def test_images_learned_alone_and_beside_another_seed(tmp_path):
     task = ImageTask(some_images())
 
+    def two_layers(heads: int):
+        return labelled_encoder(task.form, heads, layers=2)
+
     def first_of(seeds: int):
-        sweep = grid(task, heads=[2], seeds=range(seeds), model=lambda h: labelled_encoder(task.form, h), train=TRAIN)
+        sweep = grid(task, heads=[2], seeds=range(seeds), model=two_layers, train=TRAIN)
         with Store.open_for_writing(tmp_path / f"{seeds}") as store:
             run_sweep(sweep, store, plan=plan_sweep(sweep, machine=CPU))
             (record,) = [record for record in store.records() if record.cell.seed == 0]
