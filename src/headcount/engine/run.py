@@ -173,7 +173,8 @@ class _Workshop:
                 curves.append(np.asarray(measured.validation[error]))
                 self.on_steps((now - before) * len(bucket.cells))
             seconds = (time.monotonic() - began) / len(bucket.cells)
-            fitted = parts.judge(states, data.train) if isinstance(data.train, Kept) else {}
+        # Not while holding the device: compiling this, too, is done while another bucket trains.
+        fitted = parts.judge(states, data.train) if isinstance(data.train, Kept) else {}
         curves = np.stack(curves)
         metrics = {error: states.best_error, f"final_{error}": measured.validation[error]}
         metrics |= {f"train_{error}": measured.train_error}
