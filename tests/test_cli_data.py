@@ -298,6 +298,12 @@ def test_a_part_that_is_not_there_is_refused(cifar, tmp_path, part, words):
 # Refusals
 
 
+def test_images_of_cifar_are_not_resized(cifar, tmp_path):
+    result = headcount("measure", cifar, "--side", 64, "--out", tmp_path / "results")
+    assert result.code == 2
+    assert "not resized, they have 32 pixels a side, got side 64" in " ".join(result.err.split())
+
+
 @pytest.mark.parametrize("name", LABELLED)
 def test_a_study_of_real_data_asks_where_it_is(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)

@@ -62,8 +62,17 @@ def _labelled(path: Path, cache: Path | None, options: dict[str, Any]) -> KeptTa
         return ranking(corpus, words, layout=layout, cache=cache)
     require(path.is_dir() or is_cifar10(path), f"there is no file {path}.")
     _refuse_others(str(path), options, IMAGE_OPTIONS)
-    source = read_cifar10(path) if is_cifar10(path) else read_image_folder(path, side=options.get("side"))
-    return ImageTask(source, patch=options.get("patch", 4))
+    side, patch = options.get("side"), options.get("patch", 4)
+    if not is_cifar10(path):
+        return ImageTask(read_image_folder(path, side=side), patch=patch)
+    source = read_cifar10(path)
+    own = source.images.shape[1]
+    require(
+        side in (None, own),
+        f"the images of CIFAR-10 are not resized, they have {own} pixels a side, got side {side}; "
+        "longer sequences come from larger frames: --lengths 64,144.",
+    )
+    return ImageTask(source, patch=patch)
 
 
 def task_of_spec(
