@@ -40,6 +40,20 @@ def error_chart(table: ErrorTable, answer: Answer, published: PublishedTable | N
     )
 
 
+def reversal_chart(heads: tuple[int, ...], series: tuple[Series, ...]) -> Chart:
+    """The weighted reversal score against heads."""
+    return Chart(
+        name="reversal",
+        title="Weighted reversal score",
+        x_label="attention heads",
+        y_label="R(h), no unit",
+        x_ticks=heads,
+        log_y=False,
+        series=series,
+        caption="R(h) = sum over T1 < T2 of max(err(T1) - err(T2), 0) / (max err - min err)",
+    )
+
+
 def short_unit(table: ErrorTable | RankTable) -> str:
     """What an error is counted in, for a place with little room."""
     return "NMSE" if table.unit == NMSE else "error rate"

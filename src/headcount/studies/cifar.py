@@ -15,6 +15,7 @@ from ..analysis.summary import ERROR_RATE
 from ..datasets.cifar import BINARY_ARCHIVE, fetch_cifar10, is_cifar10, read_cifar10
 from ..engine.hardware import Sizes
 from ..report.chart import Chart, Series
+from ..report.charts import reversal_chart
 from ..report.files import write_whole
 from ..report.frames import frames_png
 from ..report.section import Picture, Section
@@ -180,21 +181,11 @@ def _reversal_chart(found: Accuracies, theirs: np.ndarray) -> tuple[Chart, ...]:
     if len(found.lengths) < 3:
         return ()
     ours, published = reversal_scores(found.errors), reversal_scores(1 - theirs)
-    return (
-        Chart(
-            name="reversal",
-            title="Weighted reversal score",
-            x_label="attention heads",
-            y_label="R(h), no unit",
-            x_ticks=found.heads,
-            log_y=False,
-            series=(
-                Series("while training", found.heads, tuple(ours), place=0),
-                Series("from the published means", found.heads, tuple(published), place=1, kind="published"),
-            ),
-            caption="R(h) = sum over T1 < T2 of max(err(T1) - err(T2), 0) / (max err - min err)",
-        ),
+    series = (
+        Series("while training", found.heads, tuple(ours), place=0),
+        Series("from the published means", found.heads, tuple(published), place=1, kind="published"),
     )
+    return (reversal_chart(found.heads, series),)
 
 
 def _lengths(*sides: int) -> tuple[int, ...]:

@@ -9,7 +9,8 @@ from ..analysis import answer_from_table, error_table
 from ..analysis.comparison import Claim, Verdict, count_of_heads, decided, measured_like
 from ..analysis.signals import REVERSED, reversal_scores
 from ..engine import Sweep
-from ..report.chart import Chart, Series
+from ..report.chart import Series
+from ..report.charts import reversal_chart
 from ..report.section import Section
 from ..store import Record
 from . import table2
@@ -31,19 +32,13 @@ class ReversalStudy(AbstractStudy):
         theirs, means, least = (
             reversal_scores(errors) for errors in (published.beside(table), measured_like(table, published), table.best)
         )
-        chart = Chart(
-            name="reversal",
-            title="Weighted reversal score",
-            x_label="attention heads",
-            y_label="R(h), no unit",
-            x_ticks=table.heads,
-            log_y=False,
-            series=(
+        chart = reversal_chart(
+            table.heads,
+            (
                 Series("best of seeds", table.heads, tuple(least), place=0),
                 Series("mean over seeds", table.heads, tuple(means), place=1),
                 Series("from the published means", table.heads, tuple(theirs), place=2, kind="published"),
             ),
-            caption="R(h) = sum over T1 < T2 of max(err(T1) - err(T2), 0) / (max err - min err)",
         )
         return Section(
             name=self.name,
