@@ -11,7 +11,7 @@ import time
 import jax
 import numpy as np
 
-from headcount import ModelSpec, TrainSpec, grid, sum_of_maxima
+from headcount import ClassTokenSpec, TrainSpec, grid, sum_of_maxima
 from headcount.engine import hardware
 from headcount.engine.data import examples
 from headcount.engine.sweep import buckets
@@ -31,7 +31,11 @@ class Engine:
         task = sum_of_maxima(length=length, intrinsic_dim=HEADS, dim=4)
         train = TrainSpec(batch=BATCH)
         sweep = grid(
-            task, heads=[HEADS], seeds=range(members), train=train, model=lambda h: ModelSpec(heads=h, hidden=HIDDEN)
+            task,
+            heads=[HEADS],
+            seeds=range(members),
+            train=train,
+            model=lambda h: ClassTokenSpec(heads=h, hidden=HIDDEN),
         )
         (bucket,) = buckets(sweep.cells)
         self.data, _ = examples(task, bucket.shape.model, train)

@@ -104,7 +104,7 @@ def measure(side: int, device: str, effort: Effort, compiled: bool) -> dict:
             **{name: (lambda trainer=trainer: trainer.images_per_second(steps)) for name, trainer in plain.items()},
             "one_member": lambda: one.images_per_second(steps),
             "four_members": lambda: four.images_per_second(steps),
-            "head_counts_in_turn": lambda: in_turn(each, steps),
+            "head_counts_in_turn": lambda: sequential_map(each, steps),
             "head_counts_at_once": lambda: at_once(each, steps),
         }
     )
@@ -214,7 +214,7 @@ class Engine:
         return steps * self.batch * self.members_count / self.advance(steps)
 
 
-def in_turn(engines: list[Engine], steps: int) -> float:
+def sequential_map(engines: list[Engine], steps: int) -> float:
     """The images a second of all engines, advanced one after another."""
     return _rate(engines, steps, sum(engine.advance(steps) for engine in engines))
 
@@ -259,7 +259,7 @@ def head_counts_table(results: dict) -> Table:
     for heading in ("T", "one after another", "at once, from threads", "factor"):
         table.add_column(heading, justify="right")
     for row in results["sides"]:
-        rates = (three_digits(row[f"head_counts_{name}"]) for name in ("in_turn", "at_once"))
+        rates = (three_digits(row[f"head_counts_{name}"]) for name in ("sequential_map", "at_once"))
         table.add_row(str(row["tokens"]), *rates, f"{row['ratios']['head_counts_at_once_over_in_turn']:.2f}")
     return table
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from headcount.models import EncoderSpec, ModelSpec
+from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 from headcount.studies import STUDIES, Scale
 
@@ -17,7 +17,7 @@ def study_cells(name: str, scale: Scale = Scale.SMOKE) -> tuple[Cell, ...]:
 
 def own_cells(heads=(1, 2, 3), lengths=(8, 16), seeds=(0, 1), task=OWN, **train) -> tuple[Cell, ...]:
     return tuple(
-        Cell(task=task, length=length, model=ModelSpec(heads=count), train=TrainSpec(**train), seed=seed)
+        Cell(task=task, length=length, model=ClassTokenSpec(heads=count), train=TrainSpec(**train), seed=seed)
         for length in lengths
         for count in heads
         for seed in seeds

@@ -7,7 +7,7 @@ import pytest
 
 import headcount as hc
 from headcount.collide import chosen
-from headcount.models import ModelSpec, folded, from_arrays, init, textbook, to_arrays
+from headcount.models import ClassTokenSpec, folded, from_arrays, init, textbook, to_arrays
 from headcount.store import Cell, Outcome, Store, TrainSpec
 
 from . import made_up
@@ -24,7 +24,7 @@ def cells(heads=(1, 2), lengths=(6,), seeds=(0, 1), layers=1, task=TASK):
         Cell(
             task=task.spec(),
             length=length,
-            model=ModelSpec(heads=count, head_dim=2, hidden=8, layers=layers),
+            model=ClassTokenSpec(heads=count, head_dim=2, hidden=8, layers=layers),
             train=TRAIN,
             seed=seed,
         )

@@ -10,7 +10,7 @@ import pytest
 
 import headcount as hc
 from headcount.engine import RunSummary, run
-from headcount.models import EncoderSpec, ModelSpec
+from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.store import Outcome, Store
 from headcount.studies import Scale, rank_random_features
 
@@ -287,7 +287,7 @@ def test_heads_of_a_class_token_model_may_have_any_rank(tmp_path):
     assert answer["trained"] == {"finished": 4}
     with Store.open_for_reading(tmp_path) as store:
         models = {record.cell.model for record in store.records()}
-    assert models == {ModelSpec(heads=2, head_dim=4, hidden=4, rank=rank) for rank in (1, 4)}
+    assert models == {ClassTokenSpec(heads=2, head_dim=4, hidden=4, rank=rank) for rank in (1, 4)}
     assert "rank 1" in headcount("show", tmp_path).out
 
 
@@ -359,7 +359,7 @@ def test_a_damaged_file_of_pieces_is_told_and_kept(tmp_path):
 
 @pytest.mark.parametrize("below", ["", "below"])
 def test_a_place_that_a_computed_study_cannot_write_to_is_told(tmp_path, monkeypatch, below):
-    monkeypatch.setitem(rank_random_features.MOST_HEADS, Scale.SMOKE, 4)
+    monkeypatch.setitem(rank_random_features.MAX_HEADS, Scale.SMOKE, 4)
     (tmp_path / "file").write_text("mine")
     result = headcount(*FEATURES, "--out", tmp_path / "file" / below)
     assert (result.code, result.out) == (1, "")
@@ -368,7 +368,7 @@ def test_a_place_that_a_computed_study_cannot_write_to_is_told(tmp_path, monkeyp
 
 
 def test_a_stopped_computation_keeps_its_pieces_and_says_so(tmp_path, monkeypatch):
-    monkeypatch.setitem(rank_random_features.MOST_HEADS, Scale.SMOKE, 4)
+    monkeypatch.setitem(rank_random_features.MAX_HEADS, Scale.SMOKE, 4)
     whole, drawn = rank_random_features.random_heads, []
 
     def stops_at_the_third(*arguments, **options):

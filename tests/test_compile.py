@@ -1,4 +1,4 @@
-"""What is compiled to be repeatable is the same function, and asks a GPU to be deterministic."""
+"""What is compiled to be deterministic_jit is the same function, and asks a GPU to be deterministic."""
 
 import jax
 import jax.numpy as jnp
@@ -8,12 +8,12 @@ from headcount import _compile
 
 
 def test_a_repeatable_program_computes_what_it_is_told():
-    program = _compile.repeatable(lambda x, y: jnp.dot(x, y))
+    program = _compile.deterministic_jit(lambda x, y: jnp.dot(x, y))
     assert program(np.arange(3.0), np.ones(3)) == 3.0
 
 
 def test_an_argument_can_be_given_away():
-    program = _compile.repeatable(lambda x: x + 1, donate=(0,))
+    program = _compile.deterministic_jit(lambda x: x + 1, donate=(0,))
     given = jnp.zeros(4)
     assert np.array_equal(program(given), np.ones(4))
     assert given.is_deleted()
@@ -24,5 +24,5 @@ def test_only_a_gpu_is_asked_to_be_deterministic(monkeypatch):
     monkeypatch.setattr(jax, "jit", lambda function, **options: asked.append(options) or function)
     for backend in ("cpu", "gpu"):
         monkeypatch.setattr(jax, "default_backend", lambda backend=backend: backend)
-        _compile.repeatable(lambda x: x)
+        _compile.deterministic_jit(lambda x: x)
     assert [options["compiler_options"] for options in asked] == [None, {"xla_gpu_deterministic_ops": True}]

@@ -11,7 +11,7 @@ from ._version import __version__
 from .analysis import Answer, Bottleneck, answer
 from .engine import grid, run_sweep
 from .measure import Measurement, measure
-from .models import EncoderSpec, ModelSpec
+from .models import ClassTokenSpec, EncoderSpec
 from .store import Store, TrainSpec
 from .tasks import (
     ArrayTask,
@@ -35,6 +35,7 @@ __all__ = [
     "Answer",
     "ArrayTask",
     "Bottleneck",
+    "ClassTokenSpec",
     "EncoderSpec",
     "FarthestPoint",
     "FunctionTask",
@@ -42,7 +43,6 @@ __all__ = [
     "ImageTask",
     "InContextRegression",
     "Measurement",
-    "ModelSpec",
     "NearestNeighbour",
     "Ranking",
     "Retrieval",

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 
 
-def repeatable(function: Callable[..., Any], *, donate: Sequence[int] = ()) -> Callable[..., Any]:
+def deterministic_jit(function: Callable[..., Any], *, donate: Sequence[int] = ()) -> Callable[..., Any]:
     """`jax.jit`, without what makes a GPU's numbers depend on the compilation.
 
     XLA tries kernels against each other while it compiles for a GPU, and which one wins, and so how sums are rounded,

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ._errors import require, require_count
-from .models import ClassTokenTransformer, ModelSpec, from_arrays
+from .models import ClassTokenSpec, ClassTokenTransformer, from_arrays
 from .store import Cell, Outcome, Record, Store
 from .tasks import AbstractTask
 from .theory import Certificate, Collision, Domain, certify, domain_of, find_collisions
@@ -82,7 +82,7 @@ def chosen(records: list[Record], seeds: int) -> list[list[Record]]:
     require_count("seeds", seeds)
     groups: dict[str, list[Record]] = {}
     for record in records:
-        if record.outcome is Outcome.FINISHED and isinstance(record.cell.model, ModelSpec):
+        if record.outcome is Outcome.FINISHED and isinstance(record.cell.model, ClassTokenSpec):
             like = dataclasses.replace(record.cell, seed=0)
             groups.setdefault(like.key, []).append(record)
     require(
@@ -144,7 +144,7 @@ def best_certificate(
 
 
 def _load(cell: Cell, store: Store) -> ClassTokenTransformer:
-    assert isinstance(cell.model, ModelSpec)
+    assert isinstance(cell.model, ClassTokenSpec)
     return from_arrays(cell.model, store.weights(cell.key))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headcount.analysis import error_table, experiments, summaries
-from headcount.models import EncoderSpec, ModelSpec
+from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.store import Cell, Outcome, Record, TrainSpec
 
 
@@ -14,7 +14,7 @@ def record(heads=1, length=8, seed=0, rate=0.01, nmse=0.5, outcome=Outcome.FINIS
     cell = Cell(
         task={"task": task},
         length=length,
-        model=ModelSpec(heads=heads),
+        model=ClassTokenSpec(heads=heads),
         train=TrainSpec(learning_rate=rate),
         seed=seed,
     )
@@ -78,8 +78,8 @@ def encoders(heads=(1, 2, 4), ranks=(1, 2, 4), **others) -> list[EncoderSpec]:
     return [EncoderSpec(heads=h, rank=r, width=8, **others) for h in heads for r in ranks]
 
 
-def class_tokens(heads=(1, 2, 4), **others) -> list[ModelSpec]:
-    return [ModelSpec(heads=h, **others) for h in heads]
+def class_tokens(heads=(1, 2, 4), **others) -> list[ClassTokenSpec]:
+    return [ClassTokenSpec(heads=h, **others) for h in heads]
 
 
 MAPS = {
@@ -87,11 +87,11 @@ MAPS = {
     "encoders of one head_dim": (encoders(head_dim=8), {"heads", "rank"}),
     "encoders of one head_dim, full rank among them": (encoders(ranks=(1, 8), head_dim=8), {"heads", "rank"}),
     "class tokens of one head_dim": (
-        [ModelSpec(heads=h, head_dim=8, rank=r) for h in (1, 2) for r in (2, 8)],
+        [ClassTokenSpec(heads=h, head_dim=8, rank=r) for h in (1, 2) for r in (2, 8)],
         {"heads", "rank"},
     ),
     "class tokens of one total": (
-        [ModelSpec(heads=h, head_dim=8 // h, rank=r) for h in (1, 2) for r in (2, 4)],
+        [ClassTokenSpec(heads=h, head_dim=8 // h, rank=r) for h in (1, 2) for r in (2, 4)],
         {"heads", "rank", "head_dim"},
     ),
     "one head count at several ranks": (encoders(heads=(2,)), {"heads", "rank", "head_dim"}),
@@ -111,8 +111,8 @@ def test_a_sweep_over_heads_and_rank_is_one_experiment(name):
 
 LINES = {
     "two head_dims": (class_tokens(head_dim=8) + class_tokens(head_dim=16), [3, 3]),
-    "two totals": ([ModelSpec.with_total_dim(t, heads=h) for t in (8, 16) for h in (1, 2)], [2, 1, 1]),
-    "one total": ([ModelSpec.with_total_dim(16, heads=h) for h in (1, 2, 4)], [3]),
+    "two totals": ([ClassTokenSpec.with_total_dim(t, heads=h) for t in (8, 16) for h in (1, 2)], [2, 1, 1]),
+    "one total": ([ClassTokenSpec.with_total_dim(16, heads=h) for h in (1, 2, 4)], [3]),
     "one rank of its own": (class_tokens(rank=4), [3]),
     "two ranks at two head_dims": (class_tokens(head_dim=8, rank=4) + class_tokens(head_dim=16, rank=8), [3, 3]),
     "encoders of one rank": (encoders(ranks=(2,)), [3]),

@@ -177,10 +177,10 @@ class TestEncode:
         assert counts.shape == (0,)
         assert tiny.encode(["  "], 4)[1].tolist() == [0]
 
-    @pytest.mark.parametrize("most_tokens", [0, -1, 2.5])
-    def test_counts(self, tiny, most_tokens):
-        with refused("most_tokens", str(most_tokens)):
-            tiny.encode(TEXTS, most_tokens)
+    @pytest.mark.parametrize("max_tokens", [0, -1, 2.5])
+    def test_counts(self, tiny, max_tokens):
+        with refused("max_tokens", str(max_tokens)):
+            tiny.encode(TEXTS, max_tokens)
 
 
 class TestEmbed:
@@ -218,7 +218,7 @@ class TestEmbed:
 class TestMeanVectors:
     def test_the_mean_over_a_texts_tokens(self, tiny):
         tensors = bert_tensors()
-        got = tiny.mean_vectors(TEXTS, segment=1, most_tokens=5)
+        got = tiny.mean_vectors(TEXTS, segment=1, max_tokens=5)
         for text, vector in zip(TEXTS, got, strict=True):
             pieces = tiny.tokenizer.encode(text, add_special_tokens=False).ids[:5]
             want = np.mean([slowly(tensors, piece, place, 1) for place, piece in enumerate(pieces, start=1)], axis=0)
@@ -227,22 +227,22 @@ class TestMeanVectors:
     @settings(max_examples=20, deadline=None)
     @given(texts=st.lists(st.sampled_from(TEXTS), min_size=1, max_size=12), at_once=st.integers(1, 5))
     def test_a_text_has_its_vector_wherever_it_stands(self, tiny, texts, at_once):
-        each = {text: tiny.mean_vectors([text], segment=0, most_tokens=6)[0] for text in TEXTS}
+        each = {text: tiny.mean_vectors([text], segment=0, max_tokens=6)[0] for text in TEXTS}
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(embeddings, "TEXTS_AT_ONCE", at_once)
-            got = tiny.mean_vectors(texts, segment=0, most_tokens=6)
+            got = tiny.mean_vectors(texts, segment=0, max_tokens=6)
         np.testing.assert_array_equal(got, [each[text] for text in texts])
 
     @pytest.mark.parametrize("text", ["  ", "lamp", "lamp lamp"])
     def test_texts_without_a_known_token(self, tiny, text, monkeypatch):
         monkeypatch.setattr(embeddings, "TEXTS_AT_ONCE", 2)
         with refused("text 3", "tiny", f'"{text}"'):
-            tiny.mean_vectors(["heron", "river", "stone", text], segment=0, most_tokens=6)
+            tiny.mean_vectors(["heron", "river", "stone", text], segment=0, max_tokens=6)
 
     def test_more_tokens_than_positions(self, tiny):
-        assert tiny.mean_vectors(["heron"], segment=0, most_tokens=9).shape == (1, 6)
+        assert tiny.mean_vectors(["heron"], segment=0, max_tokens=9).shape == (1, 6)
         with refused("10 positions", "at most 9", "got 10"):
-            tiny.mean_vectors(["heron"], segment=0, most_tokens=10)
+            tiny.mean_vectors(["heron"], segment=0, max_tokens=10)
 
 
 class TestFind:
@@ -287,6 +287,6 @@ class TestMiniLM:
 
     def test_like_texts_have_like_vectors(self, model):
         texts = ["the heron flew over the river", "a heron flies over rivers", "interest rates of banks"]
-        vectors = model.mean_vectors(texts, segment=1, most_tokens=64)
+        vectors = model.mean_vectors(texts, segment=1, max_tokens=64)
         units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         assert units[0] @ units[1] > units[0] @ units[2]

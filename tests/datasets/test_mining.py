@@ -324,7 +324,7 @@ class TestCache:
 @pytest.mark.skipif(not MARCO.is_dir(), reason="the MS MARCO dev-small files are not at hand")
 def test_dev_small():
     """300 of its queries in the whole pool; the file carries BM25 negatives of its own, made with other words."""
-    corpus = read_passages(MARCO, most_queries=300)
+    corpus = read_passages(MARCO, max_queries=300)
     generator = np.random.default_rng(0)
     vectors = [
         generator.normal(size=(len(texts), 16)).astype(np.float32) for texts in (corpus.queries, corpus.passages)

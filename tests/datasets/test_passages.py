@@ -128,22 +128,20 @@ class TestDrawing:
         return tmp_path
 
     def test_as_many_as_asked_for_with_all_positives(self, folder):
-        corpus = read_passages(folder, most_queries=10, most_passages=60, seed=1)
+        corpus = read_passages(folder, max_queries=10, max_passages=60, seed=1)
         assert len(corpus.queries) == 10
         assert len(set(corpus.passages)) == 60
         for name, _, positives in by_text(corpus):
             assert positives == [f"passage {7 * int(name) + 1}", f"passage {7 * int(name)}"]
 
     def test_same_seed_same_corpus(self, folder):
-        first, again, other = (
-            read_passages(folder, most_queries=10, most_passages=60, seed=seed) for seed in (1, 1, 2)
-        )
+        first, again, other = (read_passages(folder, max_queries=10, max_passages=60, seed=seed) for seed in (1, 1, 2))
         assert first.fingerprint == again.fingerprint != other.fingerprint
 
     def test_every_passage_has_the_same_chance(self, folder):
         drawn = [0] * 400
         for seed in range(80):
-            for text in read_passages(folder, most_queries=1, most_passages=42, seed=seed).passages:
+            for text in read_passages(folder, max_queries=1, max_passages=42, seed=seed).passages:
                 drawn[int(text.split()[1])] += 1
         tenths = [sum(drawn[start : start + 40]) for start in range(0, 400, 40)]
         assert sum(drawn) == 80 * 42
@@ -152,22 +150,22 @@ class TestDrawing:
     def test_more_than_there_are_is_all(self, folder):
         everything = read_passages(folder)
         assert len(everything.passages) == 400
-        drawn = read_passages(folder, most_queries=1000, most_passages=1000)
+        drawn = read_passages(folder, max_queries=1000, max_passages=1000)
         assert drawn.fingerprint == everything.fingerprint
 
     def test_too_few_passages_for_the_queries(self, folder):
-        with refused("10 queries need 20 passages", "most_passages 15", "most_queries"):
-            read_passages(folder, most_queries=10, most_passages=15)
-        assert len(read_passages(folder, most_queries=10, most_passages=20).passages) == 20
+        with refused("10 queries need 20 passages", "max_passages 15", "max_queries"):
+            read_passages(folder, max_queries=10, max_passages=15)
+        assert len(read_passages(folder, max_queries=10, max_passages=20).passages) == 20
 
-    @pytest.mark.parametrize("option", ["most_queries", "most_passages"])
+    @pytest.mark.parametrize("option", ["max_queries", "max_passages"])
     def test_counts(self, folder, option):
         with refused(option, "at least 1", "0"):
             read_passages(folder, **{option: 0})
 
     def test_given_negatives_are_kept(self, tmp_path):
         lines = [{"query": f"q{n}", "positive": f"p{n}", "negatives": [f"n{n}", f"m{n}"]} for n in range(9)]
-        corpus = read_passages(write_records(tmp_path / "own.jsonl", lines), most_queries=2, most_passages=7)
+        corpus = read_passages(write_records(tmp_path / "own.jsonl", lines), max_queries=2, max_passages=7)
         assert len(corpus.passages) == 7
         assert corpus.negatives is not None
         for query, places in zip(corpus.queries, corpus.negatives, strict=True):
@@ -407,6 +405,6 @@ def test_the_fingerprint_covers_the_content_and_not_the_name():
 
 @pytest.mark.skipif(not MARCO.is_dir(), reason="the MS MARCO dev-small files are not at hand")
 def test_the_queries_of_dev_small():
-    corpus = read_passages(MARCO, most_queries=300, most_passages=1000)
+    corpus = read_passages(MARCO, max_queries=300, max_passages=1000)
     assert (len(corpus.queries), len(corpus.passages), corpus.left_out) == (300, 1000, 0)
     assert corpus.name == "dev_small"

@@ -13,7 +13,7 @@ import pytest
 from headcount.engine import grid, plan_sweep, run_sweep
 from headcount.engine.hardware import Hardware
 from headcount.engine.labelled import LABELLED_TRAIN, labelled_encoder
-from headcount.engine.train import in_turn
+from headcount.engine.train import sequential_map
 from headcount.store import Store
 from headcount.tasks import ImageTask
 
@@ -32,7 +32,7 @@ def test_members_take_turns_in_a_loop_that_no_compiler_unrolls(count):
     def one(member):
         return {"sum": jnp.sum(member["weight"]), "twice": 2 * member["weight"]}
 
-    compiled = jax.jit(functools.partial(in_turn, one)).lower(members, begun).compile()
+    compiled = jax.jit(functools.partial(sequential_map, one)).lower(members, begun).compile()
     assert " while(" in compiled.as_text()
     assert_trees_equal(compiled(members, begun), jax.lax.map(one, members))
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from headcount.engine.data import PROBE_EXAMPLES, Fresh, Stored, examples
-from headcount.models import EncoderSpec, ModelSpec
+from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.store import TrainSpec
 from headcount.tasks import ArrayTask, FarthestPoint, FunctionTask, sum_of_maxima
 
@@ -21,7 +21,7 @@ STORED = TrainSpec(train_examples=40, validation_examples=20)
 STREAM = TrainSpec(train_examples=0, validation_examples=20)
 FARTHEST = FarthestPoint(length=4, dim=3)
 MAXIMA = sum_of_maxima(length=6, intrinsic_dim=2, dim=3)
-ENCODER, CLASS_TOKEN = EncoderSpec(heads=1, rank=3, width=3), ModelSpec(heads=1)
+ENCODER, CLASS_TOKEN = EncoderSpec(heads=1, rank=3, width=3), ClassTokenSpec(heads=1)
 TASKS = {
     "farthest": FARTHEST,
     "maxima": MAXIMA,

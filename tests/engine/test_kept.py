@@ -21,9 +21,9 @@ from headcount.engine.data import Kept, examples
 from headcount.engine.labelled import LABELLED_TRAIN, labelled_encoder
 from headcount.engine.sweep import default_model, default_train, shape_of
 from headcount.engine.train import program
-from headcount.models import ModelSpec, from_arrays, init_encoder, predict
+from headcount.models import ClassTokenSpec, from_arrays, init_encoder, predict
 from headcount.store import Outcome, Record, Store, TrainSpec
-from headcount.tasks import CANDIDATES, IMAGES, PAIRS, ImageTask, KeptTask, Ranking
+from headcount.tasks import CANDIDATES, IMAGES, PAIRS, ImageTask, LabelledTask, Ranking
 
 from ..models.encoders import slowly
 from ..tasks.kept_laws import ALL
@@ -80,11 +80,11 @@ def lists(layout: str) -> Ranking:
     return Ranking(corpus, bert, negatives, length=4, layout=layout, query_tokens=3, passage_tokens=4)
 
 
-def encoder(task: KeptTask, heads: int = 2, **changes):
+def encoder(task: LabelledTask, heads: int = 2, **changes):
     return labelled_encoder(task.form, heads, **({"head_dim": 4, "layers": 1, "dropout": 0.0} | changes))
 
 
-def trained(task: KeptTask, train: TrainSpec = TRAIN, machine: Hardware = ONE_BY_ONE, **changes) -> Run:
+def trained(task: LabelledTask, train: TrainSpec = TRAIN, machine: Hardware = ONE_BY_ONE, **changes) -> Run:
     sweep = grid(task, heads=[2], seeds=SEEDS, model=lambda heads: encoder(task, heads, **changes), train=train)
     with tempfile.TemporaryDirectory() as folder, Store.open_for_writing(Path(folder)) as store:
         summary = run_sweep(sweep, store, plan=plan_sweep(sweep, machine=machine))
@@ -108,7 +108,7 @@ def dropping() -> Run:
 # Obvious means.
 
 
-def shown(task: KeptTask, part: str, train: TrainSpec = TRAIN) -> tuple[np.ndarray, np.ndarray]:
+def shown(task: LabelledTask, part: str, train: TrainSpec = TRAIN) -> tuple[np.ndarray, np.ndarray]:
     """Tokens and labels of the examples of a part, each shown with its own key."""
     made = dict(
         zip(
@@ -118,12 +118,12 @@ def shown(task: KeptTask, part: str, train: TrainSpec = TRAIN) -> tuple[np.ndarr
         )
     )
     content, labels = made[part]
-    show, key = jax.tree.map(jnp.asarray, task.show), named_key(train.data_seed, "shown", part)
+    show, key = jax.tree.map(jnp.asarray, task.tokenise), named_key(train.data_seed, "shown", part)
     keys = jnp.stack([jr.fold_in(key, place) for place in range(len(labels))])
     return np.asarray(jax.jit(jax.vmap(show))(jax.tree.map(jnp.asarray, content), keys)), labels
 
 
-def graded_slowly(task: KeptTask, run: Run, part: str, train: TrainSpec) -> dict[str, float]:
+def graded_slowly(task: LabelledTask, run: Run, part: str, train: TrainSpec) -> dict[str, float]:
     """What the second seed's stored weights score on a part, one example, head, query and key at a time."""
     model: Any = from_arrays(run.records[1].cell.model, run.weights[1])
     ranks, entropies = [], []
@@ -142,7 +142,7 @@ def graded_slowly(task: KeptTask, run: Run, part: str, train: TrainSpec) -> dict
     }
 
 
-def assert_grades_are_those_of_the_stored_weights(task: KeptTask, run: Run, train: TrainSpec = TRAIN) -> None:
+def assert_grades_are_those_of_the_stored_weights(task: LabelledTask, run: Run, train: TrainSpec = TRAIN) -> None:
     metrics = run.records[1].metrics
     fitted, judged = (graded_slowly(task, run, part, train) for part in ("train", "validation"))
     assert metrics["final_error"] == pytest.approx(judged["error"], abs=1e-6)
@@ -225,7 +225,7 @@ def test_training_is_plain_adamw():
     task, seed = images(), SEEDS[1]
     start: Any = init_encoder(encoder(task), seed, length=LENGTH, dim=task.dim, outputs=2)
     content, labels = task.examples(TRAIN.train_examples, TRAIN.validation_examples, TRAIN.data_seed)[0]
-    show = jax.tree.map(jnp.asarray, task.show)
+    show = jax.tree.map(jnp.asarray, task.tokenise)
     decayed = optax.adamw(rate, b2=TRAIN.second_moment_decay, weight_decay=TRAIN.weight_decay)
     optimiser = optax.chain(optax.clip_by_global_norm(TRAIN.clip), decayed)
 
@@ -333,7 +333,7 @@ def test_nothing_said_is_the_published_encoder_on_all_the_examples():
 
 def test_a_class_token_model_is_refused():
     with refused("colours is data with labels", "a class-token model cannot read", "take an EncoderSpec"):
-        grid(images(), heads=[1], model=lambda heads: ModelSpec(heads=heads))
+        grid(images(), heads=[1], model=lambda heads: ClassTokenSpec(heads=heads))
 
 
 def test_a_model_that_answers_elsewhere_is_refused():

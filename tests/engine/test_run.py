@@ -16,7 +16,7 @@ from headcount.engine import Hardware, grid, hardware, plan_sweep, run, run_swee
 from headcount.engine.hardware import Sizes, member_bytes
 from headcount.engine.run import checkpoint_steps
 from headcount.engine.train import program
-from headcount.models import EncoderSpec, ModelSpec, from_arrays, predict
+from headcount.models import ClassTokenSpec, EncoderSpec, from_arrays, predict
 from headcount.store import Outcome, Store, TrainSpec
 from headcount.tasks import FarthestPoint, FunctionTask, NearestNeighbour, max_plus_min
 
@@ -25,8 +25,8 @@ TRAIN = TrainSpec(steps=30, batch=8, train_examples=40, validation_examples=20)
 PRETEND_GPU = Hardware("gpu", "pretend", 1 << 30, 1, side_by_side=True)
 
 
-def tiny(heads: int) -> ModelSpec:
-    return ModelSpec(heads=heads, head_dim=2, hidden=4)
+def tiny(heads: int) -> ClassTokenSpec:
+    return ClassTokenSpec(heads=heads, head_dim=2, hidden=4)
 
 
 def sweep_of(*, heads=(1, 2), lengths=(4, 5), seeds=(0, 1), train=TRAIN, **others):
@@ -61,13 +61,13 @@ def quickly():
 @pytest.fixture
 def trained(monkeypatch):
     """The keys of all cells that are really trained from here on, as often as they are."""
-    keys, train = Counter(), run._Workshop._train
+    keys, train = Counter(), run.BucketTrainer._train
 
     def counting(workshop, bucket):
         keys.update(cell.key for cell in bucket.cells)
         return train(workshop, bucket)
 
-    monkeypatch.setattr(run._Workshop, "_train", counting)
+    monkeypatch.setattr(run.BucketTrainer, "_train", counting)
     return keys
 
 
@@ -169,7 +169,7 @@ def test_a_task_that_nothing_can_be_learned_from_is_refused(root):
 
 
 def test_a_bucket_that_memory_cannot_hold_is_split(root, monkeypatch):
-    sizes, train = [], run._Workshop._train
+    sizes, train = [], run.BucketTrainer._train
 
     def short_of_memory(workshop, bucket):
         sizes.append(len(bucket.cells))
@@ -179,7 +179,7 @@ def test_a_bucket_that_memory_cannot_hold_is_split(root, monkeypatch):
 
     sweep = sweep_of(lengths=[4])
     with monkeypatch.context() as patched:
-        patched.setattr(run._Workshop, "_train", short_of_memory)
+        patched.setattr(run.BucketTrainer, "_train", short_of_memory)
         assert do(sweep, root).outcomes == {Outcome.FINISHED: 4}
     assert sorted(sizes) == [1, 1, 1, 1, 2, 2, 4]
     do(sweep, root.with_name("at once"))
@@ -191,7 +191,7 @@ def test_a_single_model_that_memory_cannot_hold_has_failed(root, monkeypatch):
     def short_of_memory(workshop, bucket):
         raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
 
-    monkeypatch.setattr(run._Workshop, "_train", short_of_memory)
+    monkeypatch.setattr(run.BucketTrainer, "_train", short_of_memory)
     assert do(sweep_of(), root).outcomes == {Outcome.FAILED: 8}
     assert {r.message for r in records_in(root).values()} == {
         "RuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes."
@@ -262,7 +262,7 @@ def test_an_interrupt_keeps_a_bucket_that_ends_while_the_run_stops(root, monkeyp
         assert workshop.stop.wait(60)
         return run.Trained(tuple(run._failure(cell, "ended late") for cell in bucket.cells), {})
 
-    monkeypatch.setattr(run._Workshop, "_train", ending_late)
+    monkeypatch.setattr(run.BucketTrainer, "_train", ending_late)
     sweep = sweep_of()
     with pytest.raises(KeyboardInterrupt):
         do(sweep, root, plan=plan_sweep(sweep, machine=replace(hardware(), workers=2)))

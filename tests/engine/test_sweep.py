@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headcount._errors import InputError
 from headcount.engine import grid
 from headcount.engine.sweep import buckets, default_model, default_train, padded_heads, shape_of
-from headcount.models import EncoderSpec, ModelSpec
+from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.store import TrainSpec
 from headcount.tasks import (
     ArrayTask,
@@ -67,7 +67,7 @@ def test_ranks_are_an_axis_between_heads_and_rates():
 
 def test_ranks_are_set_on_class_token_transformers_too():
     cells = grid(TASK, heads=[1, 2], ranks=[1, 8], seeds=[0]).cells
-    assert [cell.model for cell in cells] == [ModelSpec(heads=h, rank=r) for h in (1, 2) for r in (1, 8)]
+    assert [cell.model for cell in cells] == [ClassTokenSpec(heads=h, rank=r) for h in (1, 2) for r in (1, 8)]
     assert {shape_of(cell).model.rank for cell in cells} == {1, 8}, "another rank is another program"
 
 
@@ -147,12 +147,12 @@ def test_a_cell_left_out_keeps_its_reason():
 
 def test_places_are_encoded_where_they_matter():
     whole, halves = sum_of_maxima(intrinsic_dim=2), sum_of_maxima(intrinsic_dim=2, windows=[(0.0, 0.5), (0.5, 1.0)])
-    assert grid(whole, heads=[1]).cells[0].model == ModelSpec(heads=1, positions="none")
-    assert grid(halves, heads=[1]).cells[0].model == ModelSpec(heads=1, positions="additive")
+    assert grid(whole, heads=[1]).cells[0].model == ClassTokenSpec(heads=1, positions="none")
+    assert grid(halves, heads=[1]).cells[0].model == ClassTokenSpec(heads=1, positions="additive")
 
 
 def test_what_is_tried_where_nothing_is_said():
-    assert default_model(TASK)(3) == ModelSpec(heads=3)
+    assert default_model(TASK)(3) == ClassTokenSpec(heads=3)
     assert default_train(TASK) == TrainSpec()
     for task in (FARTHEST, NEAREST, InContextRegression(inputs=2)):
         model = default_model(task)(2)
@@ -173,8 +173,8 @@ def test_stored_examples_are_no_stream():
 @pytest.mark.parametrize(
     ("task", "model", "takes", "gives"),
     [
-        (FARTHEST, lambda heads: ModelSpec(heads=heads), "tokens", "sequence"),
-        (NEAREST, lambda heads: ModelSpec(heads=heads), "query", "sequence"),
+        (FARTHEST, lambda heads: ClassTokenSpec(heads=heads), "tokens", "sequence"),
+        (NEAREST, lambda heads: ClassTokenSpec(heads=heads), "query", "sequence"),
         (NEAREST, encoder, "query", "tokens"),
         (FARTHEST, lambda heads: encoder(heads, answered_at="query"), "tokens", "query"),
         (TASK, encoder, "sequence", "tokens"),
@@ -199,7 +199,7 @@ def test_encoders_are_not_padded(heads, rank, multiplier):
 @quick
 @given(st.integers(1, 1000), st.integers(1, 64), st.integers(1, 3))
 def test_padding_adds_little(heads, head_dim, layers):
-    model = ModelSpec(heads=heads, head_dim=head_dim, layers=layers)
+    model = ClassTokenSpec(heads=heads, head_dim=head_dim, layers=layers)
     added = padded_heads(model) - heads
     assert 0 <= added < 4
     assert added * head_dim < 32
@@ -207,7 +207,7 @@ def test_padding_adds_little(heads, head_dim, layers):
 
 
 def test_narrow_heads_of_one_layer_share_a_program():
-    assert {padded_heads(ModelSpec(heads=heads)) for heads in (1, 2, 3, 4)} == {4}
+    assert {padded_heads(ClassTokenSpec(heads=heads)) for heads in (1, 2, 3, 4)} == {4}
 
 
 @quick

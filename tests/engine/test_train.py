@@ -18,7 +18,7 @@ from headcount.engine.data import examples
 from headcount.engine.run import checkpoint_steps
 from headcount.engine.sweep import shape_of
 from headcount.engine.train import program, schedule, unit_readout
-from headcount.models import EncoderSpec, ModelSpec, folded, init, init_encoder, predict, resize_heads, textbook
+from headcount.models import ClassTokenSpec, EncoderSpec, folded, init, init_encoder, predict, resize_heads, textbook
 from headcount.store import Cell, TrainSpec
 from headcount.tasks import FarthestPoint, sum_of_maxima
 
@@ -34,7 +34,7 @@ def a_cell(heads: int, seed: int, learning_rate: float = 1e-2) -> Cell:
     return Cell(
         task=TASK.spec(),
         length=TASK.length,
-        model=ModelSpec(heads=heads, head_dim=4, hidden=8),
+        model=ClassTokenSpec(heads=heads, head_dim=4, hidden=8),
         train=replace(TRAIN, learning_rate=learning_rate),
         seed=seed,
     )
@@ -46,7 +46,7 @@ FIVE = ((1, 0), (2, 1), (3, 2), (4, 3), (1, 4))
 
 @functools.cache
 def data():
-    return examples(TASK, ModelSpec(heads=1), TRAIN)[0]
+    return examples(TASK, ClassTokenSpec(heads=1), TRAIN)[0]
 
 
 @functools.cache
@@ -246,7 +246,7 @@ def test_encoders_side_by_side_agree_with_one_after_another():
 
 @pytest.mark.parametrize("padded", [3, 4, 8])
 def test_what_reaches_the_readout_varies_by_one(padded):
-    model = init(ModelSpec(heads=3, head_dim=4, hidden=8), 5, length=TASK.length, dim=TASK.dim, outputs=1)
+    model = init(ClassTokenSpec(heads=3, head_dim=4, hidden=8), 5, length=TASK.length, dim=TASK.dim, outputs=1)
 
     @jax.jit
     def reached(model, tokens):

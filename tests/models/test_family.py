@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from headcount.models import (
     POSITIONS,
+    ClassTokenSpec,
     EncoderSpec,
-    ModelSpec,
     activations,
     flops,
     folded,
@@ -33,7 +33,7 @@ from ..tolerance import assert_trees_equal
 from .encoders import a_spec, options
 
 SIZES = {"length": 4, "dim": 4, "outputs": 4}
-CLASS_TOKEN, ENCODER = ModelSpec(heads=2, head_dim=2, hidden=3), a_spec()
+CLASS_TOKEN, ENCODER = ClassTokenSpec(heads=2, head_dim=2, hidden=3), a_spec()
 quick = settings(deadline=None, max_examples=40)
 both = pytest.mark.parametrize("spec", [CLASS_TOKEN, ENCODER], ids=["class token", "encoder"])
 
@@ -53,7 +53,7 @@ def test_an_encoder_comes_back_from_its_content(chosen):
     )
 )
 def test_a_class_token_transformer_comes_back_from_its_content(chosen):
-    spec = ModelSpec(**chosen)
+    spec = ClassTokenSpec(**chosen)
     assert spec_from_dict(json.loads(json.dumps(spec.as_dict()))) == spec
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.models import POSITIONS, ModelSpec, folded, init, resize_heads, textbook
+from headcount.models import POSITIONS, ClassTokenSpec, folded, init, resize_heads, textbook
 
 from ..tasks.laws import compile_quickly  # noqa: F401
 from ..tolerance import assert_close, assert_trees_close, assert_trees_equal, in_double
@@ -29,7 +29,7 @@ def value_and_gradient(predict, model, tokens):
     return answer, gradient
 
 
-def assert_same_function(spec: ModelSpec, *, seed: int, length: int, dim: int, outputs: int) -> None:
+def assert_same_function(spec: ClassTokenSpec, *, seed: int, length: int, dim: int, outputs: int) -> None:
     tokens = np.random.default_rng(seed).normal(size=(length, dim))
     with jax.enable_x64(True):
         model = in_double(init(spec, seed, length=length, dim=dim, outputs=outputs))
@@ -48,7 +48,7 @@ def assert_same_function(spec: ModelSpec, *, seed: int, length: int, dim: int, o
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_every_option(positions, layers, beta, heads, outputs):
-    spec = ModelSpec(heads=heads, head_dim=6 // heads, hidden=5, layers=layers, positions=positions, beta=beta)
+    spec = ClassTokenSpec(heads=heads, head_dim=6 // heads, hidden=5, layers=layers, positions=positions, beta=beta)
     assert_same_function(spec, seed=0, length=4, dim=3, outputs=outputs)
 
 
@@ -61,7 +61,7 @@ def test_every_option(positions, layers, beta, heads, outputs):
     seed=st.integers(0, 2**16),
 )
 def test_any_weights(heads, layers, positions, beta, seed):
-    spec = ModelSpec(heads=heads, head_dim=6 // heads, hidden=5, layers=layers, positions=positions, beta=beta)
+    spec = ClassTokenSpec(heads=heads, head_dim=6 // heads, hidden=5, layers=layers, positions=positions, beta=beta)
     assert_same_function(spec, seed=seed, length=4, dim=3, outputs=2)
 
 
@@ -69,13 +69,13 @@ def test_any_weights(heads, layers, positions, beta, seed):
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("rank", [1, 6])
 def test_a_rank_of_its_own(rank, layers, positions):
-    spec = ModelSpec(heads=2, head_dim=3, rank=rank, hidden=5, layers=layers, positions=positions)
+    spec = ClassTokenSpec(heads=2, head_dim=3, rank=rank, hidden=5, layers=layers, positions=positions)
     assert_same_function(spec, seed=0, length=4, dim=3, outputs=2)
 
 
 @pytest.mark.parametrize("rank", [1, 6])
 def test_heads_are_added_without_a_trace_at_a_rank_of_its_own(rank):
-    spec = ModelSpec(heads=2, head_dim=3, rank=rank, hidden=5, layers=2, positions="additive")
+    spec = ClassTokenSpec(heads=2, head_dim=3, rank=rank, hidden=5, layers=2, positions="additive")
     tokens, small = np.random.default_rng(0).normal(size=(4, 3)), init(spec, 0, length=4, dim=3, outputs=2)
     large = resize_heads(small, 3)
     drawn = init(replace(spec, heads=3), 0, length=4, dim=3, outputs=2)
@@ -87,7 +87,7 @@ def test_heads_are_added_without_a_trace_at_a_rank_of_its_own(rank):
 
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_one_token_of_one_number(positions):
-    spec = ModelSpec(heads=2, head_dim=1, hidden=1, positions=positions)
+    spec = ClassTokenSpec(heads=2, head_dim=1, hidden=1, positions=positions)
     with jax.enable_x64(True):
         model = in_double(init(spec, 0, length=1, dim=1, outputs=1))
         tokens = np.array([[0.7]])
@@ -96,7 +96,7 @@ def test_one_token_of_one_number(positions):
 
 def test_two_tokens_by_hand():
     """All weights 1, all biases 0, class token 0.5: the scores of tokens 1 and 3 are 0.5 and 1.5."""
-    spec = ModelSpec(heads=1, head_dim=1, hidden=1)
+    spec = ClassTokenSpec(heads=1, head_dim=1, hidden=1)
     model = jax.tree.map(np.zeros_like, init(spec, 0, length=2, dim=1, outputs=1))
     for net in (model.encoder_in, model.encoder_out, model.readout_in, model.readout_out):
         net.weight[...] = 1
@@ -113,7 +113,7 @@ def test_two_tokens_by_hand():
 
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_order_matters_only_with_positions(positions):
-    spec = ModelSpec(heads=2, head_dim=3, hidden=5, positions=positions, beta=20.0)
+    spec = ClassTokenSpec(heads=2, head_dim=3, hidden=5, positions=positions, beta=20.0)
     tokens = np.random.default_rng(0).normal(size=(4, 3))
     with jax.enable_x64(True):
         model = in_double(init(spec, 0, length=4, dim=3, outputs=2))

@@ -5,21 +5,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.models import POSITIONS, EncoderSpec, ModelSpec, folded, from_arrays, init, init_encoder, to_arrays
+from headcount.models import POSITIONS, ClassTokenSpec, EncoderSpec, folded, from_arrays, init, init_encoder, to_arrays
 
 from ..tasks.laws import refused
 from ..tolerance import assert_trees_equal
 from .encoders import a_spec, options
 
 
-def make(spec: ModelSpec):
+def make(spec: ClassTokenSpec):
     return init(spec, 3, length=4, dim=3, outputs=2)
 
 
 @pytest.mark.parametrize(("layers", "rank"), [(1, 3), (2, 3), (1, 1), (2, 5)])
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_there_and_back(positions, layers, rank):
-    spec = ModelSpec(heads=2, head_dim=3, rank=rank, hidden=5, positions=positions, layers=layers, beta=2.5)
+    spec = ClassTokenSpec(heads=2, head_dim=3, rank=rank, hidden=5, positions=positions, layers=layers, beta=2.5)
     model = make(spec)
     back = from_arrays(spec, to_arrays(model))
     assert_trees_equal(back, model)
@@ -29,7 +29,7 @@ def test_there_and_back(positions, layers, rank):
 
 
 def test_names_are_paths():
-    names = set(to_arrays(make(ModelSpec(heads=2, positions="additive", layers=2))))
+    names = set(to_arrays(make(ClassTokenSpec(heads=2, positions="additive", layers=2))))
     nets = {f"{net}.{part}" for net in _NETS for part in ("weight", "bias")}
     attention = {f"attention.{layer}.{part}" for layer in (0, 1) for part in ("query", "key", "value", "output")}
     assert names == nets | attention | {"class_token", "position_table"}
@@ -41,15 +41,15 @@ _NETS = ("encoder_in", "encoder_out", "readout_in", "readout_out")
 @pytest.mark.parametrize("changes", [{"heads": 3}, {"head_dim": 4}, {"hidden": 6}, {"rank": 2}], ids=str)
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_arrays_of_another_size_are_refused(positions, changes):
-    spec = ModelSpec(**({"heads": 2, "head_dim": 3, "hidden": 5, "positions": positions} | changes))
-    arrays = to_arrays(make(ModelSpec(heads=2, head_dim=3, hidden=5, positions=positions)))
+    spec = ClassTokenSpec(**({"heads": 2, "head_dim": 3, "hidden": 5, "positions": positions} | changes))
+    arrays = to_arrays(make(ClassTokenSpec(heads=2, head_dim=3, hidden=5, positions=positions)))
     with refused("shape"):
         from_arrays(spec, arrays)
 
 
 @pytest.mark.parametrize("name", ["attention.0.key", "class_token", "readout_in.bias"])
 def test_one_array_of_another_shape_is_refused_by_name(name):
-    spec = ModelSpec(heads=2, head_dim=3, hidden=5)
+    spec = ClassTokenSpec(heads=2, head_dim=3, hidden=5)
     arrays = to_arrays(make(spec))
     arrays[name] = arrays[name][:-1]
     with refused(name, str(arrays[name].shape)):
@@ -58,7 +58,7 @@ def test_one_array_of_another_shape_is_refused_by_name(name):
 
 @pytest.mark.parametrize("name", ["attention.0.key", "class_token", "readout_out.bias", "encoder_in.weight"])
 def test_a_missing_array_is_refused_by_name(name):
-    spec = ModelSpec(heads=2, head_dim=3, hidden=5)
+    spec = ClassTokenSpec(heads=2, head_dim=3, hidden=5)
     arrays = to_arrays(make(spec))
     del arrays[name]
     with refused(name):
@@ -78,9 +78,9 @@ def test_a_missing_array_is_refused_by_name(name):
     ids=str,
 )
 def test_arrays_of_another_kind_of_model_are_refused(held, asked, name):
-    arrays = to_arrays(make(ModelSpec(heads=2, head_dim=3, **held)))
+    arrays = to_arrays(make(ClassTokenSpec(heads=2, head_dim=3, **held)))
     with refused(name):
-        from_arrays(ModelSpec(heads=2, head_dim=3, **asked), arrays)
+        from_arrays(ClassTokenSpec(heads=2, head_dim=3, **asked), arrays)
 
 
 @settings(deadline=None, max_examples=60)

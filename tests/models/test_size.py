@@ -11,8 +11,8 @@ from jax.extend.core import jaxprs_in_params
 
 from headcount.models import (
     POSITIONS,
+    ClassTokenSpec,
     EncoderSpec,
-    ModelSpec,
     feed_forward_parameters,
     forward_flops,
     init,
@@ -35,7 +35,7 @@ PUBLISHED = {"length": 128, "dim": 4}
 @pytest.mark.parametrize("rank", [1, 5])
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_parameters_are_the_numbers_of_a_model(positions, rank, heads, layers, outputs):
-    spec = ModelSpec(heads=heads, head_dim=5, rank=rank, hidden=7, layers=layers, positions=positions)
+    spec = ClassTokenSpec(heads=heads, head_dim=5, rank=rank, hidden=7, layers=layers, positions=positions)
     model = init(spec, 0, length=6, dim=2, outputs=outputs)
     numbers = sum(leaf.size for leaf in jax.tree.leaves(model))
     assert total_parameters(spec, length=6, dim=2, outputs=outputs) == numbers
@@ -53,7 +53,7 @@ def test_parameters_are_the_numbers_of_an_encoder(chosen, length, dim, outputs):
 
 
 def test_m_of_the_published_model():
-    spec = ModelSpec(heads=4)  # N = 32, d = 4, E = 32
+    spec = ClassTokenSpec(heads=4)  # N = 32, d = 4, E = 32
     w1, w2, w3, w4 = 32 * 4 + 32, 32 * 32 + 32, 32 * 32 + 32, 32 + 1
     assert feed_forward_parameters(spec, dim=4) == w1 + w2 + w3 + w4 == 2305
     assert total_parameters(spec, length=128, dim=4) == 2305 + 4 * 32 * 32 + 32
@@ -61,7 +61,7 @@ def test_m_of_the_published_model():
 
 def test_folding_saves_what_it_says():
     """Per sample at h = 4, T = 128: 3.48 million operations for the textbook layer, 0.10 million folded."""
-    spec = ModelSpec(heads=4, head_dim=8, hidden=32)
+    spec = ClassTokenSpec(heads=4, head_dim=8, hidden=32)
     assert textbook_flops(spec, **PUBLISHED) / 1e6 == pytest.approx(3.48, abs=0.02)
     assert forward_flops(spec, **PUBLISHED) / 1e6 == pytest.approx(0.10, abs=0.01)
 
@@ -69,7 +69,7 @@ def test_folding_saves_what_it_says():
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_one_layer_is_linear_in_length_and_more_are_not(positions):
     def curvature(layers):
-        spec = ModelSpec(heads=4, positions=positions, layers=layers)
+        spec = ClassTokenSpec(heads=4, positions=positions, layers=layers)
         costs = [forward_flops(spec, length=length, dim=4) for length in (32, 64, 96)]
         assert costs[0] < costs[1] < costs[2]
         return costs[2] - 2 * costs[1] + costs[0]
@@ -78,7 +78,7 @@ def test_one_layer_is_linear_in_length_and_more_are_not(positions):
     assert curvature(2) > 0
 
 
-def performed(spec: ModelSpec | EncoderSpec, *, length: int, dim: int, outputs: int) -> int:
+def performed(spec: ClassTokenSpec | EncoderSpec, *, length: int, dim: int, outputs: int) -> int:
     """Operations of the matrix products that one more example adds to a batch of the program that is trained."""
     model = init_model(spec, 0, length=length, dim=dim, outputs=outputs)
 
@@ -104,7 +104,7 @@ def _products(jaxpr) -> int:
 @pytest.mark.parametrize("rank", [2, 4, 7])
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_operations_are_the_products_performed(positions, rank, layers):
-    spec = ModelSpec(heads=3, head_dim=4, rank=rank, hidden=5, layers=layers, positions=positions)
+    spec = ClassTokenSpec(heads=3, head_dim=4, rank=rank, hidden=5, layers=layers, positions=positions)
     sizes = {"length": 6, "dim": 2, "outputs": 2}
     assert forward_flops(spec, **sizes) == performed(spec, **sizes)
 

@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from headcount.models import POSITIONS, ModelSpec, folded, in_raw_units, init, resize_heads, textbook
+from headcount.models import POSITIONS, ClassTokenSpec, folded, in_raw_units, init, resize_heads, textbook
 
 from ..tasks.laws import compile_quickly  # noqa: F401
 from ..tolerance import assert_close, assert_trees_close, assert_trees_equal, in_double
@@ -17,7 +17,11 @@ TOKENS = np.random.default_rng(0).normal(size=(LENGTH, DIM))
 
 def make(seed=0, *, outputs=OUTPUTS, **changes):
     return init(
-        ModelSpec(**({"heads": 2, "head_dim": 3, "hidden": 5} | changes)), seed, length=LENGTH, dim=DIM, outputs=outputs
+        ClassTokenSpec(**({"heads": 2, "head_dim": 3, "hidden": 5} | changes)),
+        seed,
+        length=LENGTH,
+        dim=DIM,
+        outputs=outputs,
     )
 
 
@@ -70,7 +74,7 @@ class TestInit:
             assert abs(float(np.mean(array))) * fan**0.5 < 4 / (3 * array.size) ** 0.5
 
     def test_class_token_and_positions_are_small_normals(self):
-        model = init(ModelSpec(heads=8, positions="additive"), 0, length=50, dim=DIM, outputs=1)
+        model = init(ClassTokenSpec(heads=8, positions="additive"), 0, length=50, dim=DIM, outputs=1)
         assert model.position_table is not None
         assert model.position_table.shape == (50, 64)
         assert float(np.std(model.position_table)) == pytest.approx(0.1, rel=0.1)

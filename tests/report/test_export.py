@@ -3,13 +3,17 @@
 import csv
 import io
 
-from headcount.models import EncoderSpec, ModelSpec
+from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.report.export import to_csv
 from headcount.store import Cell, TrainSpec
 
 from ..made_up import OWN, finished
 
-MODELS = (ModelSpec(heads=2), ModelSpec(heads=2, rank=3), EncoderSpec(heads=2, rank=1, width=4, answered_at="sequence"))
+MODELS = (
+    ClassTokenSpec(heads=2),
+    ClassTokenSpec(heads=2, rank=3),
+    EncoderSpec(heads=2, rank=1, width=4, answered_at="sequence"),
+)
 
 
 def exported(*models) -> list[dict[str, str]]:

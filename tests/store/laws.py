@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from headcount._errors import StoreError
-from headcount.models import POSITIONS, EncoderSpec, ModelSpec
+from headcount.models import POSITIONS, ClassTokenSpec, EncoderSpec
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 
 finite = st.floats(allow_nan=False)
@@ -52,7 +52,7 @@ transformers = st.fixed_dictionaries(
         "beta": positive,
     },
     optional={"rank": st.integers(1, 10)},
-).map(lambda chosen: ModelSpec(**chosen))
+).map(lambda chosen: ClassTokenSpec(**chosen))
 
 
 def _whole_heads(chosen: dict) -> dict:
@@ -122,7 +122,7 @@ law = settings(
 
 
 def a_cell(**changes) -> Cell:
-    plain = {"task": {"task": "any"}, "length": 8, "model": ModelSpec(heads=2), "train": TrainSpec(), "seed": 0}
+    plain = {"task": {"task": "any"}, "length": 8, "model": ClassTokenSpec(heads=2), "train": TrainSpec(), "seed": 0}
     return Cell(**(plain | changes))
 
 

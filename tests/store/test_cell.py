@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headcount._errors import InputError
 from headcount.engine import grid
-from headcount.models import EncoderSpec, ModelSpec, encoder_spec
+from headcount.models import ClassTokenSpec, EncoderSpec, encoder_spec
 from headcount.store import Cell, TrainSpec
 from headcount.store import cell as cell_module
 from headcount.store.cell import cell_from_spec
@@ -24,7 +24,7 @@ from .laws import a_cell, cells, cells_of, encoders, transformers, unchecked_ran
 pytestmark = unchecked_randomness
 PARTS = (
     ("", Cell, cells),
-    ("model", ModelSpec, cells_of(transformers)),
+    ("model", ClassTokenSpec, cells_of(transformers)),
     ("model", EncoderSpec, cells_of(encoders)),
     ("train", TrainSpec, cells),
 )
@@ -59,9 +59,9 @@ def test_every_field_is_part_of_the_key(part, name, drawn, data):
 
 def test_keys_of_models_from_before_rank_had_a_name_are_unchanged():
     """Literals from commit bcf57d1: what was trained then is found again."""
-    cell = Cell(task={"task": "own"}, length=8, model=ModelSpec(heads=2), train=TrainSpec(), seed=0)
+    cell = Cell(task={"task": "own"}, length=8, model=ClassTokenSpec(heads=2), train=TrainSpec(), seed=0)
     assert cell.key == "93d91c4a670395596f7b"
-    model = ModelSpec(heads=3, head_dim=5, hidden=7, layers=2, positions="additive", beta=2)
+    model = ClassTokenSpec(heads=3, head_dim=5, hidden=7, layers=2, positions="additive", beta=2)
     cell = Cell(task={"task": "own"}, length=8, model=model, train=TrainSpec(steps=10), seed=4)
     assert cell.key == "f881bbbafd5102272a2d"
 
@@ -157,7 +157,7 @@ def test_a_whole_number_is_the_same_content_as_an_int_and_as_a_float():
     # JSON tells 1 from 1.0, Python does not.
     assert a_cell(train=TrainSpec(learning_rate=1)).key == a_cell(train=TrainSpec(learning_rate=1.0)).key
     assert a_cell(train=TrainSpec(weight_decay=1)).key == a_cell(train=TrainSpec(weight_decay=1.0)).key
-    assert a_cell(model=ModelSpec(heads=1, beta=2)).key == a_cell(model=ModelSpec(heads=1, beta=2.0)).key
+    assert a_cell(model=ClassTokenSpec(heads=1, beta=2)).key == a_cell(model=ClassTokenSpec(heads=1, beta=2.0)).key
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from headcount._errors import HeadcountError, StoreError
 from headcount.analysis.comparison import Verdict
 from headcount.report.page import page
 from headcount.report.section import Section
-from headcount.studies import COMPUTED, ComputedStudy, Scale, rank_random_features
+from headcount.studies import COMPUTED, ClosedFormStudy, Scale, rank_random_features
 from headcount.studies.folder import sections_of
 from headcount.studies.rank_random_features import DIMS, DRAWS, PUBLISHED, STUDY
 from headcount.theory.rank_bounds import rank_one_floor
@@ -24,7 +24,7 @@ every_scale = pytest.mark.parametrize("scale", Scale)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Squares(ComputedStudy):
+class Squares(ClosedFormStudy):
     """Three pieces; `calls` remembers which were computed, and one of them may be interrupted."""
 
     name: str = "squares"
@@ -118,7 +118,7 @@ def test_a_place_that_cannot_be_written_is_told_in_words(tmp_path, below):
 def small():
     """The random features with at most 64 heads, all pieces computed in memory."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(rank_random_features.MOST_HEADS, Scale.SMOKE, 64)
+        patch.setitem(rank_random_features.MAX_HEADS, Scale.SMOKE, 64)
         yield {name: compute() for name, compute in STUDY.pieces(Scale.SMOKE).items()}
 
 
@@ -126,11 +126,11 @@ def test_a_piece_is_the_least_errors_of_one_draw_of_heads(small):
     assert len(small) == len(DIMS) * DRAWS[Scale.SMOKE]
     for dim in DIMS:
         for draw in range(DRAWS[Scale.SMOKE]):
-            least = random_heads(64, dim, draw, law="spread").least_errors()
+            least = random_heads(64, dim, draw, distribution="spread").min_errors()
             assert small[f"d = {dim}, draw {draw}"] == [least[heads - 1] for heads in (1, 2, 4, 8, 16, 32, 64)]
     for heads in (1, 4, 32):
-        drawn = random_heads(64, 16, 1, law="spread")
-        alone = type(drawn)(drawn.queries[:heads], drawn.keys[:heads]).least_errors()[-1]
+        drawn = random_heads(64, 16, 1, distribution="spread")
+        alone = type(drawn)(drawn.queries[:heads], drawn.keys[:heads]).min_errors()[-1]
         assert small["d = 16, draw 1"][heads.bit_length() - 1] == pytest.approx(alone, abs=1e-9)
 
 

@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from headcount.tasks import AnsweredAt, KeptTask, Show, taken
+from headcount.tasks import AnsweredAt, LabelledTask, Tokenise, taken
 from headcount.tasks.kept import Labelled
 
 from ..tolerance import assert_close, assert_trees_equal
@@ -22,7 +22,7 @@ ALL = 10**6
 class KeptConstruction:
     """One way to make a task, and what is known of it. `known` is how many examples to learn from and be judged on."""
 
-    make: Callable[[], KeptTask]
+    make: Callable[[], LabelledTask]
     answered_at: AnsweredAt
     other_length: int
     known: tuple[int, int]
@@ -47,7 +47,7 @@ class KeptTaskLaws:
         raise NotImplementedError
 
     @staticmethod
-    def answers(task: KeptTask) -> int:
+    def answers(task: LabelledTask) -> int:
         return task.length if task.graded_by == "choice" else task.outputs
 
     def test_spec_is_json_without_a_length_and_the_same_for_equal_constructions(self, task, construction):
@@ -130,20 +130,20 @@ class KeptTaskLaws:
         assert_trees_equal(self.shown(other), tokens)
         assert len({example.tobytes() for example in tokens}) == len(tokens)
         content, _ = other.examples(5, 20)[0]
-        show = self.show(other)
+        show = self.tokenise(other)
         alone = jax.jit(lambda *given: show(*given))(taken(content, 3), jr.split(jr.key(7), 5)[3])
         assert_close(alone, tokens[3])
 
     @staticmethod
-    def shown(task: KeptTask, key: int = 7):
+    def shown(task: LabelledTask, key: int = 7):
         """The tokens of five examples."""
         content, _ = task.examples(5, 20)[0]
-        return jax.jit(jax.vmap(KeptTaskLaws.show(task)))(taken(content, slice(None)), jr.split(jr.key(key), 5))
+        return jax.jit(jax.vmap(KeptTaskLaws.tokenise(task)))(taken(content, slice(None)), jr.split(jr.key(key), 5))
 
     @staticmethod
-    def show(task: KeptTask) -> Show:
+    def show(task: LabelledTask) -> Tokenise:
         """As the engine has it, with what examples share on the device."""
-        return jax.tree.map(jnp.asarray, task.show)
+        return jax.tree.map(jnp.asarray, task.tokenise)
 
 
 def taken_labelled(part: Labelled, places) -> Labelled:

@@ -14,7 +14,7 @@ CENTRES = np.array([[0.3, 0.6], [0.7, 0.2]], np.float32)
 
 
 def with_components(features, outer=jnp.sum):
-    return Retrieval(features, outer, length=8, dim=2, law="cube")
+    return Retrieval(features, outer, length=8, dim=2, distribution="cube")
 
 
 def bowls(token):

@@ -124,7 +124,7 @@ def test_options_that_do_not_fit(own, tmp_path):
         find_task(f"{own}:ready", length=8)
     with refused("mine.npz", '"dim"', "shorter"):
         find_task(str(tmp_path / "mine.npz"), dim=3)
-    with refused("average", '"law_"', 'Did you mean "law"?'):
+    with refused("average", '"law_"', 'Did you mean "distribution"?'):
         find_task("average", law_="cube")
 
 

@@ -27,7 +27,7 @@ class TestFunctionTask(TaskLaws):
     constructions = {  # noqa: RUF012
         "scalar": Construction(make),
         "vector of places": Construction(
-            lambda: make(ends, law="cube", uses_positions=True, intrinsic_dim=3, name="ends"), outputs=3
+            lambda: make(ends, distribution="cube", uses_positions=True, intrinsic_dim=3, name="ends"), outputs=3
         ),
     }
 
@@ -42,14 +42,14 @@ def test_target_is_the_function():
     assert_close(make(ends).target(tokens), np.array([tokens[0, 0], tokens[-1, 0], tokens.max()]))
 
 
-@pytest.mark.parametrize(("law", "low", "high", "mean"), [("cube", 0, 1, 0.5), ("gaussian", -9, 9, 0.0)])
-def test_tokens_follow_the_law(law, low, high, mean):
-    tokens = np.asarray(make(length=4000, law=law).sample(jr.key(0)))
+@pytest.mark.parametrize(("distribution", "low", "high", "mean"), [("cube", 0, 1, 0.5), ("gaussian", -9, 9, 0.0)])
+def test_tokens_follow_the_law(distribution, low, high, mean):
+    tokens = np.asarray(make(length=4000, distribution=distribution).sample(jr.key(0)))
     assert low <= tokens.min()
     assert tokens.max() <= high
     # Standard error of the mean of 8000 numbers: 0.011 at most.
     assert abs(tokens.mean() - mean) < 0.05
-    assert abs(tokens.std() - {"cube": 12**-0.5, "gaussian": 1.0}[law]) < 0.05
+    assert abs(tokens.std() - {"cube": 12**-0.5, "gaussian": 1.0}[distribution]) < 0.05
 
 
 def test_spec_tells_functions_apart():
@@ -57,7 +57,7 @@ def test_spec_tells_functions_apart():
         make(),
         make(lambda tokens: jnp.mean(tokens**2) + 1e-3),
         make(lambda tokens: jnp.sum(tokens**2)),
-        make(law="cube"),
+        make(distribution="cube"),
         make(dim=3),
         make(uses_positions=True),
         make(name="other"),
@@ -80,8 +80,8 @@ def test_a_bad_length_asked_of_a_task_is_refused():
 
 
 def test_a_bad_law_is_refused():
-    with refused("law", '"uniform"', "cube"):
-        make(law="uniform")
+    with refused("distribution", '"uniform"', "cube"):
+        make(distribution="uniform")
 
 
 def test_a_constant_function_is_refused():

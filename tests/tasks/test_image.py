@@ -81,7 +81,7 @@ def test_a_frame_is_filled_with_the_nearest_colours_and_every_place_is_reached()
         for column in reach
     }
     assert len(known) == 9
-    frames = jax.jit(jax.vmap(lambda key: task().show.placed(image, key)))(jr.split(jr.key(0), 300))
+    frames = jax.jit(jax.vmap(lambda key: task().tokenise.placed(image, key)))(jr.split(jr.key(0), 300))
     found = [known[np.asarray(frame).tobytes()] for frame in frames]
     counts = np.array([found.count(place) for place in known.values()])
     # 300 draws of nine places: 33 each, give or take 5.4.
@@ -90,14 +90,14 @@ def test_a_frame_is_filled_with_the_nearest_colours_and_every_place_is_reached()
 
 
 def test_a_frame_of_the_image_s_own_size_is_the_image():
-    image, show = task().images[3], task(OWN).show
+    image, show = task().images[3], task(OWN).tokenise
     for seed in (0, 1):
         assert np.array_equal(show.placed(image, jr.key(seed)), image)
     assert_close(show(image, jr.key(0)), show(image, jr.key(1)))
 
 
 def test_another_key_is_another_place():
-    image, show = jnp.asarray(task().images[0]), task().show
+    image, show = jnp.asarray(task().images[0]), task().tokenise
     tokens = np.asarray(jax.jit(jax.vmap(lambda key: show(image, key)))(jr.split(jr.key(0), 20)))
     assert len({shown.tobytes() for shown in tokens}) > 3
 
@@ -108,7 +108,7 @@ def test_patches_are_the_frame_row_by_row(across, patch, seed):
     side = across * patch
     source = some_images(side=side, seed=seed)
     task = ImageTask(source, patch=patch)
-    tokens = task.show.patches(source.images[0])
+    tokens = task.tokenise.patches(source.images[0])
     frame = np.zeros((side, side, 3))
     for place, token in enumerate(np.asarray(tokens)):
         top, left = patch * (place // across), patch * (place % across)
@@ -131,7 +131,7 @@ def test_colours_are_standard_over_what_is_learned_from_alone(held_out):
     pixels = learned_from(task).reshape(-1, 3) / 255
     assert_close(task.mean, np.mean(pixels, axis=0))
     assert_close(task.scale, np.std(pixels, axis=0))
-    shown = np.asarray(jax.vmap(task.show.patches)(learned_from(task))).reshape(-1, 3)
+    shown = np.asarray(jax.vmap(task.tokenise.patches)(learned_from(task))).reshape(-1, 3)
     assert_close(np.mean(shown, axis=0, dtype=np.float64).astype(np.float32), np.zeros(3))
     assert_close(np.std(shown, axis=0, dtype=np.float64).astype(np.float32), np.ones(3))
 
@@ -149,7 +149,7 @@ def test_a_colour_that_never_varies_is_only_centred():
     source.images[..., 2] = 7
     task = ImageTask(source)
     assert task.scale[2] == 1
-    assert np.max(np.abs(np.asarray(task.show.patches(source.images[0])).reshape(-1, 3)[:, 2])) < 1e-6
+    assert np.max(np.abs(np.asarray(task.tokenise.patches(source.images[0])).reshape(-1, 3)[:, 2])) < 1e-6
 
 
 # What identifies it.

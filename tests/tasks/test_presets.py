@@ -21,7 +21,9 @@ class TestPresets(TaskLaws):
     constructions = {  # noqa: RUF012
         "sum-of-maxima": Construction(lambda: preset("sum-of-maxima", length=8, intrinsic_dim=2, dim=2)),
         "sum-of-maxima basis": Construction(
-            lambda: sum_of_maxima(length=8, intrinsic_dim=2, dim=2, directions="basis", law="cube", windows=HALVES)
+            lambda: sum_of_maxima(
+                length=8, intrinsic_dim=2, dim=2, directions="basis", distribution="cube", windows=HALVES
+            )
         ),
         "max-plus-min": Construction(lambda: preset("max-plus-min", length=8)),
         "quadratic-basins": Construction(lambda: preset("quadratic-basins", length=8, intrinsic_dim=2)),
@@ -108,9 +110,16 @@ def test_random_directions_are_unit_and_apart(intrinsic_dim, task_seed):
 
 def test_spec_tells_options_apart():
     shared = {"intrinsic_dim": 2, "dim": 2}
-    changes = ({}, {"dim": 3}, {"intrinsic_dim": 3}, {"directions": "basis"}, {"law": "cube"}, {"windows": HALVES})
+    changes = (
+        {},
+        {"dim": 3},
+        {"intrinsic_dim": 3},
+        {"directions": "basis"},
+        {"distribution": "cube"},
+        {"windows": HALVES},
+    )
     assert len({str(sum_of_maxima(**(shared | change)).spec()) for change in changes}) == len(changes)
-    assert average(law="cube").spec() != average().spec() != average(dim=3).spec()
+    assert average(distribution="cube").spec() != average().spec() != average(dim=3).spec()
 
 
 def test_other_task_seeds_are_other_tasks():

@@ -210,7 +210,7 @@ def in_double_precision(task: Ranking, count: int = 30) -> tuple[dict, np.ndarra
     """The content of some examples, and their tokens in float64."""
     content, _ = task.examples(count, 20)[0]
     with jax.enable_x64(True):
-        show = jax.tree.map(jnp.asarray, in_double(task.show))
+        show = jax.tree.map(jnp.asarray, in_double(task.tokenise))
         shown = jax.jit(jax.vmap(show))(jax.tree.map(jnp.asarray, content), jr.split(jr.key(0), count))
         return content, np.asarray(shown)
 

@@ -39,7 +39,7 @@ def own_functions():
 class TestRetrieval(TaskLaws):
     constructions = {  # noqa: RUF012
         "whole": Construction(lambda: Retrieval(bowls(2, 2), uneven, length=8, dim=2)),
-        "cube": Construction(lambda: Retrieval(bowls(2, 2), length=8, dim=2, law="cube")),
+        "cube": Construction(lambda: Retrieval(bowls(2, 2), length=8, dim=2, distribution="cube")),
         "vector outer": Construction(lambda: Retrieval(bowls(2, 2), both_ways, length=8, dim=2), outputs=3),
         "windows": Construction(lambda: Retrieval(bowls(2, 2), uneven, length=8, dim=2, windows=HALVES)),
         "sets": Construction(
@@ -159,7 +159,7 @@ def test_spec_tells_tasks_apart():
         Retrieval(bowls(2, 2), uneven, **shared),
         Retrieval(bowls(3, 2), uneven, **shared),
         Retrieval(bowls(2, 2), both_ways, **shared),
-        Retrieval(bowls(2, 2), uneven, law="cube", **shared),
+        Retrieval(bowls(2, 2), uneven, distribution="cube", **shared),
         Retrieval(bowls(2, 2), uneven, windows=HALVES, **shared),
         Retrieval(bowls(2, 2), uneven, windows=[(0.0, 0.25), (0.5, 1.0)], **shared),
         Retrieval(bowls(2, 2), uneven, position_sets=[[0, 1], [2, 3]], **shared),

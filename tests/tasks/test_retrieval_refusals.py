@@ -66,8 +66,8 @@ def test_a_window_that_rounds_to_too_little_at_another_length():
 
 
 def test_a_bad_law():
-    with refused("law", '"normal"', "gaussian", "cube"):
-        make(law="normal")
+    with refused("distribution", '"normal"', "gaussian", "cube"):
+        make(distribution="normal")
 
 
 @pytest.mark.parametrize("value", [0, -3, 2.5, True, "8"])

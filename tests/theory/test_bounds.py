@@ -95,9 +95,11 @@ def test_the_sharpness_leaves_a_head_error_within_its_quarter(setting):
 @given(
     st.integers(1, 40), st.floats(1, 60), st.floats(1.05, 3), st.integers(0, 2**16), st.sampled_from(["any", "ends"])
 )
-def test_no_softmax_head_errs_more_than_its_bound(length, beta, gate, seed, law):
+def test_no_softmax_head_errs_more_than_its_bound(length, beta, gate, seed, distribution):
     generator = np.random.default_rng(seed)
-    values = generator.uniform(0, 1, length) if law == "any" else generator.integers(0, 2, length).astype(float)
+    values = (
+        generator.uniform(0, 1, length) if distribution == "any" else generator.integers(0, 2, length).astype(float)
+    )
     inside = generator.permutation(length) < generator.integers(1, length + 1)
     scores = beta * (-values - gate * ~inside)
     weights = np.exp(scores - scores.max())

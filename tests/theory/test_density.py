@@ -22,15 +22,15 @@ def recovered(task, tokens) -> np.ndarray:
 
 @pytest.mark.parametrize("size", TASKS)
 @settings(deadline=None, max_examples=40)
-@given(seed=st.integers(0, 2**16), law=st.sampled_from(["uniform", "corners", "ties", "one apart"]))
-def test_every_input_comes_back_within_the_promise(size, seed, law):
+@given(seed=st.integers(0, 2**16), distribution=st.sampled_from(["uniform", "corners", "ties", "one apart"]))
+def test_every_input_comes_back_within_the_promise(size, seed, distribution):
     generator = np.random.default_rng(seed)
     tokens = generator.uniform(0, 1, size)
-    if law == "corners":
+    if distribution == "corners":
         tokens = tokens.round()
-    elif law == "ties":
+    elif distribution == "ties":
         tokens = tokens.round(1)
-    elif law == "one apart":
+    elif distribution == "one apart":
         tokens[1:] = tokens[1]
     assert np.abs(recovered(TASKS[size], tokens) - tokens).max() <= promised_error(50.0) + 1e-6
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headcount._precision import in_double
-from headcount.models import ModelSpec, folded, init
+from headcount.models import ClassTokenSpec, folded, init
 from headcount.tasks import average, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory.enclosure import enclose
 from headcount.theory.intervals import EnclosureError, ball, point
@@ -52,7 +52,7 @@ def tokens_of(seed: int = 0, dim: int = DIM) -> np.ndarray:
 
 
 def random_model(positions: str = "none", layers: int = 1, seed: int = 0):
-    spec = ModelSpec(heads=2, head_dim=2, hidden=8, layers=layers, positions=positions, beta=2.0)  # pyright: ignore
+    spec = ClassTokenSpec(heads=2, head_dim=2, hidden=8, layers=layers, positions=positions, beta=2.0)  # pyright: ignore
     return in_double(init(spec, seed, length=LENGTH, dim=DIM, outputs=1))
 
 

@@ -30,7 +30,7 @@ def own_task(length: int = 8) -> Retrieval:
         lambda z: z[0] * z[1],
         length=length,
         dim=2,
-        law="cube",
+        distribution="cube",
         name="own",
     )
 
@@ -88,7 +88,9 @@ def test_the_size_grows_as_the_root_of_one_over_eps():
 
 
 def test_a_flat_outer_map_does_not_make_the_nets_coarser_than_the_gate_allows():
-    task = Retrieval([lambda x: x[0] ** 2], lambda z: 1e-3 * z[0], length=8, dim=1, law="cube", windows=[(0.0, 0.5)])
+    task = Retrieval(
+        [lambda x: x[0] ** 2], lambda z: 1e-3 * z[0], length=8, dim=1, distribution="cube", windows=[(0.0, 0.5)]
+    )
     square = RidgeSum((Ridge((1.0,), lambda s: s * s, slope=2.0, curvature=2.0),))
     built = construct(task, 0.5, components=(square,), outer=linear((1e-3,)))
     assert built.delta == 0.1
@@ -118,7 +120,7 @@ def test_a_sum_of_ridges_is_its_net_within_delta_and_no_steeper_than_it_says(tot
         (lambda: construct(max_plus_min(length=8), 0.0), "eps must lie between 0 and 1"),
         (lambda: construct(sum_of_maxima(length=8), 0.1), "tokens in the cube"),
         (
-            lambda: construct(sum_of_maxima(length=8, law="cube"), 0.1),
+            lambda: construct(sum_of_maxima(length=8, distribution="cube"), 0.1),
             r"wants components in \[0, 1\], this one goes from 0 to 1.75",
         ),
         (lambda: construct(own_task(), 0.1, components=(TILT, WAVE), outer=PRODUCT), "f_1 given is not the task's"),
@@ -126,7 +128,7 @@ def test_a_sum_of_ridges_is_its_net_within_delta_and_no_steeper_than_it_says(tot
         (lambda: construct(own_task(), 0.1, components=(WAVE, TILT), outer=TILT), "outer map given is not"),
         (
             lambda: construct(
-                Retrieval([lambda x: 3 * x[0]], lambda z: z[0], length=4, dim=1, law="cube"),
+                Retrieval([lambda x: 3 * x[0]], lambda z: z[0], length=4, dim=1, distribution="cube"),
                 0.1,
                 components=(linear((3.0,)),),
                 outer=linear((1.0,)),
@@ -135,7 +137,7 @@ def test_a_sum_of_ridges_is_its_net_within_delta_and_no_steeper_than_it_says(tot
         ),
         (
             lambda: construct(
-                Retrieval([lambda x: x[0]], lambda z: jnp.stack([z[0], z[0]]), length=4, dim=1, law="cube"),
+                Retrieval([lambda x: x[0]], lambda z: jnp.stack([z[0], z[0]]), length=4, dim=1, distribution="cube"),
                 0.1,
                 components=(linear((1.0,)),),
                 outer=linear((1.0,)),

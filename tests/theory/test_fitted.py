@@ -84,15 +84,22 @@ TWO = [lambda x: x[0] * x[1], lambda x: (jnp.sin(3 * x[0]) + 1) / 2 * x[1]]
 SQUARES = [lambda x: x[0] ** 2, lambda x: 1 - x[0]]
 SQUARE, FALLING = RidgeSum((Ridge((1.0,), lambda s: s * s, slope=2.0, curvature=2.0),)), linear((-1.0,), 1.0)
 TASKS = {
-    "sum of two": (Retrieval(TWO, lambda z: z[0] + z[1], length=8, dim=2, law="cube"), {}),
-    "product of two": (Retrieval(TWO, lambda z: z[0] * z[1], length=8, dim=2, law="cube"), {}),
-    "a root": (Retrieval([lambda x: jnp.sqrt(x[0])], lambda z: z[0], length=8, dim=1, law="cube"), {}),
+    "sum of two": (Retrieval(TWO, lambda z: z[0] + z[1], length=8, dim=2, distribution="cube"), {}),
+    "product of two": (Retrieval(TWO, lambda z: z[0] * z[1], length=8, dim=2, distribution="cube"), {}),
+    "a root": (Retrieval([lambda x: jnp.sqrt(x[0])], lambda z: z[0], length=8, dim=1, distribution="cube"), {}),
     "components given": (
-        Retrieval(SQUARES, lambda z: jnp.sin(3 * z[0]) * z[1], length=8, dim=1, law="cube", windows=[(0, 0.5), (0, 1)]),
+        Retrieval(
+            SQUARES,
+            lambda z: jnp.sin(3 * z[0]) * z[1],
+            length=8,
+            dim=1,
+            distribution="cube",
+            windows=[(0, 0.5), (0, 1)],
+        ),
         {"components": (SQUARE, FALLING)},
     ),
     "outer given": (
-        Retrieval(SQUARES, lambda z: z[0] + 2 * z[1], length=8, dim=1, law="cube"),
+        Retrieval(SQUARES, lambda z: z[0] + 2 * z[1], length=8, dim=1, distribution="cube"),
         {"outer": linear((1.0, 2.0))},
     ),
 }
@@ -111,20 +118,20 @@ def test_no_adversary_finds_more_than_was_estimated(name, eps):
 
 def test_an_outer_map_that_exists_on_the_cube_only_is_read_there_only():
     # The root is nan a little below 0, where nets of components may reach; on the cube its slope is finite.
-    task = Retrieval([lambda x: x[0] ** 2], lambda z: jnp.sqrt(z[0] + 1e-3), length=4, dim=1, law="cube")
+    task = Retrieval([lambda x: x[0] ** 2], lambda z: jnp.sqrt(z[0] + 1e-3), length=4, dim=1, distribution="cube")
     built = construct(task, 0.1)
     assert largest_error(built.model, task, starts=32, steps=60)[0] <= built.promised <= 0.1
 
 
 def test_parts_known_or_given_are_proved_and_the_plain_sum_is_known():
     assert construct(max_plus_min(length=4), 0.1).proved
-    task = Retrieval(SQUARES, length=4, dim=1, law="cube")
+    task = Retrieval(SQUARES, length=4, dim=1, distribution="cube")
     assert construct(task, 0.1, components=(SQUARE, FALLING)).proved
     assert not construct(task, 0.1).proved
 
 
 def one(component, outer=lambda z: z[0], **options) -> Retrieval:
-    return Retrieval([component], outer, **({"length": 4, "dim": 1, "law": "cube", "name": "mine"} | options))
+    return Retrieval([component], outer, **({"length": 4, "dim": 1, "distribution": "cube", "name": "mine"} | options))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +144,7 @@ def one(component, outer=lambda z: z[0], **options) -> Retrieval:
         (one(lambda x: x[0], lambda z: jnp.log(z[0])), 0.1, "outer map must have a finite slope, it is inf"),
         (one(lambda x: x[0], lambda z: jnp.sqrt(z[0])), 0.1, r"outer map must have a finite slope, it is inf at \(0\)"),
         (one(lambda x: x[0], lambda z: z[0] / 0), 0.1, "outer map must"),
-        (one(lambda x: x[0], law="gaussian"), 0.1, "tokens in the cube, its law is gaussian"),
+        (one(lambda x: x[0], distribution="gaussian"), 0.1, "tokens in the cube, its distribution is gaussian"),
         (one(lambda x: x[0], lambda z: jnp.tile(z, 3)), 0.1, "one number, the task has 3"),
         (one(lambda x: jnp.where(x[0] < 0.3, 0.0, 1.0)), 0.1, "mine: component f_1: no two-layer ReLU net"),
     ],

@@ -130,7 +130,7 @@ def test_one_vote_is_a_head_of_rank_one_and_many_beat_any_layer_of_them():
     aligned = type(single)(single.queries, single.queries)
     assert expected_error(1, 8) == pytest.approx(aligned.error(np.ones(1)), abs=1e-6)
     assert expected_error(4096, 64) < rank_one_floor(4096, 64)
-    assert expected_error(2048, 64) < random_heads(2048, 64, law="spread").least_errors()[-1]
+    assert expected_error(2048, 64) < random_heads(2048, 64, distribution="spread").min_errors()[-1]
 
 
 @pytest.mark.parametrize(

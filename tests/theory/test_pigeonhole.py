@@ -10,7 +10,7 @@ import pytest
 
 from headcount._errors import InputError
 from headcount._precision import in_double
-from headcount.models import ModelSpec, folded, init, resize_heads
+from headcount.models import ClassTokenSpec, folded, init, resize_heads
 from headcount.models.spec import Positions
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.tasks.assumptions import check_assumptions
@@ -24,7 +24,7 @@ COUNTS = (100, 1000, 10_000)
 
 
 def drawn(task, heads, *, head_dim=2, beta=1.0, positions: Positions = "none", layers=1):
-    spec = ModelSpec(heads=heads, head_dim=head_dim, beta=beta, positions=positions, layers=layers)
+    spec = ClassTokenSpec(heads=heads, head_dim=head_dim, beta=beta, positions=positions, layers=layers)
     return init(spec, 0, length=task.length, dim=task.dim, outputs=1)
 
 
@@ -36,7 +36,7 @@ def product_of_halves() -> Retrieval:
         lambda z: jnp.stack([(1 + z[0]) * (1 + 2 * z[1]), jnp.exp(z[1] - 3 * z[0])]),
         length=32,
         dim=2,
-        law="cube",
+        distribution="cube",
         windows=HALVES,
     )
 
@@ -179,7 +179,7 @@ def test_all_choices_are_taken_where_they_are_few():
 
 
 TWICE = Retrieval(
-    lambda x: jnp.stack([jnp.mean((x - 0.4) ** 2)] * 2), jnp.sum, length=32, dim=2, law="cube", name="twice"
+    lambda x: jnp.stack([jnp.mean((x - 0.4) ** 2)] * 2), jnp.sum, length=32, dim=2, distribution="cube", name="twice"
 )
 
 
@@ -190,7 +190,7 @@ TWICE = Retrieval(
         (quadratic_basins(length=30), {"heads": 1}, "a length that 4 divides, .* has 30"),
         (quadratic_basins(length=16), {"heads": 2}, "it takes length 24 or more"),
         (quadratic_basins(length=32), {"heads": 1, "layers": 2}, "one attention layer, the model has 2"),
-        (sum_of_maxima(length=32, dim=2), {"heads": 1}, 'give law="cube"'),
+        (sum_of_maxima(length=32, dim=2), {"heads": 1}, 'give distribution="cube"'),
         (max_plus_min(length=32), {"heads": 1}, "clause 2.3 fails: the Hessian of f_1"),
         (TWICE, {"heads": 1}, "clause 2.2 fails: nearest minimisers"),
     ],

@@ -74,8 +74,8 @@ def test_the_floor_of_one_head_of_rank_one_is_attained_by_a_head_that_may_comput
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(2, 40), st.sampled_from(["uniform", "spread"]), st.integers(0, 1000))
-def test_no_random_heads_beat_the_floor(dim, law, seed):
-    errors = random_heads(150, dim, seed, law).least_errors()
+def test_no_random_heads_beat_the_floor(dim, distribution, seed):
+    errors = random_heads(150, dim, seed, distribution).min_errors()
     floors = [rank_one_floor(heads, dim) for heads in range(1, 151)]
     assert np.all(errors >= floors)
 
@@ -109,8 +109,8 @@ def test_equally_spaced_heads_of_the_plane_keep_within_five_times_the_floor():
     for heads in (16, 64, 256):
         floor = rank_one_floor(heads, 2)
         assert floor * heads == pytest.approx(2 / math.pi**2, rel=2e-3)
-        assert floor < staircase_heads(heads).least_errors()[-1] < 5 * floor
-        assert plane_heads(heads).least_errors()[-1] > floor
+        assert floor < staircase_heads(heads).min_errors()[-1] < 5 * floor
+        assert plane_heads(heads).min_errors()[-1] > floor
 
 
 @given(DIMS, st.integers(1, 10**9))

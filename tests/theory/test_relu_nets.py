@@ -62,9 +62,9 @@ def test_the_bound_is_attained_by_a_parabola():
 
 @settings(deadline=None)
 @given(st.integers(1, 9), st.floats(0.02, 0.9), seeds, st.sampled_from(["any", "ends", "ties"]))
-def test_lemma_9_holds_for_maximum_and_minimum(count, eps, seed, law):
+def test_lemma_9_holds_for_maximum_and_minimum(count, eps, seed, distribution):
     numbers = np.random.default_rng(seed).uniform(0, 1, count)
-    numbers = {"any": numbers, "ends": numbers.round(), "ties": numbers.round(1)}[law]
+    numbers = {"any": numbers, "ends": numbers.round(), "ties": numbers.round(1)}[distribution]
     largest, smallest = max_net(count, eps), min_net(count, eps)
     assert abs(largest(numbers)[0] - numbers.max()) <= eps + 1e-12
     assert abs(smallest(numbers)[0] - numbers.min()) <= eps + 1e-12

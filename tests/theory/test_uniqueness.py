@@ -17,7 +17,7 @@ def bowl(centre):
 
 
 def basins(*centres, outer=jnp.sum, length=16, **others) -> Retrieval:
-    return Retrieval([bowl(centre) for centre in centres], outer, length=length, dim=2, law="cube", **others)
+    return Retrieval([bowl(centre) for centre in centres], outer, length=length, dim=2, distribution="cube", **others)
 
 
 def compare(first, second, **options):
@@ -31,7 +31,7 @@ def test_a_component_written_twice_fails_the_clause_of_distinct_minimisers():
         lambda z: 1 - z[0] + (z[1] + z[2]) / 2,
         length=16,
         dim=1,
-        law="cube",
+        distribution="cube",
     )
     found = compare(plain, twice)
     assert found.verdict is Verdict.CLAUSE_FAILS
@@ -97,7 +97,7 @@ def test_a_short_sequence_may_have_two_d():
         lambda z: 2 * z[0],
         length=4,
         dim=2,
-        law="cube",
+        distribution="cube",
         position_sets=[[0]],
     )
     two = basins(*CENTRES, length=4, position_sets=[[0], [0]])
@@ -133,7 +133,7 @@ def test_what_cannot_be_compared_is_refused(second, message):
 
 
 def test_tasks_off_the_cube_and_empty_searches_are_refused():
-    with pytest.raises(InputError, match='give law="cube"'):
+    with pytest.raises(InputError, match='give distribution="cube"'):
         compare(sum_of_maxima(dim=2), sum_of_maxima(dim=2))
     for options, message in (({"starts": 0}, "starts"), ({"steps": 0}, "steps"), ({"tolerance": 0.0}, "tolerance")):
         with pytest.raises(InputError, match=message):

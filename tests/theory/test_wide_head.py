@@ -27,12 +27,12 @@ CASES = {
             lambda z: z[0] * z[1],
             length=4,
             dim=2,
-            law="cube",
+            distribution="cube",
         ),
         {},
     ),
     "given": (
-        Retrieval([lambda x: x[0] ** 2], lambda z: 2 * z[0], length=5, dim=1, law="cube"),
+        Retrieval([lambda x: x[0] ** 2], lambda z: 2 * z[0], length=5, dim=1, distribution="cube"),
         {"components": (SQUARE,), "outer": linear((2.0,))},
     ),
 }
@@ -126,10 +126,18 @@ def test_the_adversary_takes_any_function_of_a_sequence():
     [
         (quadratic_basins(length=8), 0.01, "has 64,3.* weights and biases, more than 20,000,000"),
         (max_plus_min(length=8), 0.0, "eps must lie between 0 and 1, got 0.0"),
-        (Retrieval([lambda x: x[0]], length=4, dim=1), 0.1, "tokens in the cube, its law is gaussian"),
-        (Retrieval([lambda x: 2 * x[0]], length=4, dim=1, law="cube"), 0.1, r"wants components in \[0, 1\]"),
-        (Retrieval([lambda x: x[0]], lambda z: jnp.tile(z, 2), length=4, dim=1, law="cube"), 0.1, "one number"),
-        (Retrieval([lambda x: x[0] / (x[0] - x[0])], length=4, dim=1, law="cube"), 0.1, "must be finite on the cube"),
+        (Retrieval([lambda x: x[0]], length=4, dim=1), 0.1, "tokens in the cube, its distribution is gaussian"),
+        (Retrieval([lambda x: 2 * x[0]], length=4, dim=1, distribution="cube"), 0.1, r"wants components in \[0, 1\]"),
+        (
+            Retrieval([lambda x: x[0]], lambda z: jnp.tile(z, 2), length=4, dim=1, distribution="cube"),
+            0.1,
+            "one number",
+        ),
+        (
+            Retrieval([lambda x: x[0] / (x[0] - x[0])], length=4, dim=1, distribution="cube"),
+            0.1,
+            "must be finite on the cube",
+        ),
     ],
 )
 def test_what_the_theorem_does_not_cover_is_refused(task, eps, words):

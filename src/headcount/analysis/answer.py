@@ -20,7 +20,7 @@ from .summary import NMSE, ErrorTable, error_table
 
 RESAMPLES = 400
 COVERAGE = 0.9
-FEWEST_SEEDS = 2
+MIN_SEEDS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +63,9 @@ def answer(records: Iterable[Record]) -> Answer:
 
 def answer_from_table(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> Answer:
     """The answer of a table of errors. Never from one seed: a head count without two finished seeds is left out."""
-    if len(table.seeds) < FEWEST_SEEDS:
+    if len(table.seeds) < MIN_SEEDS:
         return _no_answer("one seed is not evidence; give at least 2", ())
-    usable = np.all(np.sum(np.isfinite(table.errors), axis=2) >= FEWEST_SEEDS, axis=1)
+    usable = np.all(np.sum(np.isfinite(table.errors), axis=2) >= MIN_SEEDS, axis=1)
     left_out = [heads for heads, kept in zip(table.heads, usable, strict=True) if not kept]
     notes = [f"left out for want of two finished seeds: {', '.join(map(str, left_out))} heads"] if left_out else []
     heads = tuple(np.array(table.heads)[usable].tolist())

@@ -28,9 +28,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from ..store import Record
-from .answer import FEWEST_SEEDS, RESAMPLES, bootstrap, interval_of
+from .answer import MIN_SEEDS, RESAMPLES, bootstrap, interval_of
 from .comparison import count_of_heads
-from .signals import CREEP, LEAST_DROP, LEFT_TO_GAIN, NOTHING_LEARNED, SMALL, SOLVED
+from .signals import CREEP, LEFT_TO_GAIN, MIN_DROP, NOTHING_LEARNED, SMALL, SOLVED
 from .summary import NMSE, errors_by, unit_of
 
 Limit = Literal["rank", "heads", "both", "neither", "unknown"]
@@ -113,10 +113,10 @@ class Bottleneck:
 
 def bottleneck(table: RankTable, *, resamples: int = RESAMPLES, seed: int = 0) -> Bottleneck:
     """The verdict on a table of errors. Never from one seed: a cell without two finished seeds is left out."""
-    if len(table.seeds) < FEWEST_SEEDS:
+    if len(table.seeds) < MIN_SEEDS:
         return _unknown("one seed is not evidence; give at least 2")
     finite = np.where(np.isfinite(table.errors), table.errors, np.nan)
-    usable = np.all(np.sum(np.isfinite(finite), axis=3) >= FEWEST_SEEDS, axis=2)
+    usable = np.all(np.sum(np.isfinite(finite), axis=3) >= MIN_SEEDS, axis=2)
     notes = _left_out(table, usable)
     cells = _Cells.of(table, usable)
     for name, tried in (("head count", cells.heads), ("rank", cells.ranks)):
@@ -206,13 +206,13 @@ def _judge(cells: _Cells, errors: Float[np.ndarray, " cells"]) -> _Found:
     falls = level[cells.before] - level[cells.after]
     left = np.where(ends, level[cells.first] - level[cells.before], level[cells.after] - level[cells.last])
     drop, slack = (np.sum(crossed * each, axis=1) / crossed.sum(axis=1) for each in (falls, left))
-    sharp = (drop >= LEAST_DROP) & (slack <= LEFT_TO_GAIN * drop)
+    sharp = (drop >= MIN_DROP) & (slack <= LEFT_TO_GAIN * drop)
     holds = np.sum(solved * undone, axis=1) / solved.sum(axis=1) <= UNDONE * drop
     several = solved.sum(axis=1) >= 2
     chosen = sharp & holds & several
     if not chosen.any():
         reason = "the error changes with heads or rank but shows no sharp drop with a plateau beside it"
-        if (gaps[~kept] >= LEAST_DROP).any():
+        if (gaps[~kept] >= MIN_DROP).any():
             reason = "heads and rank grew together, so the drop may be due to either; vary each alone"
         elif (sharp & several).any():
             reason = lost_again
@@ -266,19 +266,19 @@ def _solved(cells: _Cells, found: _Found, agreeing: list[_Found], support: float
         support=support,
         notes=notes,
     )
-    most_heads = 0 if found.solved.all() else int(cells.heads[~found.solved].max())
-    return replace(made, sentence=_sentence(made, most_heads))
+    max_heads = 0 if found.solved.all() else int(cells.heads[~found.solved].max())
+    return replace(made, sentence=_sentence(made, max_heads))
 
 
-def _sentence(made: Bottleneck, most_heads: int) -> str:
-    """What a task needs, as the end of a sentence about it; `most_heads` are the most that fail somewhere."""
+def _sentence(made: Bottleneck, max_heads: int) -> str:
+    """What a task needs, as the end of a sentence about it; `max_heads` are the most that fail somewhere."""
     assert made.heads is not None
     assert made.at is not None
     needs_rank = f"rank {made.rank} [{made.rank_low}, {made.rank_high}]"
     needs_heads = f"{count_of_heads(made.heads)} [{made.heads_low}, {made.heads_high}]"
     if made.limit == "rank":
         enough = "one head is enough" if made.heads == 1 else f"{made.heads} heads are enough"
-        fails = "one head is not" if most_heads == 1 else f"{most_heads} heads are not"
+        fails = "one head is not" if max_heads == 1 else f"{max_heads} heads are not"
         return f"needs {needs_rank}: from rank {made.rank} on {enough}, below it {fails}"
     if made.limit == "heads":
         enough = f"from {count_of_heads(made.heads)} on rank {made.rank} is enough"

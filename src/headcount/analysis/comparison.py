@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from .answer import COVERAGE, FEWEST_SEEDS, Answer, bootstrap
+from .answer import COVERAGE, MIN_SEEDS, Answer, bootstrap
 from .fits import power_law
-from .signals import LEAST_DROP, length_slopes
+from .signals import MIN_DROP, length_slopes
 from .summary import ErrorTable
 
 TENFOLD = 1.0
@@ -87,7 +87,7 @@ def transition_claim(table: ErrorTable, answer: Answer, transition: int, stateme
     if answer.heads is not None:
         said = f"published: {transition}; ours: {answer.sentence}"
         return Claim(statement, decided(answer.heads == transition), said)
-    usable = np.all(np.sum(np.isfinite(table.errors), axis=2) >= FEWEST_SEEDS, axis=1)
+    usable = np.all(np.sum(np.isfinite(table.errors), axis=2) >= MIN_SEEDS, axis=1)
     measured = [heads for heads, kept in zip(table.heads, usable, strict=True) if kept]
     # Nothing found where it could have been found is an answer; with too little measured it is none.
     both_sides = {transition - 1, transition} <= set(measured) and max(measured) > transition
@@ -181,7 +181,7 @@ def drop_claim(table: ErrorTable, published: PublishedTable, transition: int) ->
     if ours is None:
         return Claim(statement, Verdict.UNDECIDED, f"{transition - 1} and {transition} heads were not both measured")
     said = "" if theirs is None else f"published {theirs:.3g}-fold at these lengths, "
-    return Claim(statement, decided(ours >= 10**LEAST_DROP), f"{said}ours {ours:.3g}-fold")
+    return Claim(statement, decided(ours >= 10**MIN_DROP), f"{said}ours {ours:.3g}-fold")
 
 
 def drop_factor(heads: tuple[int, ...], errors: Float[np.ndarray, "heads lengths"], transition: int) -> float | None:

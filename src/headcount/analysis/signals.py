@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
-LEAST_DROP = 0.7
+MIN_DROP = 0.7
 """Decades (a factor of five) that the error must fall at a transition."""
 LEFT_TO_GAIN = 1 / 3
 """More heads after a transition may gain at most this share of its drop, in decades."""
@@ -25,7 +25,7 @@ CREEP = 0.05
 lower it by less than this many decades (twelve per cent)."""
 FLAT = 0.02
 """Decades (five per cent) within which the last two head counts count as equal: a floor that heads do not move."""
-LEAST_FLOOR = 1e-3
+MIN_FLOOR = 1e-3
 """A floor below this is no noise in the targets, but where training ended."""
 NOTHING_LEARNED = 0.9
 """An error above this is hardly better than always giving the same answer."""
@@ -53,7 +53,7 @@ def levels(
     best, median = np.maximum(best, SOLVED), np.maximum(median, SOLVED)
     tail = best[-2:]
     lowest, highest = tail.min(axis=0), tail.max(axis=0)
-    flat = (np.log10(highest / lowest) <= FLAT) & (lowest >= LEAST_FLOOR)
+    flat = (np.log10(highest / lowest) <= FLAT) & (lowest >= MIN_FLOOR)
     floor = np.where(flat, best.min(axis=0), 0.0)
     scatter = np.maximum(highest - lowest, np.median(median[-2:] - tail, axis=0))
     resolution = np.where(flat, np.maximum(scatter, 0.01 * best.min(axis=0)), SOLVED)
@@ -72,7 +72,7 @@ def drop_transition(best: Float[np.ndarray, "heads lengths"], median: Float[np.n
     gain = np.mean(np.log10(np.maximum(best[0], SOLVED) / np.maximum(best[1:].min(axis=0), SOLVED)))
     for index in range(0 if best[0].max() <= SMALL or gain <= CREEP else 1, len(best) - 1):
         drop, later = drops[index], level[index + 2 :] - level[index + 1]
-        if drop >= LEAST_DROP and -later.min() <= LEFT_TO_GAIN * drop and later.mean() <= 0.5 * drop:
+        if drop >= MIN_DROP and -later.min() <= LEFT_TO_GAIN * drop and later.mean() <= 0.5 * drop:
             return Drop(
                 index, f"the error falls {10**drop:.3g}-fold there and {10 ** max(0.0, -later.min()):.2g}-fold after"
             )

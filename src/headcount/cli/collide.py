@@ -12,7 +12,7 @@ import typer
 from .._arguments import counts
 from .._errors import InputError, require
 from ..collide import WHERE, Floors, SearchOptions, as_json, chosen, collide, to_json
-from ..models import ModelSpec, folded, from_arrays
+from ..models import ClassTokenSpec, folded, from_arrays
 from ..report.chart import Chart, Series
 from ..report.figures import draw, save_figure
 from ..report.files import write_whole
@@ -25,7 +25,7 @@ from ..tasks.find import task_of_spec
 from ..theory import Certificate
 from .app import Folder, Json, app, data, print_json, talk
 
-LEAST_DRAWN = 1e-4
+MIN_DRAWN = 1e-4
 """Floors below this share of the target's spread are drawn at it."""
 
 
@@ -123,7 +123,7 @@ def floor_chart(found: list[Floors], where: str) -> Chart:
 
     def least(h: int, t: int) -> float:
         own = [f.floor(where) for f in found if (f.record.cell.model.heads, f.record.cell.length) == (h, t)]
-        return max(min(own), LEAST_DRAWN) if own else float("nan")
+        return max(min(own), MIN_DRAWN) if own else float("nan")
 
     words = {
         "anywhere": "both sequences searched for",
@@ -139,14 +139,14 @@ def floor_chart(found: list[Floors], where: str) -> Chart:
             Series(f"{t} tokens", tuple(heads), tuple(least(h, t) for h in heads), place=i)
             for i, t in enumerate(lengths)
         ),
-        caption=f"a readout of slope up to {found[0].slope:g} errs by this; {words}; below {LEAST_DRAWN:g} drawn there",
+        caption=f"a readout of slope up to {found[0].slope:g} errs by this; {words}; below {MIN_DRAWN:g} drawn there",
     )
 
 
 def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: AbstractTask) -> PairPicture:
     """The pair of a certificate, as its model sees it."""
     cell = floors.record.cell
-    assert isinstance(cell.model, ModelSpec)
+    assert isinstance(cell.model, ClassTokenSpec)
     arrays = {name: np.asarray(array, np.float64) for name, array in store.weights(cell.key).items()}
     with jax.enable_x64(True):
         model, pair = from_arrays(cell.model, arrays), jnp.asarray(certificate.pair)

@@ -12,7 +12,7 @@ from .._errors import InputError, require
 from ..analysis import experiments
 from ..engine import Plan, default_train, grid, joined, plan_sweep
 from ..measure import Measurement, measure_sweep
-from ..models import ModelSpec
+from ..models import ClassTokenSpec
 from ..report.figures import FORMATS, check_ending, draw, save_figure
 from ..report.section import experiment_section
 from ..report.text import finding_view, plan_view
@@ -70,11 +70,11 @@ def measure(
     multiplier: Annotated[int, typer.Option(help="Attention blocks an encoder layer averages.")] = 1,
     layers: Annotated[int | None, typer.Option(help="Attention layers (default: 1, data with labels 2).")] = None,
     positions: Annotated[str, typer.Option(help="auto, none, additive or concatenated.")] = "auto",
-    beta: Annotated[float, typer.Option(help="Factor on every attention score.")] = ModelSpec.beta,
+    beta: Annotated[float, typer.Option(help="Factor on every attention score.")] = ClassTokenSpec.beta,
     intrinsic_dim: Annotated[int | None, typer.Option(help="The task's D.", rich_help_panel="Task")] = None,
     dim: Annotated[int | None, typer.Option(help="Numbers in a token.", rich_help_panel="Task")] = None,
     directions: Annotated[str | None, typer.Option(help="random, gaussian or basis.", rich_help_panel="Task")] = None,
-    law: Annotated[str | None, typer.Option(help="gaussian or cube.", rich_help_panel="Task")] = None,
+    distribution: Annotated[str | None, typer.Option(help="gaussian or cube.", rich_help_panel="Task")] = None,
     windows: Annotated[
         str | None, typer.Option(help="Position sets as fractions: 0:0.5,0.5:1.", rich_help_panel="Task")
     ] = None,
@@ -125,7 +125,7 @@ def measure(
         "intrinsic_dim": intrinsic_dim,
         "dim": dim,
         "directions": directions,
-        "law": law,
+        "distribution": distribution,
         "windows": None if windows is None else _arguments.windows(windows),
         "task_seed": task_seed,
         "points": points,

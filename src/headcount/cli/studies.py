@@ -15,7 +15,7 @@ from ..report.progress import bytes_progress, counted_progress
 from ..report.section import Section
 from ..report.text import section_view, study_costs_view
 from ..store import Outcome, Store
-from ..studies import COMPUTED, LABELLED, STUDIES, AbstractStudy, ComputedStudy, LabelledStudy, Scale, study
+from ..studies import COMPUTED, LABELLED, STUDIES, AbstractStudy, ClosedFormStudy, LabelledStudy, Scale, study
 from ..studies.cifar import PATCHES, CifarStudy
 from ..studies.folder import own_records, sections_of, what_was_lost
 from .app import Json, app, data, print_json, talk
@@ -77,7 +77,7 @@ def reproduce(
         for each in chosen:
             talk.print(f"[bold]{each.title}[/bold]: {each.asks}", highlight=False)
             began = time.monotonic()
-            if isinstance(each, ComputedStudy):
+            if isinstance(each, ClosedFormStudy):
                 result = _print_section(_computed(each, scale, root), scale, as_json)
             else:
                 summary: RunSummary = run(part.of(each, scale), root, run_sweep)
@@ -156,8 +156,8 @@ class Cost:
     seconds: float
 
 
-def _cost(each: AbstractStudy | ComputedStudy, scale: Scale, root: Path | None, part: Part = EVERYTHING) -> Cost:
-    if isinstance(each, ComputedStudy):
+def _cost(each: AbstractStudy | ClosedFormStudy, scale: Scale, root: Path | None, part: Part = EVERYTHING) -> Cost:
+    if isinstance(each, ClosedFormStudy):
         count = len(each.pieces(scale))
         done = 0 if root is None else len(each.read(root, scale))
         seconds = each.expected_seconds(scale) * (count - done) / count
@@ -185,7 +185,7 @@ def _print_plans(costs: dict[str, Cost], as_json: bool) -> None:
     )
 
 
-def _computed(each: ComputedStudy, scale: Scale, root: Path) -> Section:
+def _computed(each: ClosedFormStudy, scale: Scale, root: Path) -> Section:
     """The section of a study that trains nothing; stopped on the way, what it has computed is kept."""
     left = len(each.pieces(scale)) - len(each.read(root, scale))
     try:

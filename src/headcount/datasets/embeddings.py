@@ -106,16 +106,16 @@ class WordEmbeddings:
         return digest.hexdigest()[:16]
 
     def encode(
-        self, texts: Sequence[str], most_tokens: int
-    ) -> tuple[Int32[np.ndarray, "texts most_tokens"], Int32[np.ndarray, " texts"]]:
+        self, texts: Sequence[str], max_tokens: int
+    ) -> tuple[Int32[np.ndarray, "texts max_tokens"], Int32[np.ndarray, " texts"]]:
         """The WordPieces of each text, without [CLS] and [SEP], cut or padded with [PAD]; and how many there are."""
-        require_count("most_tokens", most_tokens)
-        ids = np.full((len(texts), most_tokens), self.pad, np.int32)
+        require_count("max_tokens", max_tokens)
+        ids = np.full((len(texts), max_tokens), self.pad, np.int32)
         counts = np.zeros(len(texts), np.int32)
         for start in range(0, len(texts), TEXTS_AT_ONCE):
             block = list(texts[start : start + TEXTS_AT_ONCE])
             for row, encoding in enumerate(self.tokenizer.encode_batch(block, add_special_tokens=False), start=start):
-                pieces = encoding.ids[:most_tokens]
+                pieces = encoding.ids[:max_tokens]
                 ids[row, : len(pieces)] = pieces
                 counts[row] = len(pieces)
         return ids, counts
@@ -145,19 +145,19 @@ class WordEmbeddings:
         total += self.norm_bias
         return total
 
-    def mean_vectors(self, texts: Sequence[str], *, segment: int, most_tokens: int) -> Float32[np.ndarray, "texts dim"]:
+    def mean_vectors(self, texts: Sequence[str], *, segment: int, max_tokens: int) -> Float32[np.ndarray, "texts dim"]:
         """For each text the mean of its tokens' embeddings, as if they stood behind a [CLS]."""
-        require_count("most_tokens", most_tokens)
+        require_count("max_tokens", max_tokens)
         require(
-            most_tokens < len(self.position),
-            f"{self.name} has {len(self.position)} positions, so most_tokens can be at most {len(self.position) - 1}, "
-            f"got {most_tokens}.",
+            max_tokens < len(self.position),
+            f"{self.name} has {len(self.position)} positions, so max_tokens can be at most {len(self.position) - 1}, "
+            f"got {max_tokens}.",
         )
         vectors = np.empty((len(texts), self.dim), np.float32)
         unknown = self.tokenizer.token_to_id("[UNK]")
         for start in range(0, len(texts), TEXTS_AT_ONCE):
-            ids, counts = self.encode(texts[start : start + TEXTS_AT_ONCE], most_tokens)
-            there = np.arange(most_tokens) < counts[:, None]
+            ids, counts = self.encode(texts[start : start + TEXTS_AT_ONCE], max_tokens)
+            there = np.arange(max_tokens) < counts[:, None]
             known = np.any(there if unknown is None else there & (ids != unknown), axis=1)
             if not known.all():
                 lost = start + int(np.argmin(known))

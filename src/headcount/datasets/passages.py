@@ -78,31 +78,31 @@ def read_passages(
     path: Path,
     *,
     split: str | None = None,
-    most_queries: int | None = None,
-    most_passages: int | None = None,
+    max_queries: int | None = None,
+    max_passages: int | None = None,
     seed: int = 0,
 ) -> PassageSet:
     """The queries and passages stored at `path`.
 
-    `most_queries` of the answered queries are drawn by `seed`. With `most_passages`, what the queries need is kept and
+    `max_queries` of the answered queries are drawn by `seed`. With `max_passages`, what the queries need is kept and
     the rest is drawn while the file streams by, so that a collection of millions never lies in memory.
     """
-    for name, most in (("most_queries", most_queries), ("most_passages", most_passages)):
+    for name, most in (("max_queries", max_queries), ("max_passages", max_passages)):
         if most is not None:
             require_count(name, most)
     files = open_passages(Path(path), split)
     queries, left_out = _answered(files)
-    if most_queries is not None and most_queries < len(queries):
-        drawn = named_generator(seed, "queries").choice(len(queries), most_queries, replace=False)
+    if max_queries is not None and max_queries < len(queries):
+        drawn = named_generator(seed, "queries").choice(len(queries), max_queries, replace=False)
         queries = [queries[place] for place in np.sort(drawn)]
     needed = {judgement.passage: judgement.line for query in queries for judgement in files.judged[query.name]}
     if files.negatives is not None:
         needed |= {passage: query.line for query in queries for passage in files.negatives[query.name]}
-    room = None if most_passages is None else most_passages - len(needed)
+    room = None if max_passages is None else max_passages - len(needed)
     require(
         room is None or room >= 0,
-        f"{files.passages_path}: {len(queries)} queries need {len(needed)} passages, so most_passages "
-        f"{most_passages} is too few; ask for fewer queries with most_queries.",
+        f"{files.passages_path}: {len(queries)} queries need {len(needed)} passages, so max_passages "
+        f"{max_passages} is too few; ask for fewer queries with max_queries.",
     )
     rows = sorted(
         _kept(files.passages(), needed.keys(), room, named_generator(seed, "passages")), key=lambda row: row.line

@@ -14,7 +14,7 @@ from .._keys import named_key
 from .._shapes import AnyArray, Key
 from ..models import AnySpec, reads_raw_units
 from ..store import TrainSpec
-from ..tasks import AbstractTask, AnyTask, Dataset, KeptTask, Show, taken
+from ..tasks import AbstractTask, AnyTask, Dataset, LabelledTask, Tokenise, taken
 
 PROBE_EXAMPLES = 1024
 """Examples from which a stream's means and scales are taken."""
@@ -51,16 +51,16 @@ class Kept(eqx.Module):
 
     content: PyTree[Array]
     targets: Int[Array, " examples"]
-    show: Show
+    tokenise: Tokenise
     key: Key
 
     def batch(self, key: Key, count: int) -> tuple[Array, Array]:
         which, shown = jr.split(key)
         chosen = jr.randint(which, (count,), 0, len(self.targets))
-        return jax.vmap(self.show)(taken(self.content, chosen), jr.split(shown, count)), self.targets[chosen]
+        return jax.vmap(self.tokenise)(taken(self.content, chosen), jr.split(shown, count)), self.targets[chosen]
 
     def tokens_at(self, place: Int[Array, ""]) -> Array:
-        return self.show(taken(self.content, place), jr.fold_in(self.key, place))
+        return self.tokenise(taken(self.content, place), jr.fold_in(self.key, place))
 
 
 class Fresh(eqx.Module):
@@ -101,7 +101,7 @@ def examples(task: AnyTask, model: AnySpec, train: TrainSpec) -> tuple[Examples,
 
     Units are None where the model reads the task's own.
     """
-    if isinstance(task, KeptTask):
+    if isinstance(task, LabelledTask):
         return _kept_examples(task, train), None
     fresh = train.train_examples == 0
     data = task.dataset(train.train_examples or PROBE_EXAMPLES, train.validation_examples, train.data_seed)
@@ -122,14 +122,14 @@ def examples(task: AnyTask, model: AnySpec, train: TrainSpec) -> tuple[Examples,
     return Examples(source, scale, tokens[:PROBE_EXAMPLES], Stored(validation_tokens, validation_targets)), units
 
 
-def _kept_examples(task: KeptTask, train: TrainSpec) -> Examples:
+def _kept_examples(task: LabelledTask, train: TrainSpec) -> Examples:
     parts = task.examples(train.train_examples, train.validation_examples, train.data_seed)
-    show = jax.tree.map(jnp.asarray, task.show)
+    tokenise = jax.tree.map(jnp.asarray, task.tokenise)
     learned, judged = (
         Kept(
             jax.tree.map(jnp.asarray, part.content),
             jnp.asarray(part.labels),
-            show,
+            tokenise,
             named_key(train.data_seed, "shown", name),
         )
         for name, part in zip(("train", "validation"), parts, strict=True)

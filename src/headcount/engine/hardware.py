@@ -78,7 +78,7 @@ def member_bytes(shape: Shape, sizes: Sizes) -> int:
     return 4 * (weights + shape.train.batch * sequences * activations(shape.model, length=tokens, dim=sizes.dim))
 
 
-def most_members(shape: Shape, sizes: Sizes, machine: Hardware) -> int:
+def max_members(shape: Shape, sizes: Sizes, machine: Hardware) -> int:
     """How many members one bucket may hold."""
     if not machine.side_by_side:
         return CPU_MEMBERS

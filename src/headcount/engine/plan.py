@@ -9,9 +9,9 @@ import jax.random as jr
 
 from ..models import flops
 from ..store import Precision
-from ..tasks import AnyTask, KeptTask
+from ..tasks import AnyTask, LabelledTask
 from ..tasks.base import computed
-from .hardware import Hardware, Sizes, hardware, member_bytes, most_members
+from .hardware import Hardware, Sizes, hardware, max_members, member_bytes
 from .sweep import Bucket, Shape, Sweep, buckets
 
 
@@ -53,7 +53,7 @@ def plan_sweep(
     machine = machine or hardware()
     settled = set(settled)
     sizes = sizes or {key: sizes_of(task) for key, task in sweep.by_key.items()}
-    whole = buckets(sweep.cells, lambda shape: most_members(shape, sizes[shape.task], machine))
+    whole = buckets(sweep.cells, lambda shape: max_members(shape, sizes[shape.task], machine))
     left = [
         Bucket(bucket.shape, cells)
         for bucket in whole
@@ -77,7 +77,7 @@ def plan_sweep(
 
 def sizes_of(task: AnyTask) -> Sizes:
     """Numbers in a token, and in an answer."""
-    if isinstance(task, KeptTask):
+    if isinstance(task, LabelledTask):
         return Sizes(task.dim, task.outputs, task.joined)
     answer = computed(jax.eval_shape, lambda key: task.target(task.sample(key)), jr.key(0), name=task.name)
     return Sizes(task.dim, answer.shape[-1])

@@ -80,7 +80,7 @@ def run_sweep(
     plan = plan or plan_sweep(sweep, store.settled_keys())
     outcomes: dict[Outcome, int] = {}
     stop = stop or threading.Event()
-    workshop = _Workshop(sweep.by_key, plan.machine, stop, on_steps)
+    workshop = BucketTrainer(sweep.by_key, plan.machine, stop, on_steps)
     for bucket in plan.buckets[:1]:
         workshop.data_for(bucket.shape)  # refuses a task that cannot be learned before the store hears of it
     store.begin_sweep(command, sweep.cells)
@@ -114,7 +114,7 @@ def run_sweep(
     return RunSummary(already_done=plan.settled, outcomes=outcomes, seconds=time.monotonic() - began)
 
 
-class _Workshop:
+class BucketTrainer:
     """What the workers share: the tasks' data, one set a length, and the signal to stop."""
 
     def __init__(

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from .._errors import require
-from ..models import AnySpec, EncoderSpec, ModelSpec, Positions
+from ..models import AnySpec, ClassTokenSpec, EncoderSpec, Positions
 from ..store import Cell, TrainSpec
-from ..tasks import AnyTask, KeptTask
+from ..tasks import AnyTask, LabelledTask
 from .labelled import LABELLED_TRAIN, labelled_encoder
 
 
@@ -130,10 +130,10 @@ def default_model(task: AnyTask) -> Callable[[int], AnySpec]:
     tokens or at a query gets an encoder layer of full rank, norms first: it trains in fewer steps.
     """
     positions: Positions = "additive" if task.uses_positions else "none"
-    if isinstance(task, KeptTask):
+    if isinstance(task, LabelledTask):
         return functools.partial(labelled_encoder, task.form)
     if task.answered_at == "sequence":
-        return lambda heads: ModelSpec(heads=heads, positions=positions)
+        return lambda heads: ClassTokenSpec(heads=heads, positions=positions)
     return lambda heads: EncoderSpec(
         heads=heads,
         rank=task.dim,
@@ -147,14 +147,14 @@ def default_model(task: AnyTask) -> Callable[[int], AnySpec]:
 
 def default_train(task: AnyTask) -> TrainSpec:
     """The usual recipe; encoders learn from a stream, as in the second paper."""
-    if isinstance(task, KeptTask):
+    if isinstance(task, LabelledTask):
         return LABELLED_TRAIN
     return TrainSpec() if task.answered_at == "sequence" or not task.endless else TrainSpec(train_examples=0)
 
 
 def _require_fit(task: AnyTask, spec: AnySpec) -> None:
     require(
-        isinstance(spec, EncoderSpec) or not isinstance(task, KeptTask),
+        isinstance(spec, EncoderSpec) or not isinstance(task, LabelledTask),
         f"{task.name} is data with labels, which a class-token model cannot read; take an EncoderSpec.",
     )
     answers = spec.answered_at if isinstance(spec, EncoderSpec) else "sequence"
@@ -213,14 +213,14 @@ def shape_of(cell: Cell) -> Shape:
     )
 
 
-def buckets(cells: Iterable[Cell], most_members: Callable[[Shape], int] | None = None) -> list[Bucket]:
-    """Cells grouped by shape, in their order, and split where a group has more than `most_members(shape)` of them."""
+def buckets(cells: Iterable[Cell], max_members: Callable[[Shape], int] | None = None) -> list[Bucket]:
+    """Cells grouped by shape, in their order, and split where a group has more than `max_members(shape)` of them."""
     groups: dict[Shape, list[Cell]] = {}
     for cell in cells:
         groups.setdefault(shape_of(cell), []).append(cell)
     made = []
     for shape, group in groups.items():
-        size = len(group) if most_members is None else max(1, most_members(shape))
+        size = len(group) if max_members is None else max(1, max_members(shape))
         pieces = -(-len(group) // size)
         size = -(-len(group) // pieces)  # even pieces: one program serves them all but perhaps the last
         made += [Bucket(shape, tuple(group[start : start + size])) for start in range(0, len(group), size)]

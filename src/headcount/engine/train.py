@@ -17,7 +17,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
-from .._compile import repeatable
+from .._compile import deterministic_jit
 from .._keys import named_key
 from .._shapes import Key
 from ..models import AnyModel, ClassTokenTransformer, EncoderSpec, folded, init_model, with_heads
@@ -73,7 +73,7 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool, graded_by:
     """The program for a shape; asked for again, it is the same one, already compiled."""
     sizes = {"length": shape.length, "dim": dim, "outputs": outputs}
     block = EVALUATION_BLOCK if graded_by != "choice" else min(EVALUATION_BLOCK, shape.train.batch)
-    map_members = (lambda function, members, _begun: jax.vmap(function)(members)) if side_by_side else in_turn
+    map_members = (lambda function, members, _begun: jax.vmap(function)(members)) if side_by_side else sequential_map
     # Flattened inside, Adam is a handful of operations on one vector instead of as many for each weight matrix.
     optimiser = optax.flatten(
         optax.chain(
@@ -146,7 +146,7 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool, graded_by:
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
         return begin(stacked, None if data.probe is None else data.probe[:EVALUATION_BLOCK]), Member(keys, rates)
 
-    @repeatable
+    @deterministic_jit
     def begin(models: AnyModel, tokens: Float[Array, "examples length dim"] | None) -> TrainState:
         map_all = jax.vmap if side_by_side else lambda function: functools.partial(jax.lax.map, function)
         return map_all(functools.partial(begin_one, tokens=tokens))(models)
@@ -157,10 +157,10 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool, graded_by:
         moments = optimiser.init(model)  # pyright: ignore[reportArgumentType]
         return TrainState(model, moments, jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, jnp.float32))
 
-    return Program(start, repeatable(advance, donate=(0,)), repeatable(judge))
+    return Program(start, deterministic_jit(advance, donate=(0,)), deterministic_jit(judge))
 
 
-def in_turn(function: Callable[[Any], Any], members: Any, begun: Bool[Array, " members"]) -> Any:
+def sequential_map(function: Callable[[Any], Any], members: Any, begun: Bool[Array, " members"]) -> Any:
     """`jax.lax.map` over members, as a loop whose length the compiler cannot know.
 
     What is known to be done once is compiled in another way, and its sums are then ordered anew: a member trained alone

@@ -17,17 +17,17 @@ from .family import (
     with_heads,
 )
 from .size import feed_forward_parameters, forward_flops, textbook_flops, total_parameters
-from .spec import POSITIONS, ModelSpec, Positions
+from .spec import POSITIONS, ClassTokenSpec, Positions
 from .transformer import ClassTokenTransformer, in_raw_units, init, resize_heads
 
 __all__ = [
     "POSITIONS",
     "AnyModel",
     "AnySpec",
+    "ClassTokenSpec",
     "ClassTokenTransformer",
     "Encoder",
     "EncoderSpec",
-    "ModelSpec",
     "Norm",
     "Positions",
     "activations",

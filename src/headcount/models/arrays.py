@@ -9,7 +9,7 @@ from .._errors import require
 from .encoder import Encoder
 from .encoder_spec import EncoderSpec
 from .family import AnyModel, AnySpec, init_model
-from .spec import ModelSpec
+from .spec import ClassTokenSpec
 from .transformer import ClassTokenTransformer
 
 Arrays = dict[str, np.ndarray]
@@ -22,7 +22,7 @@ def to_arrays(model: AnyModel) -> Arrays:
 
 
 @overload
-def from_arrays(spec: ModelSpec, arrays: Arrays) -> ClassTokenTransformer: ...
+def from_arrays(spec: ClassTokenSpec, arrays: Arrays) -> ClassTokenTransformer: ...
 @overload
 def from_arrays(spec: EncoderSpec, arrays: Arrays) -> Encoder: ...
 def from_arrays(spec: AnySpec, arrays: Arrays) -> AnyModel:
@@ -42,7 +42,7 @@ def from_arrays(spec: AnySpec, arrays: Arrays) -> AnyModel:
     return jax.tree_util.tree_map_with_path(fill, skeleton)
 
 
-def _sizes(spec: ModelSpec, arrays: Arrays) -> dict[str, int]:
+def _sizes(spec: ClassTokenSpec, arrays: Arrays) -> dict[str, int]:
     """What the spec leaves open, read off the arrays."""
     for name in ("readout_out.bias", "encoder_in.weight"):
         require(name in arrays, f"the arrays of a model must hold {name}, got {', '.join(sorted(arrays))}.")

@@ -7,10 +7,10 @@ from . import folded
 from .encoder import Encoder, answer, encoder_flops, encoder_parameters, init_encoder
 from .encoder_spec import EncoderSpec
 from .size import forward_flops, total_parameters
-from .spec import ModelSpec
+from .spec import ClassTokenSpec
 from .transformer import ClassTokenTransformer, init, resize_heads
 
-AnySpec = ModelSpec | EncoderSpec
+AnySpec = ClassTokenSpec | EncoderSpec
 AnyModel = ClassTokenTransformer | Encoder
 
 
@@ -18,12 +18,12 @@ def spec_from_dict(content: dict[str, Any]) -> AnySpec:
     """The spec whose `as_dict()` this is."""
     if content.get("kind") == "encoder":
         return EncoderSpec.from_dict(content)
-    return ModelSpec(**content)
+    return ClassTokenSpec(**content)
 
 
 def init_model(spec: AnySpec, seed: int, *, length: int, dim: int, outputs: int) -> AnyModel:
     """Initial weights, a function of spec and seed."""
-    make = init if isinstance(spec, ModelSpec) else init_encoder
+    make = init if isinstance(spec, ClassTokenSpec) else init_encoder
     return make(spec, seed, length=length, dim=dim, outputs=outputs)  # type: ignore[arg-type]
 
 
@@ -34,13 +34,13 @@ def predict(model: AnyModel, tokens: Tokens, key: Key | None = None) -> Target |
 
 def parameters(spec: AnySpec, *, length: int, dim: int, outputs: int) -> int:
     """Every trained number."""
-    count = total_parameters if isinstance(spec, ModelSpec) else encoder_parameters
+    count = total_parameters if isinstance(spec, ClassTokenSpec) else encoder_parameters
     return count(spec, length=length, dim=dim, outputs=outputs)  # type: ignore[arg-type]
 
 
 def flops(spec: AnySpec, *, length: int, dim: int, outputs: int) -> int:
     """Multiplications and additions of one forward pass on one sequence."""
-    count = forward_flops if isinstance(spec, ModelSpec) else encoder_flops
+    count = forward_flops if isinstance(spec, ClassTokenSpec) else encoder_flops
     return count(spec, length=length, dim=dim, outputs=outputs)  # type: ignore[arg-type]
 
 

@@ -1,10 +1,10 @@
 """How large a model is and what it costs, as functions of its spec."""
 
-from .spec import ModelSpec
+from .spec import ClassTokenSpec
 from .transformer import POSITION_CODE_DIM
 
 
-def feed_forward_parameters(spec: ModelSpec, *, dim: int, outputs: int = 1) -> int:
+def feed_forward_parameters(spec: ClassTokenSpec, *, dim: int, outputs: int = 1) -> int:
     """M as the first paper counts it: weights and biases of the encoder net P and the readout net F."""
     total, hidden = spec.total_dim, spec.hidden
     before = dim + (POSITION_CODE_DIM if spec.positions == "concatenated" else 0)
@@ -13,7 +13,7 @@ def feed_forward_parameters(spec: ModelSpec, *, dim: int, outputs: int = 1) -> i
     return encoder + readout
 
 
-def total_parameters(spec: ModelSpec, *, length: int, dim: int, outputs: int = 1) -> int:
+def total_parameters(spec: ClassTokenSpec, *, length: int, dim: int, outputs: int = 1) -> int:
     """Every trained number: M, the four attention matrices of each layer, the class token, the position table."""
     total = spec.total_dim
     code = {"none": 0, "additive": total, "concatenated": POSITION_CODE_DIM}[spec.positions]
@@ -21,7 +21,7 @@ def total_parameters(spec: ModelSpec, *, length: int, dim: int, outputs: int = 1
     return feed_forward_parameters(spec, dim=dim, outputs=outputs) + attention + total + length * code
 
 
-def forward_flops(spec: ModelSpec, *, length: int, dim: int, outputs: int = 1) -> int:
+def forward_flops(spec: ClassTokenSpec, *, length: int, dim: int, outputs: int = 1) -> int:
     """Multiplications and additions of the folded forward pass on one example, matrix products only.
 
     The per-batch work (u_i, W_V,i W2) is left out: it is shared by all examples of a batch.
@@ -43,7 +43,7 @@ def forward_flops(spec: ModelSpec, *, length: int, dim: int, outputs: int = 1) -
     return embedding + (spec.layers - 1) * self_attention + spec.layers * one_query - first_query + readout
 
 
-def textbook_flops(spec: ModelSpec, *, length: int, dim: int, outputs: int = 1) -> int:
+def textbook_flops(spec: ClassTokenSpec, *, length: int, dim: int, outputs: int = 1) -> int:
     """The same count for the textbook layer, where all T + 1 tokens are queries, keys and values."""
     total, hidden, compared = spec.total_dim, spec.hidden, spec.heads * spec.rank
     tokens = length + 1

@@ -14,7 +14,7 @@ POSITIONS: tuple[Positions, ...] = ("none", "additive", "concatenated")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelSpec:
+class ClassTokenSpec:
     """heads attention heads of head_dim numbers each, between two feed-forward nets of `hidden` units.
 
     A head carries `head_dim` numbers of value and compares `rank` numbers of query and key; the two are equal unless
@@ -53,7 +53,7 @@ class ModelSpec:
     def total_dim(self) -> int:
         return self.heads * self.head_dim
 
-    def with_rank(self, rank: int) -> "ModelSpec":
+    def with_rank(self, rank: int) -> "ClassTokenSpec":
         return replace(self, rank=rank)
 
     def as_dict(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class ModelSpec:
         return content
 
     @classmethod
-    def with_total_dim(cls, total_dim: int, *, heads: int, round_up: bool = False, **others) -> "ModelSpec":
+    def with_total_dim(cls, total_dim: int, *, heads: int, round_up: bool = False, **others) -> "ClassTokenSpec":
         """The spec whose heads share `total_dim`; `round_up` allows ceil(total_dim / heads) each, as Table 3 does."""
         require_count("heads", heads)
         require(

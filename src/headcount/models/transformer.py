@@ -19,7 +19,7 @@ from jaxtyping import Float
 
 from .._keys import named_generator
 from .._shapes import AnyArray
-from .spec import ModelSpec
+from .spec import ClassTokenSpec
 
 POSITION_CODE_DIM = 8
 """Numbers in a concatenated position code."""
@@ -58,7 +58,7 @@ class ClassTokenTransformer(eqx.Module):
     beta: float = eqx.field(static=True)
 
 
-def init(spec: ModelSpec, seed: int, *, length: int, dim: int, outputs: int) -> ClassTokenTransformer:
+def init(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int) -> ClassTokenTransformer:
     """Weights for sequences of `length` tokens, drawn as PyTorch draws its layers: uniform within 1/sqrt(fan-in)."""
     total, hidden = spec.total_dim, spec.hidden
     concatenated = spec.positions == "concatenated"

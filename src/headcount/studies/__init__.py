@@ -20,13 +20,13 @@ from . import (
     table5,
 )
 from .base import AbstractStudy, Effort, Scale
-from .computed import ComputedStudy
+from .computed import ClosedFormStudy
 from .labelled import LabelledStudy
 
 FIRST_PAPER = (table2, table3, table4, table5, figure1b, figure2e, figure3, figure4)
 SECOND_PAPER = (rank_figure1, rank_figure_n, rank_figure_d, rank_positions, rank_in_context)
 STUDIES: dict[str, AbstractStudy] = {module.STUDY.name: module.STUDY for module in (*FIRST_PAPER, *SECOND_PAPER)}
-COMPUTED: dict[str, ComputedStudy] = {rank_random_features.STUDY.name: rank_random_features.STUDY}
+COMPUTED: dict[str, ClosedFormStudy] = {rank_random_features.STUDY.name: rank_random_features.STUDY}
 """Studies that train nothing."""
 LABELLED: dict[str, LabelledStudy] = {module.STUDY.name: module.STUDY for module in (cifar, marco)}
 """Studies of real data, which must be given."""
@@ -34,7 +34,7 @@ ALIASES = {"figure1a": "table2"}
 """Figure 1a draws what Table 2 prints."""
 
 
-def study(name: str) -> AbstractStudy | ComputedStudy | LabelledStudy:
+def study(name: str) -> AbstractStudy | ClosedFormStudy | LabelledStudy:
     """The study called `name`; an unknown name is refused with the nearest known one."""
     name = ALIASES.get(name, name)
     known = STUDIES | COMPUTED | LABELLED
@@ -51,7 +51,7 @@ __all__ = [
     "LABELLED",
     "STUDIES",
     "AbstractStudy",
-    "ComputedStudy",
+    "ClosedFormStudy",
     "Effort",
     "LabelledStudy",
     "Scale",

@@ -20,7 +20,7 @@ from ..report.files import write_whole
 from ..report.frames import frames_png
 from ..report.section import Picture, Section
 from ..store import Record
-from ..tasks import IMAGES, Form, ImageTask, KeptTask
+from ..tasks import IMAGES, Form, ImageTask, LabelledTask
 from .base import Scale
 from .labelled import (
     Accuracies,
@@ -63,7 +63,7 @@ class CifarStudy(LabelledStudy):
 
     patch: int = PATCH
 
-    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[KeptTask, ...]:
+    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[LabelledTask, ...]:
         if not is_cifar10(data) and to_be_fetched(data, (BINARY_ARCHIVE.file_name,)):
             fetch_cifar10(data, on_bytes)
         return (ImageTask(read_cifar10(data), patch=self.patch),)
@@ -164,9 +164,9 @@ def framed(task: ImageTask, sides: tuple[int, ...], count: int = SHOWN) -> list[
     """The first images of the data in each frame, a row for each side."""
     rows = []
     for side in sides:
-        show = task.at((side // task.patch) ** 2).show
+        tokenise = task.at((side // task.patch) ** 2).tokenise
         keys = jr.split(jr.key(side), count)
-        placed = jax.vmap(show.placed)(jax.numpy.asarray(task.images[:count]), keys)
+        placed = jax.vmap(tokenise.placed)(jax.numpy.asarray(task.images[:count]), keys)
         rows.append([np.asarray(frame) for frame in placed])
     return rows
 

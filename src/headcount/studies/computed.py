@@ -17,7 +17,7 @@ Pieces = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComputedStudy(ABC):
+class ClosedFormStudy(ABC):
     """`name` is what one types, `title` what the paper calls it, `asks` what it shows."""
 
     name: str

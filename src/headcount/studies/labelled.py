@@ -23,7 +23,7 @@ from ..engine.sweep import task_key
 from ..report.chart import Chart, Series
 from ..report.section import Grid
 from ..store import Cell, Outcome, Precision, Record, TrainSpec
-from ..tasks import Form, KeptTask
+from ..tasks import Form, LabelledTask
 from .base import AbstractStudy, Effort, Scale
 
 OnBytes = Callable[[int, int | None], None]
@@ -70,10 +70,10 @@ class LabelledStudy(AbstractStudy):
 
     efforts: dict[Scale, LabelledEffort]  # type: ignore[assignment]
     specs: tuple[dict[str, Any], ...]
-    tasks: tuple[KeptTask, ...] = ()
+    tasks: tuple[LabelledTask, ...] = ()
 
     @abstractmethod
-    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[KeptTask, ...]:
+    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[LabelledTask, ...]:
         """The tasks in a folder; public data is fetched into a folder that is empty or not there yet."""
 
     @abstractmethod

@@ -19,7 +19,7 @@ from ..engine.hardware import Sizes
 from ..report.chart import Chart, Series
 from ..report.section import Section
 from ..store import Record
-from ..tasks import LAYOUTS, Form, KeptTask, ranking
+from ..tasks import LAYOUTS, Form, LabelledTask, ranking
 from ..tasks.kept import learned_of
 from .base import Scale
 from .labelled import (
@@ -66,7 +66,7 @@ class MarcoStudy(LabelledStudy):
 
     efforts: dict[Scale, MarcoEffort]  # type: ignore[assignment]
 
-    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[KeptTask, ...]:
+    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[LabelledTask, ...]:
         if not is_passages(data) and to_be_fetched(data, (JUDGED, *MARCO_FILES)):
             fetch_marco(data, on_bytes)
         weights = BERT_FILES[-1]  # the last to be fetched; a folder that holds them is a model, whoever's it is
@@ -79,7 +79,7 @@ class MarcoStudy(LabelledStudy):
                 "qrels.tsv, or with queries and passages as JSON lines, or one JSON-lines file."
             )
         split = "train" if any((data / name).exists() for name in OF_TRAINING) else None
-        corpus = read_passages(data, split=split, most_queries=QUERIES, most_passages=PASSAGES)
+        corpus = read_passages(data, split=split, max_queries=QUERIES, max_passages=PASSAGES)
         return tuple(ranking(corpus, words, layout=layout, cache=cache_folder()) for layout in LAYOUTS)
 
     def form(self, spec: dict[str, Any]) -> Form:

@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Iterable
 
 from ..analysis.comparison import TENFOLD, Claim, Verdict, decided
-from ..analysis.signals import LEAST_DROP
+from ..analysis.signals import MIN_DROP
 from .rank import Curves, Variant, published_curves, varying
 
-DROP = 10**LEAST_DROP
+DROP = 10**MIN_DROP
 """The factor by which an error must fall to count as a drop, the same as for heads."""
 SAME = 1.1
 """Errors within this factor are not told apart."""

@@ -16,10 +16,10 @@ from ..report.section import Grid, Section
 from ..theory.rank_bounds import rank_one_floor
 from ..theory.rank_one import first_degree_error, random_heads
 from .base import Scale
-from .computed import ComputedStudy, Pieces
+from .computed import ClosedFormStudy, Pieces
 
 DIMS = (8, 16, 32, 64)
-MOST_HEADS = {Scale.SMOKE: 1024, Scale.LAPTOP: 4096, Scale.PAPER: 16_384}
+MAX_HEADS = {Scale.SMOKE: 1024, Scale.LAPTOP: 4096, Scale.PAPER: 16_384}
 DRAWS = {Scale.SMOKE: 2, Scale.LAPTOP: 3, Scale.PAPER: 5}
 PUBLISHED_HEADS = 16_384
 PUBLISHED = {8: 0.13, 16: 0.17, 32: 0.18, 64: 0.185}
@@ -29,23 +29,23 @@ NEAR = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomFeaturesStudy(ComputedStudy):
+class RandomFeaturesStudy(ClosedFormStudy):
     """One piece is one draw of heads in one dimension: its errors at 1, 2, 4, .. heads."""
 
     def pieces(self, scale: Scale) -> dict[str, Callable[[], list[float]]]:
         return {
-            _piece(dim, draw): functools.partial(_errors, dim, draw, MOST_HEADS[scale])
+            _piece(dim, draw): functools.partial(_errors, dim, draw, MAX_HEADS[scale])
             for draw in range(DRAWS[scale])
             for dim in DIMS
         }
 
     def expected_seconds(self, scale: Scale) -> float:
         # The factor's H^3 / 3 operations at about 25 GFLOP/s, and the H^2 arcsines.
-        heads = MOST_HEADS[scale]
+        heads = MAX_HEADS[scale]
         return len(DIMS) * DRAWS[scale] * (heads**3 / 7.5e10 + heads**2 / 1e7)
 
     def section(self, found: Pieces, scale: Scale) -> Section:
-        heads = _heads(MOST_HEADS[scale])
+        heads = _heads(MAX_HEADS[scale])
         errors = {
             dim: np.array([found[_piece(dim, draw)] for draw in range(DRAWS[scale]) if _piece(dim, draw) in found])
             for dim in DIMS
@@ -66,7 +66,7 @@ class RandomFeaturesStudy(ComputedStudy):
                 "With q and k independent the errors at d = 64 are much larger (theory.rank_one).",
                 f"In high dimension the curves level off near {first_degree_error(10**6):.3f}, the error left when all "
                 "harmonics of degree one are learned; beyond it takes of the order of d^3 heads.",
-                f"At {scale} scale: {DRAWS[scale]} draws, up to {MOST_HEADS[scale]:,} heads; published are five draws, "
+                f"At {scale} scale: {DRAWS[scale]} draws, up to {MAX_HEADS[scale]:,} heads; published are five draws, "
                 f"up to {PUBLISHED_HEADS:,}.",
             ),
         )
@@ -81,7 +81,7 @@ def _heads(most: int) -> tuple[int, ...]:
 
 
 def _errors(dim: int, draw: int, most: int) -> list[float]:
-    least = random_heads(most, dim, draw, law="spread").least_errors()
+    least = random_heads(most, dim, draw, distribution="spread").min_errors()
     return [float(least[count - 1]) for count in _heads(most)]
 
 
@@ -89,7 +89,7 @@ def _claims(errors: dict[int, np.ndarray], scale: Scale) -> tuple[Claim, ...]:
     first = {dim: float(drawn[:, 0].mean()) for dim, drawn in errors.items()}
     last = {dim: float(drawn[:, -1].mean()) for dim, drawn in errors.items()}
     ends = list(last.values())
-    floors = {dim: rank_one_floor(MOST_HEADS[scale], dim) for dim in errors}
+    floors = {dim: rank_one_floor(MAX_HEADS[scale], dim) for dim in errors}
     falls = Claim(
         "One head errs by about 0.7 in every dimension, and more heads err less.",
         decided(all(0.6 <= error <= 0.8 and error > last[dim] for dim, error in first.items())),
@@ -98,14 +98,14 @@ def _claims(errors: dict[int, np.ndarray], scale: Scale) -> tuple[Claim, ...]:
     slower = Claim(
         "The larger d, the slower the error falls.",
         decided(ends == sorted(ends)) if len(ends) > 1 else Verdict.UNDECIDED,
-        f"at {MOST_HEADS[scale]:,} heads: " + ", ".join(f"{error:.3f} (d = {dim})" for dim, error in last.items()),
+        f"at {MAX_HEADS[scale]:,} heads: " + ", ".join(f"{error:.3f} (d = {dim})" for dim, error in last.items()),
     )
     bounded = Claim(
         "No draw is below the floor that holds for all rank-one heads.",
         decided(all(drawn[:, -1].min() >= floors[dim] for dim, drawn in errors.items())),
         "floors: " + ", ".join(f"{floor:.3f} (d = {dim})" for dim, floor in floors.items()),
     )
-    if MOST_HEADS[scale] != PUBLISHED_HEADS:
+    if MAX_HEADS[scale] != PUBLISHED_HEADS:
         near = Claim(
             "The end points are the published ones.", Verdict.UNDECIDED, f"published at {PUBLISHED_HEADS:,} heads only"
         )

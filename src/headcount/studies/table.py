@@ -15,7 +15,7 @@ from ..analysis.comparison import (
     transition_claim,
 )
 from ..engine import Sweep, grid
-from ..models import ModelSpec
+from ..models import ClassTokenSpec
 from ..report.charts import error_chart, heat_map
 from ..report.section import Section, headline
 from ..store import Outcome, Record
@@ -31,7 +31,7 @@ class TableStudy(AbstractStudy):
     intrinsic_dim: int
     transition: int
     transition_statement: str
-    model: Callable[[int], ModelSpec]
+    model: Callable[[int], ClassTokenSpec]
     notes: tuple[str, ...] = ()
 
     def sweep(self, scale: Scale) -> Sweep:

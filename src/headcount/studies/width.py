@@ -11,7 +11,7 @@ from ..analysis import error_table
 from ..analysis.comparison import FLAT_SLOPE, Claim, Verdict, count_of_heads, decided, verdict_of
 from ..analysis.fits import PowerLaw, power_law
 from ..engine import Sweep, grid, joined
-from ..models import ModelSpec
+from ..models import ClassTokenSpec
 from ..report.chart import Chart, Series
 from ..report.charts import ERROR
 from ..report.section import Section
@@ -56,7 +56,7 @@ class WidthStudy(AbstractStudy):
                 heads=HEADS,
                 lengths=effort.lengths,
                 seeds=range(effort.seeds),
-                model=lambda heads, width=width: ModelSpec(heads=heads, head_dim=8, hidden=width),
+                model=lambda heads, width=width: ClassTokenSpec(heads=heads, head_dim=8, hidden=width),
                 train=effort.train,
             )
             for width in self.widths[scale]

@@ -6,7 +6,7 @@ from .base import AbstractTask, AnsweredAt, Dataset
 from .function import FunctionTask
 from .image import ImageTask
 from .in_context import InContextRegression
-from .kept import CANDIDATES, IMAGES, PAIRS, AnyTask, Form, GradedBy, KeptTask, Show, graded_by, taken
+from .kept import CANDIDATES, IMAGES, PAIRS, AnyTask, Form, GradedBy, LabelledTask, Tokenise, graded_by, taken
 from .nearest import BiasedNearestNeighbour, FarthestPoint, NearestNeighbour, require_on_sphere
 from .presets import (
     PRESETS,
@@ -43,12 +43,12 @@ __all__ = [
     "GradedBy",
     "ImageTask",
     "InContextRegression",
-    "KeptTask",
+    "LabelledTask",
     "Layout",
     "NearestNeighbour",
     "Ranking",
     "Retrieval",
-    "Show",
+    "Tokenise",
     "average",
     "biased_nearest_neighbour",
     "check_assumptions",

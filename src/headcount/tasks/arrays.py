@@ -22,7 +22,7 @@ from .._shapes import AnyArray, Key, Target, Tokens
 from .base import AbstractTask, Dataset, check_dataset, fingerprint
 
 ShorterRule = Literal["given", "leading", "trailing"]
-FEWEST_EXAMPLES = 100
+MIN_EXAMPLES = 100
 
 
 class ArrayTask(AbstractTask):
@@ -60,8 +60,8 @@ class ArrayTask(AbstractTask):
         require(len(x) == len(y), f"{name}: x has {len(x)} examples and y has {len(y)}; they must be as many.")
         require(0 not in x.shape and 0 not in y.shape, f"{name}: x {x.shape} and y {y.shape} must not be empty.")
         require(
-            len(x) >= FEWEST_EXAMPLES,
-            f"{name}: {len(x)} examples are too few to tell head counts apart; give at least {FEWEST_EXAMPLES}.",
+            len(x) >= MIN_EXAMPLES,
+            f"{name}: {len(x)} examples are too few to tell head counts apart; give at least {MIN_EXAMPLES}.",
         )
         require(
             shorter in ("given", "leading", "trailing"),

@@ -16,7 +16,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Float
 
-from .._compile import repeatable
+from .._compile import deterministic_jit
 from .._errors import HeadcountError, InputError, require
 from .._keys import named_key
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
@@ -84,7 +84,7 @@ class AbstractTask(eqx.Module):
     def dataset(self, train_examples: int, validation_examples: int, seed: int = 0) -> Dataset:
         """Training and validation examples; the same arguments give the same numbers."""
 
-        @repeatable
+        @deterministic_jit
         def draw(keys):
             tokens = jax.vmap(self.sample)(keys)
             return tokens, jax.vmap(self.target)(tokens)

@@ -15,7 +15,7 @@ from ..datasets.passages import is_passages, read_passages
 from .arrays import load_arrays
 from .base import computed
 from .image import ImageTask
-from .kept import AnyTask, KeptTask
+from .kept import AnyTask, LabelledTask
 from .presets import PRESETS, preset, preset_from_spec
 from .ranking import LAYOUTS, ranking
 
@@ -51,7 +51,7 @@ def find_task(reference: str, *, cache: Path | None = None, **options: Any) -> A
     return preset(reference, **options)
 
 
-def _labelled(path: Path, cache: Path | None, options: dict[str, Any]) -> KeptTask:
+def _labelled(path: Path, cache: Path | None, options: dict[str, Any]) -> LabelledTask:
     """Images or passages, as what lies there tells."""
     if not is_cifar10(path) and is_passages(path):
         _refuse_others(str(path), options, PASSAGE_OPTIONS)

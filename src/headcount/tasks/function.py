@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from .._errors import require, require_count
 from .._shapes import Key, Target, Tokens
 from .base import AbstractTask, computed, fingerprint
-from .retrieval import Law
+from .retrieval import Distribution
 
 
 class FunctionTask(AbstractTask):
@@ -25,7 +25,7 @@ class FunctionTask(AbstractTask):
     function: Callable[[Tokens], Float[Array, "*outputs"]]
     length: int = eqx.field(static=True)
     dim: int = eqx.field(static=True)
-    law: Law = eqx.field(static=True, default="gaussian")
+    distribution: Distribution = eqx.field(static=True, default="gaussian")
     name: str = eqx.field(static=True, default="function")
     uses_positions: bool = eqx.field(static=True, default=False)
     intrinsic_dim: int | None = eqx.field(static=True, default=None)
@@ -34,10 +34,13 @@ class FunctionTask(AbstractTask):
     def __check_init__(self):
         require_count("length", self.length)
         require_count("dim", self.dim)
-        require(self.law in ("gaussian", "cube"), f'law must be "gaussian" or "cube", got "{self.law}".')
+        require(
+            self.distribution in ("gaussian", "cube"),
+            f'distribution must be "gaussian" or "cube", got "{self.distribution}".',
+        )
 
     def sample(self, key: Key) -> Tokens:
-        draw = jr.normal if self.law == "gaussian" else jr.uniform
+        draw = jr.normal if self.distribution == "gaussian" else jr.uniform
         return draw(key, (self.length, self.dim))
 
     def target(self, tokens: Tokens) -> Target:
@@ -49,7 +52,7 @@ class FunctionTask(AbstractTask):
             function=self.function,
             length=length,
             dim=self.dim,
-            law=self.law,
+            distribution=self.distribution,
             name=self.name,
             uses_positions=self.uses_positions,
             intrinsic_dim=self.intrinsic_dim,
@@ -57,7 +60,7 @@ class FunctionTask(AbstractTask):
         )
 
     def spec(self) -> dict[str, Any]:
-        shared = {"task": self.name, "law": self.law, "dim": self.dim}
+        shared = {"task": self.name, "distribution": self.distribution, "dim": self.dim}
         if self.options is not None:
             return shared | self.options
         # A function has no content to hash, so it is known by its values, at two lengths.

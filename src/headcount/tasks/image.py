@@ -17,10 +17,10 @@ from .._errors import require, require_count
 from .._shapes import AnyArray, Key, Tokens
 from ..datasets.images import ImageSet, colour_statistics
 from .base import fingerprint
-from .kept import IMAGES, Form, KeptTask, Labelled, Show, parted, set_apart
+from .kept import IMAGES, Form, Labelled, LabelledTask, Tokenise, parted, set_apart
 
 
-class Frame(Show):
+class Frame(Tokenise):
     """An image in its frame, cut into patches of standardised colours, row by row."""
 
     mean: Float[AnyArray, "3"]
@@ -47,7 +47,7 @@ class Frame(Show):
         return colours.reshape(across * across, self.patch * self.patch * 3)
 
 
-class ImageTask(KeptTask):
+class ImageTask(LabelledTask):
     """Which class an image is of, from `length` square patches of `patch` pixels a side."""
 
     images: UInt8[np.ndarray, "images image image 3"]
@@ -91,7 +91,7 @@ class ImageTask(KeptTask):
         return len(self.classes)
 
     @property
-    def show(self) -> Frame:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def tokenise(self) -> Frame:  # pyright: ignore[reportIncompatibleVariableOverride]
         colours: Any = (self.mean, self.scale)
         return Frame(*colours, side=self.side, patch=self.patch)
 

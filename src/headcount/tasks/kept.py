@@ -22,9 +22,9 @@ from .base import AbstractTask, AnsweredAt
 
 GradedBy = Literal["distance", "class", "choice"]
 """What makes an answer good: near to a target, the right class of several, or the right candidate of those shown."""
-FEWEST_EXAMPLES = 100
-FEWEST_VALIDATION = 20
-MOST_SET_APART = 2000
+MIN_EXAMPLES = 100
+MIN_VALIDATION = 20
+MAX_SET_APART = 2000
 
 
 class Form(NamedTuple):
@@ -51,7 +51,7 @@ class Labelled(NamedTuple):
     labels: Int[np.ndarray, " examples"]
 
 
-class Show(eqx.Module):
+class Tokenise(eqx.Module):
     """How one example becomes tokens. What examples share, a table of embeddings say, is carried along."""
 
     @abstractmethod
@@ -59,10 +59,10 @@ class Show(eqx.Module):
         """The tokens of one example; `key` draws what is drawn anew each time it is shown."""
 
 
-class KeptTask(eqx.Module):
+class LabelledTask(eqx.Module):
     """Labelled examples, to be answered by one class of `outputs`, or by choosing one of `length` candidates.
 
-    `show` makes tokens of an example: one sequence, or, where `joined` is not 0, `length` sequences of `joined` tokens.
+    `tokenise` makes tokens of an example: one sequence, or `length` sequences of `joined` tokens where `joined` is not 0.
     """
 
     name: eqx.AbstractVar[str]
@@ -71,7 +71,7 @@ class KeptTask(eqx.Module):
     outputs: eqx.AbstractVar[int]
     joined: eqx.AbstractVar[int]
     form: eqx.AbstractVar[Form]
-    show: eqx.AbstractVar[Show]
+    tokenise: eqx.AbstractVar[Tokenise]
 
     @property
     def graded_by(self) -> GradedBy:
@@ -99,7 +99,7 @@ class KeptTask(eqx.Module):
         """Training and validation examples, at most as many as asked for; the same arguments give the same ones."""
 
     @abstractmethod
-    def at(self, length: int) -> "KeptTask":
+    def at(self, length: int) -> "LabelledTask":
         """The same question about sequences of another length."""
 
     @abstractmethod
@@ -113,12 +113,12 @@ class KeptTask(eqx.Module):
         return other
 
 
-AnyTask = AbstractTask | KeptTask
+AnyTask = AbstractTask | LabelledTask
 
 
 def graded_by(task: AnyTask) -> GradedBy:
     """What makes an answer to the task good."""
-    return task.graded_by if isinstance(task, KeptTask) else "distance"
+    return task.graded_by if isinstance(task, LabelledTask) else "distance"
 
 
 def set_apart(count: int, held_out: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -136,7 +136,7 @@ def set_apart(count: int, held_out: int | None) -> tuple[np.ndarray, np.ndarray]
 
 def learned_of(count: int) -> int:
     """How many of `count` examples are learned from where nobody set any apart."""
-    return count - min(count // 5, MOST_SET_APART)
+    return count - min(count // 5, MAX_SET_APART)
 
 
 def parted(
@@ -145,9 +145,9 @@ def parted(
     """Which of `count` examples are learned from and which are judged on, each in a drawn order."""
     learned, judged = set_apart(count, held_out)
     require(
-        len(learned) >= FEWEST_EXAMPLES and len(judged) >= FEWEST_VALIDATION,
+        len(learned) >= MIN_EXAMPLES and len(judged) >= MIN_VALIDATION,
         f"{name}: {len(learned)} examples to learn from and {len(judged)} to be judged on are too few to tell head "
-        f"counts apart; give at least {FEWEST_EXAMPLES} and {FEWEST_VALIDATION}.",
+        f"counts apart; give at least {MIN_EXAMPLES} and {MIN_VALIDATION}.",
     )
     learned = named_generator(seed, "train examples").permutation(learned)[:train_examples]
     judged = named_generator(seed, "validation examples").permutation(judged)[:validation_examples]

@@ -19,7 +19,7 @@ from .base import AbstractTask
 from .function import FunctionTask
 from .in_context import InContextRegression
 from .nearest import BiasedNearestNeighbour, FarthestPoint, NearestNeighbour, Points
-from .retrieval import Law, Retrieval, Windows
+from .retrieval import Distribution, Retrieval, Windows
 
 
 class Ridges(eqx.Module):
@@ -63,7 +63,7 @@ def sum_of_maxima(
     dim: int = 4,
     directions: str = "random",
     task_seed: int = 0,
-    law: Law = "gaussian",
+    distribution: Distribution = "gaussian",
     windows: Windows | None = None,
 ) -> Retrieval:
     """Sum over i of max_t a_i . x(t): the first paper's synthetic task (Tables 2 to 5)."""
@@ -81,7 +81,7 @@ def sum_of_maxima(
         _minus_sum,
         length=length,
         dim=dim,
-        law=law,
+        distribution=distribution,
         windows=windows,
         name="sum-of-maxima",
         options={"intrinsic_dim": intrinsic_dim, "directions": directions, "task_seed": task_seed},
@@ -95,7 +95,7 @@ def max_plus_min(*, length: int = 16, windows: Windows | None = None) -> Retriev
         largest_plus_smallest,
         length=length,
         dim=1,
-        law="cube",
+        distribution="cube",
         windows=windows,
         name="max-plus-min",
         options={},
@@ -115,21 +115,29 @@ def quadratic_basins(
         jnp.sum,
         length=length,
         dim=dim,
-        law="cube",
+        distribution="cube",
         windows=windows,
         name="quadratic-basins",
         options={"intrinsic_dim": intrinsic_dim, "task_seed": task_seed},
     )
 
 
-def average(*, length: int = 16, dim: int = 4, task_seed: int = 0, law: Law = "gaussian") -> FunctionTask:
+def average(
+    *, length: int = 16, dim: int = 4, task_seed: int = 0, distribution: Distribution = "gaussian"
+) -> FunctionTask:
     """The mean over tokens of a . x(t): one head with equal weights is enough."""
     require_count("dim", dim)
     normal = named_generator(task_seed, "direction").standard_normal(dim)
     mean = LinearMean(jnp.asarray(normal / np.linalg.norm(normal), jnp.float32))
     options = {"task_seed": task_seed}
     return FunctionTask(
-        function=mean, length=length, dim=dim, law=law, name="average", options=options, intrinsic_dim=1
+        function=mean,
+        length=length,
+        dim=dim,
+        distribution=distribution,
+        name="average",
+        options=options,
+        intrinsic_dim=1,
     )
 
 

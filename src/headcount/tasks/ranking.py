@@ -26,18 +26,18 @@ from ..datasets.embeddings import WordEmbeddings
 from ..datasets.mining import fewest_usable, given_negatives, mine
 from ..datasets.passages import PassageSet
 from .base import fingerprint
-from .kept import CANDIDATES, PAIRS, Form, KeptTask, Labelled, Show, parted
+from .kept import CANDIDATES, PAIRS, Form, Labelled, LabelledTask, Tokenise, parted
 
 Layout = Literal["candidates", "pairs"]
 LAYOUTS: dict[Layout, Form] = {"candidates": CANDIDATES, "pairs": PAIRS}
 QUERY_TOKENS, PASSAGE_TOKENS = 16, 45
 """Word pieces kept of a query and of a passage; joined by [CLS] and twice [SEP] they are 64 tokens."""
-MOST_CANDIDATES = 64
+MAX_CANDIDATES = 64
 QUERY_SEGMENT, PASSAGE_SEGMENT = 0, 1
 NORM_FLOOR = 1e-12
 
 
-class CandidateTokens(Show):
+class CandidateTokens(Tokenise):
     """A token for each candidate, and the query last."""
 
     queries: Float[AnyArray, "queries dim"]
@@ -47,7 +47,7 @@ class CandidateTokens(Show):
         return jnp.concatenate([self.passages[content["candidates"]], self.queries[content["query"]][None]])
 
 
-class JoinedPairs(Show):
+class JoinedPairs(Tokenise):
     """Query and candidate joined, a sequence for each candidate: query, [SEP], passage, [SEP], [CLS].
 
     Slots that a shorter text leaves free are zeros. Positions count as BERT's do, from [CLS] on and without gaps.
@@ -93,12 +93,12 @@ class JoinedPairs(Show):
         return jnp.where(there[:, None], normed * self.gain + self.shift, 0.0)
 
 
-class Ranking(KeptTask):
+class Ranking(LabelledTask):
     """The candidate that answers the query. `negatives` are a query's, the hardest first; a shorter list has fewer."""
 
     positives: Int[np.ndarray, " queries"]
     negatives: Int[np.ndarray, "queries most"]
-    show: Show
+    tokenise: Tokenise
     length: int = eqx.field(static=True)
     dim: int = eqx.field(static=True)
     name: str = eqx.field(static=True)
@@ -123,7 +123,7 @@ class Ranking(KeptTask):
         self.positives = np.array([known[0] for known in corpus.positives], np.int32)
         self.negatives = negatives
         make = _candidate_tokens if layout == "candidates" else _joined_pairs
-        self.show = make(corpus, embeddings, query_tokens, passage_tokens)
+        self.tokenise = make(corpus, embeddings, query_tokens, passage_tokens)
         self.dim, self.name, self.layout = embeddings.word.shape[1], corpus.name, layout
         self.content = {
             "corpus": corpus.fingerprint,
@@ -185,7 +185,7 @@ def ranking(
     if corpus.negatives is not None:
         negatives = given_negatives(corpus, None if most is None else most - 1)
     else:
-        most = min(MOST_CANDIDATES, fewest_usable(corpus) + 1) if most is None else most
+        most = min(MAX_CANDIDATES, fewest_usable(corpus) + 1) if most is None else most
         require_count("most", most, least=2)
         vectors = mean_vectors(corpus, embeddings, query_tokens, passage_tokens)
         negatives = mine(corpus, most=most - 1, vectors=vectors, cache=cache)
@@ -208,8 +208,8 @@ def mean_vectors(
 ) -> tuple[Float[np.ndarray, "queries dim"], Float[np.ndarray, "passages dim"]]:
     """A vector for each query and passage: the mean of its embedded words."""
     return (
-        embeddings.mean_vectors(corpus.queries, segment=QUERY_SEGMENT, most_tokens=query_tokens),
-        embeddings.mean_vectors(corpus.passages, segment=PASSAGE_SEGMENT, most_tokens=passage_tokens),
+        embeddings.mean_vectors(corpus.queries, segment=QUERY_SEGMENT, max_tokens=query_tokens),
+        embeddings.mean_vectors(corpus.passages, segment=PASSAGE_SEGMENT, max_tokens=passage_tokens),
     )
 
 

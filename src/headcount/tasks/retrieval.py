@@ -21,7 +21,7 @@ from .._errors import require, require_count
 from .._shapes import Key, Target, Tokens
 from .base import AbstractTask, computed, fingerprint
 
-Law = Literal["gaussian", "cube"]
+Distribution = Literal["gaussian", "cube"]
 Component = Callable[[Float[Array, " dim"]], Float[Array, ""]]
 Outer = Callable[[Float[Array, " D"]], Float[Array, "*outputs"]]
 Windows = Sequence[tuple[float, float]]
@@ -45,14 +45,14 @@ class Retrieval(AbstractTask):
     * `windows=[(0, 0.5), (0.5, 1)]`: S_i is that fraction of the sequence, at every length;
     * `position_sets=[[0, 1, 2], [2, 3]]`: explicit sets of zero-based places, for this length only.
 
-    `law` says how tokens are drawn: "gaussian", standard normal, or "cube", uniform on [0,1]^d (the papers' domain).
+    `distribution` of the tokens: "gaussian", standard normal, or "cube", uniform on [0,1]^d (the domain of the papers).
     """
 
     features: Callable[[Float[Array, " dim"]], Float[Array, " D"]]
     outer: Outer
     length: int = eqx.field(static=True)
     dim: int = eqx.field(static=True)
-    law: Law = eqx.field(static=True)
+    distribution: Distribution = eqx.field(static=True)
     name: str = eqx.field(static=True)
     intrinsic_dim: int | None = eqx.field(static=True)
     windows: tuple[tuple[float, float], ...] | None = eqx.field(static=True)
@@ -66,7 +66,7 @@ class Retrieval(AbstractTask):
         *,
         length: int,
         dim: int,
-        law: Law = "gaussian",
+        distribution: Distribution = "gaussian",
         windows: Windows | None = None,
         position_sets: Sequence[Sequence[int]] | None = None,
         name: str = "retrieval",
@@ -75,11 +75,13 @@ class Retrieval(AbstractTask):
         """`options`, where given, are what identifies the task; without them it is known by the values it takes."""
         require_count("length", length)
         require_count("dim", dim)
-        require(law in ("gaussian", "cube"), f'law must be "gaussian" or "cube", got "{law}".')
+        require(
+            distribution in ("gaussian", "cube"), f'distribution must be "gaussian" or "cube", got "{distribution}".'
+        )
         require(windows is None or position_sets is None, "give windows or position_sets, not both.")
         self.features = components if callable(components) else Stack(tuple(components))
         self.outer = outer
-        self.length, self.dim, self.law, self.name = length, dim, law, name
+        self.length, self.dim, self.distribution, self.name = length, dim, distribution, name
         self.intrinsic_dim = self._count_components()
         self.windows = None if windows is None else tuple((float(start), float(stop)) for start, stop in windows)
         if position_sets is None:
@@ -125,7 +127,7 @@ class Retrieval(AbstractTask):
 
     def sample(self, key: Key) -> Tokens:
         shape = (self.length, self.dim)
-        return jr.normal(key, shape) if self.law == "gaussian" else jr.uniform(key, shape)
+        return jr.normal(key, shape) if self.distribution == "gaussian" else jr.uniform(key, shape)
 
     def retrieved(self, tokens: Tokens) -> Float[Array, " D"]:
         """The D minima z_i, each over its own position set."""
@@ -148,14 +150,14 @@ class Retrieval(AbstractTask):
             self.outer,
             length=length,
             dim=self.dim,
-            law=self.law,
+            distribution=self.distribution,
             windows=self.windows,
             name=self.name,
             options=None if self.options is None else dict(self.options),
         )
 
     def spec(self) -> dict[str, Any]:
-        shared = {"task": self.name, "law": self.law, "dim": self.dim, "windows": self.windows}
+        shared = {"task": self.name, "distribution": self.distribution, "dim": self.dim, "windows": self.windows}
         if self.windows is None and self.uses_positions:
             shared["position_sets"] = self.position_sets
         if self.options is not None:
@@ -164,7 +166,7 @@ class Retrieval(AbstractTask):
 
     def _values_fingerprint(self) -> str:
         """Functions have no content to hash, so the task is known by their values on fixed tokens."""
-        draw = jr.normal if self.law == "gaussian" else jr.uniform
+        draw = jr.normal if self.distribution == "gaussian" else jr.uniform
         tokens = draw(jr.key(0), (64, self.dim))
         values = jax.vmap(self.features)(tokens)
         return fingerprint(np.asarray(values), np.asarray(jax.vmap(self.outer)(values)))

@@ -79,12 +79,12 @@ class Domain:
 
 def domain_of(task: AbstractTask, radius: float = 3.0) -> Domain:
     """The cube for tasks on the cube; for Gaussian tokens, which have no bound, the box within `radius`."""
-    law = getattr(task, "law", None)
+    distribution = getattr(task, "distribution", None)
     require(
-        law is not None,
+        distribution is not None,
         f"{task.name} is made of stored examples; a collision needs a task whose target can be computed anywhere.",
     )
-    if law == "cube":
+    if distribution == "cube":
         return Domain(0.0, 1.0)
     require(0 < radius < np.inf, f"radius must be positive and finite, got {radius!r}.")
     return Domain(-radius, radius)

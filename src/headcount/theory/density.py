@@ -100,7 +100,7 @@ def retrieval_of(
         Composed(function, Recovery(members, dim, float(q))),
         length=length,
         dim=dim,
-        law="cube",
+        distribution="cube",
         position_sets=sets * (2 * dim),
         name=name,
     )

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._keys import named_generator
-from ..models import ClassTokenTransformer, ModelSpec, init, resize_heads
+from ..models import ClassTokenSpec, ClassTokenTransformer, init, resize_heads
 from ..tasks import Retrieval, max_plus_min, quadratic_basins
 from .bounds import Setting, depth_conjecture, exponent, head_error, max_net_widths, steep_net_size
 from .certificates import Certificate, certify
@@ -102,7 +102,9 @@ def fitted_heads() -> Entry:
     def wave(x):
         return (jnp.sin(3 * x[0]) + 1) / 2 * x[1]
 
-    task = Retrieval([lambda x: x[0] * x[1], wave], lambda z: z[0] * z[1], length=8, dim=2, law="cube", name="yours")
+    task = Retrieval(
+        [lambda x: x[0] * x[1], wave], lambda z: z[0] * z[1], length=8, dim=2, distribution="cube", name="yours"
+    )
     parts, holds = [], True
     for eps in (0.1, 0.03, 0.01):
         built = construct(task, eps)
@@ -142,7 +144,7 @@ def too_few_heads() -> Entry:
     setting = Setting(heads=2, intrinsic_dim=4, length=128, head_dim=8, eps=1e-2)
     k = exponent(setting.heads, setting.intrinsic_dim, setting.length, setting.head_dim)
     task = quadratic_basins(length=32, intrinsic_dim=3, dim=2)
-    model = init(ModelSpec(heads=1, head_dim=2, hidden=16, beta=300.0), 0, length=32, dim=2, outputs=1)
+    model = init(ClassTokenSpec(heads=1, head_dim=2, hidden=16, beta=300.0), 0, length=32, dim=2, outputs=1)
     found = [find_pigeonhole(model, task, subsequences=count) for count in (100, 1000, 10_000)]
     distances, gaps = [pair.distance for pair in found], [pair.gap for pair in found]
     parts = ", ".join(f"{distance:.1e}" for distance in distances)
@@ -179,7 +181,7 @@ def collisions() -> Entry:
     task = quadratic_basins(length=16, intrinsic_dim=3, dim=2)
     parts, holds = [], True
     for heads in (1, 2):
-        model = init(ModelSpec(heads=heads, head_dim=2, hidden=16), heads, length=16, dim=2, outputs=1)
+        model = init(ClassTokenSpec(heads=heads, head_dim=2, hidden=16), heads, length=16, dim=2, outputs=1)
         certificate = _highest_exact(_certificates(model, task))
         holds &= certificate is not None and certificate.floor() > 0.01
         if certificate is not None:
@@ -269,14 +271,19 @@ def wide_head() -> Entry:
 def uniqueness() -> Entry:
     first = max_plus_min(length=8)
     turned = Retrieval(
-        [lambda x: x[0], lambda x: 1 - x[0]], lambda z: 1 - z[1] + z[0], length=8, dim=1, law="cube", name="turned"
+        [lambda x: x[0], lambda x: 1 - x[0]],
+        lambda z: 1 - z[1] + z[0],
+        length=8,
+        dim=1,
+        distribution="cube",
+        name="turned",
     )
     doubled = Retrieval(
         [lambda x: 1 - x[0], lambda x: x[0], lambda x: x[0]],
         lambda z: 1 - z[0] + (z[1] + z[2]) / 2,
         length=8,
         dim=1,
-        law="cube",
+        distribution="cube",
         name="doubled",
     )
     same, redundant = compare_representations(first, turned), compare_representations(first, doubled)

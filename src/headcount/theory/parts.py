@@ -41,7 +41,10 @@ def parts_of(
 
     Given parts are compared with the task's own at random points. What Theorem 2 does not speak of is refused.
     """
-    require(task.law == "cube", f"{task.name}: Theorem 2 speaks of tokens in the cube, its law is {task.law}.")
+    require(
+        task.distribution == "cube",
+        f"{task.name}: Theorem 2 speaks of tokens in the cube, its distribution is {task.distribution}.",
+    )
     count = len(task.position_sets)
     answers = jax.eval_shape(task.outer, jax.ShapeDtypeStruct((count,), jnp.float32)).size
     require(answers == 1, f"{task.name}: this builds targets of one number, the task has {answers}.")

@@ -168,7 +168,9 @@ def _check(model: ClassTokenTransformer, task: Retrieval) -> None:
     check_fit(model, task)
     layers, count, dims = len(model.attention), len(model.attention[0].query), len(task.position_sets)
     require(layers == 1, f"Theorem 2(2) is about one attention layer, the model has {layers}.")
-    require(task.law == "cube", f'{task.name}: the proof is about tokens in the cube; give law="cube".')
+    require(
+        task.distribution == "cube", f'{task.name}: the proof is about tokens in the cube; give distribution="cube".'
+    )
     require(count < dims, f"{count} heads are enough for D = {dims}: Theorem 2(2) is about fewer than D heads.")
     require(task.length % 4 == 0, f"the proof needs a length that 4 divides, {task.name} has {task.length}.")
     least = 4 * (count + dims - 1 + LEAST_FREE)

@@ -144,11 +144,11 @@ def all_rank_bounds(setting: RankSetting) -> tuple[Bound, ...]:
     """What the second paper says of a setting, and the constants that we can prove."""
     return (
         full_rank(setting),
-        least_error(setting),
-        least_error_of_hard_heads(setting),
-        least_heads(setting),
+        min_error(setting),
+        min_error_of_hard_heads(setting),
+        min_heads(setting),
         parameters(setting),
-        least_error_at_equal_parameters(setting),
+        min_error_at_equal_parameters(setting),
         exponential_order(setting),
         polynomial_order(setting),
         biased_order(setting),
@@ -167,7 +167,7 @@ def full_rank(setting: RankSetting) -> Bound:
     )
 
 
-def least_error(setting: RankSetting) -> Bound:
+def min_error(setting: RankSetting) -> Bound:
     value = rank_floor(setting.heads, setting.rank, setting.dim)
     return Bound(
         name="low rank: least error",
@@ -183,7 +183,7 @@ def least_error(setting: RankSetting) -> Bound:
     )
 
 
-def least_error_of_hard_heads(setting: RankSetting) -> Bound:
+def min_error_of_hard_heads(setting: RankSetting) -> Bound:
     one = setting.rank == 1
     return Bound(
         name="hard heads of rank one: least error",
@@ -196,7 +196,7 @@ def least_error_of_hard_heads(setting: RankSetting) -> Bound:
     )
 
 
-def least_heads(setting: RankSetting) -> Bound:
+def min_heads(setting: RankSetting) -> Bound:
     full = setting.rank == setting.dim
     return Bound(
         name="low rank: heads needed",
@@ -220,7 +220,7 @@ def parameters(setting: RankSetting) -> Bound:
     )
 
 
-def least_error_at_equal_parameters(setting: RankSetting) -> Bound:
+def min_error_at_equal_parameters(setting: RankSetting) -> Bound:
     heads = setting.dim // setting.rank
     value = rank_floor(heads, setting.rank, setting.dim)
     return Bound(

@@ -71,7 +71,7 @@ def full_rank() -> Entry:
 def closed_forms() -> Entry:
     parts, holds = [], True
     for dim in (2, 8, 32):
-        heads = random_heads(6, dim, law="spread")
+        heads = random_heads(6, dim, distribution="spread")
         points, queries = orthogonal_pairs(named_generator(dim, "ledger", "closed forms"), SAMPLES, dim)
         along = points[:, 0] - points[:, 1]
         target = np.sign(np.sum(queries * along, axis=1))
@@ -96,7 +96,7 @@ def closed_forms() -> Entry:
 def plane() -> Entry:
     angles = np.linspace(0, np.pi, 1001)
     gap = float(np.abs(0.5 + sign_correlation(2, np.cos(angles)) / 2 - plane_correlation(angles)).max())
-    aligned, stairs = (float(family(64).least_errors()[-1]) for family in (plane_heads, staircase_heads))
+    aligned, stairs = (float(family(64).min_errors()[-1]) for family in (plane_heads, staircase_heads))
     return Entry(
         claim="in the plane the correlation with the target is 1/2 + sign(pi/2 - a) (1/4 - (a' / pi)^2)",
         source=f"{PAPER}, plane",
@@ -110,11 +110,14 @@ def plane() -> Entry:
 def floors() -> Entry:
     ratios, parts = [], []
     for dim, count in ((2, 64), (4, 512), (16, 512), (64, 512)):
-        families: list[RankOneHeads] = [random_heads(count, dim, law="uniform"), random_heads(count, dim, law="spread")]
+        families: list[RankOneHeads] = [
+            random_heads(count, dim, distribution="uniform"),
+            random_heads(count, dim, distribution="spread"),
+        ]
         if dim == 2:
             families += [plane_heads(count), staircase_heads(count)]
         floor = np.array([rank_one_floor(heads, dim) for heads in range(1, count + 1)])
-        least = [errors / floor for errors in (family.least_errors() for family in families)]
+        least = [errors / floor for errors in (family.min_errors() for family in families)]
         ratios.append(min(float(ratio.min()) for ratio in least))
         parts.append(f"d = {dim}: {ratios[-1]:.2f}")
     return Entry(

@@ -144,7 +144,7 @@ class RankOneHeads:
         """The expected squared error of this mixture."""
         return float(1 - 2 * weights @ self.with_target() + weights @ self.gram() @ weights)
 
-    def least_errors(self, ridge: float = 1e-12) -> Float[np.ndarray, " heads"]:
+    def min_errors(self, ridge: float = 1e-12) -> Float[np.ndarray, " heads"]:
         """The least expected error of the first 1, 2, .. H heads, all from one Cholesky factor.
 
         With G = L L^T and L z = b the first h heads reach 1 - z_1^2 - .. - z_h^2. `ridge` on the diagonal keeps heads
@@ -168,7 +168,7 @@ class RankOneHeads:
         return 1 - np.cumsum(solved**2)
 
 
-def random_heads(heads: int, dim: int, seed: int = 0, law: str = "uniform") -> RankOneHeads:
+def random_heads(heads: int, dim: int, seed: int = 0, distribution: str = "uniform") -> RankOneHeads:
     """Heads with q uniform on the sphere; more heads begin with those of fewer.
 
     "uniform": k is uniform too, independent of q. "spread": their cosine c is uniform on [-1, 1] and k = c q +
@@ -177,11 +177,11 @@ def random_heads(heads: int, dim: int, seed: int = 0, law: str = "uniform") -> R
     """
     require_count("heads", heads)
     _require_dim(dim)
-    require(law in LAWS, f'law must be one of {", ".join(LAWS)}, got "{law}".')
+    require(distribution in LAWS, f'distribution must be one of {", ".join(LAWS)}, got "{distribution}".')
     rows = named_generator(seed, "rank-one heads").standard_normal((heads, 2, dim))
     rows /= np.linalg.norm(rows, axis=-1, keepdims=True)
     queries, keys = rows[:, 0], rows[:, 1]
-    if law == "spread":
+    if distribution == "spread":
         cosine = named_generator(seed, "rank-one heads", "cosine").uniform(-1, 1, (heads, 1))
         across = keys - np.sum(queries * keys, axis=1, keepdims=True) * queries
         keys = cosine * queries + np.sqrt(1 - cosine**2) * across / np.linalg.norm(across, axis=1, keepdims=True)

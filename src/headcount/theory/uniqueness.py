@@ -109,10 +109,13 @@ def compare_representations(
 
 
 def _check(first: Retrieval, second: Retrieval) -> None:
-    for name in ("length", "dim", "law"):
+    for name in ("length", "dim", "distribution"):
         one, other = getattr(first, name), getattr(second, name)
         require(one == other, f"two representations need one {name}, got {one} ({first.name}) and {other}.")
-    require(first.law == "cube", f'Corollary 1 is about tokens in the cube, got law "{first.law}"; give law="cube".')
+    require(
+        first.distribution == "cube",
+        f'Corollary 1 is about tokens in the cube, got "{first.distribution}"; give distribution="cube".',
+    )
     tokens = jax.ShapeDtypeStruct((first.length, first.dim), jnp.float32)
     one, other = (jax.eval_shape(task.target, tokens).shape[0] for task in (first, second))
     require(one == other, f"two representations need as many targets, got {one} ({first.name}) and {other}.")
