@@ -2,62 +2,78 @@
 
 import headcount as hc
 
-task = hc.sum_of_maxima(intrinsic_dim=3, dim=4)
-print(hc.measure(task, heads=range(1, 6), lengths=[8, 16, 32], out="results/three"))
+measurement = hc.measure("sum-of-maxima", heads=range(1, 7), out="results/maxima")
+print(measurement)                   # needs 4 heads [4, 4]
+measurement.plot("maxima.svg")
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from ._errors import HeadcountError
 from ._version import __version__
-from .analysis import Answer, Bottleneck, answer
-from .engine import grid, run_sweep
-from .measure import Measurement, measure
-from .models import ClassTokenSpec, EncoderSpec
-from .store import Store, TrainSpec
-from .tasks import (
-    ArrayTask,
-    FarthestPoint,
-    FunctionTask,
-    ImageTask,
-    InContextRegression,
-    NearestNeighbour,
-    Ranking,
-    Retrieval,
-    average,
-    check_assumptions,
-    load_arrays,
-    max_plus_min,
-    quadratic_basins,
-    sum_of_maxima,
-)
-from .tasks.find import find_task
+
+if TYPE_CHECKING:
+    from .analysis import Answer, ErrorTable
+    from .engine import run_sweep, sweep
+    from .measurement import Measurement, load
+    from .measuring import measure
+    from .models import ClassTokenSpec, EncoderSpec
+    from .store import TrainSpec
+    from .tasks import ArrayTask, FunctionTask, ImageTask, Ranking, Retrieval, check_assumptions
+    from .tasks.find import find_task
+
+_HOMES = {
+    "Answer": "analysis",
+    "ArrayTask": "tasks",
+    "ClassTokenSpec": "models",
+    "EncoderSpec": "models",
+    "ErrorTable": "analysis",
+    "FunctionTask": "tasks",
+    "ImageTask": "tasks",
+    "Measurement": "measurement",
+    "Ranking": "tasks",
+    "Retrieval": "tasks",
+    "TrainSpec": "store",
+    "check_assumptions": "tasks",
+    "find_task": "tasks.find",
+    "load": "measurement",
+    "measure": "measuring",
+    "run_sweep": "engine",
+    "sweep": "engine",
+}
+"""Where each public name lives. Names are loaded when they are first used, so that reading results imports no JAX."""
 
 __all__ = [
     "Answer",
     "ArrayTask",
-    "Bottleneck",
     "ClassTokenSpec",
     "EncoderSpec",
-    "FarthestPoint",
+    "ErrorTable",
     "FunctionTask",
     "HeadcountError",
     "ImageTask",
-    "InContextRegression",
     "Measurement",
-    "NearestNeighbour",
     "Ranking",
     "Retrieval",
-    "Store",
     "TrainSpec",
     "__version__",
-    "answer",
-    "average",
     "check_assumptions",
     "find_task",
-    "grid",
-    "load_arrays",
-    "max_plus_min",
+    "load",
     "measure",
-    "quadratic_basins",
     "run_sweep",
-    "sum_of_maxima",
+    "sweep",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'headcount' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

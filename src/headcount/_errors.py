@@ -1,39 +1,66 @@
 """What headcount raises when it cannot do what was asked.
 
-Every message says what was wrong, what was given and what would be right, in one sentence; the command line prints
-it without a traceback and exits with the error's `exit_code`.
+A message says in one sentence what was wrong, what was given and what would be right. The command line prints it
+without a traceback, names flags instead of arguments, and exits with the error's `exit_code`.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class HeadcountError(Exception):
-    """The work failed for a reason outside the request (a full disk, a damaged store)."""
+    """The work failed for a reason outside the request, such as a full disk or a damaged store.
+
+    Catch it to catch everything that headcount raises on purpose.
+
+    Example:
+        >>> import headcount as hc
+        >>> try:
+        ...     hc.find_task("sum-of-maxima", intrinsic_dim=0)
+        ... except hc.HeadcountError as error:
+        ...     print(error)
+        intrinsic_dim must be a whole number of at least 1, got 0.
+    """
 
     exit_code = 1
 
+    def on_command_line(self, flags: Collection[str]) -> str:
+        """The message for someone who typed a command that takes these flags."""
+        return str(self)
+
 
 class InputError(HeadcountError, ValueError):
-    """The request itself cannot be right (heads 0, NaN targets, an unknown task)."""
+    """The request itself cannot be right: 0 heads, NaN targets, an unknown task.
+
+    `what` names the argument, `given` is its value and `needed` says what it must be, where the error is about one
+    argument; the message is made from them unless one is passed.
+    """
 
     exit_code = 2
+
+    def __init__(self, message: str = "", *, what: str = "", given: object = None, needed: str = ""):
+        super().__init__(message or f"{what} must be {needed}, got {given!r}.")
+        self.what, self.given, self.needed = what, given, needed
+
+    def on_command_line(self, flags: Collection[str]) -> str:
+        flag = f"--{self.what.replace('_', '-')}"
+        return str(self).replace(self.what, flag, 1) if flag in flags else str(self)
 
 
 class StoreError(HeadcountError):
     """The results folder cannot be read or written; what was committed to it is untouched."""
 
 
-def require(condition: bool, message: str) -> None:
-    """Raise `InputError(message)` unless `condition` holds."""
+def require(condition: bool, message: str = "", *, what: str = "", given: object = None, needed: str = "") -> None:
+    """Raise an `InputError` of these fields unless `condition` holds."""
     if not condition:
-        raise InputError(message)
+        raise InputError(message, what=what, given=given, needed=needed)
 
 
 def require_count(name: str, value: int, least: int = 1) -> None:
     """Raise `InputError` unless `value` is a whole number of at least `least`."""
     whole = isinstance(value, int) and not isinstance(value, bool)
-    require(whole and value >= least, f"{name} must be a whole number of at least {least}, got {value!r}.")
+    require(whole and value >= least, what=name, given=value, needed=f"a whole number of at least {least}")
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Is this machine fit for headcount? Each check looks at the real thing."""
+"""Can this machine run headcount? Each check tries the real thing."""
 
 import math
 import platform
@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .engine import grid, hardware, run_sweep, versions
-from .store import Store, TrainSpec
+from . import recipes
+from .engine import hardware, run_sweep, sweep, versions
+from .store import Store
 from .tasks import max_plus_min
 
 
@@ -24,7 +25,7 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Every check in turn; one that breaks is a finding, not an error."""
+    """Every check in turn; a check that raises is a finding, not an error."""
     checks = {"versions": _versions, "device": _device, "disk": _disk, "training": _training}
     return [_guarded(name, check) for name, check in checks.items()]
 
@@ -52,16 +53,17 @@ def _disk() -> Finding:
 
 
 def _training() -> Finding:
-    """A tiny sweep through the real engine and store, in a folder that is thrown away."""
+    """A tiny sweep through the real engine and store, in a temporary folder."""
     began = time.monotonic()
-    sweep = grid(
-        max_plus_min(length=8),
-        heads=[2],
-        seeds=[0, 1],
-        train=TrainSpec(steps=50, train_examples=500, validation_examples=100),
+    task = max_plus_min(length=8)
+    tried = sweep(
+        task,
+        axes={"heads": [2], "seed": [0, 1]},
+        model=recipes.model_for(task),
+        train=recipes.train_for(task, steps=50, train_examples=500, validation_examples=100),
     )
-    with tempfile.TemporaryDirectory() as folder, Store.open_for_writing(Path(folder)) as store:
-        run_sweep(sweep, store)
+    with tempfile.TemporaryDirectory() as folder, Store.open_for_writing(folder) as store:
+        run_sweep(tried, store)
         errors = [record.metrics.get("nmse", math.inf) for record in store.records()]
     fine = len(errors) == 2 and max(errors) < 1
     return Finding("training", fine, f"two small models in {time.monotonic() - began:.1f} s, error {max(errors):.2f}")

@@ -1,8 +1,8 @@
-"""Do stored results come out again? A random sample of cells is trained anew and compared.
+"""Do stored results reproduce? A random sample of cells is trained again and compared.
 
-On the machine and with the versions that made them, cells come out the same to the last bit on a CPU: anything else is
-different. Elsewhere, and on a GPU, where a sum's order may change, rounding grows over thousands of steps; there a
-result is close when it is within a factor of five of the stored one, or of the median of the stored seeds of its model.
+On the machine and with the versions that made them, cells reproduce to the last bit on a CPU: anything else is
+different. Elsewhere, and on a GPU, where the order of a sum may change, rounding grows over thousands of steps; there a
+result is close when it is within a factor of five of the stored one, or of the median of its stored seeds.
 """
 
 import dataclasses
@@ -12,13 +12,12 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from ._errors import require
 from ._keys import named_generator
-from .engine import Sweep, run_sweep
-from .store import Outcome, Record, Store
-from .tasks import AnyTask
+from .engine import HEADS_QUESTION, Sweep, run_sweep
+from .store import Experiment, Outcome, Record, Store
+from .tasks import AbstractTask
 
 CLOSE_FACTOR = 5.0
 """Two runs of 250 cells of Table 2 on one GPU differed by less than this in all but two, where a seed got stuck."""
@@ -32,7 +31,7 @@ class Agreement(enum.StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Recheck:
-    """A stored record, the one it came out as now, and how they agree."""
+    """A stored record, the one that training gave now, and how they agree."""
 
     stored: Record
     again: Record
@@ -61,18 +60,23 @@ def sample(records: Iterable[Record], count: int, seed: int) -> list[Record]:
 def verify(
     records: list[Record],
     chosen: list[Record],
-    task_of: Callable[[dict], AnyTask],
+    task_of: Callable[[dict], AbstractTask],
     *,
     on_steps: Callable[[int], None] = lambda model_steps: None,
     stop: threading.Event | None = None,
 ) -> list[Recheck]:
-    """Train the cells of `chosen` again, in a folder that is thrown away, and compare; `records` are all stored ones.
+    """Train the cells of `chosen` again in a temporary folder, and compare.
 
-    `task_of(spec)` gives the task of a cell from its spec.
+    Args:
+        records: All stored records, for the seeds beside a chosen one.
+        chosen: Those to be trained again.
+        task_of: Gives the task of a stored spec.
+        on_steps: Called with every number of model-steps done.
+        stop: Ends the work when it is set.
     """
     with (
         tempfile.TemporaryDirectory(prefix="headcount-verify-") as folder,
-        Store.open_for_writing(Path(folder)) as store,
+        Store.open_for_writing(folder) as store,
     ):
         for sweep in sweeps_of(chosen, task_of):
             run_sweep(sweep, store, on_steps=on_steps, stop=stop)
@@ -80,15 +84,18 @@ def verify(
     return [_compare(record, again[record.cell.key], _siblings(record, records)) for record in chosen]
 
 
-def sweeps_of(chosen: list[Record], task_of: Callable[[dict], AnyTask]) -> list[Sweep]:
-    """The cells to be trained again, a sweep a task."""
+def sweeps_of(chosen: list[Record], task_of: Callable[[dict], AbstractTask]) -> list[Sweep]:
+    """The cells to be trained again, one sweep per task."""
     by_task: dict[str, list[Record]] = {}
     for record in chosen:
         by_task.setdefault(repr(sorted(record.cell.task.items())), []).append(record)
-    return [
-        Sweep(tasks=(task_of(group[0].cell.task),), cells=tuple(record.cell for record in group))
-        for group in by_task.values()
-    ]
+    return [_sweep(task_of(group[0].cell.task), group) for group in by_task.values()]
+
+
+def _sweep(task: AbstractTask, records: list[Record]) -> Sweep:
+    places = {record.cell.key: (record.cell.key,) for record in records}
+    experiment = Experiment(name=task.name, question=HEADS_QUESTION, task=task.name, axes=("cell",), places=places)
+    return Sweep(experiment=experiment, tasks=(task,), cells=tuple(record.cell for record in records))
 
 
 def _siblings(record: Record, records: list[Record]) -> list[float]:

@@ -1,34 +1,90 @@
-"""The program itself: the verbs hang on `app`, data goes to stdout, talk to stderr.
+"""The program itself. A verb's module is imported when the verb is used, so that light verbs start at once.
 
-Exit codes: 0 fine, 1 failed, 2 a request that cannot be right, 3 some cells failed, 130 stopped by Ctrl-C.
+Data goes to stdout, messages to stderr. Exit codes: 0 fine, 1 failed, 2 a request that cannot be right, 3 some cells
+failed, 130 stopped by Ctrl-C.
 """
 
+import importlib
 import json
-import os
 import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-import jax
+import click
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 from .._errors import HeadcountError
 from .._version import __version__
 
-app = typer.Typer(
-    help="How many attention heads does a task need?",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-talk = Console(stderr=True)
+messages = Console(stderr=True)
 data = Console(soft_wrap=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A results folder.")]
+
+VERBS = {
+    "measure": "Train heads x lengths x seeds on a task and say how many heads it needs.",
+    "show": "The answer and the errors of every experiment in a results folder.",
+    "status": "What a results folder holds, what is missing, and how to go on.",
+    "report": "Everything a results folder says, as one HTML page that needs nothing but itself.",
+    "export": "Every cell of a results folder as a table.",
+    "reproduce": "Reproduce a published table or figure, and judge its claims.",
+    "verify": "Train a random sample of stored cells again and compare.",
+    "collide": "Find sequences that stored models cannot tell apart, and certify them.",
+    "bounds": "Every bound of a paper at one setting.",
+    "prove": "Run every claim of both papers at small size.",
+    "tasks": "The named tasks, or one of them tested against the papers' assumptions.",
+    "doctor": "Check that this machine can run headcount.",
+}
+"""The verbs, each the function of that name in the module of that name."""
+
+
+class Verbs(TyperGroup):
+    """The verbs, imported one at a time."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A verb's name and summary, enough to list it."""
+        return click.Command(cmd_name, help=VERBS[cmd_name]) if cmd_name in VERBS else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        return (name, command(name), args[1:]) if name in VERBS else super().resolve_command(ctx, args)
+
+
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+app = typer.Typer(
+    cls=Verbs,
+    help="How many attention heads does a task need?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings=CONTEXT,
+)
+
+
+def command(verb: str) -> click.Command:
+    """The command of a verb, its module imported."""
+    module = importlib.import_module(f".{verb}", __package__)
+    alone = typer.Typer(
+        add_completion=False, pretty_exceptions_enable=False, context_settings=app.info.context_settings
+    )
+    alone.command(verb)(getattr(module, verb))
+    return typer.main.get_command(alone)
+
+
+@app.callback(invoke_without_command=True)
+def start(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
+    if version:
+        print(f"headcount {__version__}")
+        raise typer.Exit
 
 
 def main() -> NoReturn:
@@ -37,23 +93,23 @@ def main() -> NoReturn:
     try:
         app(standalone_mode=True)
     except HeadcountError as error:
-        talk.print(f"headcount: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        message = f"headcount: {error.on_command_line(_flags())}"
+        messages.print(message, style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
     sys.exit(0)
 
 
-@app.callback(invoke_without_command=True)
-def start(version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False) -> None:
-    if version:
-        print(f"headcount {__version__}")
-        raise typer.Exit
-    try:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "headcount" / "compiled"
-    except RuntimeError:  # a user without a home
-        return
-    jax.config.update("jax_compilation_cache_dir", str(cache))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+def _flags() -> set[str]:
+    """The flags of the verb that was typed."""
+    verb = next((word for word in sys.argv[1:] if word in VERBS), None)
+    return set() if verb is None else {flag for option in command(verb).params for flag in option.opts}
 
 
 def print_json(value: Any) -> None:
+    """JSON on stdout."""
     print(json.dumps(value, indent=1))
+
+
+def say(message: str, style: str | None = None) -> None:
+    """A message on stderr, printed as it is."""
+    messages.print(message, style=style, markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`headcount verify`: do stored results come out again?"""
+"""`headcount verify`: do stored results reproduce?"""
 
 import functools
 import math
@@ -6,21 +6,29 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
 
+from .. import verify as checks
+from .._cache import cache_folder, keep_compiled_programs
 from ..report.progress import training_progress
-from ..report.text import recheck_view
-from ..store import Store
-from ..studies.labelled import cache_folder
+from ..store import Experiment, Store
 from ..tasks.find import task_of_spec
-from ..verify import Agreement, Recheck, sample, verify
-from .app import Folder, Json, app, data, print_json, talk
+from ..verify import Agreement, Recheck
+from .app import Folder, Json, data, messages, print_json, say
 from .running import stop_on_signals
 
+MEANINGS = {
+    Agreement.SAME: ("green", "the same to the last bit"),
+    Agreement.CLOSE: ("yellow", "within a factor of five of the stored error, or of the median of its seeds"),
+    Agreement.DIFFERENT: ("red", "trust neither until it is known why"),
+}
 
-@app.command("verify")
-def verify_folder(
+
+def verify(
     folder: Folder,
-    cells: Annotated[int, typer.Option(help="How many cells are trained again.")] = 6,
+    cells: Annotated[int, typer.Option(help="Cells to train again.")] = 6,
     seed: Annotated[int, typer.Option(min=0, help="Draws which cells.")] = 0,
     task: Annotated[
         str | None, typer.Option(metavar="FILE|DIR", help="Your own task: FILE.npz, FILE.py:NAME, a folder.")
@@ -29,38 +37,63 @@ def verify_folder(
     embeddings: Annotated[Path | None, typer.Option(help="Folder of the BERT model of passages.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a random sample of stored cells again and say whether they come out the same. Nothing stored is changed."""
+    """Train a random sample of stored cells again and say whether they reproduce. Nothing stored is changed."""
+    keep_compiled_programs()
     with Store.open_for_reading(folder) as store:
-        records = store.records()
-    chosen = sample(records, cells, seed)
+        experiments, records = store.experiments(), store.records()
+    chosen = checks.sample(records, cells, seed)
     steps = sum(record.cell.train.steps for record in chosen)
-    talk.print(f"training {len(chosen)} of {len(records)} cells of {folder} again", markup=False, highlight=False)
+    say(f"training {len(chosen)} of {len(records)} cells of {folder} again")
     task_of = functools.partial(
         task_of_spec, reference=task, targets=targets, embeddings=embeddings, cache=cache_folder()
     )
     try:
-        with training_progress(talk, steps) as on_steps, stop_on_signals() as stop:
-            found = verify(records, chosen, task_of, on_steps=on_steps, stop=stop)
+        with training_progress(messages, steps) as on_steps, stop_on_signals() as stop:
+            rechecks = checks.verify(records, chosen, task_of, on_steps=on_steps, stop=stop)
     except KeyboardInterrupt:
-        talk.print("Stopped. Nothing was verified.")
+        say("Stopped. Nothing was verified.")
         raise typer.Exit(130) from None
     if as_json:
-        print_json([_as_json(recheck) for recheck in found])
+        print_json([_as_json(each, _where(each, experiments)) for each in rechecks])
     else:
-        data.print(recheck_view(found))
-    if any(recheck.agreement is Agreement.DIFFERENT for recheck in found):
+        data.print(_view(rechecks, experiments))
+    if any(each.agreement is Agreement.DIFFERENT for each in rechecks):
         raise typer.Exit(1)
 
 
-def _as_json(recheck: Recheck) -> dict:
-    cell = recheck.stored.cell
+def _where(recheck: Recheck, experiments: list[Experiment]) -> dict[str, object]:
+    """The first experiment that has the cell, and its coordinates there."""
+    key = recheck.stored.cell.key
+    owner = next((each for each in experiments if key in each.places), None)
+    return {} if owner is None else {"experiment": owner.name, **owner.coordinates(key)}
+
+
+def _as_json(recheck: Recheck, where: dict[str, object]) -> dict[str, object]:
+    stored, again = (None if math.isnan(record.error) else record.error for record in (recheck.stored, recheck.again))
     return {
-        "key": cell.key,
-        "heads": cell.model.heads,
-        "length": cell.length,
-        "seed": cell.seed,
-        "stored_error": None if math.isnan(recheck.stored.error) else recheck.stored.error,
-        "error": None if math.isnan(recheck.again.error) else recheck.again.error,
+        "key": recheck.stored.cell.key,
+        **where,
+        "stored_error": stored,
+        "error": again,
         "agreement": recheck.agreement.value,
         "moved": list(recheck.moved),
     }
+
+
+def _view(rechecks: list[Recheck], experiments: list[Experiment]) -> RenderableType:
+    """Cell by cell, then one sentence."""
+    view = Table(box=None)
+    for column in ("cell", "stored error", "error now"):
+        view.add_column(column, justify="right")
+    view.add_column("")
+    for each in rechecks:
+        where = ", ".join(f"{axis} {value}" for axis, value in _where(each, experiments).items())
+        errors = [r.outcome.value if math.isnan(r.error) else f"{r.error:.6e}" for r in (each.stored, each.again)]
+        style, _ = MEANINGS[each.agreement]
+        view.add_row(escape(where), *errors, f"[{style}]{each.agreement}[/{style}]")
+    counts = {agreement: sum(each.agreement is agreement for each in rechecks) for agreement in Agreement}
+    summary = ", ".join(f"{count} {agreement}" for agreement, count in counts.items() if count)
+    meanings = [f"  {agreement}: {MEANINGS[agreement][1]}" for agreement, count in counts.items() if count]
+    moved = list(dict.fromkeys(line for each in rechecks for line in each.moved))
+    moved += list(dict.fromkeys(each.again.message for each in rechecks if each.again.message))
+    return Group(view, "", f"[bold]{summary}[/bold]", *meanings, *(escape(f"  {line}") for line in moved))

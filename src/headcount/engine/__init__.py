@@ -1,21 +1,23 @@
 """HOW MANY are trained at once."""
 
+from .buckets import spec_of
 from .hardware import Hardware, hardware
 from .plan import Plan, plan_sweep
 from .run import RunSummary, run_sweep, versions
-from .sweep import Sweep, default_model, default_train, grid, joined
+from .sweep import HEADS_QUESTION, RANK_QUESTION, Sweep, joined, sweep
 
 __all__ = [
+    "HEADS_QUESTION",
+    "RANK_QUESTION",
     "Hardware",
     "Plan",
     "RunSummary",
     "Sweep",
-    "default_model",
-    "default_train",
-    "grid",
     "hardware",
     "joined",
     "plan_sweep",
     "run_sweep",
+    "spec_of",
+    "sweep",
     "versions",
 ]

@@ -1,5 +1,7 @@
-"""The numbers a bucket trains on: a task's examples, stored, kept raw or drawn afresh, standardised where the model
-wants it."""
+"""The numbers a bucket trains on: stored tokens, raw examples tokenised on the device, or fresh draws.
+
+Tokens and targets are standardised where the model is trained so.
+"""
 
 from typing import Any, NamedTuple
 
@@ -12,16 +14,16 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from .._keys import named_key
 from .._shapes import AnyArray, Key
-from ..models import AnySpec, reads_raw_units
+from ..models import AbstractSpec
 from ..store import TrainSpec
-from ..tasks import AbstractTask, AnyTask, Dataset, LabelledTask, Tokenise, taken
+from ..tasks import AbstractTask, Examples, GeneratedTask, Split, Tokenise, examples_at
 
 PROBE_EXAMPLES = 1024
 """Examples from which a stream's means and scales are taken."""
 
 
 class Units(NamedTuple):
-    """Mean and scale of tokens and targets: what standardising took out, and `models.in_raw_units` puts back."""
+    """Mean and scale of tokens and targets: what standardising removed, and `model.in_raw_units` restores."""
 
     token_mean: Float[AnyArray, " dim"]
     token_scale: Float[AnyArray, " dim"]
@@ -29,8 +31,8 @@ class Units(NamedTuple):
     target_scale: Float[AnyArray, "*places outputs"]
 
 
-class Stored(eqx.Module):
-    """Examples that are all there; a batch is drawn from them with replacement."""
+class StoredTokens(eqx.Module):
+    """Examples as tokens; a batch is drawn with replacement."""
 
     tokens: Float[Array, "examples length dim"]
     targets: Float[Array, "examples *places outputs"]
@@ -39,14 +41,14 @@ class Stored(eqx.Module):
         chosen = jr.randint(key, (count,), 0, len(self.tokens))
         return self.tokens[chosen], self.targets[chosen]
 
-    def tokens_at(self, place: Int[Array, ""]) -> Array:
-        return self.tokens[place]
+    def tokens_at(self, index: Int[Array, ""]) -> Array:
+        return self.tokens[index]
 
 
-class Kept(eqx.Module):
-    """Examples as they came, made into tokens whenever they are shown; a batch is drawn with replacement.
+class RawExamples(eqx.Module):
+    """Examples as they are stored, tokenised whenever they are shown; a batch is drawn with replacement.
 
-    `key` draws what is drawn in showing an example outside of training, always the same.
+    Outside of training `key` draws what tokenising draws, always the same.
     """
 
     content: PyTree[Array]
@@ -57,20 +59,20 @@ class Kept(eqx.Module):
     def batch(self, key: Key, count: int) -> tuple[Array, Array]:
         which, shown = jr.split(key)
         chosen = jr.randint(which, (count,), 0, len(self.targets))
-        return jax.vmap(self.tokenise)(taken(self.content, chosen), jr.split(shown, count)), self.targets[chosen]
+        return jax.vmap(self.tokenise)(examples_at(self.content, chosen), jr.split(shown, count)), self.targets[chosen]
 
-    def tokens_at(self, place: Int[Array, ""]) -> Array:
-        return self.tokenise(taken(self.content, place), jr.fold_in(self.key, place))
+    def tokens_at(self, index: Int[Array, ""]) -> Array:
+        return self.tokenise(examples_at(self.content, index), jr.fold_in(self.key, index))
 
 
-class Fresh(eqx.Module):
-    """Examples that no one has seen before: every batch is drawn from the task. Nothing is stored."""
+class FreshExamples(eqx.Module):
+    """Every batch is drawn from the task; nothing is stored."""
 
-    task_arrays: AbstractTask
-    task_rest: AbstractTask = eqx.field(static=True)
+    task_arrays: GeneratedTask
+    task_rest: GeneratedTask = eqx.field(static=True)
     units: Units | None
 
-    def __init__(self, task: AbstractTask, units: Units | None):
+    def __init__(self, task: GeneratedTask, units: Units | None):
         self.task_arrays, self.task_rest = eqx.partition(task, eqx.is_array)
         self.units = units
 
@@ -80,64 +82,75 @@ class Fresh(eqx.Module):
         targets = jax.vmap(task.target)(tokens)
         if self.units is None:
             return tokens, targets
-        return _standard(tokens, targets, self.units)
+        return _standardised(tokens, targets, self.units)
 
 
-class Examples(eqx.Module):
-    """What a bucket learns from and what it is judged on.
+class BucketData(eqx.Module):
+    """What a bucket is trained and validated on.
 
     `target_variance` turns a mean squared error into a share of the target's variance: 1 for standardised targets, and
-    for labels, whose errors are shares already. `probe` are some training tokens, to set scales by, where a model does.
+    for labels, whose errors are shares already. `probe` are some training tokens, where a model is calibrated by them.
     """
 
-    train: Stored | Fresh | Kept
+    train: StoredTokens | FreshExamples | RawExamples
     target_variance: Float[Array, ""]
     probe: Float[Array, "examples length dim"] | None
-    validation: Stored | Kept
+    validation: StoredTokens | RawExamples
 
 
-def examples(task: AnyTask, model: AnySpec, train: TrainSpec) -> tuple[Examples, Units | None]:
-    """The task's examples, for a model that standardises with mean 0 and variance 1 over the training part.
+class PreparedData(NamedTuple):
+    """The data on the device, the units they were standardised from (None: the task's own), and the error of the best
+    constant answer to the validation examples with its standard error."""
 
-    Units are None where the model reads the task's own.
-    """
-    if isinstance(task, LabelledTask):
-        return _kept_examples(task, train), None
-    fresh = train.train_examples == 0
-    data = task.dataset(train.train_examples or PROBE_EXAMPLES, train.validation_examples, train.data_seed)
+    data: BucketData
+    units: Units | None
+    baseline: tuple[float, float]
+
+
+def prepare(task: AbstractTask, spec: AbstractSpec, train: TrainSpec) -> PreparedData:
+    """A task's examples for a model, standardised over the training part where the model wants it."""
+    count = train.train_examples or PROBE_EXAMPLES
+    split = task.examples(count, train.validation_examples, train.data_seed)
+    baseline = task.objective.baseline(np.asarray(split.validation.targets))
+    if task.tokenise is not None:
+        return PreparedData(_raw(split, task.tokenise, train.data_seed), None, baseline)
     # In NumPy: done once, these few operations would cost more to compile than to do.
-    parts: Any = [np.asarray(part) for part in data]
-    data = Dataset(*parts)
-    units, variance = None, np.mean(np.var(data.train_targets, axis=0))
-    if not reads_raw_units(model):
-        variance = 1.0
-        units = Units(*_mean_and_scale(data.train_tokens, (0, 1)), *_mean_and_scale(data.train_targets, (0,)))
-        data = Dataset(
-            *_standard(data.train_tokens, data.train_targets, units),
-            *_standard(data.validation_tokens, data.validation_targets, units),
-        )
-    tokens, targets, validation_tokens, validation_targets = map(jnp.asarray, data)
-    source = Fresh(task, units) if fresh else Stored(tokens, targets)
-    scale = jnp.asarray(variance, jnp.float32)
-    return Examples(source, scale, tokens[:PROBE_EXAMPLES], Stored(validation_tokens, validation_targets)), units
-
-
-def _kept_examples(task: LabelledTask, train: TrainSpec) -> Examples:
-    parts = task.examples(train.train_examples, train.validation_examples, train.data_seed)
-    tokenise = jax.tree.map(jnp.asarray, task.tokenise)
-    learned, judged = (
-        Kept(
-            jax.tree.map(jnp.asarray, part.content),
-            jnp.asarray(part.labels),
-            tokenise,
-            named_key(train.data_seed, "shown", name),
-        )
-        for name, part in zip(("train", "validation"), parts, strict=True)
+    (tokens, targets), validation = (
+        (np.asarray(part.content), np.asarray(part.targets)) for part in (split.train, split.validation)
     )
-    return Examples(learned, jnp.ones(()), None, judged)
+    units, variance = None, np.mean(np.var(targets, axis=0))
+    if spec.standardises:
+        variance = 1.0
+        units = Units(*_mean_and_scale(tokens, (0, 1)), *_mean_and_scale(targets, (0,)))
+        tokens, targets = _standardised(tokens, targets, units)
+        validation = _standardised(*validation, units)
+    tokens, targets = jnp.asarray(tokens), jnp.asarray(targets)
+    if train.train_examples == 0:
+        assert isinstance(task, GeneratedTask)
+        source: StoredTokens | FreshExamples = FreshExamples(task, units)
+    else:
+        source = StoredTokens(tokens, targets)
+    data = BucketData(
+        train=source,
+        target_variance=jnp.asarray(variance, jnp.float32),
+        probe=tokens[:PROBE_EXAMPLES],
+        validation=StoredTokens(*map(jnp.asarray, validation)),
+    )
+    return PreparedData(data, units, baseline)
 
 
-def _standard(tokens: Any, targets: Any, units: Units) -> tuple[Any, Any]:
+def _raw(split: Split, tokenise: Tokenise, seed: int) -> BucketData:
+    shared = jax.tree.map(jnp.asarray, tokenise)
+
+    def on_device(name: str, part: Examples) -> RawExamples:
+        content = jax.tree.map(jnp.asarray, part.content)
+        return RawExamples(content, jnp.asarray(part.targets), shared, named_key(seed, "shown", name))
+
+    train, validation = on_device("train", split.train), on_device("validation", split.validation)
+    return BucketData(train=train, target_variance=jnp.ones(()), probe=None, validation=validation)
+
+
+def _standardised(tokens: Any, targets: Any, units: Units) -> tuple[Any, Any]:
     return (tokens - units.token_mean) / units.token_scale, (targets - units.target_mean) / units.target_scale
 
 

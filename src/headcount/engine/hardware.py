@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import jax
 
-from ..models import activations, parameters
-from .sweep import Shape
+from .buckets import Shape
 
 MEMORY_SHARE = 0.5
 """The share of free memory that one run plans to use."""
@@ -59,23 +58,23 @@ def _free_memory() -> int:
 
 
 class Sizes(NamedTuple):
-    """What a program needs to know of a task: numbers in a token and in an answer, and, where an example is `length`
+    """What a program needs to know of a task: numbers per token and per answer, and, where an example is `length`
     sequences, the tokens of each (else 0)."""
 
     dim: int
     outputs: int
-    joined: int = 0
+    sequence_tokens: int = 0
 
     def sequences(self, length: int) -> tuple[int, int]:
-        """Sequences of an example, and tokens of each."""
-        return (length, self.joined) if self.joined else (1, length)
+        """Sequences per example, and tokens of each."""
+        return (length, self.sequence_tokens) if self.sequence_tokens else (1, length)
 
 
 def member_bytes(shape: Shape, sizes: Sizes) -> int:
     """Memory one member needs while it takes a step: its weights with Adam's moments, and what its gradient needs."""
     sequences, tokens = sizes.sequences(shape.length)
-    weights = 6 * parameters(shape.model, length=tokens, dim=sizes.dim, outputs=sizes.outputs)
-    return 4 * (weights + shape.train.batch * sequences * activations(shape.model, length=tokens, dim=sizes.dim))
+    weights = 6 * shape.model.parameters(length=tokens, dim=sizes.dim, outputs=sizes.outputs)
+    return 4 * (weights + shape.train.batch * sequences * shape.model.activations(length=tokens, dim=sizes.dim))
 
 
 def max_members(shape: Shape, sizes: Sizes, machine: Hardware) -> int:

@@ -4,15 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import jax
-import jax.random as jr
-
-from ..models import flops
 from ..store import Precision
-from ..tasks import AnyTask, LabelledTask
-from ..tasks.base import computed
+from ..tasks import AbstractTask
+from .buckets import Bucket, Shape, buckets
 from .hardware import Hardware, Sizes, hardware, max_members, member_bytes
-from .sweep import Bucket, Shape, Sweep, buckets
+from .sweep import Sweep
 
 
 class Pace(NamedTuple):
@@ -75,12 +71,10 @@ def plan_sweep(
     )
 
 
-def sizes_of(task: AnyTask) -> Sizes:
-    """Numbers in a token, and in an answer."""
-    if isinstance(task, LabelledTask):
-        return Sizes(task.dim, task.outputs, task.joined)
-    answer = computed(jax.eval_shape, lambda key: task.target(task.sample(key)), jr.key(0), name=task.name)
-    return Sizes(task.dim, answer.shape[-1])
+def sizes_of(task: AbstractTask) -> Sizes:
+    """Numbers per token and per answer, and how an example is cut into sequences."""
+    count, tokens = task.sequences
+    return Sizes(task.dim, task.outputs, tokens if count > 1 else 0)
 
 
 def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:
@@ -97,7 +91,7 @@ def _bucket_seconds(bucket: Bucket, sizes: Sizes, machine: Hardware) -> float:
     shape = bucket.shape
     sequences, tokens = sizes.sequences(shape.length)
     # A training step costs about three forward passes.
-    forward = sequences * flops(shape.model, length=tokens, dim=sizes.dim, outputs=sizes.outputs)
+    forward = sequences * shape.model.flops(length=tokens, dim=sizes.dim, outputs=sizes.outputs)
     work = 3 * shape.train.batch * forward
     members, pace = len(bucket.cells), _pace(machine, shape.train.precision)
     starts = 1 if machine.side_by_side else members

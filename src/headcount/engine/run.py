@@ -20,16 +20,15 @@ import numpy as np
 
 from .._errors import HeadcountError
 from .._version import __version__
-from ..models import ClassTokenTransformer, in_raw_units, reads_raw_units, to_arrays, with_heads
-from ..store import Cell, Outcome, Record, Store
+from ..store import Cell, Experiment, Outcome, Record, Store
 from ..store.weights import Weights
-from ..tasks import AnyTask, graded_by
-from .data import Examples, Kept, Units, examples
-from .grading import ERROR
+from ..tasks import AbstractTask
+from .buckets import Bucket, Shape, spec_of
+from .data import PreparedData, RawExamples, prepare
 from .hardware import Hardware
 from .plan import Plan, plan_sweep, sizes_of
-from .sweep import Bucket, Shape, Sweep
-from .train import program
+from .sweep import Sweep
+from .train import TrainState, program
 
 POLL_SECONDS = 0.25
 CHECKPOINTS = 20
@@ -50,15 +49,25 @@ class Trained:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSummary:
-    """How a run ended: cells found in the store, cells trained now, and how those came out."""
+    """How a run ended: cells found in the store, cells trained now, and how those came out.
 
+    `experiment` is the one that was run, under the name it has in its folder.
+    """
+
+    experiment: Experiment
     already_done: int
     outcomes: dict[Outcome, int]
     seconds: float
 
     @property
     def failed(self) -> int:
+        """Cells that failed in this run; the same command trains them again."""
         return self.outcomes.get(Outcome.FAILED, 0)
+
+    @property
+    def trained(self) -> int:
+        """Cells trained in this run, whatever came of them."""
+        return sum(self.outcomes.values())
 
 
 def run_sweep(
@@ -70,20 +79,45 @@ def run_sweep(
     plan: Plan | None = None,
     stop: threading.Event | None = None,
 ) -> RunSummary:
-    """Train every cell of the sweep that the store does not hold yet.
+    """Train every cell of a sweep that the store does not hold yet.
 
-    `on_steps(n)` is called from worker threads whenever n more model-steps are done. A KeyboardInterrupt, or `stop`
-    when it is set, ends the workers at their next checkpoint; what they finished is committed, and KeyboardInterrupt
-    raised.
+    Args:
+        sweep: What to train, made by `sweep`.
+        store: An open results folder: `Store.open_for_writing(folder)`.
+        command: What was typed, to be shown by `headcount status`.
+        on_steps: Called from worker threads with every number of model-steps done.
+        plan: The plan, where it was made before.
+        stop: When it is set, or at a KeyboardInterrupt, the workers end at their next checkpoint, what they finished
+            is committed, and KeyboardInterrupt is raised.
+
+    Returns:
+        How many cells were there already, how many were trained, and how those came out.
+
+    Raises:
+        InputError: If the task's data cannot be learned from.
+        StoreError: If the folder cannot be written; earlier results are safe.
+
+    Example:
+        >>> import tempfile, headcount as hc
+        >>> from headcount.store import Store
+        >>> plan = hc.sweep(
+        ...     hc.find_task("max-plus-min"),
+        ...     axes={"heads": [2], "length": [4], "seed": [0]},
+        ...     model=lambda heads: hc.ClassTokenSpec(heads=heads, head_dim=2, hidden=4),
+        ...     train=hc.TrainSpec(steps=2, train_examples=50, validation_examples=20),
+        ... )
+        >>> with tempfile.TemporaryDirectory() as folder, Store.open_for_writing(folder) as store:
+        ...     hc.run_sweep(plan, store).trained
+        1
     """
     began = time.monotonic()
     plan = plan or plan_sweep(sweep, store.settled_keys())
     outcomes: dict[Outcome, int] = {}
     stop = stop or threading.Event()
-    workshop = BucketTrainer(sweep.by_key, plan.machine, stop, on_steps)
+    trainer = BucketTrainer(sweep.by_key, plan.machine, stop, on_steps)
     for bucket in plan.buckets[:1]:
-        workshop.data_for(bucket.shape)  # refuses a task that cannot be learned before the store hears of it
-    store.begin_sweep(command, sweep.cells)
+        trainer.data_for(bucket.shape)  # refuses a task that cannot be learned before anything is stored
+    experiment = store.begin(sweep.experiment, command)
 
     def commit(future: Future) -> None:
         trained: Trained = future.result()
@@ -92,7 +126,7 @@ def run_sweep(
             outcomes[record.outcome] = outcomes.get(record.outcome, 0) + 1
 
     with ThreadPoolExecutor(plan.machine.workers) as pool:
-        pending = {pool.submit(workshop.train, bucket) for bucket in plan.buckets}
+        pending = {pool.submit(trainer.train, bucket) for bucket in plan.buckets}
         done: set[Future] = set()
         try:
             while pending:
@@ -111,21 +145,22 @@ def run_sweep(
                     if not future.cancelled() and future.exception() is None:
                         commit(future)
             raise
-    return RunSummary(already_done=plan.settled, outcomes=outcomes, seconds=time.monotonic() - began)
+    seconds = time.monotonic() - began
+    return RunSummary(experiment=experiment, already_done=plan.settled, outcomes=outcomes, seconds=seconds)
 
 
 class BucketTrainer:
-    """What the workers share: the tasks' data, one set a length, and the signal to stop."""
+    """What the workers share: the tasks' data, one set per length, and the signal to stop."""
 
     def __init__(
         self,
-        tasks: dict[str, AnyTask],
+        tasks: dict[str, AbstractTask],
         machine: Hardware,
         stop: threading.Event,
         on_steps: Callable[[int], None],
     ):
         self.tasks, self.machine, self.stop, self.on_steps = tasks, machine, stop, on_steps
-        self._data: dict[tuple, tuple[Examples, Units | None]] = {}
+        self._data: dict[tuple, PreparedData] = {}
         self._lock = threading.Lock()
         self._compile_locks: dict[tuple[Shape, int], threading.Lock] = {}
         # A GPU does one bucket's steps at a time: interleaved with others' they took twice as long in all.
@@ -135,9 +170,9 @@ class BucketTrainer:
         """Train a bucket; split it when memory runs out, and record what fails instead of raising."""
         try:
             return self._train(bucket)
-        except (StopRequested, HeadcountError):  # the latter speaks of the task, so of every bucket
+        except (StopRequested, HeadcountError):  # the latter is about the task, so about every bucket
             raise
-        except Exception as error:  # whatever one bucket dies of must not take the others with it
+        except Exception as error:  # a bucket that fails must not stop the others
             if self.stop.is_set():  # the signal that stops us may have stopped a compiler's process too
                 raise StopRequested from error
             if "RESOURCE_EXHAUSTED" in str(error) and len(bucket.cells) > 1:
@@ -152,18 +187,17 @@ class BucketTrainer:
     def _train(self, bucket: Bucket) -> Trained:
         self._check_stop()
         shape = bucket.shape
-        data, units = self.data_for(shape)
-        task = self.tasks[shape.task]
-        graded = graded_by(task)
+        prepared = self.data_for(shape)
+        data, task = prepared.data, self.tasks[shape.task].at(shape.length)
         with self._lock:  # a cache hit, or two threads would each make one
             sizes = sizes_of(task)
-            parts = program(shape, sizes.dim, sizes.outputs, self.machine.side_by_side, graded)
+            parts = program(shape, sizes.dim, sizes.outputs, task.objective, self.machine.side_by_side)
         states, members = parts.start(bucket.cells, data)
         steps = checkpoint_steps(shape.train.steps)
         with self._compile_locks.setdefault((shape, len(bucket.cells)), threading.Lock()):
             # No steps yet: the curve's first point, and a program that two threads must not compile twice.
             states, measured = parts.advance(states, members, data, 0)
-        error = ERROR[graded]
+        error = task.objective.error
         curves = [np.asarray(measured.validation[error])]
         with self._device:
             began = time.monotonic()
@@ -174,31 +208,44 @@ class BucketTrainer:
                 self.on_steps((now - before) * len(bucket.cells))
             seconds = (time.monotonic() - began) / len(bucket.cells)
         # Not while holding the device: compiling this, too, is done while another bucket trains.
-        fitted = parts.judge(states, data.train) if isinstance(data.train, Kept) else {}
-        curves = np.stack(curves)
-        metrics = {error: states.best_error, f"final_{error}": measured.validation[error]}
-        metrics |= {f"train_{error}": measured.train_error}
-        metrics |= {name: grade for name, grade in measured.validation.items() if name != error}
-        metrics |= {f"fitted_{name}": grade for name, grade in fitted.items()}
-        metrics = {name: np.asarray(grade) for name, grade in metrics.items()}
+        fitted = parts.judge(states, data.train) if isinstance(data.train, RawExamples) else {}
+        grades = {error: states.best_error, f"final_{error}": measured.validation[error]}
+        grades |= {f"train_{error}": measured.train_error}
+        grades |= {name: grade for name, grade in measured.validation.items() if name != error}
+        grades |= {f"fitted_{name}": grade for name, grade in fitted.items()}
+        grades = {name: np.asarray(grade) for name, grade in grades.items()}
+        return self._results(bucket, states, grades, np.stack(curves), prepared, seconds)
+
+    def _results(
+        self,
+        bucket: Bucket,
+        states: TrainState,
+        grades: dict[str, np.ndarray],
+        curves: np.ndarray,
+        prepared: PreparedData,
+        seconds: float,
+    ) -> Trained:
+        """The members of a trained bucket as records, and the weights of those that finished."""
+        steps = checkpoint_steps(bucket.shape.train.steps)
+        baseline = dict(zip(("baseline", "baseline_noise"), prepared.baseline, strict=True))
         stacked = jax.tree.map(np.asarray, states.model)
         records, weights = [], {}
         for i, cell in enumerate(bucket.cells):
-            own = {name: float(grade[i]) for name, grade in metrics.items()}
-            record = _record(cell, steps, curves[:, i], own, self._provenance(seconds))
+            metrics = {name: float(grade[i]) for name, grade in grades.items()} | baseline
+            record = _record(cell, steps, curves[:, i], metrics, self._provenance(seconds))
             records.append(record)
             if record.outcome is Outcome.FINISHED:
-                model = with_heads(jax.tree.map(operator.itemgetter(i), stacked), cell.model.heads)
-                if units is not None and isinstance(model, ClassTokenTransformer):
-                    model = in_raw_units(model, *units)
-                weights[cell.key] = to_arrays(model)
+                model = jax.tree.map(operator.itemgetter(i), stacked).with_heads(spec_of(cell).heads)
+                model = model if prepared.units is None else model.in_raw_units(*prepared.units)
+                weights[cell.key] = model.to_arrays()
         return Trained(tuple(records), weights)
 
-    def data_for(self, shape: Shape) -> tuple[Examples, Units | None]:
-        key = (shape.task, shape.length, shape.train, reads_raw_units(shape.model))
+    def data_for(self, shape: Shape) -> PreparedData:
+        """The data of a shape; shapes that share them share one copy."""
+        key = (shape.task, shape.length, shape.train, shape.model.standardises)
         with self._lock:
             if key not in self._data:
-                self._data[key] = examples(self.tasks[shape.task].at(shape.length), shape.model, shape.train)
+                self._data[key] = prepare(self.tasks[shape.task].at(shape.length), shape.model, shape.train)
             return self._data[key]
 
     def _check_stop(self) -> None:
@@ -223,7 +270,7 @@ def checkpoint_steps(steps: int) -> tuple[int, ...]:
 def _record(
     cell: Cell, steps: Sequence[int], curve: np.ndarray, metrics: dict[str, float], provenance: dict[str, Any]
 ) -> Record:
-    """A member that ended without finite numbers diverged; that is its answer, and its neighbours never notice."""
+    """The record of a member; one that ended without finite numbers diverged."""
     finite = all(map(math.isfinite, metrics.values()))
     points = tuple((step, float(value)) for step, value in zip(steps, curve, strict=True) if np.isfinite(value))
     return Record(

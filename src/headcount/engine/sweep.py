@@ -1,58 +1,156 @@
-"""From axes to cells to buckets.
-
-A sweep is a list of cells and their tasks: heads x rank x length x seed x learning rate. A bucket is the cells that one
-compiled program can train: same task, length and training, same model but for the number of heads, which is padded
-(`padded_heads`). Buckets depend on the cells they are made of and on nothing else, so an interrupted sweep and its
-continuation share them.
-"""
+"""From named axes to cells, and the experiment that remembers where each cell lies."""
 
 import dataclasses
 import functools
+import itertools
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 from .._errors import require
-from ..models import AnySpec, ClassTokenSpec, EncoderSpec, Positions
-from ..store import Cell, TrainSpec
-from ..tasks import AnyTask, LabelledTask
-from .labelled import LABELLED_TRAIN, labelled_encoder
+from ..models import AbstractSpec
+from ..store import Cell, Experiment, TrainSpec, Value
+from ..tasks import AbstractTask
 
-
-@dataclass(frozen=True)
-class Skipped:
-    """A cell that was left out on purpose, and why."""
-
-    cell: Cell
-    reason: str
+HEADS_QUESTION = "How many attention heads does this task need?"
+RANK_QUESTION = "Does this task need more heads, or heads of a higher rank?"
+TRAIN_FIELDS = frozenset(field.name for field in fields(TrainSpec))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """All the models to be trained, and the tasks that their cells name."""
+    """All the models to be trained, the tasks that their cells name, and the experiment they answer."""
 
-    tasks: tuple[AnyTask, ...]
+    experiment: Experiment
+    tasks: tuple[AbstractTask, ...]
     cells: tuple[Cell, ...]
-    skipped: tuple[Skipped, ...] = ()
 
     @functools.cached_property
-    def by_key(self) -> dict[str, AnyTask]:
+    def by_key(self) -> dict[str, AbstractTask]:
         """The tasks under the keys by which shapes name them."""
         return {task_key(task.spec()): task for task in self.tasks}
 
+    def part(self, **kept: Iterable[Value]) -> "Sweep":
+        """The same sweep with only these values of some axes."""
+        experiment = self.experiment.part(**kept)
+        cells = tuple(cell for cell in self.cells if cell.key in experiment.places)
+        return replace(self, experiment=experiment, cells=cells)
+
+
+def sweep(
+    task: AbstractTask,
+    *,
+    axes: Mapping[str, Sequence[Value]],
+    model: Callable[..., AbstractSpec],
+    train: TrainSpec,
+    at: Mapping[str, Value] | None = None,
+    name: str = "",
+    question: str = HEADS_QUESTION,
+    study: str = "",
+    scale: str = "",
+) -> Sweep:
+    """Every combination of the values along some axes.
+
+    Args:
+        task: What is to be learned.
+        axes: Values by axis name. "length" and "seed" are the cell's own, fields of `TrainSpec` such as "learning_rate"
+            or "data_seed" change the training, and every other axis is an argument of `model`.
+        model: Gives a model spec: `model(heads, **others)`, or `model(**others)` without an axis "heads".
+        train: How every model is trained, but for what the axes change.
+        at: Further coordinates that all these cells share; `joined` makes an axis of them.
+        name: The experiment's name; the task's where it is empty.
+        question: What the experiment asks.
+        study: The study it belongs to, with its `scale`.
+
+    Returns:
+        The cells with their experiment, ready for `run_sweep`.
+
+    Raises:
+        InputError: If an axis is empty or repeats a value, if the task has no such length, or if the model cannot
+            answer the task.
+
+    Example:
+        >>> import headcount as hc
+        >>> task = hc.find_task("max-plus-min")
+        >>> plan = hc.sweep(
+        ...     task,
+        ...     axes={"heads": [1, 2], "hidden": [8, 16], "length": [8], "seed": [0, 1]},
+        ...     model=lambda heads, hidden: hc.ClassTokenSpec(heads=heads, hidden=hidden),
+        ...     train=hc.TrainSpec(steps=100),
+        ... )
+        >>> len(plan.cells), plan.experiment.axes
+        (8, ('heads', 'hidden', 'length', 'seed'))
+    """
+    axes = {
+        axis: _distinct(axis, values) for axis, values in ({"length": [task.length], "seed": [0]} | dict(axes)).items()
+    }
+    model_axes = [axis for axis in axes if axis not in ("length", "seed") and axis not in TRAIN_FIELDS]
+    train_axes = [axis for axis in axes if axis in TRAIN_FIELDS]
+    specs = {place: _spec(model, dict(zip(model_axes, place, strict=True))) for place in _product(axes, model_axes)}
+    trains = {
+        place: replace(train, **dict(zip(train_axes, place, strict=True)))  # pyright: ignore[reportArgumentType]
+        for place in _product(axes, train_axes)
+    }
+    for spec in specs.values():
+        _require_fit(task, spec, train)
+    require(
+        task.endless or all(each.train_examples > 0 for each in trains.values()),
+        f"{task.name} is stored examples, which cannot be drawn afresh; train_examples must be at least 1, got 0.",
+    )
+    for length in axes["length"]:
+        task.at(length)  # refuses a length the task cannot have, before anything is trained
+    task_spec, shared = task.spec(), dict(at or {})
+    models = {place: spec.as_dict() for place, spec in specs.items()}
+    cells, places = [], {}
+    for length in axes["length"]:
+        for of_model, content in models.items():
+            for of_train, each in trains.items():
+                for seed in axes["seed"]:
+                    cell = Cell(task=task_spec, length=length, model=content, train=each, seed=seed)
+                    cells.append(cell)
+                    places[cell.key] = (*of_model, *shared.values(), length, *of_train, seed)
+    settings = {
+        "task": task_spec,
+        "model": _shared(models.values()),
+        "train": _shared(dataclasses.asdict(each) for each in trains.values()),
+    }
+    # A value tried alone must leave the same settings as several: the experiment can be extended along its axes.
+    for part, names in (("model", model_axes), ("train", train_axes)):
+        settings[part] = {field: value for field, value in settings[part].items() if field not in names}
+    experiment = Experiment(
+        name=name or task.name,
+        question=question,
+        task=task.name,
+        axes=(*model_axes, *shared, "length", *train_axes, "seed"),
+        places=places,
+        settings=json.loads(json.dumps(settings)),
+        study=study,
+        scale=scale,
+    )
+    return Sweep(experiment=experiment, tasks=(task,), cells=tuple(cells))
+
 
 def joined(sweeps: Iterable[Sweep]) -> Sweep:
-    """All of the sweeps as one."""
+    """Sweeps of one study over the same axes as one experiment; what they share are its settings."""
     sweeps = list(sweeps)
-    tasks = {key: task for sweep in sweeps for key, task in sweep.by_key.items()}
-    return Sweep(
-        tasks=tuple(tasks.values()),
-        cells=tuple(cell for sweep in sweeps for cell in sweep.cells),
-        skipped=tuple(left_out for sweep in sweeps for left_out in sweep.skipped),
+    first = sweeps[0].experiment
+    for each in sweeps:
+        require(
+            each.experiment.axes == first.axes,
+            f"sweeps can be joined over the same axes only, got {first.axes} and {each.experiment.axes}.",
+        )
+    tasks = {key: task for each in sweeps for key, task in each.by_key.items()}
+    parts = [each.experiment.settings for each in sweeps]
+    experiment = replace(
+        first,
+        places={key: place for each in sweeps for key, place in each.experiment.places.items()},
+        settings={part: _shared(settings[part] for settings in parts) for part in ("task", "model", "train")},
     )
+    cells = {cell.key: cell for each in sweeps for cell in each.cells}
+    return Sweep(experiment=experiment, tasks=tuple(tasks.values()), cells=tuple(cells.values()))
 
 
 def task_key(spec: dict[str, Any]) -> str:
@@ -60,168 +158,40 @@ def task_key(spec: dict[str, Any]) -> str:
     return json.dumps(spec, sort_keys=True)
 
 
-def grid(
-    task: AnyTask,
-    *,
-    heads: Sequence[int],
-    ranks: Sequence[int] | None = None,
-    lengths: Sequence[int] | None = None,
-    seeds: Iterable[int] = range(4),
-    learning_rates: Sequence[float] | None = None,
-    model: Callable[[int], AnySpec] | None = None,
-    train: TrainSpec | None = None,
-    skip: Callable[[Cell], str | None] | None = None,
-) -> Sweep:
-    """The sweep over every combination.
+def _spec(model: Callable[..., AbstractSpec], coordinates: dict[str, Value]) -> AbstractSpec:
+    """Heads are passed by position, so that `lambda h: ..` will do."""
+    heads = [coordinates.pop("heads")] if "heads" in coordinates else []
+    return model(*heads, **coordinates)
 
-    `model(heads)` gives the spec for a head count; without it, `default_model(task)` does. `ranks` are set on each of
-    them; without it, every spec keeps its own. `skip(cell)` may return the reason why a cell is left out.
-    """
-    model = model or default_model(task)
-    train = train or default_train(task)
-    lengths = _distinct("lengths", [task.length] if lengths is None else lengths)
-    rates = _distinct("learning_rates", [train.learning_rate] if learning_rates is None else learning_rates)
-    heads, seeds = _distinct("heads", heads), _distinct("seeds", list(seeds))
-    specs = [model(count) for count in heads]
-    if ranks is not None:
-        specs = [spec.with_rank(rank) for spec in specs for rank in _distinct("ranks", ranks)]
-    for model_spec in specs:
-        _require_fit(task, model_spec)
-        require(
-            train.precision == "float32" or isinstance(model_spec, EncoderSpec),
-            f"precision {train.precision} is for encoders; a class-token model is trained in float32.",
-        )
+
+def _product(axes: Mapping[str, Sequence[Value]], names: Sequence[str]) -> Iterable[tuple[Value, ...]]:
+    return itertools.product(*(axes[name] for name in names))
+
+
+def _shared(contents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """What all of them hold with the same value."""
+    first, *others = contents
+    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
+
+
+def _require_fit(task: AbstractTask, spec: AbstractSpec, train: TrainSpec) -> None:
     require(
-        task.endless or train.train_examples > 0,
-        f"{task.name} is stored examples, which cannot be drawn afresh; train_examples must be at least 1, got 0.",
+        task.tokenise is None or not spec.standardises,
+        f"{task.name} is data with labels, which a {spec.kind} model cannot read; use an EncoderSpec.",
     )
-    spec = task.spec()
-    for length in lengths:
-        task.at(length)  # refuses a length the task cannot have, before anything is trained
-    cells = [
-        Cell(
-            task=spec,
-            length=length,
-            model=model_spec,
-            train=dataclasses.replace(train, learning_rate=rate),
-            seed=seed,
-        )
-        for length in lengths
-        for model_spec in specs
-        for rate in rates
-        for seed in seeds
-    ]
-    reasons = {cell.key: reason for cell in cells if skip is not None and (reason := skip(cell))}
-    return Sweep(
-        tasks=(task,),
-        cells=tuple(cell for cell in cells if cell.key not in reasons),
-        skipped=tuple(Skipped(cell, reasons[cell.key]) for cell in cells if cell.key in reasons),
-    )
-
-
-ENCODER_HIDDEN = 256
-"""Feed-forward width of the encoder that is tried where none is given; the second paper's 2048 is a GPU's."""
-
-
-def default_model(task: AnyTask) -> Callable[[int], AnySpec]:
-    """What is tried where nothing is said; places are encoded where they can matter.
-
-    A task answered for the whole sequence gets heads of 8 numbers between nets of 32 units, one that is answered at its
-    tokens or at a query gets an encoder layer of full rank, norms first: it trains in fewer steps.
-    """
-    positions: Positions = "additive" if task.uses_positions else "none"
-    if isinstance(task, LabelledTask):
-        return functools.partial(labelled_encoder, task.form)
-    if task.answered_at == "sequence":
-        return lambda heads: ClassTokenSpec(heads=heads, positions=positions)
-    return lambda heads: EncoderSpec(
-        heads=heads,
-        rank=task.dim,
-        width=task.dim,
-        hidden=ENCODER_HIDDEN,
-        norm_first=True,
-        positions=positions,
-        answered_at=task.answered_at,
-    )
-
-
-def default_train(task: AnyTask) -> TrainSpec:
-    """The usual recipe; encoders learn from a stream, as in the second paper."""
-    if isinstance(task, LabelledTask):
-        return LABELLED_TRAIN
-    return TrainSpec() if task.answered_at == "sequence" or not task.endless else TrainSpec(train_examples=0)
-
-
-def _require_fit(task: AnyTask, spec: AnySpec) -> None:
     require(
-        isinstance(spec, EncoderSpec) or not isinstance(task, LabelledTask),
-        f"{task.name} is data with labels, which a class-token model cannot read; take an EncoderSpec.",
+        spec.answered_at == task.answered_at,
+        f'{task.name} is answered at "{task.answered_at}", the model at "{spec.answered_at}"; '
+        f'use an EncoderSpec with answered_at="{task.answered_at}".',
     )
-    answers = spec.answered_at if isinstance(spec, EncoderSpec) else "sequence"
     require(
-        answers == task.answered_at,
-        f'{task.name} is answered at "{task.answered_at}", the model at "{answers}"; '
-        f'take an EncoderSpec with answered_at="{task.answered_at}".',
+        train.precision in spec.precisions,
+        f"a {spec.kind} model is trained in {' or '.join(spec.precisions)}, got precision {train.precision}.",
     )
 
 
-def _distinct(name: str, values: Sequence) -> list:
-    require(len(values) > 0, f"{name} must name at least one value.")
-    plain = [value.item() if isinstance(value, np.generic) else value for value in values]
-    require(len(set(plain)) == len(plain), f"{name} must not repeat a value, got {plain}.")
+def _distinct(name: str, values: Iterable[Value]) -> list[Any]:
+    plain: list[Any] = [value.item() if isinstance(value, np.generic) else value for value in values]
+    require(len(plain) > 0, what=name, given=plain, needed="at least one value")
+    require(len(set(plain)) == len(plain), what=name, given=plain, needed="distinct values")
     return plain
-
-
-def padded_heads(model: AnySpec) -> int:
-    """The head count a program is compiled for: the next multiple of four for narrow heads, of fewer for wide ones.
-
-    Padding wastes arithmetic and saves compiling. With heads of 8 numbers and one layer compiling weighs more; wide
-    heads and deep models are costly to pad, and under a fixed total_dim no two head counts could share a program. The
-    padded count depends on the cell alone and not on what else is in the sweep, so that a cell's numbers are its own.
-    Encoders, wide and often deep, are not padded.
-    """
-    if isinstance(model, EncoderSpec):
-        return model.heads
-    multiple = max(1, min(4, 32 // model.head_dim)) if model.layers == 1 else 1
-    return -(-model.heads // multiple) * multiple
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What one compiled program is made for. `train` has its learning rate and seeds taken out: those are members."""
-
-    task: str
-    length: int
-    model: AnySpec
-    train: TrainSpec
-
-
-@dataclass(frozen=True)
-class Bucket:
-    """Cells that one program trains side by side."""
-
-    shape: Shape
-    cells: tuple[Cell, ...]
-
-
-def shape_of(cell: Cell) -> Shape:
-    return Shape(
-        task=task_key(cell.task),
-        length=cell.length,
-        model=dataclasses.replace(cell.model, heads=padded_heads(cell.model)),
-        train=dataclasses.replace(cell.train, learning_rate=1.0),
-    )
-
-
-def buckets(cells: Iterable[Cell], max_members: Callable[[Shape], int] | None = None) -> list[Bucket]:
-    """Cells grouped by shape, in their order, and split where a group has more than `max_members(shape)` of them."""
-    groups: dict[Shape, list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault(shape_of(cell), []).append(cell)
-    made = []
-    for shape, group in groups.items():
-        size = len(group) if max_members is None else max(1, max_members(shape))
-        pieces = -(-len(group) // size)
-        size = -(-len(group) // pieces)  # even pieces: one program serves them all but perhaps the last
-        made += [Bucket(shape, tuple(group[start : start + size])) for start in range(0, len(group), size)]
-    return made

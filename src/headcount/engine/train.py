@@ -1,15 +1,14 @@
-"""One compiled program a bucket: many members, each a model with its own seed and learning rate.
+"""One compiled program per shape: many members, each a model with its own seed and learning rate.
 
-The program advances all members by a number of steps and measures them. Members are mapped the way the hardware likes:
-one after another on a CPU (`lax.map`: least memory, and a member's numbers do not depend on its neighbours), side by
-side on a GPU (`vmap`).
+Members run one after another on a CPU (least memory, and a member's numbers do not depend on its neighbours), side by
+side on a GPU.
 """
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -20,23 +19,23 @@ from jaxtyping import Array, Bool, Float, Int
 from .._compile import deterministic_jit
 from .._keys import named_key
 from .._shapes import Key
-from ..models import AnyModel, ClassTokenTransformer, EncoderSpec, folded, init_model, with_heads
+from ..models import AbstractModel
 from ..store import Cell, TrainSpec
-from ..tasks import GradedBy
-from .data import Examples, Kept, Stored
-from .grading import ERROR, Grades, grades_of, loss_of, respond
-from .sweep import Shape
+from ..tasks import AbstractObjective, Choice
+from ..tasks.objective import Grades
+from .buckets import Shape, spec_of
+from .data import BucketData, RawExamples, StoredTokens
 
 EVALUATION_BLOCK = 256
 """Examples evaluated at a time, of lists of candidates at most a batch: bounds the memory of a validation pass."""
-DROPPED = 1
-"""What a step's key is told to draw what is dropped."""
+DROPOUT = 1
+"""Folded into the step's key to derive its dropout key."""
 
 
 class TrainState(NamedTuple):
     """What a member carries from step to step."""
 
-    model: AnyModel
+    model: AbstractModel
     optimiser: optax.OptState
     step: Int[Array, ""]
     best_error: Float[Array, ""]
@@ -50,122 +49,156 @@ class Member(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What is watched at a checkpoint."""
+    """What is recorded at a checkpoint.
+
+    `train_error` is the mean over the batches since the last checkpoint, each measured before its own update.
+    """
 
     validation: Grades
     train_error: Float[Array, ""]
-    """The mean over the batches since the last checkpoint, each measured before its own update."""
-
-
-class Program(NamedTuple):
-    """The compiled parts for one shape: `start` makes the members of some cells, `advance` trains and measures them.
-
-    `judge` grades them on other examples than those of the checkpoints.
-    """
-
-    start: Callable[[tuple[Cell, ...], Examples], tuple[TrainState, Member]]
-    advance: Callable[[TrainState, Member, Examples, int], tuple[TrainState, Measured]]
-    judge: Callable[[TrainState, Stored | Kept], dict[str, Float[Array, " members"]]]
 
 
 @functools.lru_cache(maxsize=64)
-def program(shape: Shape, dim: int, outputs: int, side_by_side: bool, graded_by: GradedBy = "distance") -> Program:
-    """The program for a shape; asked for again, it is the same one, already compiled."""
-    sizes = {"length": shape.length, "dim": dim, "outputs": outputs}
-    block = EVALUATION_BLOCK if graded_by != "choice" else min(EVALUATION_BLOCK, shape.train.batch)
-    map_members = (lambda function, members, _begun: jax.vmap(function)(members)) if side_by_side else sequential_map
-    # Flattened inside, Adam is a handful of operations on one vector instead of as many for each weight matrix.
-    optimiser = optax.flatten(
-        optax.chain(
-            optax.clip_by_global_norm(shape.train.clip), optax.scale_by_adam(b2=shape.train.second_moment_decay)
+def program(shape: Shape, dim: int, outputs: int, objective: AbstractObjective, side_by_side: bool) -> "Program":
+    """The program of a shape; asked for again, it is the same one, already compiled."""
+    return Program(shape, dim, outputs, objective, side_by_side)
+
+
+@dataclass(frozen=True)
+class Program:
+    """`start` makes the members of some cells, `advance` trains and measures them, `judge` grades them on any examples.
+
+    Methods whose name ends in `_one` see one member.
+    """
+
+    shape: Shape
+    dim: int
+    outputs: int
+    objective: AbstractObjective
+    side_by_side: bool
+
+    def start(self, cells: tuple[Cell, ...], data: BucketData) -> tuple[TrainState, Member]:
+        """Initial states. Drawn for a cell's own head count and only then padded: they do not depend on the bucket."""
+        sizes = {"length": self.shape.length, "dim": self.dim, "outputs": self.outputs}
+        models = [spec_of(cell).init(cell.seed, **sizes).with_heads(self.shape.model.heads) for cell in cells]
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
+        keys = jnp.stack([named_key(cell.seed, "batches") for cell in cells])
+        rates = jnp.array([cell.train.learning_rate for cell in cells], jnp.float32)
+        return self._start(stacked, None if data.probe is None else data.probe[:EVALUATION_BLOCK]), Member(keys, rates)
+
+    @functools.cached_property
+    def advance(self) -> Callable[[TrainState, Member, BucketData, int], tuple[TrainState, Measured]]:
+        """Train all members for some steps, then measure them. The old states are used up."""
+
+        def advance(states: TrainState, members: Member, data: BucketData, steps):
+            return self._map(lambda pair: self.advance_one(*pair, data, steps), (states, members), states.step >= 0)
+
+        return deterministic_jit(advance, donate=(0,))
+
+    @functools.cached_property
+    def judge(self) -> Callable[[TrainState, StoredTokens | RawExamples], dict[str, Float[Array, " members"]]]:
+        """Grade all members on some examples."""
+
+        def judge(states: TrainState, examples: StoredTokens | RawExamples):
+            return self._map(lambda model: self.judge_one(model, examples), states.model, states.step >= 0)
+
+        return deterministic_jit(judge)
+
+    @functools.cached_property
+    def _start(self) -> Callable[[AbstractModel, Float[Array, "examples length dim"] | None], TrainState]:
+        def start(models: AbstractModel, tokens: Float[Array, "examples length dim"] | None) -> TrainState:
+            start_one = functools.partial(self.start_one, tokens=tokens)
+            return jax.vmap(start_one)(models) if self.side_by_side else jax.lax.map(start_one, models)
+
+        return deterministic_jit(start)
+
+    def _map(self, function: Callable[[Any], Any], members: Any, begun: Bool[Array, " members"]) -> Any:
+        # Full float32 products: a GPU's default would round them to 10 bits and hide errors below 1e-3.
+        precision = "highest" if self.shape.train.precision == "float32" else "default"
+        with jax.default_matmul_precision(precision):
+            return jax.vmap(function)(members) if self.side_by_side else sequential_map(function, members, begun)
+
+    @functools.cached_property
+    def _optimiser(self) -> optax.GradientTransformation:
+        """Flattened inside, Adam is a handful of operations on one vector instead of as many for each weight matrix."""
+        train = self.shape.train
+        return optax.flatten(
+            optax.chain(optax.clip_by_global_norm(train.clip), optax.scale_by_adam(b2=train.second_moment_decay))
         )
-    )
 
-    lowered, grades = loss_of(graded_by, shape.length), grades_of(graded_by, shape.length)
-    drops = isinstance(shape.model, EncoderSpec) and shape.model.dropout > 0
-    decay = shape.train.weight_decay
+    def start_one(self, model: AbstractModel, tokens: Float[Array, "examples length dim"] | None) -> TrainState:
+        model = model if tokens is None else model.calibrated(tokens)
+        moments = self._optimiser.init(model)  # pyright: ignore[reportArgumentType]
+        return TrainState(model, moments, jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, jnp.float32))
 
-    def rounded(numbers):
+    def advance_one(self, state: TrainState, member: Member, data: BucketData, steps) -> tuple[TrainState, Measured]:
+        def step(_, carried):
+            state, total = carried
+            state, error = self.step_one(state, member, data)
+            return state, total + error
+
+        state, total = jax.lax.fori_loop(0, steps, step, (state, jnp.zeros(())))
+        measured = Measured(self.judge_one(state.model, data.validation), total / steps / data.target_variance)
+        best = jnp.fmin(state.best_error, measured.validation[self.objective.error])
+        return state._replace(best_error=best), measured
+
+    def step_one(self, state: TrainState, member: Member, data: BucketData) -> tuple[TrainState, Float[Array, ""]]:
+        """One step of Adam; the error is that of its batch, before the update."""
+        train = self.shape.train
+        key = jr.fold_in(member.key, state.step)
+        keys = jr.split(jr.fold_in(key, DROPOUT), train.batch) if self.shape.model.drops else None
+        tokens, targets = data.train.batch(key, train.batch)
+        (_, error), gradient = jax.value_and_grad(self.loss_one, has_aux=True)(state.model, tokens, targets, keys)
+        update, moments = self._optimiser.update(gradient, state.optimiser)
+        rate = member.learning_rate * schedule(state.step, train)
+        # AdamW: the decay is no part of the gradient, so Adam does not rescale it.
+        decay = (
+            (lambda weight: (1 - rate * train.weight_decay) * weight) if train.weight_decay else (lambda weight: weight)
+        )
+        model = jax.tree.map(lambda weight, change: decay(weight) - rate * change, state.model, update)
+        return state._replace(model=model, optimiser=moments, step=state.step + 1), error
+
+    def loss_one(self, model: AbstractModel, tokens: Array, targets: Array, keys: Array | None):
+        """What training lowers on a batch, and the batch's error."""
+        answers = jax.vmap(respond, in_axes=(None, 0, None if keys is None else 0))(
+            self._rounded(model), self._rounded(tokens), keys
+        )
+        return self.objective.loss(answers, targets)
+
+    def judge_one(self, model: AbstractModel, examples: StoredTokens | RawExamples) -> Grades:
+        """The grades on all examples, some of them at a time."""
+        block = (
+            min(EVALUATION_BLOCK, self.shape.train.batch) if isinstance(self.objective, Choice) else EVALUATION_BLOCK
+        )
+        rounded = self._rounded(model)
+        indices = jnp.arange(len(examples.targets))
+        answers = jax.lax.map(
+            lambda index: respond(rounded, self._rounded(examples.tokens_at(index))), indices, batch_size=block
+        )
+        return self.objective.grades(answers, examples.targets)
+
+    def _rounded(self, numbers: Any) -> Any:
         """Weights or tokens in the precision they are multiplied in."""
-        if shape.train.precision == "float32":
+        if self.shape.train.precision == "float32":
             return numbers
         return jax.tree.map(lambda part: part.astype(jnp.bfloat16), numbers)
 
-    def loss(model, tokens, targets, keys):
-        answers = jax.vmap(respond, in_axes=(None, 0, 0 if drops else None))(rounded(model), rounded(tokens), keys)
-        return lowered(answers, targets)
 
-    def judge_one(model, examples: Stored | Kept) -> Grades:
-        exact = rounded(model)
-        places = jnp.arange(len(examples.targets))
-        answers = jax.lax.map(
-            lambda place: respond(exact, rounded(examples.tokens_at(place))), places, batch_size=block
-        )
-        return grades(answers, examples.targets)
-
-    def one_step(state: TrainState, member: Member, data: Examples) -> tuple[TrainState, Float[Array, ""]]:
-        key = jr.fold_in(member.key, state.step)
-        dropped = jr.split(jr.fold_in(key, DROPPED), shape.train.batch) if drops else None
-        batch = data.train.batch(key, shape.train.batch)
-        (_, error), gradient = jax.value_and_grad(loss, has_aux=True)(state.model, *batch, dropped)
-        update, moments = optimiser.update(gradient, state.optimiser)
-        rate = member.learning_rate * schedule(state.step, shape.train)
-        # AdamW: the decay is no part of the gradient, so Adam does not rescale it.
-        shrunk = (lambda weight: (1 - rate * decay) * weight) if decay else (lambda weight: weight)
-        model = jax.tree.map(lambda weight, change: shrunk(weight) - rate * change, state.model, update)
-        return state._replace(model=model, optimiser=moments, step=state.step + 1), error
-
-    def advance_one(state: TrainState, member: Member, data: Examples, steps) -> tuple[TrainState, Measured]:
-        def body(_, carried):
-            state, total = carried
-            state, error = one_step(state, member, data)
-            return state, total + error
-
-        state, total = jax.lax.fori_loop(0, steps, body, (state, jnp.zeros(())))
-        measured = Measured(judge_one(state.model, data.validation), total / steps / data.target_variance)
-        least = jnp.fmin(state.best_error, measured.validation[ERROR[graded_by]])
-        return state._replace(best_error=least), measured
-
-    # Full float32 products: a GPU's default would round them to 10 bits and hide errors below 1e-3.
-    products = "highest" if shape.train.precision == "float32" else "default"
-
-    def advance(states: TrainState, members: Member, data: Examples, steps):
-        with jax.default_matmul_precision(products):
-            pairs = (states, members)
-            return map_members(lambda pair: advance_one(pair[0], pair[1], data, steps), pairs, states.step >= 0)
-
-    def judge(states: TrainState, examples: Stored | Kept) -> dict[str, Float[Array, " members"]]:
-        with jax.default_matmul_precision(products):
-            return map_members(lambda model: judge_one(model, examples), states.model, states.step >= 0)
-
-    def start(cells: tuple[Cell, ...], data: Examples) -> tuple[TrainState, Member]:
-        # Drawn for its own head count and only then padded: a cell's initial weights do not depend on its bucket.
-        models = [with_heads(init_model(cell.model, cell.seed, **sizes), shape.model.heads) for cell in cells]
-        keys = jnp.stack([named_key(cell.seed, "batches") for cell in cells])
-        rates = jnp.array([cell.train.learning_rate for cell in cells], jnp.float32)
-        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
-        return begin(stacked, None if data.probe is None else data.probe[:EVALUATION_BLOCK]), Member(keys, rates)
-
-    @deterministic_jit
-    def begin(models: AnyModel, tokens: Float[Array, "examples length dim"] | None) -> TrainState:
-        map_all = jax.vmap if side_by_side else lambda function: functools.partial(jax.lax.map, function)
-        return map_all(functools.partial(begin_one, tokens=tokens))(models)
-
-    def begin_one(model: AnyModel, tokens: Float[Array, "examples length dim"] | None) -> TrainState:
-        if isinstance(model, ClassTokenTransformer) and tokens is not None:
-            model = unit_readout(model, tokens)
-        moments = optimiser.init(model)  # pyright: ignore[reportArgumentType]
-        return TrainState(model, moments, jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, jnp.float32))
-
-    return Program(start, deterministic_jit(advance, donate=(0,)), deterministic_jit(judge))
+def respond(model: AbstractModel, tokens: Float[Array, "*sequences length dim"], key: Key | None = None) -> Array:
+    """The answer to one example; several sequences are answered one by one."""
+    if tokens.ndim == 2:
+        return model(tokens, key=key)
+    if key is None:
+        return jax.vmap(model)(tokens)
+    return jax.vmap(lambda sequence, own: model(sequence, key=own))(tokens, jr.split(key, len(tokens)))
 
 
 def sequential_map(function: Callable[[Any], Any], members: Any, begun: Bool[Array, " members"]) -> Any:
     """`jax.lax.map` over members, as a loop whose length the compiler cannot know.
 
-    What is known to be done once is compiled in another way, and its sums are then ordered anew: a member trained alone
+    A loop that is known to run once is compiled differently, with its sums in another order: a member trained alone
     would differ in its last bits from the same one among others. So there is always room for two, and `begun`, true of
-    every member, tells only at run time that there are any.
+    every member, says only at run time that there are any.
     """
     count = begun.shape[0]
     if count == 1:
@@ -173,24 +206,12 @@ def sequential_map(function: Callable[[Any], Any], members: Any, begun: Bool[Arr
     one = jax.eval_shape(function, jax.tree.map(lambda part: part[0], members))
     room = jax.tree.map(lambda part: jnp.zeros((max(2, count), *part.shape), part.dtype), one)
 
-    def turn(place: Int[Array, ""], filled: Any) -> Any:
-        done = function(jax.tree.map(lambda part: part[place], members))
-        return jax.tree.map(lambda all_of, own: all_of.at[place].set(own), filled, done)
+    def turn(index: Int[Array, ""], filled: Any) -> Any:
+        result = function(jax.tree.map(lambda part: part[index], members))
+        return jax.tree.map(lambda everyone, own: everyone.at[index].set(own), filled, result)
 
     filled = jax.lax.fori_loop(0, jnp.where(begun[0], count, 0), turn, room)
     return jax.tree.map(lambda part: part[:count], filled)
-
-
-def unit_readout(model: ClassTokenTransformer, tokens: Float[Array, "examples length dim"]) -> ClassTokenTransformer:
-    """The model with its last W_O rescaled so that what reaches the readout varies by one over `tokens`.
-
-    Averages over T tokens vary by 1/sqrt(T) only, so small that the readout net would start, and often stay, linear.
-    """
-    reached = jax.vmap(folded.class_output, in_axes=(None, 0))(model, tokens)
-    variance = jnp.var(reached, axis=0)
-    scale = jnp.sqrt(jnp.sum(variance) / jnp.maximum(jnp.sum(variance > 0), 1))  # padded numbers do not vary
-    last = model.attention[-1].output / jnp.where(scale > 0, scale, 1.0)
-    return eqx.tree_at(lambda m: m.attention[-1].output, model, last)
 
 
 def schedule(step: Int[Array, ""], train: TrainSpec) -> Float[Array, ""]:

@@ -1,6 +1,18 @@
-"""The only hand-off between training and reading."""
+"""The only hand-off between training and reading. Nothing here imports JAX."""
 
 from .cell import Cell, Outcome, Precision, Record, TrainSpec
-from .table import FILE_NAME, Store
+from .experiment import Experiment, Value
+from .table import FILE_NAME, Progress, Store
 
-__all__ = ["FILE_NAME", "Cell", "Outcome", "Precision", "Record", "Store", "TrainSpec"]
+__all__ = [
+    "FILE_NAME",
+    "Cell",
+    "Experiment",
+    "Outcome",
+    "Precision",
+    "Progress",
+    "Record",
+    "Store",
+    "TrainSpec",
+    "Value",
+]

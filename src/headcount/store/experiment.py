@@ -67,8 +67,6 @@ class Experiment:
         """The same experiment with only these values of some axes: `part(heads=[1, 2], layout=["pairs"])`."""
         wanted = [(self.axes.index(axis), set(values)) for axis, values in kept.items()]
         places = {
-            key: place
-            for key, place in self.places.items()
-            if all(place[index] in values for index, values in wanted)
+            key: place for key, place in self.places.items() if all(place[index] in values for index, values in wanted)
         }
         return replace(self, places=places)

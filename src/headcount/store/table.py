@@ -1,50 +1,45 @@
-"""The results folder: one SQLite file of finished cells, and a weights file for each.
+"""The results folder: one SQLite file of experiments and finished cells, and a weights file for each cell.
 
-    DIR/results.sqlite   cells(key, spec, outcome, metrics, curve, provenance), sweeps(command, cell keys)
+    DIR/results.sqlite   experiments, places (experiment, cell key, coordinates), runs (commands), cells
     DIR/weights/KEY.safetensors
     DIR/lock             held while a run writes
 
 Promises. A commit is a whole bucket or nothing, and survives `kill -9` and power loss (WAL with full sync; weights are
-on disk before the row that names them). Nothing is ever rewritten but a FAILED cell. A folder is opened for writing by
-one process at a time. A file that is newer than this code, damaged, read-only or on a full disk is refused with a
-sentence, untouched.
+on disk before the row that names them). Nothing is rewritten except a FAILED cell. One process at a time opens a folder
+for writing. A file that is newer or older than this code, damaged, read-only or on a full disk is refused with one
+sentence and left unchanged.
 """
 
 import contextlib
 import datetime
+import itertools
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import filelock
 
 from .._errors import StoreError
-from .cell import Cell, Outcome, Record, cell_from_spec
+from .cell import Outcome, Record, cell_from_spec
+from .database import FILE_NAME, connect
+from .experiment import Experiment
 from .weights import Weights, read_weights, write_weights
 
-SCHEMA_VERSION = 1
-FILE_NAME = "results.sqlite"
 
-_SCHEMA = """
-CREATE TABLE cells (
-    key TEXT PRIMARY KEY,
-    spec TEXT NOT NULL,
-    outcome TEXT NOT NULL,
-    metrics TEXT NOT NULL,
-    curve TEXT NOT NULL,
-    provenance TEXT NOT NULL,
-    message TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE sweeps (
-    id INTEGER PRIMARY KEY,
-    command TEXT NOT NULL,
-    started TEXT NOT NULL,
-    keys TEXT NOT NULL,
-    UNIQUE (command, keys)
-);
-"""
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far an experiment is, and the commands that asked for it, each with the time it first began."""
+
+    experiment: str
+    cells: int
+    done: int
+    runs: tuple[tuple[str, str], ...]
+
+    @property
+    def missing(self) -> int:
+        return self.cells - self.done
 
 
 class Store:
@@ -56,8 +51,9 @@ class Store:
         self._lock = lock
 
     @classmethod
-    def open_for_writing(cls, root: Path) -> "Store":
-        """Create the folder if need be, and hold it until `close`."""
+    def open_for_writing(cls, root: Path | str) -> "Store":
+        """Create the folder if it is not there, and hold it until `close`."""
+        root = Path(root)
         try:
             root.mkdir(parents=True, exist_ok=True)
             lock = filelock.FileLock(root / "lock")
@@ -67,18 +63,20 @@ class Store:
         except OSError as error:
             raise StoreError(f"{root} cannot be written: {error.strerror or error}; choose another folder.") from error
         try:
-            connection = _connect(root / FILE_NAME, writing=True)
+            connection = connect(root / FILE_NAME, writing=True)
         except BaseException:
             lock.release()
             raise
         return cls(root, connection, lock)
 
     @classmethod
-    def open_for_reading(cls, root: Path) -> "Store":
+    def open_for_reading(cls, root: Path | str) -> "Store":
+        """Open a folder that holds results. `StoreError` where there are none."""
+        root = Path(root)
         path = root / FILE_NAME
         if not path.is_file():
             raise StoreError(f"{root} holds no results ({FILE_NAME} is missing); `headcount measure` makes them.")
-        return cls(root, _connect(path, writing=False), None)
+        return cls(root, connect(path, writing=False), None)
 
     def close(self) -> None:
         self._connection.close()
@@ -92,15 +90,39 @@ class Store:
     def __exit__(self, *_) -> None:
         self.close()
 
-    def begin_sweep(self, command: str, cells: Iterable[Cell]) -> None:
-        """Remember what was asked for, so that `status` can say what is missing."""
-        keys = json.dumps(sorted(cell.key for cell in cells))
+    def begin(self, experiment: Experiment, command: str = "") -> Experiment:
+        """Store what is about to be run, so that every reader knows it; cells that were asked for before stay.
+
+        Returns the experiment under the name it has in this folder: a number is added where another one has its name.
+        """
         command = command.encode(errors="replace").decode()
         started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         with self._committing():
-            self._connection.execute(
-                "INSERT OR IGNORE INTO sweeps (command, started, keys) VALUES (?, ?, ?)", (command, started, keys)
+            run = self._connection.execute
+            stored = run("SELECT name FROM experiments WHERE identity = ?", (experiment.identity,)).fetchone()
+            name = stored[0] if stored else self._free_name(experiment.name)
+            row = (experiment.identity, name, experiment.question, experiment.task, json.dumps(experiment.axes))
+            row += (json.dumps(experiment.settings, sort_keys=True), experiment.study, experiment.scale)
+            run(
+                "INSERT OR IGNORE INTO experiments (identity, name, question, task, axes, settings, study, scale) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                row,
             )
+            (number,) = run("SELECT id FROM experiments WHERE name = ?", (name,)).fetchone()
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO places VALUES (?, ?, ?)",
+                ((number, key, json.dumps(place)) for key, place in experiment.places.items()),
+            )
+            run(
+                "INSERT OR IGNORE INTO runs (experiment, command, started) VALUES (?, ?, ?)", (number, command, started)
+            )
+        return replace(experiment, name=name)
+
+    def _free_name(self, name: str) -> str:
+        taken = {row[0] for row in self._connection.execute("SELECT name FROM experiments")}
+        return next(
+            free for free in itertools.chain([name], (f"{name}-{n}" for n in itertools.count(2))) if free not in taken
+        )
 
     def commit(self, records: Iterable[Record], weights: dict[str, Weights] | None = None) -> None:
         """Store the records of one bucket and their weights: all of them, or none."""
@@ -158,14 +180,57 @@ class Store:
                 for spec, outcome, metrics, curve, provenance, message in rows
             ]
         except (ValueError, TypeError, KeyError) as error:
-            raise StoreError(f"{self.root / FILE_NAME} holds a row that makes no sense: {error}.") from error
+            raise StoreError(f"{self.root / FILE_NAME} holds a row that cannot be read: {error}.") from error
         return sorted(records, key=_content_order)
 
-    def sweeps(self) -> list[dict[str, Any]]:
-        """What was asked for, oldest first: the command, when it first began, and the keys of its cells."""
+    def experiments(self) -> list[Experiment]:
+        """Every experiment that was begun in this folder, the oldest first."""
         with _reading(self.root):
-            rows = self._connection.execute("SELECT command, started, keys FROM sweeps ORDER BY id").fetchall()
-        return [{"command": command, "started": started, "keys": json.loads(keys)} for command, started, keys in rows]
+            rows = self._connection.execute(
+                "SELECT id, name, question, task, axes, settings, study, scale FROM experiments ORDER BY id"
+            ).fetchall()
+            placed = self._connection.execute("SELECT experiment, key, place FROM places").fetchall()
+        places: dict[int, dict[str, tuple]] = {row[0]: {} for row in rows}
+        for number, key, place in placed:
+            places[number][key] = tuple(json.loads(place))
+        return [
+            Experiment(
+                name=name,
+                question=question,
+                task=task,
+                axes=tuple(json.loads(axes)),
+                places=places[number],
+                settings=json.loads(settings),
+                study=study,
+                scale=scale,
+            )
+            for number, name, question, task, axes, settings, study, scale in rows
+        ]
+
+    def progress(self) -> list[Progress]:
+        """How far each experiment is, the oldest first; no cell is read for it."""
+        with _reading(self.root):
+            counted = self._connection.execute(
+                "SELECT e.id, e.name, count(p.key), count(c.key) FROM experiments e "
+                "LEFT JOIN places p ON p.experiment = e.id "
+                "LEFT JOIN cells c ON c.key = p.key AND c.outcome != 'failed' GROUP BY e.id ORDER BY e.id"
+            ).fetchall()
+            runs = self._connection.execute("SELECT experiment, command, started FROM runs ORDER BY id").fetchall()
+        return [
+            Progress(
+                experiment=name,
+                cells=cells,
+                done=done,
+                runs=tuple((command, started) for owner, command, started in runs if owner == number),
+            )
+            for number, name, cells, done in counted
+        ]
+
+    def outcomes(self) -> dict[str, int]:
+        """How many cells ended in which way."""
+        with _reading(self.root):
+            counted = dict(self._connection.execute("SELECT outcome, count(*) FROM cells GROUP BY outcome"))
+        return {outcome.value: counted.get(outcome.value, 0) for outcome in Outcome}
 
     def weights_path(self, key: str) -> Path:
         return self.root / "weights" / f"{key}.safetensors"
@@ -188,7 +253,7 @@ class Store:
 def _content_order(record: Record) -> tuple:
     cell = record.cell
     task = json.dumps(cell.task, sort_keys=True)
-    return (task, cell.length, cell.model.heads, cell.train.learning_rate, cell.seed, cell.key)
+    return (task, cell.length, cell.model.get("heads", 0), cell.train.learning_rate, cell.seed, cell.key)
 
 
 @contextlib.contextmanager
@@ -197,60 +262,3 @@ def _reading(root: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise StoreError(f"{root / FILE_NAME} cannot be read: {error}.") from error
-
-
-def _connect(path: Path, *, writing: bool) -> sqlite3.Connection:
-    """Open and check the file; every way it can be wrong ends in a sentence."""
-    connection = None
-    try:
-        new = writing and not path.exists()
-        if not new:
-            connection = _read_only(path)
-            new = _check(path, connection, writing)
-        if writing:
-            if connection is not None:
-                connection.close()
-            connection = sqlite3.connect(path, timeout=10)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-            if new:
-                connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
-        assert connection is not None
-        return connection
-    except BaseException as error:
-        if connection is not None:
-            connection.close()
-        if isinstance(error, sqlite3.OperationalError):
-            raise StoreError(f"{path} cannot be {'written' if writing else 'opened'}: {error}.") from error
-        if isinstance(error, sqlite3.DatabaseError):
-            raise StoreError(
-                f"{path} is damaged or not a headcount store ({' '.join(str(error).split())}); it was left as it is. "
-                "Restore it from a copy, or choose another folder."
-            ) from error
-        raise
-
-
-def _read_only(path: Path) -> sqlite3.Connection:
-    # A folder that cannot be written has no place for WAL's side files; without a -wal they hold nothing.
-    pending = path.with_name(path.name + "-wal").exists()
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{'' if pending else '&immutable=1'}", uri=True)
-
-
-def _check(path: Path, connection: sqlite3.Connection, writing: bool) -> bool:
-    """Refuse a file that is newer, damaged or not ours, before anything could write to it; say whether it is empty.
-
-    An empty file is what a run leaves that was killed before it wrote its first table.
-    """
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > SCHEMA_VERSION:
-        raise StoreError(
-            f"{path} was written by a newer headcount (format {version}, this one reads {SCHEMA_VERSION}); "
-            "upgrade headcount."
-        )
-    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if verdict != "ok":
-        raise sqlite3.DatabaseError(verdict)
-    empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
-    if version == 0 and not (empty and writing):
-        raise sqlite3.DatabaseError("it holds no headcount tables")
-    return empty

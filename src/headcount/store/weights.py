@@ -41,6 +41,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def read_weights(path: Path) -> Weights:
+    """The arrays of a weights file. `StoreError` where it is missing or damaged."""
     try:
         return load(path.read_bytes())
     except FileNotFoundError as error:

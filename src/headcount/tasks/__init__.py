@@ -2,12 +2,13 @@
 
 from .arrays import ArrayTask, load_arrays
 from .assumptions import AssumptionReport, check_assumptions
-from .base import AbstractTask, AnsweredAt, Dataset
+from .base import AbstractTask, Examples, GeneratedTask, Split, Tokenise
 from .function import FunctionTask
 from .image import ImageTask
 from .in_context import InContextRegression
-from .kept import CANDIDATES, IMAGES, PAIRS, AnyTask, Form, GradedBy, LabelledTask, Tokenise, graded_by, taken
+from .labelled import LabelledTask, examples_at
 from .nearest import BiasedNearestNeighbour, FarthestPoint, NearestNeighbour, require_on_sphere
+from .objective import AbstractObjective, Choice, Classification, Regression
 from .presets import (
     PRESETS,
     average,
@@ -25,35 +26,34 @@ from .ranking import LAYOUTS, Layout, Ranking, ranking
 from .retrieval import Retrieval
 
 __all__ = [
-    "CANDIDATES",
-    "IMAGES",
     "LAYOUTS",
-    "PAIRS",
     "PRESETS",
+    "AbstractObjective",
     "AbstractTask",
-    "AnsweredAt",
-    "AnyTask",
     "ArrayTask",
     "AssumptionReport",
     "BiasedNearestNeighbour",
-    "Dataset",
+    "Choice",
+    "Classification",
+    "Examples",
     "FarthestPoint",
-    "Form",
     "FunctionTask",
-    "GradedBy",
+    "GeneratedTask",
     "ImageTask",
     "InContextRegression",
     "LabelledTask",
     "Layout",
     "NearestNeighbour",
     "Ranking",
+    "Regression",
     "Retrieval",
+    "Split",
     "Tokenise",
     "average",
     "biased_nearest_neighbour",
     "check_assumptions",
+    "examples_at",
     "farthest_point",
-    "graded_by",
     "in_context_regression",
     "load_arrays",
     "max_plus_min",
@@ -64,5 +64,4 @@ __all__ = [
     "ranking",
     "require_on_sphere",
     "sum_of_maxima",
-    "taken",
 ]

@@ -19,13 +19,13 @@ from jaxtyping import Float
 from .._errors import InputError, require, require_count
 from .._keys import named_key
 from .._shapes import AnyArray, Key, Target, Tokens
-from .base import AbstractTask, Dataset, check_dataset, fingerprint
+from .base import Examples, GeneratedTask, Split, check_examples, fingerprint
 
 ShorterRule = Literal["given", "leading", "trailing"]
 MIN_EXAMPLES = 100
 
 
-class ArrayTask(AbstractTask):
+class ArrayTask(GeneratedTask):
     """The task that stored examples define.
 
     A fixed share of them, drawn by a named key, is kept for validation; or, with `held_out`, the last ones as given.
@@ -57,7 +57,7 @@ class ArrayTask(AbstractTask):
         require(x.ndim == 3, f"{name}: x must have shape (examples, length, dim), got {x.shape}.")
         y = y[:, None] if y.ndim == 1 else y
         require(y.ndim == 2, f"{name}: y must have shape (examples,) or (examples, outputs), got {y.shape}.")
-        require(len(x) == len(y), f"{name}: x has {len(x)} examples and y has {len(y)}; they must be as many.")
+        require(len(x) == len(y), f"{name}: x has {len(x)} examples but y has {len(y)}; they must match.")
         require(0 not in x.shape and 0 not in y.shape, f"{name}: x {x.shape} and y {y.shape} must not be empty.")
         require(
             len(x) >= MIN_EXAMPLES,
@@ -75,12 +75,12 @@ class ArrayTask(AbstractTask):
         self.length, self.name, self.shorter = self._length(length, x.shape[1], name, shorter), name, shorter
         require(
             held_out is None or 20 <= held_out <= len(x) // 2,
-            f"{name}: {held_out} validation examples of {len(x)} cannot serve; give 20 to half of all.",
+            f"{name}: {held_out} validation examples of {len(x)} in all; give between 20 and half of them.",
         )
         self.validation_fraction, self.held_out = validation_fraction, held_out
         self.uses_positions = uses_positions
         self.intrinsic_dim = None
-        check_dataset(self.dataset(len(x), len(x)), name)
+        check_examples(self.examples(len(x), len(x)), name)
 
     @property
     def dim(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -135,8 +135,8 @@ class ArrayTask(AbstractTask):
             "held_out": self.held_out,
         }
 
-    def dataset(self, train_examples: int, validation_examples: int, seed: int = 0) -> Dataset:
-        """The stored examples, split by `seed`; at most as many of each kind as are asked for."""
+    def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
+        """The stored examples, split by `seed`."""
         if self.held_out is None:
             order = np.asarray(jr.permutation(named_key(seed, "validation split"), len(self.x)))
             held_out = round(self.validation_fraction * len(self.x))
@@ -144,7 +144,7 @@ class ArrayTask(AbstractTask):
             order, held_out = np.roll(np.arange(len(self.x)), self.held_out), self.held_out
         validation, train = order[:held_out][:validation_examples], order[held_out:][:train_examples]
         x = self._shortened()
-        return Dataset(*(jnp.asarray(part) for part in (x[train], self.y[train], x[validation], self.y[validation])))
+        return Split(Examples(x[train], self.y[train]), Examples(x[validation], self.y[validation]))
 
     def _shortened(self) -> Float[AnyArray, "examples length dim"]:
         return self.x[:, : self.length] if self.shorter != "trailing" else self.x[:, self.x.shape[1] - self.length :]

@@ -13,9 +13,9 @@ from ..datasets.embeddings import find_embeddings, load_embeddings
 from ..datasets.images import read_image_folder
 from ..datasets.passages import is_passages, read_passages
 from .arrays import load_arrays
-from .base import computed
+from .base import AbstractTask, user_supplied
 from .image import ImageTask
-from .kept import AnyTask, LabelledTask
+from .labelled import LabelledTask
 from .presets import PRESETS, preset, preset_from_spec
 from .ranking import LAYOUTS, ranking
 
@@ -25,7 +25,7 @@ PASSAGE_OPTIONS = ("embeddings", "layout", "split")
 ARRAY_OPTIONS = ("targets", "shorter", "validation_fraction")
 
 
-def find_task(reference: str, *, cache: Path | None = None, **options: Any) -> AnyTask:
+def find_task(reference: str, *, cache: Path | None = None, **options: Any) -> AbstractTask:
     """The task meant by `reference`; what is mined for it is kept in the folder `cache`:
 
     * `sum-of-maxima`, or any other name in `PRESETS`, with the preset's options;
@@ -81,7 +81,7 @@ def task_of_spec(
     targets: Path | None = None,
     embeddings: Path | None = None,
     cache: Path | None = None,
-) -> AnyTask:
+) -> AbstractTask:
     """The task whose stored spec this is: a preset made again, or the user's own named by `reference`."""
     if reference is None:
         found = preset_from_spec(spec)
@@ -111,7 +111,7 @@ def _refuse_others(reference: str, options: dict[str, Any], known: tuple[str, ..
         require(option in known, f'{reference} takes no option "{option}"; it takes: {", ".join(known)}.')
 
 
-def _from_python(reference: str, options: dict[str, Any]) -> AnyTask:
+def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
     where, _, name = reference.rpartition(":")
     require(bool(where), f'"{reference}" names no Python file or module before its colon.')
     module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
@@ -120,11 +120,11 @@ def _from_python(reference: str, options: dict[str, Any]) -> AnyTask:
         f'{where} has no "{name}".{did_you_mean(name, [n for n in vars(module) if not n.startswith("_")])}',
     )
     found = getattr(module, name)
-    if callable(found) and not isinstance(found, AnyTask):
-        found = computed(lambda make=found: make(**options), name=reference)
+    if callable(found) and not isinstance(found, AbstractTask):
+        found = user_supplied(lambda make=found: make(**options), name=reference)
     else:
         require(not options, f"{reference} is a task already, so it takes no options; got {', '.join(options)}.")
-    if not isinstance(found, AnyTask):
+    if not isinstance(found, AbstractTask):
         kind = type(found).__name__
         raise InputError(f"{reference} must be a headcount task or a function that returns one, got {kind}.")
     return found

@@ -12,11 +12,11 @@ from jaxtyping import Array, Float
 
 from .._errors import require, require_count
 from .._shapes import Key, Target, Tokens
-from .base import AbstractTask, computed, fingerprint
+from .base import GeneratedTask, fingerprint, user_supplied
 from .retrieval import Distribution
 
 
-class FunctionTask(AbstractTask):
+class FunctionTask(GeneratedTask):
     """The target is `function(tokens)`, a scalar or a vector, for sequences of every length.
 
     Say `uses_positions=True` when the order of tokens matters.
@@ -67,5 +67,5 @@ class FunctionTask(AbstractTask):
         probes = []
         for length in (4, 8):
             tokens = jax.vmap(self.at(length).sample)(jr.split(jr.key(0), 16))
-            probes.append(np.asarray(computed(jax.vmap(self.function), tokens, name=self.name)))
+            probes.append(np.asarray(user_supplied(jax.vmap(self.function), tokens, name=self.name)))
         return shared | {"uses_positions": self.uses_positions, "fingerprint": fingerprint(*probes)}

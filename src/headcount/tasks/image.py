@@ -16,8 +16,9 @@ from jaxtyping import Float, Int, UInt8
 from .._errors import require, require_count
 from .._shapes import AnyArray, Key, Tokens
 from ..datasets.images import ImageSet, colour_statistics
-from .base import fingerprint
-from .kept import IMAGES, Form, Labelled, LabelledTask, Tokenise, parted, set_apart
+from .base import Examples, Split, Tokenise, fingerprint
+from .labelled import LabelledTask, split_indices, train_and_validation
+from .objective import Classification
 
 
 class Frame(Tokenise):
@@ -60,22 +61,21 @@ class ImageTask(LabelledTask):
     length: int = eqx.field(static=True)
     name: str = eqx.field(static=True)
     content: str = eqx.field(static=True)
-    form: Form = eqx.field(static=True)
-    joined: int = eqx.field(static=True)
+    uses_positions: bool = eqx.field(static=True)
 
     def __init__(self, source: ImageSet, *, patch: int = 4, side: int | None = None):
         """`side` is the frame's, the image's own where it is not given."""
         require_count("patch", patch)
         own, across = source.images.shape[1:3]
         require(own == across, f"{source.name}: images must be square, got {own} x {across} pixels.")
-        learned, _ = set_apart(len(source.images), source.held_out)
-        mean, scale = colour_statistics(source.images[learned])
+        train, _ = train_and_validation(len(source.images), source.held_out)
+        mean, scale = colour_statistics(source.images[train])
         self.images, self.labels = source.images, source.labels
         self.mean, self.scale = mean.astype(np.float32), np.where(scale > 0, scale, 1.0).astype(np.float32)
         self.classes, self.held_out, self.patch, self.name = source.classes, source.held_out, patch, source.name
         self.content = fingerprint(source.images, source.labels)
         self.length = _patches(own if side is None else side, patch, own, source.name)
-        self.form, self.joined = IMAGES, 0
+        self.uses_positions = True
 
     @property
     def side(self) -> int:
@@ -91,14 +91,18 @@ class ImageTask(LabelledTask):
         return len(self.classes)
 
     @property
-    def tokenise(self) -> Frame:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def tokenise(self) -> Frame:
         colours: Any = (self.mean, self.scale)
         return Frame(*colours, side=self.side, patch=self.patch)
 
-    def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> tuple[Labelled, Labelled]:
+    @property
+    def objective(self) -> Classification:
+        return Classification()
+
+    def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
         count = len(self.images)
-        learned, judged = parted(count, self.held_out, train_examples, validation_examples, seed, self.name)
-        return Labelled(self.images[learned], self.labels[learned]), Labelled(self.images[judged], self.labels[judged])
+        parts = split_indices(count, self.held_out, train_examples, validation_examples, seed, self.name)
+        return Split(*(Examples(self.images[part], self.labels[part]) for part in parts))
 
     def at(self, length: int) -> "ImageTask":
         require_count("length", length)

@@ -12,12 +12,13 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float
 
+from .._choices import AnsweredAt
 from .._errors import require, require_count
 from .._shapes import Key, Target, Tokens
-from .base import AbstractTask, AnsweredAt
+from .base import GeneratedTask
 
 
-class InContextRegression(AbstractTask):
+class InContextRegression(GeneratedTask):
     """The best prediction of w . x for the last token's x, given length - 1 pairs (x_i, y_i); w changes by sequence.
 
     Tokens are (x_i, y_i), dim = inputs + 1 numbers, and the last is (x, 0). With x_i ~ N(0, I), w ~ N(0, I / inputs)

@@ -16,14 +16,15 @@ from jax import lax
 from jaxtyping import Array, Float
 from scipy.special import betaincinv
 
+from .._choices import AnsweredAt
 from .._errors import did_you_mean, require, require_count
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
-from .base import AbstractTask, AnsweredAt
+from .base import GeneratedTask
 
 Points = Literal["uniform", "orthogonal", "doubled"]
 
 
-class NearestNeighbour(AbstractTask):
+class NearestNeighbour(GeneratedTask):
     """Of N = length - 1 points on the sphere, the one nearest to the query, which is the last token.
 
     The query is uniform on the sphere. `points` says how the others are drawn:
@@ -70,7 +71,7 @@ class NearestNeighbour(AbstractTask):
         return {"task": self.name, "dim": self.dim, "points": self.points}
 
 
-class FarthestPoint(AbstractTask):
+class FarthestPoint(GeneratedTask):
     """For each of N = length points on the sphere, the one farthest from it: the question in self-attention form.
 
     `points` is "uniform", or "orthogonal" for two points; what else `NearestNeighbour` knows has no one answer here, or
@@ -117,7 +118,7 @@ class FarthestPoint(AbstractTask):
         return {"task": self.name, "dim": self.dim, "points": self.points}
 
 
-class BiasedNearestNeighbour(AbstractTask):
+class BiasedNearestNeighbour(GeneratedTask):
     """An alternating sum of nearest neighbours with biases, of two orthogonal points: a target for Theorem 3.
 
     With bias b, the nearest neighbour of y is x_1 if (x_1 - x_2) . y > b, else x_2. The target is t_1 - t_2 + .. + t_K

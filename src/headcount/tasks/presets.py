@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from .._errors import did_you_mean, require, require_count
 from .._keys import named_generator
 from .._shapes import Tokens
-from .base import AbstractTask
+from .base import GeneratedTask
 from .function import FunctionTask
 from .in_context import InContextRegression
 from .nearest import BiasedNearestNeighbour, FarthestPoint, NearestNeighbour, Points
@@ -209,7 +209,7 @@ PRESETS = {
 }
 
 
-def preset(name: str, **options) -> AbstractTask:
+def preset(name: str, **options) -> GeneratedTask:
     """The preset called `name`; an unknown name or option is refused with the nearest known one."""
     require(name in PRESETS, f'unknown task "{name}".{did_you_mean(name, PRESETS)} Known: {", ".join(PRESETS)}.')
     known = preset_options(name)
@@ -226,7 +226,7 @@ def preset_options(name: str) -> dict[str, object]:
     return {option: parameter.default for option, parameter in inspect.signature(PRESETS[name]).parameters.items()}
 
 
-def preset_from_spec(spec: dict[str, Any]) -> AbstractTask | None:
+def preset_from_spec(spec: dict[str, Any]) -> GeneratedTask | None:
     """The preset whose `spec()` this is; None where no preset has it: a user's own task, or another version's."""
     name = spec["task"]
     if name not in PRESETS:

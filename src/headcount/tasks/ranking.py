@@ -19,17 +19,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from .._choices import AnsweredAt
 from .._errors import require, require_count
 from .._keys import named_generator
 from .._shapes import AnyArray, Key, Tokens
 from ..datasets.embeddings import WordEmbeddings
 from ..datasets.mining import fewest_usable, given_negatives, mine
 from ..datasets.passages import PassageSet
-from .base import fingerprint
-from .kept import CANDIDATES, PAIRS, Form, Labelled, LabelledTask, Tokenise, parted
+from .base import Examples, Split, Tokenise, fingerprint
+from .labelled import LabelledTask, split_indices
+from .objective import Choice
 
 Layout = Literal["candidates", "pairs"]
-LAYOUTS: dict[Layout, Form] = {"candidates": CANDIDATES, "pairs": PAIRS}
+LAYOUTS: tuple[Layout, ...] = ("candidates", "pairs")
 QUERY_TOKENS, PASSAGE_TOKENS = 16, 45
 """Word pieces kept of a query and of a passage; joined by [CLS] and twice [SEP] they are 64 tokens."""
 MAX_CANDIDATES = 64
@@ -98,15 +100,15 @@ class Ranking(LabelledTask):
 
     positives: Int[np.ndarray, " queries"]
     negatives: Int[np.ndarray, "queries most"]
-    tokenise: Tokenise
+    tokens_of: Tokenise
     length: int = eqx.field(static=True)
     dim: int = eqx.field(static=True)
     name: str = eqx.field(static=True)
     layout: Layout = eqx.field(static=True)
     content: dict[str, Any] = eqx.field(static=True)
     outputs: int = eqx.field(static=True)
-    form: Form = eqx.field(static=True)
-    joined: int = eqx.field(static=True)
+    uses_positions: bool = eqx.field(static=True)
+    pair_tokens: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -123,7 +125,7 @@ class Ranking(LabelledTask):
         self.positives = np.array([known[0] for known in corpus.positives], np.int32)
         self.negatives = negatives
         make = _candidate_tokens if layout == "candidates" else _joined_pairs
-        self.tokenise = make(corpus, embeddings, query_tokens, passage_tokens)
+        self.tokens_of = make(corpus, embeddings, query_tokens, passage_tokens)
         self.dim, self.name, self.layout = embeddings.word.shape[1], corpus.name, layout
         self.content = {
             "corpus": corpus.fingerprint,
@@ -132,26 +134,46 @@ class Ranking(LabelledTask):
             "query_tokens": query_tokens,
             "passage_tokens": passage_tokens,
         }
-        self.outputs, self.form = 1, LAYOUTS[layout]
-        self.joined = query_tokens + passage_tokens + 3 if layout == "pairs" else 0
+        self.outputs, self.uses_positions = 1, False
+        self.pair_tokens = query_tokens + passage_tokens + 3
         self.length = self._checked(length)
 
-    def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> tuple[Labelled, Labelled]:
+    @property
+    def answered_at(self) -> AnsweredAt:
+        return "tokens" if self.layout == "candidates" else "query"
+
+    @property
+    def objective(self) -> Choice:
+        return Choice(self.length)
+
+    @property
+    def tokenise(self) -> Tokenise:
+        return self.tokens_of
+
+    @property
+    def sequences(self) -> tuple[int, int]:
+        return (self.length, self.pair_tokens) if self.layout == "pairs" else (1, self.length)
+
+    @property
+    def padded(self) -> bool:
+        return self.layout == "pairs"
+
+    def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
         count = len(self.positives)
-        learned, judged = parted(count, None, train_examples, validation_examples, seed, self.name)
+        parts = split_indices(count, None, train_examples, validation_examples, seed, self.name)
         candidates = np.concatenate([self.positives[:, None], self.negatives[:, : self.length - 1]], axis=1)
-        # Where the positive stands is drawn once for all queries, whoever is then learned from.
+        # Drawn once for all queries, so that a query's order does not depend on which others are used.
         order = named_generator(seed, "places", self.length).permuted(
             np.tile(np.arange(self.length), (count, 1)), axis=1
         )
         candidates = np.take_along_axis(candidates, order, axis=1)
         labels = np.argmin(order, axis=1).astype(np.int32)
 
-        def part(chosen: np.ndarray) -> Labelled:
+        def part(chosen: np.ndarray) -> Examples:
             content = {"query": chosen.astype(np.int32), "candidates": candidates[chosen].astype(np.int32)}
-            return Labelled(content, labels[chosen])
+            return Examples(content, labels[chosen])
 
-        return part(learned), part(judged)
+        return Split(*map(part, parts))
 
     def at(self, length: int) -> "Ranking":
         return self._with_length(self._checked(length))
@@ -162,7 +184,10 @@ class Ranking(LabelledTask):
     def _checked(self, length: int) -> int:
         require_count("length", length, least=2)
         most = self.negatives.shape[1] + 1
-        require(length <= most, f"{self.name}: lists of {length} candidates were asked for, and {most} are there.")
+        require(
+            length <= most,
+            f"{self.name}: a list of {length} candidates needs {length - 1} negatives, there are {most - 1}.",
+        )
         return length
 
 

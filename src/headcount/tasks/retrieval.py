@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float
 
 from .._errors import require, require_count
 from .._shapes import Key, Target, Tokens
-from .base import AbstractTask, computed, fingerprint
+from .base import GeneratedTask, fingerprint, user_supplied
 
 Distribution = Literal["gaussian", "cube"]
 Component = Callable[[Float[Array, " dim"]], Float[Array, ""]]
@@ -36,7 +36,7 @@ class Stack(eqx.Module):
         return jnp.stack([jnp.reshape(component(token), ()) for component in self.components])
 
 
-class Retrieval(AbstractTask):
+class Retrieval(GeneratedTask):
     """The D-retrieval task with components `features(x) = (f_1(x), .., f_D(x))` and outer map `outer`.
 
     Position sets come in one of three ways:
@@ -92,7 +92,7 @@ class Retrieval(AbstractTask):
 
     def _count_components(self) -> int:
         token = jax.ShapeDtypeStruct((self.dim,), jnp.float32)
-        shape = computed(jax.eval_shape, self.features, token, name=self.name).shape
+        shape = user_supplied(jax.eval_shape, self.features, token, name=self.name).shape
         require(
             len(shape) == 1 and shape[0] >= 1,
             f"{self.name}: components must map a token of {self.dim} numbers to D numbers, got shape {shape}.",

@@ -1,0 +1,47 @@
+"""Several values in one argument: counts, numbers, windows."""
+
+from typing import Any
+
+from .._errors import InputError, require
+
+
+def counts(text: str | None, option: str) -> list[int] | None:
+    """`1:6` is 1 to 6 with both ends, `1:9:2` every second of them, `1,2,4` a list, and mixtures; None stays None."""
+    if text is None:
+        return None
+    values = []
+    for part in text.split(","):
+        try:
+            ends = [int(number) for number in part.split(":")]
+            values += ends if len(ends) == 1 else range(ends[0], ends[1] + 1, *ends[2:])
+        except (ValueError, IndexError, TypeError) as error:
+            raise InputError(f'{option} must look like 1:6 or 1,2,4, got "{text}".') from error
+    require(len(values) > 0, f'{option} "{text}" names no value; 1:6 counts upwards, both ends included.')
+    require(min(values) >= 1, f"{option} must be whole numbers of at least 1, got {min(values)}.")
+    require(len(set(values)) == len(values), f'{option} must not repeat a value, got "{text}".')
+    return values
+
+
+def numbers(text: str | None, option: str) -> list[float] | None:
+    """`0.01,0.003` as numbers; None stays None."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise InputError(f'{option} must be numbers such as 0.01,0.003, got "{text}".') from error
+
+
+def windows(text: str | None) -> list[tuple[float, float]] | None:
+    """`0:0.5,0.5:1` as pairs of fractions; None stays None."""
+    if text is None:
+        return None
+    try:
+        return [(float(start), float(stop)) for start, stop in (part.split(":") for part in text.split(","))]
+    except ValueError as error:
+        raise InputError(f'--windows must look like 0:0.5,0.5:1, got "{text}".') from error
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not None}

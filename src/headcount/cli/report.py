@@ -1,0 +1,49 @@
+"""`headcount report`: everything a results folder says, as one HTML page."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..report.render.figure import FORMATS, check_ending, draw, save_figure
+from ..report.render.html import page, write_page
+from ..report.section import Section
+from ..studies.folder import sections_of
+from .app import Folder, Json, print_json, say
+
+
+def report(
+    folder: Folder,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where the HTML page is written (default: DIR/report.html).")
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="A folder for every figure by itself, for papers.", show_default=False)
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help=f"The figures' format: {', '.join(FORMATS)}.")] = ".svg",
+    as_json: Json = False,
+) -> None:
+    """Everything a results folder says, as one HTML page that needs nothing but itself."""
+    ending = form if form.startswith(".") else f".{form}"
+    check_ending(Path(f"figure{ending}"))
+    sections, warnings = sections_of(folder)
+    out = out or folder / "report.html"
+    write_page(page(sections, folder=str(folder), warnings=warnings), out)
+    say(f"the report is {out}")
+    drawn = [] if figures is None else _write_figures(sections, figures, ending)
+    for warning in warnings:
+        say(warning, style="yellow")
+    if as_json:
+        content = [section.as_dict() for section in sections]
+        print_json({"page": str(out), "figures": [str(path) for path in drawn], "warnings": warnings, "found": content})
+
+
+def _write_figures(sections: list[Section], folder: Path, ending: str) -> list[Path]:
+    drawn = []
+    for section in sections:
+        for chart in section.charts:
+            path = folder / f"{section.name}-{chart.name}{ending}"
+            save_figure(draw(chart, f"{section.title}: {chart.title.lower()}"), path)
+            drawn.append(path)
+    say(f"{len(drawn)} figures are in {folder}")
+    return drawn

@@ -1,0 +1,168 @@
+"""What was measured: an experiment with its records, and everything one asks of it."""
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ._errors import InputError, require
+from .analysis import Answer, ErrorTable, answer, error_table
+from .store import Experiment, Outcome, Record, Store, Value
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from torch import nn
+
+    from .engine import RunSummary
+    from .models import AbstractModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """An experiment of a results folder with its records. Made by `measure` and `load`.
+
+    Args:
+        experiment: The question, its axes and the coordinates of its cells.
+        records: The results of those of its cells that were trained.
+        folder: The results folder.
+        run: How the run went that made it; None where it was loaded.
+
+    Example:
+        >>> import tempfile, headcount as hc
+        >>> measurement = hc.measure(
+        ...     "max-plus-min", heads=[1, 2], lengths=[4], seeds=2, steps=4, train_examples=50,
+        ...     validation_examples=20, out=tempfile.mkdtemp(), progress=False,
+        ... )
+        >>> measurement.table.axes
+        {'heads': (1, 2), 'length': (4,), 'seed': (0, 1)}
+        >>> measurement.model(heads=2, seed=0)([[0.1], [0.9], [0.5], [0.4]]).shape
+        (1,)
+    """
+
+    experiment: Experiment
+    records: tuple[Record, ...]
+    folder: Path
+    run: "RunSummary | None" = None
+
+    @functools.cached_property
+    def table(self) -> ErrorTable:
+        """The validation errors over the experiment's axes. `.to_dict()` and `.to_pandas()` convert it."""
+        return error_table(self.experiment, self.records)
+
+    def answer(self) -> Answer:
+        """What the task needs, with an interval and the evidence, or that no transition was found."""
+        return self._answer
+
+    @functools.cached_property
+    def _answer(self) -> Answer:
+        return answer(self.table)
+
+    def __str__(self) -> str:
+        return self.answer().sentence
+
+    def plot(self, path: Path | str | None = None) -> "Figure":
+        """Draw the errors and the answer.
+
+        Args:
+            path: Where to save the figure, ending in .svg, .pdf or .png; None saves nothing.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            InputError: If the ending is another.
+            HeadcountError: If the file cannot be written.
+        """
+        from .report.render.figure import draw, save_figure
+        from .report.section import experiment_section
+
+        section = experiment_section(self.experiment, self.records)
+        figure = draw(section.charts[0], section.headline)
+        if path is not None:
+            save_figure(figure, Path(path))
+        return figure
+
+    def model(self, **coordinates: Value) -> "AbstractModel":
+        """A trained model, as a function of one sequence of shape (length, dim), in the task's own units.
+
+        Args:
+            **coordinates: Where it lies: `heads=4, length=16, seed=0`. An axis with one value can be left out; without
+                a seed or a learning rate, the one with the smallest error is taken.
+
+        Returns:
+            The model; `model.to_torch()` converts it.
+
+        Raises:
+            InputError: If no finished model lies there, or several lengths, ranks or other values do.
+            StoreError: If its weights cannot be read.
+        """
+        from .models import from_arrays, spec_from_dict
+
+        chosen = self._chosen(coordinates)
+        with Store.open_for_reading(self.folder) as store:
+            arrays = store.weights(chosen.cell.key)
+        return from_arrays(spec_from_dict(chosen.cell.model), arrays)
+
+    def to_torch(self, **coordinates: Value) -> "nn.Module":
+        """A trained model as a plain `torch.nn.Module` with the same outputs; see `model` for the coordinates.
+
+        Raises:
+            InputError: As `model`, or if torch is not installed.
+        """
+        return self.model(**coordinates).to_torch()
+
+    def _chosen(self, coordinates: dict[str, Value]) -> Record:
+        experiment = self.experiment
+        for axis, value in coordinates.items():
+            require(
+                axis in experiment.axes,
+                what=axis,
+                given=value,
+                needed=f"left out: the axes are {', '.join(experiment.axes)}",
+            )
+            known = experiment.values(axis)
+            require(value in known, what=axis, given=value, needed=f"one of {', '.join(map(str, known))}")
+        part = experiment.part(**{axis: [value] for axis, value in coordinates.items()})
+        finished = [record for record in part.own(self.records) if record.outcome is Outcome.FINISHED]
+        require(len(finished) > 0, f"no finished model of {experiment.name} lies at {coordinates}.")
+        for axis in experiment.axes:
+            values = sorted({part.coordinates(record.cell.key)[axis] for record in finished}, key=str)
+            if len(values) > 1 and axis not in ("seed", "learning_rate"):
+                raise InputError(what=axis, given=None, needed=f"given: one of {', '.join(map(str, values))}")
+        return min(finished, key=lambda record: record.error)
+
+    def _repr_html_(self) -> str:
+        """A short summary for a notebook: the answer, and the smallest error over seeds."""
+        from .report.render.html import summary
+
+        return summary(self.experiment, self.records)
+
+
+def load(folder: Path | str) -> list[Measurement]:
+    """The experiments of a results folder, the oldest first. Nothing is trained, and JAX is not needed.
+
+    Args:
+        folder: A folder that `measure`, `headcount measure` or `headcount reproduce` wrote.
+
+    Returns:
+        One measurement per experiment.
+
+    Raises:
+        StoreError: If the folder holds no results or cannot be read.
+
+    Example:
+        >>> import headcount as hc
+        >>> hc.load("nowhere")
+        Traceback (most recent call last):
+        headcount.StoreError: nowhere holds no results (results.sqlite is missing); `headcount measure` makes them.
+    """
+    folder = Path(folder)
+    with Store.open_for_reading(folder) as store:
+        return measurements(folder, store.experiments(), store.records())
+
+
+def measurements(folder: Path, experiments: Iterable[Experiment], records: Iterable[Record]) -> list[Measurement]:
+    """Each experiment with its own records."""
+    records = list(records)
+    return [Measurement(experiment=each, records=tuple(each.own(records)), folder=folder) for each in experiments]

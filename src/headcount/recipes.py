@@ -1,0 +1,167 @@
+"""What is tried where nothing is said: the only place of defaults.
+
+The command line, Python and the studies all take their models, their training and their axes from here, so that one
+question trains one set of models, whoever asks it.
+
+    retrieval-like tasks      class-token models: heads of 8 numbers between nets of 32 units (Yu et al.)
+    answered at tokens/query  one encoder layer as wide as a token, of full rank, fresh examples (Amsel et al.)
+    data with labels          two encoder layers that grow with their heads, AdamW (Yu et al., section 5)
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ._errors import InputError, require
+from .models import AbstractSpec, ClassTokenSpec, EncoderSpec
+from .store import TrainSpec
+from .tasks import AbstractTask, Classification
+
+HEADS = (1, 2, 3, 4, 5, 6)
+LENGTHS = (8, 16, 32)
+SEEDS = 4
+
+TRAIN = TrainSpec()
+"""On 8,000 stored examples, as published; see `TrainSpec` for the rest."""
+FRESH_TRAIN = replace(TRAIN, train_examples=0)
+"""Encoders learn from a stream, as in the second paper."""
+LABELLED_TRAIN = TrainSpec(
+    steps=1000, batch=32, learning_rate=1e-3, weight_decay=0.05, second_moment_decay=0.999, train_examples=1_000_000
+)
+"""AdamW, on all the examples there are; as many steps as two cores do in minutes, and a GPU in seconds."""
+
+ENCODER_HIDDEN = 256
+"""Feed-forward width of an encoder; the second paper's 2,048 needs a GPU."""
+LABELLED_LAYERS = 2
+IMAGE_HEAD_DIM, CANDIDATE_HEAD_DIM = 16, 32
+"""Published widths of a head, on images and on candidate passages."""
+IMAGE_DROPOUT = 0.1
+
+ModelOf = Callable[..., AbstractSpec]
+"""`model(heads)`, or `model(heads, rank=..)` and other fields that an axis varies."""
+
+
+def lengths_for(task: AbstractTask) -> tuple[int, ...]:
+    """8, 16 and 32 where the task has every length; its own where it has only one."""
+    try:
+        return tuple(task.at(length).length for length in LENGTHS)
+    except InputError:
+        return (task.length,)
+
+
+def train_for(task: AbstractTask, **overrides: Any) -> TrainSpec:
+    """How models are trained on a task; overrides that are None are left out."""
+    if task.tokenise is not None:
+        usual = LABELLED_TRAIN
+    else:
+        usual = TRAIN if task.answered_at == "sequence" or not task.endless else FRESH_TRAIN
+    return replace(usual, **_given(overrides))
+
+
+def model_for(
+    task: AbstractTask,
+    *,
+    head_dim: int | None = None,
+    total_dim: int | None = None,
+    hidden: int | None = None,
+    layers: int | None = None,
+    positions: str | None = None,
+    beta: float | None = None,
+    multiplier: int | None = None,
+) -> ModelOf:
+    """The models that are tried on a task, by heads and any other field; None takes the recipe's value.
+
+    Raises:
+        InputError: If an option is given that the task's kind of model does not have.
+    """
+    require(head_dim is None or total_dim is None, "give head_dim or total_dim, not both.")
+    options = _given({"head_dim": head_dim, "hidden": hidden, "layers": layers, "beta": beta, "multiplier": multiplier})
+    places = ("additive" if task.uses_positions else "none") if positions in (None, "auto") else positions
+    if task.tokenise is not None:
+        refused = {"total_dim": total_dim, "hidden": hidden, "multiplier": multiplier, "beta": beta}
+        _refuse(refused, f"{task.name} is data with labels, whose models grow with their heads")
+        return lambda heads, **fields: labelled_encoder(task, heads, **({"positions": places} | options | fields))
+    if task.answered_at == "sequence":
+        _refuse({"multiplier": multiplier}, f"{task.name} gets class-token models")
+        make, shared = ClassTokenSpec, {"positions": places} | options
+    else:
+        _refuse({"beta": beta}, f"{task.name} gets encoders")
+        make = EncoderSpec
+        shared = {
+            "width": task.dim,
+            "hidden": ENCODER_HIDDEN,
+            "norm_first": True,  # trains in fewer steps
+            "positions": places,
+            "answered_at": task.answered_at,
+        } | options
+        if total_dim is None:
+            shared = {"rank": task.dim} | shared
+    if total_dim is None:
+        return lambda heads, **fields: make(heads=heads, **(shared | fields))
+
+    def sharing(heads: int, **fields: Any) -> AbstractSpec:
+        require("rank" not in fields, "give ranks or total_dim, which sets the rank, not both.")
+        return make.with_total_dim(total_dim, heads=heads, **(shared | fields))
+
+    return sharing
+
+
+def labelled_encoder(
+    task: AbstractTask, heads: int, *, head_dim: int | None = None, layers: int = LABELLED_LAYERS, **fields: Any
+) -> EncoderSpec:
+    """An encoder of width heads x head_dim, norms first, its nets four times as wide; `fields` change its others.
+
+    Published: head_dim 16 on images, 32 on candidates. Ours: gelu, and a dropout of 0.1 on images.
+    """
+    images = isinstance(task.objective, Classification)
+    head_dim = head_dim or (IMAGE_HEAD_DIM if images else CANDIDATE_HEAD_DIM)
+    width = heads * head_dim
+    options = {
+        "rank": head_dim,
+        "hidden": 4 * width,
+        "dropout": IMAGE_DROPOUT if images else 0.0,
+        "positions": "additive" if task.uses_positions else "none",
+    } | fields
+    return EncoderSpec(
+        heads=heads,
+        head_dim=head_dim,
+        width=width,
+        layers=layers,
+        norm="layer",
+        norm_first=True,
+        final_norm=True,
+        activation="gelu",
+        answered_at=task.answered_at,
+        query_is_key=True,
+        padded=task.padded,
+        always_maps=True,
+        **options,
+    )
+
+
+def axes_for(
+    task: AbstractTask,
+    *,
+    heads: Sequence[int] | None = None,
+    ranks: Sequence[int] | None = None,
+    lengths: Sequence[int] | None = None,
+    seeds: int | None = None,
+    learning_rates: Sequence[float] | None = None,
+) -> dict[str, Sequence[Any]]:
+    """The axes of a measurement: heads, rank where ranks are given, length, learning rate where several are, seed."""
+    seeds = SEEDS if seeds is None else seeds
+    require(seeds >= 1, what="seeds", given=seeds, needed="at least 1")
+    axes: dict[str, Sequence[Any]] = {"heads": HEADS if heads is None else heads}
+    axes |= {} if ranks is None else {"rank": ranks}
+    axes |= {"length": lengths_for(task) if lengths is None else lengths}
+    axes |= {} if learning_rates is None else {"learning_rate": learning_rates}
+    return axes | {"seed": range(seeds)}
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _refuse(options: dict[str, Any], why: str) -> None:
+    for name, value in _given(options).items():
+        raise InputError(f"{name} has no use here: {why}.", what=name, given=value, needed="left out")

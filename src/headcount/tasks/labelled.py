@@ -1,0 +1,74 @@
+"""Tasks made of stored examples with labels: images as bytes, passages as numbers.
+
+Such data has no distribution to draw from and no formula for the target. Tokens are made whenever an example is shown,
+inside the program that trains: what is stored stays small, and an image can be placed anew each time.
+"""
+
+import copy
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from .._errors import require
+from .._keys import named_generator
+from .._shapes import AnyArray
+from .base import AbstractTask
+
+MIN_EXAMPLES = 100
+MIN_VALIDATION = 20
+MAX_VALIDATION = 2000
+
+
+class LabelledTask(AbstractTask):
+    """Labelled examples, answered by one of several classes, or by choosing one of several candidates."""
+
+    @property
+    def intrinsic_dim(self) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Unknown: real data come without a D."""
+        return None
+
+    def _with_length(self, length: int) -> Any:
+        """The same data at another length, neither copied nor read again."""
+        other = copy.copy(self)
+        object.__setattr__(other, "length", length)
+        return other
+
+
+def train_and_validation(count: int, held_out: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """The indices of training and of validation examples, whatever the seed.
+
+    The last `held_out` are for validation; where none are given, a fifth is drawn, at most 2,000.
+    """
+    if held_out is None:
+        order = named_generator(0, "set apart").permutation(count)
+        train, validation = np.split(order, [train_count(count)])
+        return train, validation
+    return np.arange(count - held_out), np.arange(count - held_out, count)
+
+
+def train_count(count: int) -> int:
+    """Training examples among `count` where no validation examples are given."""
+    return count - min(count // 5, MAX_VALIDATION)
+
+
+def split_indices(
+    count: int, held_out: int | None, train_examples: int, validation_examples: int, seed: int, name: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """The indices of training and validation examples, each in a drawn order."""
+    train, validation = train_and_validation(count, held_out)
+    require(
+        len(train) >= MIN_EXAMPLES and len(validation) >= MIN_VALIDATION,
+        f"{name}: {len(train)} training and {len(validation)} validation examples are too few to tell head counts "
+        f"apart; give at least {MIN_EXAMPLES} and {MIN_VALIDATION}.",
+    )
+    train = named_generator(seed, "train examples").permutation(train)[:train_examples]
+    validation = named_generator(seed, "validation examples").permutation(validation)[:validation_examples]
+    return train, validation
+
+
+def examples_at(content: PyTree[AnyArray], index: Any) -> PyTree[AnyArray]:
+    """The example, or the examples, at an index."""
+    return jax.tree.map(lambda part: jnp.asarray(part)[index], content)
