@@ -16,10 +16,10 @@ def cache_folder() -> Path | None:
 
 
 def keep_compiled_programs() -> None:
-    """Let JAX keep compiled programs on disk, for the next process that needs them."""
+    """Let JAX keep compiled programs on disk for later processes, unless JAX was told where by its own variable."""
     import jax
 
     folder = cache_folder()
-    if folder is not None:
+    if folder is not None and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         jax.config.update("jax_compilation_cache_dir", str(folder / "compiled"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)

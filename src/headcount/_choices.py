@@ -1,22 +1,29 @@
-"""Words that specs choose from, and the check that a given word is one of them. Nothing here imports JAX."""
+"""Options that are one of a few words, and how any other word is refused. Nothing here needs JAX."""
 
-from collections.abc import Collection
-from typing import Literal
+from collections.abc import Iterable
+from typing import Literal, get_args
 
 from ._errors import InputError, did_you_mean
 
 AnsweredAt = Literal["sequence", "tokens", "query"]
-"""What a target belongs to: the whole sequence, every token of it, or its last token, which asks about the others."""
+"""Where a task is answered: once per sequence, at every token, or at the last token, the query."""
 Positions = Literal["none", "additive", "concatenated"]
-POSITIONS: tuple[Positions, ...] = ("none", "additive", "concatenated")
+"""How a token's position enters a model: not at all, added to its embedding, or concatenated to it."""
+Norm = Literal["unit", "layer", "none"]
+AttentionKind = Literal["soft", "hard"]
+Activation = Literal["relu", "gelu"]
+Precision = Literal["float32", "bfloat16"]
+
+ANSWERED_AT: tuple[AnsweredAt, ...] = get_args(AnsweredAt)
+POSITIONS: tuple[Positions, ...] = get_args(Positions)
+NORMS: tuple[Norm, ...] = get_args(Norm)
+ATTENTION_KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)
+ACTIVATIONS: tuple[Activation, ...] = get_args(Activation)
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 
-def require_choice(name: str, given: object, known: Collection[str]) -> None:
-    """Raise `InputError` unless `given` is one of the known words."""
-    if given not in known:
-        raise InputError(
-            f'{name} must be one of {", ".join(known)}, got "{given}".{did_you_mean(str(given), known)}',
-            what=name,
-            given=given,
-            needed=f"one of {', '.join(known)}",
-        )
+def require_choice(name: str, given: object, known: Iterable[str]) -> None:
+    """Raise `InputError`, with the nearest known word, unless `given` is one of the words `known`."""
+    known = tuple(known)
+    if given not in known:  # asked first: the nearest known word takes a while to find
+        raise InputError(f'{name} must be one of {", ".join(known)}, got "{given}".{did_you_mean(str(given), known)}')

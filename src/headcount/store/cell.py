@@ -9,12 +9,10 @@ import functools
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from .._choices import PRECISIONS, Precision, require_choice
 from .._errors import require, require_count
-
-Precision = Literal["float32", "bfloat16"]
-PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +76,7 @@ class TrainSpec:
             f"weight_decay must be finite and not negative, got {self.weight_decay!r}.",
         )
         object.__setattr__(self, "weight_decay", float(self.weight_decay))
-        require(
-            self.precision in PRECISIONS,
-            f'precision must be one of {", ".join(PRECISIONS)}, got "{self.precision}".',
-        )
+        require_choice("precision", self.precision, PRECISIONS)
 
 
 @dataclass(frozen=True, kw_only=True)
