@@ -55,11 +55,14 @@ def measure(rank: int, device: str) -> dict:
 
     multiplier, steps = MULTIPLIER[device], STEPS[device]
     talk.print(f"rank {rank}: {multiplier} blocks of {DIM // rank} heads")
-    engine = Engine(rank=rank, multiplier=multiplier)
+    engine = own_program(rank, multiplier)
     sizes = {"dim": DIM, "heads": DIM // rank, "multiplier": multiplier, "length": LENGTH, "batch": BATCH}
     plain = plain_wide_attention.Trainer(**sizes, device=device)
     turns = take_turns(
-        {"headcount_ms": lambda: engine.seconds_per_step(steps), "torch_ms": lambda: plain.seconds_per_step(steps)},
+        {
+            "headcount_ms": lambda: engine.seconds_per_model_step(steps),
+            "torch_ms": lambda: plain.seconds_per_step(steps),
+        },
         watch_core=device == "cpu",
     )
     medians = {name: statistics.median(values) for name, values in turns.items()}
@@ -67,38 +70,17 @@ def measure(rank: int, device: str) -> dict:
     return {"rank": rank, "heads": multiplier * DIM // rank, **medians, "ratio": ratio, "turns": turns}
 
 
-class Engine:
+def own_program(rank: int, multiplier: int):
     """headcount's own training program for one model that is an attention block and nothing else, warmed up."""
+    from own_engine import WarmProgram
 
-    def __init__(self, *, rank: int, multiplier: int):
-        from headcount.engine import grid, hardware
-        from headcount.engine.data import examples
-        from headcount.engine.sweep import buckets
-        from headcount.engine.train import program
-        from headcount.models import EncoderSpec
-        from headcount.store import TrainSpec
-        from headcount.tasks import FarthestPoint
+    from headcount import EncoderSpec, TrainSpec, find_task
 
-        task = FarthestPoint(length=LENGTH, dim=DIM)
-        spec = EncoderSpec.with_total_dim(
-            DIM, heads=DIM // rank, width=DIM, multiplier=multiplier, hidden=0, norm="none", residual=False
-        )
-        train = TrainSpec(batch=BATCH, train_examples=0, validation_examples=BATCH)
-        (bucket,) = buckets(grid(task, heads=[spec.heads], seeds=[0], train=train, model=lambda _: spec).cells)
-        self.data, _ = examples(task, spec, train)
-        self.program = program(bucket.shape, DIM, DIM, hardware().side_by_side)
-        self.states, self.members = self.program.start(bucket.cells, self.data)
-        self.seconds_per_step(2)  # compiles
-
-    def seconds_per_step(self, steps: int) -> float:
-        import time
-
-        import jax
-
-        began = time.perf_counter()
-        self.states, _ = self.program.advance(self.states, self.members, self.data, steps)
-        jax.block_until_ready(self.states)
-        return (time.perf_counter() - began) / steps
+    spec = EncoderSpec.with_total_dim(
+        DIM, heads=DIM // rank, width=DIM, multiplier=multiplier, hidden=0, norm="none", residual=False
+    )
+    train = TrainSpec(batch=BATCH, train_examples=0, validation_examples=BATCH)
+    return WarmProgram(find_task("farthest-point", length=LENGTH, dim=DIM), spec, train)
 
 
 if __name__ == "__main__":

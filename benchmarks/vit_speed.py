@@ -86,25 +86,25 @@ def environment() -> dict:
 
 
 def measure(side: int, device: str, effort: Effort, compiled: bool) -> dict:
-    """All programs at one side of the frame, in images a second."""
+    """All programs at one side of the frame, in images per second."""
     from headcount.engine import hardware
-    from headcount.engine.data import examples
+    from headcount.engine.data import prepare
 
     batch, steps = effort
     began = time.perf_counter()
     task, train = random_images(side), training(device, batch)
-    data, _ = examples(task, encoder(task, HEADS), train)
+    data = prepare(task, encoder(task, HEADS), train).data
     wanted = ((HEADS, 1), (HEADS, MEMBERS), *((heads, 1) for heads in HEAD_COUNTS))
     with ThreadPoolExecutor(hardware().workers) as pool:  # compiling takes longer than all that is timed
-        one, four, *each = pool.map(lambda sizes: Engine(task, data, train, *sizes), wanted)
+        one, four, *each = pool.map(lambda sizes: own_program(task, data, train, *sizes), wanted)
     plain, faults = plain_trainers(device, side, batch, compiled)
     talk.print(f"side {side}: compiled and warm after {time.perf_counter() - began:.0f} s")
     turns = take_turns(
         {
             **{name: (lambda trainer=trainer: trainer.images_per_second(steps)) for name, trainer in plain.items()},
-            "one_member": lambda: one.images_per_second(steps),
-            "four_members": lambda: four.images_per_second(steps),
-            "head_counts_in_turn": lambda: sequential_map(each, steps),
+            "one_member": lambda: images_per_second(one, steps),
+            "four_members": lambda: images_per_second(four, steps),
+            "head_counts_in_turn": lambda: in_turn(each, steps),
             "head_counts_at_once": lambda: at_once(each, steps),
         }
     )
@@ -118,7 +118,7 @@ def measure(side: int, device: str, effort: Effort, compiled: bool) -> dict:
 
 
 def take_turns(programs: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
-    """The images a second of every program in each of `REPEATS` turns."""
+    """The images per second of every program in each of `REPEATS` turns."""
     rounds = [{name: run() for name, run in programs.items()} for _ in range(REPEATS)]
     return {name: [timed[name] for timed in rounds] for name in programs}
 
@@ -160,10 +160,10 @@ def random_images(side: int):
 
 
 def encoder(task, heads: int):
-    """What headcount tries on images where nothing is said: `labelled_encoder`."""
-    from headcount.engine import default_model
+    """The published vision transformer: the recipe for images, with four layers."""
+    from headcount.recipes import labelled_encoder
 
-    return default_model(task)(heads)
+    return labelled_encoder(task, heads, layers=4)
 
 
 def training(device: str, batch: int):
@@ -180,54 +180,32 @@ def training(device: str, batch: int):
     )
 
 
-class Engine:
+def own_program(task, data, train, heads: int, members: int):
     """headcount's own program for `members` models of `heads` heads, warmed up."""
+    from own_engine import WarmProgram
 
-    def __init__(self, task, data, train, heads: int, members: int):
-        from headcount.engine import grid, hardware
-        from headcount.engine.sweep import buckets
-        from headcount.engine.train import program
-
-        sweep = grid(task, heads=[heads], seeds=range(members), train=train, model=lambda count: encoder(task, count))
-        (bucket,) = buckets(sweep.cells)
-        self.data, self.batch, self.members_count = data, train.batch, members
-        self.program = program(bucket.shape, task.dim, task.outputs, hardware().side_by_side, task.graded_by)
-        self.states, self.members = self.program.start(bucket.cells, data)
-        self.advance(1)  # compiles; the number of steps is an argument of the program, not a part of it
-
-    def advance(self, steps: int) -> float:
-        """Train every member for `steps` steps and validate it on `VALIDATION` images; the seconds that took."""
-        import jax
-        import numpy as np
-
-        began = time.perf_counter()
-        # The program takes the states it is given for its own use: only the ones it returns can be used again.
-        self.states, measured = self.program.advance(self.states, self.members, self.data, steps)
-        jax.block_until_ready(self.states)
-        seconds = time.perf_counter() - began
-        if not np.isfinite(measured.validation["cross_entropy"]).all():
-            raise FloatingPointError("a member diverged: this is not the time of training")
-        return seconds
-
-    def images_per_second(self, steps: int) -> float:
-        """Images that all members together saw in a second."""
-        return steps * self.batch * self.members_count / self.advance(steps)
+    return WarmProgram(task, encoder(task, heads), train, members, data)
 
 
-def sequential_map(engines: list[Engine], steps: int) -> float:
-    """The images a second of all engines, advanced one after another."""
-    return _rate(engines, steps, sum(engine.advance(steps) for engine in engines))
+def images_per_second(program, steps: int) -> float:
+    """Images that all members together saw in a second."""
+    return 1 / program.seconds_per_model_step(steps) * program.batch
 
 
-def at_once(engines: list[Engine], steps: int) -> float:
-    """The images a second of all engines, each advanced from a thread of its own."""
+def in_turn(engines: list, steps: int) -> float:
+    """The images per second of all engines, advanced one after another."""
+    return _rate(engines, steps, sum(engine.advance(steps)[0] for engine in engines))
+
+
+def at_once(engines: list, steps: int) -> float:
+    """The images per second of all engines, each advanced from a thread of its own."""
     with ThreadPoolExecutor(len(engines)) as pool:
         began = time.perf_counter()
         list(pool.map(lambda engine: engine.advance(steps), engines))
         return _rate(engines, steps, time.perf_counter() - began)
 
 
-def _rate(engines: list[Engine], steps: int, seconds: float) -> float:
+def _rate(engines: list, steps: int, seconds: float) -> float:
     return steps * sum(engine.batch * engine.members_count for engine in engines) / seconds
 
 
@@ -259,7 +237,7 @@ def head_counts_table(results: dict) -> Table:
     for heading in ("T", "one after another", "at once, from threads", "factor"):
         table.add_column(heading, justify="right")
     for row in results["sides"]:
-        rates = (three_digits(row[f"head_counts_{name}"]) for name in ("sequential_map", "at_once"))
+        rates = (three_digits(row[f"head_counts_{name}"]) for name in ("in_turn", "at_once"))
         table.add_row(str(row["tokens"]), *rates, f"{row['ratios']['head_counts_at_once_over_in_turn']:.2f}")
     return table
 

@@ -2,13 +2,13 @@
 
 For every model two questions, each answered by a certificate (`theory.certificates`):
 
-    anywhere    two sequences of the domain that look alike to the readout, both searched for: the worst case, which is
-                what the theorems speak of
-    near data   a sequence drawn from the task, and another that looks like it; the drawn one is cut to the domain, and
-                an exact collision lies within the certificate's radius of it
+    anywhere    two sequences of the domain that look alike to the readout, both searched for: the worst case, which
+                the theorems are about
+    near data   a sequence drawn from the task, and another that looks like it; the drawn one is clipped to the domain,
+                and an exact collision lies within the certificate's radius of it
 
 Training sees neither: a model with enough heads can be near perfect on data and still confuse sequences that data
-never show. The transition at h = D is to be looked for near data.
+never show. Look for the transition at h = D near data.
 """
 
 import dataclasses
@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from ._errors import require, require_count
-from .models import ClassTokenSpec, ClassTokenTransformer, from_arrays
-from .store import Cell, Outcome, Record, Store
-from .tasks import AbstractTask
+from .models import ClassTokenSpec, ClassTokenTransformer, from_arrays, spec_from_dict
+from .store import Cell, Experiment, Outcome, Record, Store
+from .tasks import GeneratedTask
 from .theory import Certificate, Collision, Domain, certify, domain_of, find_collisions
 
 NEAR_ENOUGH = 1e-6
@@ -77,26 +77,35 @@ class Floors:
 WHERE = ("anywhere", "near data")
 
 
-def chosen(records: list[Record], seeds: int) -> list[list[Record]]:
-    """Finished records in groups that differ by their seed alone, the best `seeds` of each, by length and heads."""
+def chosen(experiments: list[Experiment], records: list[Record], seeds: int) -> list[list[Record]]:
+    """Finished class-token models that differ by seed and learning rate alone, the best `seeds` of each kind.
+
+    Kinds come by length and then heads; a model of two experiments counts once.
+    """
     require_count("seeds", seeds)
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        if record.outcome is Outcome.FINISHED and isinstance(record.cell.model, ClassTokenSpec):
-            like = dataclasses.replace(record.cell, seed=0)
-            groups.setdefault(like.key, []).append(record)
+    groups: dict[tuple, list[Record]] = {}
+    grouped: set[str] = set()
+    for experiment in experiments:
+        for record in experiment.own(records):
+            cell = record.cell
+            searchable = record.outcome is Outcome.FINISHED and cell.model["kind"] == ClassTokenSpec.kind
+            if searchable and cell.key not in grouped:
+                place = experiment.coordinates(cell.key)
+                kind = tuple((axis, value) for axis, value in place.items() if axis not in ("seed", "learning_rate"))
+                groups.setdefault((experiment.name, kind), []).append(record)
+                grouped.add(cell.key)
     require(
         len(groups) > 0,
         "there is no finished class-token model to search; encoders have no single output that could collide.",
     )
-    best = [sorted(group, key=lambda record: record.metrics["nmse"])[:seeds] for group in groups.values()]
-    return sorted(best, key=lambda group: (group[0].cell.length, group[0].cell.model.heads, group[0].cell.key))
+    best = [sorted(group, key=lambda record: record.error)[:seeds] for group in groups.values()]
+    return sorted(best, key=lambda group: (group[0].cell.length, group[0].cell.model["heads"], group[0].cell.key))
 
 
 def collide(
     groups: list[list[Record]],
     store: Store,
-    task_of: Callable[[dict[str, Any]], AbstractTask],
+    task_of: Callable[[dict[str, Any]], GeneratedTask],
     options: SearchOptions,
 ) -> Iterator[list[Floors]]:
     """Search and certify, group after group."""
@@ -127,7 +136,7 @@ def collide(
 
 
 def best_certificate(
-    found: list[Collision], model: ClassTokenTransformer, task: AbstractTask, domain: Domain, slope: float
+    found: list[Collision], model: ClassTokenTransformer, task: GeneratedTask, domain: Domain, slope: float
 ) -> Certificate | None:
     """The certificate with the highest floor among the first pairs. An exact one, which holds for every readout, is
     preferred if its floor is half as high."""
@@ -144,16 +153,16 @@ def best_certificate(
 
 
 def _load(cell: Cell, store: Store) -> ClassTokenTransformer:
-    assert isinstance(cell.model, ClassTokenSpec)
-    return from_arrays(cell.model, store.weights(cell.key))
+    model = from_arrays(spec_from_dict(cell.model), store.weights(cell.key))
+    assert isinstance(model, ClassTokenTransformer)
+    return model
 
 
-def _drawn(task: AbstractTask, cell: Cell, domain: Domain, options: SearchOptions) -> tuple[np.ndarray, float]:
+def _drawn(task: GeneratedTask, cell: Cell, domain: Domain, options: SearchOptions) -> tuple[np.ndarray, float]:
     """Validation sequences of the data the model was judged on, and the spread of the target there."""
     examples = max(SPREAD_EXAMPLES, options.anchors)
-    data = task.dataset(cell.train.train_examples, examples, cell.train.data_seed)
-    targets = np.asarray(data.validation_targets, float)
-    tokens = np.asarray(data.validation_tokens, float)
+    validation = task.examples(max(1, cell.train.train_examples), examples, cell.train.data_seed).validation
+    tokens, targets = np.asarray(validation.content, float), np.asarray(validation.targets, float)
     inside = np.all((tokens > domain.low) & (tokens < domain.high), axis=(1, 2))
     # Sequences that need not be cut to the domain first.
     order = np.argsort(~inside, kind="stable")[: options.anchors]
@@ -174,7 +183,7 @@ def as_json(floors: Floors) -> dict[str, Any]:
     cell = floors.record.cell
     return {
         "key": cell.key,
-        "heads": cell.model.heads,
+        "heads": cell.model["heads"],
         "length": cell.length,
         "seed": cell.seed,
         "nmse": floors.record.metrics["nmse"],
