@@ -1,36 +1,44 @@
 """`headcount collide`: the error that no readout of a stored model can go below."""
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import typer
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
 
-from .._arguments import counts
+from .._cache import keep_compiled_programs
 from .._errors import InputError, require
-from ..collide import WHERE, Floors, SearchOptions, as_json, chosen, collide, to_json
-from ..models import ClassTokenSpec, folded, from_arrays
+from ..collide import WHERE, Floors, SearchOptions, chosen, to_json
+from ..collide import as_json as floors_json
+from ..collide import collide as search
+from ..models import ClassTokenTransformer, from_arrays, spec_from_dict
+from ..models.class_token import folded
 from ..report.chart import Chart, Series
-from ..report.figures import draw, save_figure
 from ..report.files import write_whole
-from ..report.pair import PairPicture, draw_pair
 from ..report.progress import counted_progress
-from ..report.text import floors_view
-from ..store import Store
-from ..tasks import AbstractTask
+from ..report.render.figure import draw, save_figure
+from ..report.render.pictures import PairPicture, draw_pair
+from ..store import Record, Store
+from ..tasks import GeneratedTask
 from ..tasks.find import task_of_spec
 from ..theory import Certificate
-from .app import Folder, Json, app, data, print_json, talk
+from .app import Folder, Json, data, messages, print_json, say
+from .arguments import counts
+
+TaskOf = Callable[[dict[str, Any]], GeneratedTask]
 
 MIN_DRAWN = 1e-4
 """Floors below this share of the target's spread are drawn at it."""
 
 
-@app.command("collide")
-def collide_folder(
+def collide(
     folder: Folder,
     heads: Annotated[str | None, typer.Option(help="Only these heads, as 1:6 or 1,2,4.")] = None,
     lengths: Annotated[str | None, typer.Option(help="Only these lengths.")] = None,
@@ -49,54 +57,56 @@ def collide_folder(
     out: Annotated[
         Path | None, typer.Option(help="Where figures and certificates go (default DIR/collisions).")
     ] = None,
-    as_json_: Json = False,
+    as_json: Json = False,
 ) -> None:
     """Find sequences that stored models cannot tell apart, certify them, and draw the error floor against heads.
 
     Nothing stored is changed.
     """
+    keep_compiled_programs()
     options = SearchOptions(radius=radius, anchors=anchors, starts=starts, steps=steps, slope=slope, seed=seed)
-    task_of = functools.partial(_task_with_a_law, reference=task)
+    task_of = functools.partial(_generated_task, reference=task)
     with Store.open_for_reading(folder) as store:
-        groups = _filtered(chosen(store.records(), seeds), heads, lengths)
+        groups = _filtered(chosen(store.experiments(), store.records(), seeds), heads, lengths)
         found: list[Floors] = []
-        with counted_progress(talk, "searching", sum(len(group) for group in groups), "models") as on_done:
-            for floors in collide(groups, store, task_of, options):
+        with counted_progress(messages, "searching", sum(len(group) for group in groups), "models") as on_done:
+            for floors in search(groups, store, task_of, options):
                 found += floors
                 on_done(len(floors))
         target = out or folder / "collisions"
         write_whole(target / "certificates.json", to_json(found).encode())
         drawn = _draw_all(found, store, task_of, target)
-    if as_json_:
-        print_json([as_json(floors) for floors in found])
+    if as_json:
+        print_json([floors_json(each) for each in found])
     else:
-        data.print(floors_view(found, WHERE))
-    talk.print(f"certificates and {drawn} figures are in {target}", highlight=False, markup=False)
+        data.print(_view(found))
+    say(f"certificates and {drawn} figures are in {target}")
 
 
-def _filtered(groups: list, heads: str | None, lengths: str | None) -> list:
-    kept = groups
-    if heads is not None:
-        wanted = counts(heads, "--heads")
-        kept = [group for group in kept if group[0].cell.model.heads in wanted]
-    if lengths is not None:
-        wanted = counts(lengths, "--lengths")
-        kept = [group for group in kept if group[0].cell.length in wanted]
-    known = sorted({(group[0].cell.length, group[0].cell.model.heads) for group in groups})
-    words = f"heads {sorted({h for _, h in known})}, lengths {sorted({t for t, _ in known})}"
-    require(len(kept) > 0, f"no stored model has these heads and lengths; there are {words}.")
+def _filtered(groups: list[list[Record]], heads: str | None, lengths: str | None) -> list[list[Record]]:
+    """The groups of these heads and lengths."""
+    sizes = [(group[0].cell.model["heads"], group[0].cell.length) for group in groups]
+    wanted_heads, wanted_lengths = counts(heads, "--heads"), counts(lengths, "--lengths")
+    kept = [
+        group
+        for group, (own_heads, own_length) in zip(groups, sizes, strict=True)
+        if (wanted_heads is None or own_heads in wanted_heads)
+        and (wanted_lengths is None or own_length in wanted_lengths)
+    ]
+    stored = f"heads {sorted({h for h, _ in sizes})}, lengths {sorted({t for _, t in sizes})}"
+    require(len(kept) > 0, f"no stored model has these heads and lengths; there are {stored}.")
     return kept
 
 
-def _task_with_a_law(spec: dict, reference: str | None) -> AbstractTask:
-    """The task of a spec, of which any sequence has a target; of stored images or passages only the stored ones do."""
-    found = task_of_spec(spec, reference)
-    if not isinstance(found, AbstractTask):
-        raise InputError(f"{found.name} is data with labels: sequences that collide would have no right answer.")
-    return found
+def _generated_task(spec: dict[str, Any], reference: str | None) -> GeneratedTask:
+    """The task of a spec, whose target can be computed for any sequence."""
+    task = task_of_spec(spec, reference)
+    if not isinstance(task, GeneratedTask):
+        raise InputError(f"{task.name} is data with labels: a collision needs a target for any sequence.")
+    return task
 
 
-def _draw_all(found: list[Floors], store: Store, task_of, target: Path) -> int:
+def _draw_all(found: list[Floors], store: Store, task_of: TaskOf, target: Path) -> int:
     """A chart for each question, and a picture of the pair of every head count at the greatest length."""
     for where in WHERE:
         save_figure(draw(floor_chart(found, where)), target / f"floor-{where.replace(' ', '-')}.svg")
@@ -106,7 +116,7 @@ def _draw_all(found: list[Floors], store: Store, task_of, target: Path) -> int:
         cell, certificate = floors.record.cell, floors.anywhere
         if cell.length == longest and certificate is not None and certificate.floor(floors.slope) > 0:
             picture = pair_picture(floors, certificate, store, task_of(cell.task).at(cell.length))
-            save_figure(draw_pair(picture), target / f"pair-{cell.model.heads}-heads-{cell.key[:6]}.svg")
+            save_figure(draw_pair(picture), target / f"pair-{cell.model['heads']}-heads-{cell.key[:6]}.svg")
             pictures += 1
     return len(WHERE) + pictures
 
@@ -117,12 +127,12 @@ def _is_estimated(floors: Floors, where: str) -> bool:
 
 
 def floor_chart(found: list[Floors], where: str) -> Chart:
-    """The least certified floor of all models of a head count and length, against heads, one line a length."""
+    """The smallest certified floor of all models of a head count and length, against heads, one line per length."""
     lengths = sorted({floors.record.cell.length for floors in found})
-    heads = sorted({floors.record.cell.model.heads for floors in found})
+    heads = sorted({floors.record.cell.model["heads"] for floors in found})
 
     def least(h: int, t: int) -> float:
-        own = [f.floor(where) for f in found if (f.record.cell.model.heads, f.record.cell.length) == (h, t)]
+        own = [f.floor(where) for f in found if (f.record.cell.model["heads"], f.record.cell.length) == (h, t)]
         return max(min(own), MIN_DRAWN) if own else float("nan")
 
     words = {
@@ -143,16 +153,16 @@ def floor_chart(found: list[Floors], where: str) -> Chart:
     )
 
 
-def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: AbstractTask) -> PairPicture:
+def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: GeneratedTask) -> PairPicture:
     """The pair of a certificate, as its model sees it."""
     cell = floors.record.cell
-    assert isinstance(cell.model, ClassTokenSpec)
     arrays = {name: np.asarray(array, np.float64) for name, array in store.weights(cell.key).items()}
     with jax.enable_x64(True):
-        model, pair = from_arrays(cell.model, arrays), jnp.asarray(certificate.pair)
+        model, pair = from_arrays(spec_from_dict(cell.model), arrays), jnp.asarray(certificate.pair)
+        assert isinstance(model, ClassTokenTransformer)
         outputs = np.stack([np.asarray(folded.class_output(model, tokens)) for tokens in pair])
         targets = np.stack([np.asarray(task.target(tokens)) for tokens in pair])
-        single = cell.model.layers == 1
+        single = len(model.attention) == 1
         weights = np.stack([np.asarray(folded.attention_weights(model, x)) for x in pair]) if single else None
     if certificate.exact:
         kind, readouts = "an exact collision is proved", "every readout"
@@ -161,7 +171,7 @@ def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: A
     if certificate.estimated:
         kind += "; the gap is estimated"
     return PairPicture(
-        title=f"{task.name}: two sequences of {cell.length} tokens that {cell.model.heads} heads "
+        title=f"{task.name}: two sequences of {cell.length} tokens that {cell.model['heads']} heads "
         + ("cannot tell apart" if certificate.exact else "can hardly tell apart"),
         caption=f"{kind}; targets differ by {certificate.gap:.3g}, so {readouts} errs by "
         f"{certificate.floor(floors.slope):.3g} on one of them",
@@ -169,4 +179,37 @@ def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: A
         weights=weights,
         outputs=outputs,
         targets=targets,
+    )
+
+
+def _view(found: list[Floors]) -> RenderableType:
+    """Model by model: its measured error, and the floor that is certified for each question."""
+    view = Table(box=None)
+    for column in ("model", "T", "heads", "seed", "NMSE", *(f"floor, {question}" for question in WHERE)):
+        view.add_column(column, justify="right")
+    for floors in found:
+        cell = floors.record.cell
+        cells = []
+        for question in WHERE:
+            certificate = floors.near_data if question == "near data" else floors.anywhere
+            kind = "none found" if certificate is None else "any readout" if certificate.exact else "bounded slope"
+            if certificate is not None and certificate.estimated:
+                kind += ", gap estimated"
+            cells.append(f"{floors.floor(question):.2g} [dim]{kind}[/dim]")
+        numbers = (cell.length, cell.model["heads"], cell.seed)
+        view.add_row(cell.key[:6], *map(str, numbers), f"{floors.record.metrics['nmse']:.1e}", *cells)
+    reasons = dict.fromkeys(
+        certificate.estimated
+        for floors in found
+        for certificate in (floors.anywhere, floors.near_data)
+        if certificate is not None and certificate.estimated
+    )
+    slope = f"{found[0].slope:g}" if found else "-"
+    return Group(
+        view,
+        "",
+        "a floor is the error, in standard deviations of the target, that a readout must make on one of two sequences",
+        "  any readout: an exact collision is proved, so it holds whatever the readout's size",
+        f"  bounded slope: it holds for every readout of slope at most {slope}",
+        *(f"  gap estimated: {escape(reason)}" for reason in reasons),
     )

@@ -1,0 +1,148 @@
+"""`headcount bounds`: what the theorems say for one setting."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.markup import escape
+
+from .._errors import require
+from ..report.chart import Chart, Series
+from ..report.render.figure import FORMATS, check_ending, draw, save_figure
+from ..theory import Bound, RankSetting, Setting, all_bounds, all_rank_bounds, rank_floor, rank_one_floor
+from ..theory.bounds import exponent
+from .app import Json, data, print_json, say
+
+LENGTHS = (32, 64, 128, 256, 512, 1024)
+DIMS = (8, 16, 32, 64, 128)
+HEADS = tuple(2**power for power in range(17))
+
+
+def bounds(
+    heads: Annotated[int, typer.Option(help="Heads h.")],
+    length: Annotated[int, typer.Option(help="Sequence length T; with --rank the number of points N.")],
+    intrinsic_dim: Annotated[int | None, typer.Option(help="The task's D; the first paper needs it.")] = None,
+    rank: Annotated[
+        int | None, typer.Option(help="Rank of a head's scores, r: the second paper's bounds, on the nearest point.")
+    ] = None,
+    head_dim: Annotated[int, typer.Option(help="Width of a head, n.")] = Setting.head_dim,
+    layers: Annotated[int, typer.Option(help="Attention layers L.")] = Setting.layers,
+    dim: Annotated[int, typer.Option(help="Numbers per token, d.")] = Setting.dim,
+    eps: Annotated[
+        float, typer.Option(help="The largest error allowed; with --rank the expected squared one.")
+    ] = Setting.eps,
+    outer_slope: Annotated[float | None, typer.Option(help="sup |grad F0|_1 (default: D, a sum's).")] = None,
+    gamma: Annotated[float, typer.Option(help="Rate of the component nets: width C / delta^gamma.")] = Setting.gamma,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help=f"Draw the exponent k, or with --rank the least error, against heads ({', '.join(FORMATS)})."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Every bound of a paper at one setting: value, claim, source, and whether its conditions hold.
+
+    With --intrinsic-dim the first paper's (how many heads), with --rank the second's (of which rank).
+    """
+    if plot is not None:
+        check_ending(plot)
+    require(
+        intrinsic_dim is not None or rank is not None,
+        "give --intrinsic-dim for the bounds on how many heads, or --rank for those on their rank.",
+    )
+    if rank is not None:
+        require(intrinsic_dim is None, "give --intrinsic-dim or --rank, not both: they belong to different papers.")
+        require(dim > 1, f"--rank needs the --dim of the points, of at least 2, got {dim}.")
+        rank_setting = RankSetting(heads=heads, rank=rank, dim=dim, length=length, layers=layers, eps=eps)
+        _print(all_rank_bounds(rank_setting), as_json)
+        _draw(_floor_chart(rank_setting), plot)
+        return
+    assert intrinsic_dim is not None
+    setting = Setting(
+        heads=heads,
+        intrinsic_dim=intrinsic_dim,
+        length=length,
+        head_dim=head_dim,
+        layers=layers,
+        dim=dim,
+        eps=eps,
+        outer_slope=outer_slope,
+        gamma=gamma,
+    )
+    _print(all_bounds(setting), as_json)
+    _draw(_exponent_chart(setting), plot)
+
+
+def _print(values: Sequence[Bound], as_json: bool) -> None:
+    if as_json:
+        print_json([dataclasses.asdict(bound) | {"applies": bound.applies} for bound in values])
+    else:
+        data.print(_view(values))
+
+
+def _draw(chart: Chart, plot: Path | None) -> None:
+    if plot is not None:
+        save_figure(draw(chart), plot)
+        say(f"drawn in {plot}")
+
+
+def _view(values: Sequence[Bound]) -> RenderableType:
+    """Bounds one under the other: value, claim, conditions."""
+    marks = {True: "[green]yes[/green]", False: "[red]no[/red]", None: "assumed"}
+    lines = []
+    for bound in values:
+        value = "says nothing" if bound.value is None else f"{bound.value:.4g}"
+        kind = "" if bound.kind == "theorem" else f" [yellow]{bound.kind}[/yellow]"
+        style = "bold" if bound.applies else "dim"
+        lines.append(f"[{style}]{escape(bound.name)}: {value}[/{style}]  {escape(bound.source)}{kind}")
+        lines.append(f"  {escape(bound.why or bound.claim)}")
+        if bound.conditions:
+            conditions = "; ".join(f"{escape(c.text)}: {marks[c.holds]}" for c in bound.conditions)
+            lines.append(f"  [dim]needs[/dim] {conditions}")
+    return Group(*lines)
+
+
+def _exponent_chart(setting: Setting) -> Chart:
+    """k against heads below D, one line per length; a gap where the bound says nothing."""
+    heads = tuple(range(1, max(2, setting.intrinsic_dim)))
+    lengths = sorted({*LENGTHS, setting.length})
+    rows = {t: [exponent(h, setting.intrinsic_dim, t, setting.head_dim) for h in heads] for t in lengths}
+    return Chart(
+        name="exponent",
+        title=f"Too few heads for D = {setting.intrinsic_dim}, heads of width {setting.head_dim}",
+        x_label="attention heads",
+        y_label="exponent k of M = Omega(eps^-k)",
+        x_ticks=heads,
+        log_y=False,
+        series=tuple(
+            Series(f"{t} tokens", heads, tuple(k if k > 0 else float("nan") for k in row), place=place)
+            for place, (t, row) in enumerate(rows.items())
+        ),
+        caption="Theorem 2(2), arXiv 2510.06662; a gap where the bound is vacuous",
+    )
+
+
+def _floor_chart(setting: RankSetting) -> Chart:
+    """The smallest error of any heads of this rank against their number, one line per dimension."""
+    dims = sorted({*(dim for dim in DIMS if dim > setting.rank), setting.dim})
+    one = setting.rank == 1
+    rows = {d: [rank_one_floor(h, d) if one else rank_floor(h, setting.rank, d) for h in HEADS] for d in dims}
+    kind = "hard heads of rank one" if one else f"heads of rank {setting.rank}"
+    return Chart(
+        name="floor",
+        title=f"The nearest of two orthogonal points by {kind}",
+        x_label="attention heads",
+        y_label="least expected squared error",
+        x_ticks=HEADS[::4],
+        log_x=True,
+        log_y=False,
+        series=tuple(
+            Series(f"points in {d} dimensions", HEADS, tuple(row), place=place)
+            for place, (d, row) in enumerate(rows.items())
+        ),
+        caption="A lower bound for any directions, values and outputs; ours, after Theorem 2, arXiv 2407.16153",
+    )

