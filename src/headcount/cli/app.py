@@ -11,10 +11,9 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-import click
 import typer
 from rich.console import Console
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from .._errors import HeadcountError
 from .._version import __version__
@@ -45,16 +44,14 @@ VERBS = {
 class Verbs(TyperGroup):
     """The verbs, imported one at a time."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         return list(VERBS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:
         """A verb's name and summary, enough to list it."""
-        return click.Command(cmd_name, help=VERBS[cmd_name]) if cmd_name in VERBS else None
+        return TyperCommand(cmd_name, help=VERBS[cmd_name]) if cmd_name in VERBS else None
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name = args[0] if args else ""
         return (name, command(name), args[1:]) if name in VERBS else super().resolve_command(ctx, args)
 
@@ -70,14 +67,16 @@ app = typer.Typer(
 )
 
 
-def command(verb: str) -> click.Command:
+def command(verb: str) -> TyperCommand:
     """The command of a verb, its module imported."""
     module = importlib.import_module(f".{verb}", __package__)
     alone = typer.Typer(
         add_completion=False, pretty_exceptions_enable=False, context_settings=app.info.context_settings
     )
     alone.command(verb)(getattr(module, verb))
-    return typer.main.get_command(alone)
+    made = typer.main.get_command(alone)
+    assert isinstance(made, TyperCommand)
+    return made
 
 
 @app.callback(invoke_without_command=True)
