@@ -10,7 +10,7 @@ import numpy as np
 
 import headcount as hc
 from headcount.collide import SearchOptions, best_certificate
-from headcount.models import ClassTokenSpec, init
+from headcount.models import ClassTokenSpec
 from headcount.theory import domain_of, find_collisions
 
 LENGTH, DIM = 32, 4
@@ -22,7 +22,7 @@ def main() -> None:
     anchors = domain.clip(np.asarray(task.dataset(20, 20).validation_tokens[: options.anchors], float))
     print("heads  compiled and run (s)  run again (s)  floor anywhere  exact  floor near data  exact")
     for heads in range(1, 6):
-        model = init(ClassTokenSpec(heads=heads), 0, length=LENGTH, dim=DIM, outputs=1)
+        model = ClassTokenSpec(heads=heads).init(0, length=LENGTH, dim=DIM, outputs=1)
         seconds, certificates = [], []
         for _ in range(2):
             began = time.perf_counter()

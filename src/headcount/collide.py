@@ -144,8 +144,9 @@ def best_certificate(
 
 
 def _load(cell: Cell, store: Store) -> ClassTokenTransformer:
-    assert isinstance(cell.model, ClassTokenSpec)
-    return from_arrays(cell.model, store.weights(cell.key))
+    model = from_arrays(cell.model, store.weights(cell.key))
+    assert isinstance(model, ClassTokenTransformer)
+    return model
 
 
 def _drawn(task: AbstractTask, cell: Cell, domain: Domain, options: SearchOptions) -> tuple[np.ndarray, float]:

@@ -17,7 +17,7 @@ from .analysis import (
     rank_table,
 )
 from .engine import RunSummary, Sweep, grid, run_sweep
-from .models import AnySpec
+from .models import AbstractSpec
 from .store import Record, Store, TrainSpec
 from .tasks import AnyTask
 
@@ -47,7 +47,7 @@ def measure(
     lengths: Sequence[int] | None = None,
     seeds: int = 4,
     learning_rates: Sequence[float] | None = None,
-    model: Callable[[int], AnySpec] | None = None,
+    model: Callable[[int], AbstractSpec] | None = None,
     train: TrainSpec | None = None,
 ) -> Measurement:
     """How many heads `task` needs, by training every combination and keeping the results in the folder `out`.

@@ -12,7 +12,7 @@ import typer
 from .._arguments import counts
 from .._errors import InputError, require
 from ..collide import WHERE, Floors, SearchOptions, as_json, chosen, collide, to_json
-from ..models import ClassTokenSpec, folded, from_arrays
+from ..models import ClassTokenTransformer, folded, from_arrays
 from ..report.chart import Chart, Series
 from ..report.figures import draw, save_figure
 from ..report.files import write_whole
@@ -146,13 +146,13 @@ def floor_chart(found: list[Floors], where: str) -> Chart:
 def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: AbstractTask) -> PairPicture:
     """The pair of a certificate, as its model sees it."""
     cell = floors.record.cell
-    assert isinstance(cell.model, ClassTokenSpec)
     arrays = {name: np.asarray(array, np.float64) for name, array in store.weights(cell.key).items()}
     with jax.enable_x64(True):
         model, pair = from_arrays(cell.model, arrays), jnp.asarray(certificate.pair)
+        assert isinstance(model, ClassTokenTransformer)
         outputs = np.stack([np.asarray(folded.class_output(model, tokens)) for tokens in pair])
         targets = np.stack([np.asarray(task.target(tokens)) for tokens in pair])
-        single = cell.model.layers == 1
+        single = model.spec.layers == 1
         weights = np.stack([np.asarray(folded.attention_weights(model, x)) for x in pair]) if single else None
     if certificate.exact:
         kind, readouts = "an exact collision is proved", "every readout"

@@ -6,7 +6,7 @@ from typing import Any
 from .._errors import require
 from ..engine.labelled import labelled_encoder
 from ..engine.sweep import ENCODER_HIDDEN
-from ..models import AnySpec, ClassTokenSpec, EncoderSpec
+from ..models import AbstractSpec, ClassTokenSpec, EncoderSpec
 from ..tasks import AnyTask, LabelledTask
 
 
@@ -21,7 +21,7 @@ def models_for(
     positions: str,
     beta: float,
     multiplier: int,
-) -> Callable[[int], AnySpec]:
+) -> Callable[[int], AbstractSpec]:
     """The class-token model where the task is answered for the whole sequence, else an encoder as wide as a token.
 
     Data with labels gets the first paper's encoders, two layers of them unless more are asked for.

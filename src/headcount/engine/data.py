@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from .._keys import named_key
 from .._shapes import AnyArray, Key
-from ..models import AnySpec, reads_raw_units
+from ..models import AbstractSpec
 from ..store import TrainSpec
 from ..tasks import AbstractTask, AnyTask, Dataset, LabelledTask, Tokenise, taken
 
@@ -21,7 +21,7 @@ PROBE_EXAMPLES = 1024
 
 
 class Units(NamedTuple):
-    """Mean and scale of tokens and targets: what standardising took out, and `models.in_raw_units` puts back."""
+    """Mean and scale of tokens and targets: what standardising took out, and `AbstractModel.in_raw_units` puts back."""
 
     token_mean: Float[AnyArray, " dim"]
     token_scale: Float[AnyArray, " dim"]
@@ -96,7 +96,7 @@ class Examples(eqx.Module):
     validation: Stored | Kept
 
 
-def examples(task: AnyTask, model: AnySpec, train: TrainSpec) -> tuple[Examples, Units | None]:
+def examples(task: AnyTask, model: AbstractSpec, train: TrainSpec) -> tuple[Examples, Units | None]:
     """The task's examples, for a model that standardises with mean 0 and variance 1 over the training part.
 
     Units are None where the model reads the task's own.
@@ -109,7 +109,7 @@ def examples(task: AnyTask, model: AnySpec, train: TrainSpec) -> tuple[Examples,
     parts: Any = [np.asarray(part) for part in data]
     data = Dataset(*parts)
     units, variance = None, np.mean(np.var(data.train_targets, axis=0))
-    if not reads_raw_units(model):
+    if model.standardises:
         variance = 1.0
         units = Units(*_mean_and_scale(data.train_tokens, (0, 1)), *_mean_and_scale(data.train_targets, (0,)))
         data = Dataset(

@@ -5,7 +5,6 @@ class      cross-entropy of the right class; reported as error (the share of wro
 choice     the same over the candidates of each example; mrr too, the mean over examples of 1 / rank of the right one
 """
 
-import functools
 from collections.abc import Callable
 
 import jax
@@ -14,7 +13,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from .._shapes import Key
-from ..models import AnyModel, predict
+from ..models import AbstractModel
 from ..tasks import GradedBy
 
 Grades = dict[str, Float[Array, ""]]
@@ -22,13 +21,13 @@ ERROR = {"distance": "nmse", "class": "error", "choice": "error"}
 """The grade that head counts are compared by: less is better."""
 
 
-def respond(model: AnyModel, tokens: Float[Array, "*sequences length dim"], key: Key | None = None) -> Array:
+def respond(model: AbstractModel, tokens: Float[Array, "*sequences length dim"], key: Key | None = None) -> Array:
     """The answer to one example; several sequences are answered one by one."""
     if tokens.ndim == 2:
-        return predict(model, tokens, key)
+        return model(tokens, key=key)
     if key is None:
-        return jax.vmap(functools.partial(predict, model))(tokens)
-    return jax.vmap(functools.partial(predict, model))(tokens, jax.random.split(key, len(tokens)))
+        return jax.vmap(model)(tokens)
+    return jax.vmap(lambda sequence, own: model(sequence, key=own))(tokens, jax.random.split(key, len(tokens)))
 
 
 def scores(graded_by: GradedBy, answers: Array, candidates: int) -> Float[Array, "examples choices"]:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import jax
 
-from ..models import activations, parameters
 from .sweep import Shape
 
 MEMORY_SHARE = 0.5
@@ -74,8 +73,8 @@ class Sizes(NamedTuple):
 def member_bytes(shape: Shape, sizes: Sizes) -> int:
     """Memory one member needs while it takes a step: its weights with Adam's moments, and what its gradient needs."""
     sequences, tokens = sizes.sequences(shape.length)
-    weights = 6 * parameters(shape.model, length=tokens, dim=sizes.dim, outputs=sizes.outputs)
-    return 4 * (weights + shape.train.batch * sequences * activations(shape.model, length=tokens, dim=sizes.dim))
+    weights = 6 * shape.model.parameters(length=tokens, dim=sizes.dim, outputs=sizes.outputs)
+    return 4 * (weights + shape.train.batch * sequences * shape.model.activations(length=tokens, dim=sizes.dim))
 
 
 def max_members(shape: Shape, sizes: Sizes, machine: Hardware) -> int:

@@ -40,7 +40,7 @@ def labelled_encoder(
         activation="gelu",
         answered_at=form.answered_at,
         query_is_key=True,
-        padded=form.padded,
-        per_head=True,
+        masks_padding=form.padded,
+        always_maps=True,
         **options,
     )

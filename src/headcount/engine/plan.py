@@ -7,7 +7,6 @@ from typing import NamedTuple
 import jax
 import jax.random as jr
 
-from ..models import flops
 from ..store import Precision
 from ..tasks import AnyTask, LabelledTask
 from ..tasks.base import computed
@@ -97,7 +96,7 @@ def _bucket_seconds(bucket: Bucket, sizes: Sizes, machine: Hardware) -> float:
     shape = bucket.shape
     sequences, tokens = sizes.sequences(shape.length)
     # A training step costs about three forward passes.
-    forward = sequences * flops(shape.model, length=tokens, dim=sizes.dim, outputs=sizes.outputs)
+    forward = sequences * shape.model.flops(length=tokens, dim=sizes.dim, outputs=sizes.outputs)
     work = 3 * shape.train.batch * forward
     members, pace = len(bucket.cells), _pace(machine, shape.train.precision)
     starts = 1 if machine.side_by_side else members

@@ -20,7 +20,6 @@ import numpy as np
 
 from .._errors import HeadcountError
 from .._version import __version__
-from ..models import ClassTokenTransformer, in_raw_units, reads_raw_units, to_arrays, with_heads
 from ..store import Cell, Outcome, Record, Store
 from ..store.weights import Weights
 from ..tasks import AnyTask, graded_by
@@ -188,14 +187,14 @@ class BucketTrainer:
             record = _record(cell, steps, curves[:, i], own, self._provenance(seconds))
             records.append(record)
             if record.outcome is Outcome.FINISHED:
-                model = with_heads(jax.tree.map(operator.itemgetter(i), stacked), cell.model.heads)
-                if units is not None and isinstance(model, ClassTokenTransformer):
-                    model = in_raw_units(model, *units)
-                weights[cell.key] = to_arrays(model)
+                model = jax.tree.map(operator.itemgetter(i), stacked).with_heads(cell.model.heads)
+                if units is not None:
+                    model = model.in_raw_units(*units)
+                weights[cell.key] = model.to_arrays()
         return Trained(tuple(records), weights)
 
     def data_for(self, shape: Shape) -> tuple[Examples, Units | None]:
-        key = (shape.task, shape.length, shape.train, reads_raw_units(shape.model))
+        key = (shape.task, shape.length, shape.train, shape.model.standardises)
         with self._lock:
             if key not in self._data:
                 self._data[key] = examples(self.tasks[shape.task].at(shape.length), shape.model, shape.train)

@@ -1,9 +1,8 @@
 """From axes to cells to buckets.
 
 A sweep is a list of cells and their tasks: heads x rank x length x seed x learning rate. A bucket is the cells that one
-compiled program can train: same task, length and training, same model but for the number of heads, which is padded
-(`padded_heads`). Buckets depend on the cells they are made of and on nothing else, so an interrupted sweep and its
-continuation share them.
+compiled program can train: same task, length and training, same padded model (`AbstractSpec.padded`). Buckets depend on
+the cells they are made of and on nothing else, so an interrupted sweep and its continuation share them.
 """
 
 import dataclasses
@@ -15,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from .._choices import Positions
 from .._errors import require
-from ..models import AnySpec, ClassTokenSpec, EncoderSpec, Positions
+from ..models import AbstractSpec, ClassTokenSpec, EncoderSpec
 from ..store import Cell, TrainSpec
 from ..tasks import AnyTask, LabelledTask
 from .labelled import LABELLED_TRAIN, labelled_encoder
@@ -68,7 +68,7 @@ def grid(
     lengths: Sequence[int] | None = None,
     seeds: Iterable[int] = range(4),
     learning_rates: Sequence[float] | None = None,
-    model: Callable[[int], AnySpec] | None = None,
+    model: Callable[[int], AbstractSpec] | None = None,
     train: TrainSpec | None = None,
     skip: Callable[[Cell], str | None] | None = None,
 ) -> Sweep:
@@ -88,8 +88,8 @@ def grid(
     for model_spec in specs:
         _require_fit(task, model_spec)
         require(
-            train.precision == "float32" or isinstance(model_spec, EncoderSpec),
-            f"precision {train.precision} is for encoders; a class-token model is trained in float32.",
+            train.precision in model_spec.precisions,
+            f"precision must be {' or '.join(model_spec.precisions)} for a {model_spec.kind} model, got {train.precision}.",
         )
     require(
         task.endless or train.train_examples > 0,
@@ -123,7 +123,7 @@ ENCODER_HIDDEN = 256
 """Feed-forward width of the encoder that is tried where none is given; the second paper's 2048 is a GPU's."""
 
 
-def default_model(task: AnyTask) -> Callable[[int], AnySpec]:
+def default_model(task: AnyTask) -> Callable[[int], AbstractSpec]:
     """What is tried where nothing is said; places are encoded where they can matter.
 
     A task answered for the whole sequence gets heads of 8 numbers between nets of 32 units, one that is answered at its
@@ -152,15 +152,14 @@ def default_train(task: AnyTask) -> TrainSpec:
     return TrainSpec() if task.answered_at == "sequence" or not task.endless else TrainSpec(train_examples=0)
 
 
-def _require_fit(task: AnyTask, spec: AnySpec) -> None:
+def _require_fit(task: AnyTask, spec: AbstractSpec) -> None:
     require(
         isinstance(spec, EncoderSpec) or not isinstance(task, LabelledTask),
         f"{task.name} is data with labels, which a class-token model cannot read; take an EncoderSpec.",
     )
-    answers = spec.answered_at if isinstance(spec, EncoderSpec) else "sequence"
     require(
-        answers == task.answered_at,
-        f'{task.name} is answered at "{task.answered_at}", the model at "{answers}"; '
+        spec.answered_at == task.answered_at,
+        f'{task.name} is answered at "{task.answered_at}", the model at "{spec.answered_at}"; '
         f'take an EncoderSpec with answered_at="{task.answered_at}".',
     )
 
@@ -172,27 +171,13 @@ def _distinct(name: str, values: Sequence) -> list:
     return plain
 
 
-def padded_heads(model: AnySpec) -> int:
-    """The head count a program is compiled for: the next multiple of four for narrow heads, of fewer for wide ones.
-
-    Padding wastes arithmetic and saves compiling. With heads of 8 numbers and one layer compiling weighs more; wide
-    heads and deep models are costly to pad, and under a fixed total_dim no two head counts could share a program. The
-    padded count depends on the cell alone and not on what else is in the sweep, so that a cell's numbers are its own.
-    Encoders, wide and often deep, are not padded.
-    """
-    if isinstance(model, EncoderSpec):
-        return model.heads
-    multiple = max(1, min(4, 32 // model.head_dim)) if model.layers == 1 else 1
-    return -(-model.heads // multiple) * multiple
-
-
 @dataclass(frozen=True)
 class Shape:
     """What one compiled program is made for. `train` has its learning rate and seeds taken out: those are members."""
 
     task: str
     length: int
-    model: AnySpec
+    model: AbstractSpec
     train: TrainSpec
 
 
@@ -208,7 +193,7 @@ def shape_of(cell: Cell) -> Shape:
     return Shape(
         task=task_key(cell.task),
         length=cell.length,
-        model=dataclasses.replace(cell.model, heads=padded_heads(cell.model)),
+        model=cell.model.padded(),
         train=dataclasses.replace(cell.train, learning_rate=1.0),
     )
 

@@ -9,7 +9,6 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -20,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int
 from .._compile import deterministic_jit
 from .._keys import named_key
 from .._shapes import Key
-from ..models import AnyModel, ClassTokenTransformer, EncoderSpec, folded, init_model, with_heads
+from ..models import AbstractModel
 from ..store import Cell, TrainSpec
 from ..tasks import GradedBy
 from .data import Examples, Kept, Stored
@@ -36,7 +35,7 @@ DROPPED = 1
 class TrainState(NamedTuple):
     """What a member carries from step to step."""
 
-    model: AnyModel
+    model: AbstractModel
     optimiser: optax.OptState
     step: Int[Array, ""]
     best_error: Float[Array, ""]
@@ -82,7 +81,7 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool, graded_by:
     )
 
     lowered, grades = loss_of(graded_by, shape.length), grades_of(graded_by, shape.length)
-    drops = isinstance(shape.model, EncoderSpec) and shape.model.dropout > 0
+    drops = shape.model.drops
     decay = shape.train.weight_decay
 
     def rounded(numbers):
@@ -140,20 +139,19 @@ def program(shape: Shape, dim: int, outputs: int, side_by_side: bool, graded_by:
 
     def start(cells: tuple[Cell, ...], data: Examples) -> tuple[TrainState, Member]:
         # Drawn for its own head count and only then padded: a cell's initial weights do not depend on its bucket.
-        models = [with_heads(init_model(cell.model, cell.seed, **sizes), shape.model.heads) for cell in cells]
+        models = [cell.model.init(cell.seed, **sizes).with_heads(shape.model.heads) for cell in cells]
         keys = jnp.stack([named_key(cell.seed, "batches") for cell in cells])
         rates = jnp.array([cell.train.learning_rate for cell in cells], jnp.float32)
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
         return begin(stacked, None if data.probe is None else data.probe[:EVALUATION_BLOCK]), Member(keys, rates)
 
     @deterministic_jit
-    def begin(models: AnyModel, tokens: Float[Array, "examples length dim"] | None) -> TrainState:
+    def begin(models: AbstractModel, tokens: Float[Array, "examples length dim"] | None) -> TrainState:
         map_all = jax.vmap if side_by_side else lambda function: functools.partial(jax.lax.map, function)
         return map_all(functools.partial(begin_one, tokens=tokens))(models)
 
-    def begin_one(model: AnyModel, tokens: Float[Array, "examples length dim"] | None) -> TrainState:
-        if isinstance(model, ClassTokenTransformer) and tokens is not None:
-            model = unit_readout(model, tokens)
+    def begin_one(model: AbstractModel, tokens: Float[Array, "examples length dim"] | None) -> TrainState:
+        model = model if tokens is None else model.calibrated(tokens)
         moments = optimiser.init(model)  # pyright: ignore[reportArgumentType]
         return TrainState(model, moments, jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, jnp.float32))
 
@@ -179,18 +177,6 @@ def sequential_map(function: Callable[[Any], Any], members: Any, begun: Bool[Arr
 
     filled = jax.lax.fori_loop(0, jnp.where(begun[0], count, 0), turn, room)
     return jax.tree.map(lambda part: part[:count], filled)
-
-
-def unit_readout(model: ClassTokenTransformer, tokens: Float[Array, "examples length dim"]) -> ClassTokenTransformer:
-    """The model with its last W_O rescaled so that what reaches the readout varies by one over `tokens`.
-
-    Averages over T tokens vary by 1/sqrt(T) only, so small that the readout net would start, and often stay, linear.
-    """
-    reached = jax.vmap(folded.class_output, in_axes=(None, 0))(model, tokens)
-    variance = jnp.var(reached, axis=0)
-    scale = jnp.sqrt(jnp.sum(variance) / jnp.maximum(jnp.sum(variance > 0), 1))  # padded numbers do not vary
-    last = model.attention[-1].output / jnp.where(scale > 0, scale, 1.0)
-    return eqx.tree_at(lambda m: m.attention[-1].output, model, last)
 
 
 def schedule(step: Int[Array, ""], train: TrainSpec) -> Float[Array, ""]:

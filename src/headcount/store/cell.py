@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .._errors import require, require_count
-from ..models import AnySpec, spec_from_dict
+from ..models import AbstractSpec, spec_from_dict
 
 Precision = Literal["float32", "bfloat16"]
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
@@ -77,7 +77,7 @@ class Cell:
 
     task: dict[str, Any]
     length: int
-    model: AnySpec
+    model: AbstractSpec
     train: TrainSpec
     seed: int
 

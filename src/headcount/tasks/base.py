@@ -8,7 +8,7 @@ A task is written for one example. `sample(key)` draws a sequence, `target(token
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,13 +16,11 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Float
 
+from .._choices import AnsweredAt
 from .._compile import deterministic_jit
 from .._errors import HeadcountError, InputError, require
 from .._keys import named_key
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
-
-AnsweredAt = Literal["sequence", "tokens", "query"]
-"""What a target belongs to: the whole sequence, every token of it, or its last token, which asks about the others."""
 
 
 class Dataset(NamedTuple):

@@ -1,0 +1,29 @@
+"""Options that are one of a few words, and how any other word is refused. Nothing here needs JAX."""
+
+from collections.abc import Iterable
+from typing import Literal, get_args
+
+from ._errors import InputError, did_you_mean
+
+AnsweredAt = Literal["sequence", "tokens", "query"]
+"""Where a task is answered: once per sequence, at every token, or at the last token, the query."""
+Positions = Literal["none", "additive", "concatenated"]
+"""How a token's position enters a model: not at all, added to its embedding, or concatenated to it."""
+Norm = Literal["unit", "layer", "none"]
+AttentionKind = Literal["soft", "hard"]
+Activation = Literal["relu", "gelu"]
+Precision = Literal["float32", "bfloat16"]
+
+ANSWERED_AT: tuple[AnsweredAt, ...] = get_args(AnsweredAt)
+POSITIONS: tuple[Positions, ...] = get_args(Positions)
+NORMS: tuple[Norm, ...] = get_args(Norm)
+ATTENTION_KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)
+ACTIVATIONS: tuple[Activation, ...] = get_args(Activation)
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+
+
+def require_choice(name: str, given: object, known: Iterable[str]) -> None:
+    """Raise `InputError`, with the nearest known word, unless `given` is one of the words `known`."""
+    known = tuple(known)
+    if given not in known:  # asked first: the nearest known word takes a while to find
+        raise InputError(f'{name} must be one of {", ".join(known)}, got "{given}".{did_you_mean(str(given), known)}')
