@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.engine.grading import ERROR, grades_of, loss_of, respond, scores
-from headcount.models import EncoderSpec, init_encoder, predict
+from headcount.models import EncoderSpec
 
 from ..tasks.laws import compile_quickly  # noqa: F401
 from ..tolerance import assert_close
@@ -146,9 +146,9 @@ SPEC = EncoderSpec(heads=1, rank=2, width=3, hidden=3, answered_at="query", drop
 
 
 def test_sequences_are_answered_one_by_one():
-    model = init_encoder(SPEC, 0, length=4, dim=3, outputs=1)
+    model = SPEC.init(0, length=4, dim=3, outputs=1)
     several = np.random.default_rng(0).normal(size=(3, 4, 3)).astype(np.float32)
-    got, alone = jax.jit(respond)(model, several), jax.jit(predict)
+    got, alone = jax.jit(respond)(model, several), jax.jit(lambda model, tokens: model(tokens))
     assert got.shape == (3, 1)
     for sequence, answer in zip(several, got, strict=True):
         assert_close(answer, alone(model, sequence))
@@ -156,7 +156,7 @@ def test_sequences_are_answered_one_by_one():
 
 
 def test_every_sequence_drops_its_own():
-    model = init_encoder(SPEC, 0, length=4, dim=3, outputs=1)
+    model = SPEC.init(0, length=4, dim=3, outputs=1)
     same = np.tile(np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32), (6, 1, 1))
     dropping = jax.jit(respond)
     answers = np.asarray(dropping(model, same, jr.key(0)))

@@ -21,7 +21,7 @@ from headcount.engine.data import Kept, examples
 from headcount.engine.labelled import LABELLED_TRAIN, labelled_encoder
 from headcount.engine.sweep import default_model, default_train, shape_of
 from headcount.engine.train import program
-from headcount.models import ClassTokenSpec, from_arrays, init_encoder, predict
+from headcount.models import ClassTokenSpec, from_arrays
 from headcount.store import Outcome, Record, Store, TrainSpec
 from headcount.tasks import CANDIDATES, IMAGES, PAIRS, ImageTask, LabelledTask, Ranking
 
@@ -223,7 +223,7 @@ def rate(step) -> Any:
 
 def test_training_is_plain_adamw():
     task, seed = images(), SEEDS[1]
-    start: Any = init_encoder(encoder(task), seed, length=LENGTH, dim=task.dim, outputs=2)
+    start: Any = encoder(task).init(seed, length=LENGTH, dim=task.dim, outputs=2)
     content, labels = task.examples(TRAIN.train_examples, TRAIN.validation_examples, TRAIN.data_seed)[0]
     show = jax.tree.map(jnp.asarray, task.tokenise)
     decayed = optax.adamw(rate, b2=TRAIN.second_moment_decay, weight_decay=TRAIN.weight_decay)
@@ -233,7 +233,7 @@ def test_training_is_plain_adamw():
     def one_step(model, moments, chosen, keys):
         def loss(model):
             tokens = jax.vmap(show)(jnp.asarray(content)[chosen], keys)
-            logits = jax.vmap(predict, in_axes=(None, 0))(model, tokens)
+            logits = jax.vmap(model)(tokens)
             right = jnp.asarray(labels)[chosen]
             return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), right[:, None], axis=1))
 
@@ -315,12 +315,11 @@ def test_what_is_tried_is_the_first_paper_s(form, layers, head_dim, dropout):
     spec = labelled_encoder(form, 3)
     assert (spec.layers, spec.head_dim, spec.rank, spec.dropout) == (layers, head_dim, head_dim, dropout)
     assert (spec.width, spec.hidden) == (3 * head_dim, 12 * head_dim)
-    assert (spec.answered_at, spec.padded) == (form.answered_at, form.padded)
+    assert (spec.answered_at, spec.masks_padding) == (form.answered_at, form.padded)
     assert (spec.positions == "additive") == form.uses_positions
     assert (spec.norm, spec.norm_first, spec.final_norm, spec.activation) == ("layer", True, True, "gelu")
     assert spec.query_is_key
-    one = labelled_encoder(form, 1).as_dict()
-    assert one | {"heads": 3} == spec.as_dict(), "head counts are one family"
+    assert spec.always_maps, "no head count lacks the maps that others have"
 
 
 def test_nothing_said_is_the_published_encoder_on_all_the_examples():

@@ -16,7 +16,7 @@ from headcount.engine import Hardware, grid, hardware, plan_sweep, run, run_swee
 from headcount.engine.hardware import Sizes, member_bytes
 from headcount.engine.run import checkpoint_steps
 from headcount.engine.train import program
-from headcount.models import ClassTokenSpec, EncoderSpec, from_arrays, predict
+from headcount.models import ClassTokenSpec, EncoderSpec, from_arrays
 from headcount.store import Outcome, Store, TrainSpec
 from headcount.tasks import FarthestPoint, FunctionTask, NearestNeighbour, max_plus_min
 
@@ -294,7 +294,7 @@ def test_stored_weights_give_the_stored_error_in_raw_units(root, quickly, task, 
     assert {record.outcome for record in records_in(root).values()} == {Outcome.FINISHED}
     data = task.dataset(40, train.validation_examples, train.data_seed)
     tokens, truth = np.asarray(data.validation_tokens), np.asarray(data.validation_targets)
-    answer_all = jax.jit(jax.vmap(predict, in_axes=(None, 0)))
+    answer_all = jax.jit(lambda model, tokens: jax.vmap(model)(tokens))
     with Store.open_for_reading(root) as store:
         for record in store.records():
             model = from_arrays(record.cell.model, store.weights(record.cell.key))

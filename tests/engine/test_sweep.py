@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headcount._errors import InputError
 from headcount.engine import grid
-from headcount.engine.sweep import buckets, default_model, default_train, padded_heads, shape_of
+from headcount.engine.sweep import buckets, default_model, default_train, shape_of
 from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.store import TrainSpec
 from headcount.tasks import (
@@ -191,26 +191,6 @@ def test_an_encoder_may_answer_for_the_sequence():
 
 
 @quick
-@given(st.integers(1, 1000), st.integers(1, 3), st.integers(1, 3))
-def test_encoders_are_not_padded(heads, rank, multiplier):
-    assert padded_heads(encoder(heads, rank=rank, multiplier=multiplier)) == heads
-
-
-@quick
-@given(st.integers(1, 1000), st.integers(1, 64), st.integers(1, 3))
-def test_padding_adds_little(heads, head_dim, layers):
-    model = ClassTokenSpec(heads=heads, head_dim=head_dim, layers=layers)
-    added = padded_heads(model) - heads
-    assert 0 <= added < 4
-    assert added * head_dim < 32
-    assert layers == 1 or added == 0
-
-
-def test_narrow_heads_of_one_layer_share_a_program():
-    assert {padded_heads(ClassTokenSpec(heads=heads)) for heads in (1, 2, 3, 4)} == {4}
-
-
-@quick
 @given(axes)
 def test_buckets_partition_the_cells_into_shapes(axes):
     cells = grid(TASK, **axes).cells
@@ -221,7 +201,7 @@ def test_buckets_partition_the_cells_into_shapes(axes):
         for cell in bucket.cells:
             assert bucket.shape == shape_of(cell)
             assert bucket.shape.length == cell.length
-            assert bucket.shape.model.heads == padded_heads(cell.model)
+            assert bucket.shape.model == cell.model.padded()
 
 
 @quick

@@ -17,8 +17,8 @@ from headcount._keys import named_key
 from headcount.engine.data import examples
 from headcount.engine.run import checkpoint_steps
 from headcount.engine.sweep import shape_of
-from headcount.engine.train import program, schedule, unit_readout
-from headcount.models import ClassTokenSpec, EncoderSpec, folded, init, init_encoder, predict, resize_heads, textbook
+from headcount.engine.train import program, schedule
+from headcount.models import ClassTokenSpec, EncoderSpec, textbook
 from headcount.store import Cell, TrainSpec
 from headcount.tasks import FarthestPoint, sum_of_maxima
 
@@ -76,8 +76,8 @@ def size_of_change(before, after) -> float:
 
 def slowly(cell: Cell, steps: int):
     """The obvious loop: the textbook model, unpadded, one member, one step at a time, the rate written out."""
-    model = init(cell.model, cell.seed, length=TASK.length, dim=TASK.dim, outputs=1)
-    model = jax.jit(unit_readout)(model, data().train.tokens)
+    model = cell.model.init(cell.seed, length=TASK.length, dim=TASK.dim, outputs=1)
+    model = jax.jit(lambda model, tokens: model.calibrated(tokens))(model, data().train.tokens)
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam(b2=0.99))
     moments, losses = optimiser.init(model), []
 
@@ -105,7 +105,7 @@ def test_the_program_is_the_obvious_loop():
     states, watched = trained(FIVE)
     model, losses = slowly(a_cell(*FIVE[i]), sum(PIECES))
     start, _ = slowly(a_cell(*FIVE[i]), 0)
-    got = resize_heads(member(states.model, i), FIVE[i][0])
+    got = member(states.model, i).with_heads(FIVE[i][0])
     assert size_of_change(start, model) > 20 * TOLERANCE["float32"], "hardly moved, so nothing was compared"
     assert_trees_close(got, model)
     assert_close(watched[-1].train_error[i], np.mean(losses[-PIECES[-1] :], dtype=np.float32))
@@ -118,9 +118,9 @@ def test_padding_does_not_change_training():
     (few, few_watched), (many, many_watched) = trained(FIVE), trained(FIVE, heads=8)
     assert_trees_close([w.validation["nmse"] for w in many_watched], [w.validation["nmse"] for w in few_watched])
     for i, (heads, _) in enumerate(FIVE):
-        padded, own = member(many.model, i), resize_heads(member(few.model, i), heads)
-        assert_trees_close(resize_heads(padded, heads), own)
-        assert_trees_close(resize_heads(own, 8), padded)  # what was added is still nothing
+        padded, own = member(many.model, i), member(few.model, i).with_heads(heads)
+        assert_trees_close(padded.with_heads(heads), own)
+        assert_trees_close(own.with_heads(8), padded)  # what was added is still nothing
 
 
 @pytest.mark.parametrize("i", [0, 2])
@@ -171,7 +171,7 @@ def test_the_best_error_is_the_least_along_the_curve():
 
 
 def test_seeds_differ_in_weights_and_in_batches():
-    first, second = (resize_heads(member(trained(FIVE)[0].model, i), 1) for i in (0, 4))
+    first, second = (member(trained(FIVE)[0].model, i).with_heads(1) for i in (0, 4))
     assert size_of_change(first, second) > 0.01
 
 
@@ -206,14 +206,14 @@ def streamed(seeds, *, side_by_side: bool = False):
 
 def test_a_stream_is_the_obvious_loop_over_fresh_examples():
     seed, steps = 1, sum(PIECES)
-    start = model = init_encoder(an_encoder_cell(seed).model, seed, length=4, dim=3, outputs=3)
+    start = model = an_encoder_cell(seed).model.init(seed, length=4, dim=3, outputs=3)
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam(b2=0.99))
     moments, losses = jax.jit(optimiser.init)(model), []
     draw = jax.jit(lambda key: (tokens := FARTHEST.sample(key), FARTHEST.target(tokens)))
 
     @jax.jit
     def slope(model, tokens, targets):
-        return jax.value_and_grad(lambda model: jnp.mean((predict(model, tokens) - targets) ** 2))(model)
+        return jax.value_and_grad(lambda model: jnp.mean((model(tokens) - targets) ** 2))(model)
 
     @jax.jit
     def update(model, moments, slopes, rate):
@@ -234,7 +234,7 @@ def test_a_stream_is_the_obvious_loop_over_fresh_examples():
     loss = np.mean(losses[-PIECES[-1] :], dtype=np.float32)
     assert_close(watched[-1].train_error[1], loss / np.asarray(stream().target_variance))
     tokens, truth = (np.asarray(part) for part in (stream().validation.tokens, stream().validation.targets))
-    error = np.mean((jax.jit(jax.vmap(predict, in_axes=(None, 0)))(model, tokens) - truth) ** 2)
+    error = np.mean((jax.jit(lambda model, tokens: jax.vmap(model)(tokens))(model, tokens) - truth) ** 2)
     assert_close(watched[-1].validation["nmse"][1], error / np.mean(np.var(truth, axis=0)))
 
 
@@ -242,19 +242,6 @@ def test_encoders_side_by_side_agree_with_one_after_another():
     (side, side_watched), (after, watched) = streamed((0, 1), side_by_side=True), streamed((0, 1))
     assert_trees_close(side.model, after.model)
     assert_trees_close([w.validation["nmse"] for w in side_watched], [w.validation["nmse"] for w in watched])
-
-
-@pytest.mark.parametrize("padded", [3, 4, 8])
-def test_what_reaches_the_readout_varies_by_one(padded):
-    model = init(ClassTokenSpec(heads=3, head_dim=4, hidden=8), 5, length=TASK.length, dim=TASK.dim, outputs=1)
-
-    @jax.jit
-    def reached(model, tokens):
-        return jax.vmap(folded.class_output, in_axes=(None, 0))(unit_readout(model, tokens), tokens)
-
-    variance = np.var(np.asarray(reached(resize_heads(model, padded), data().train.tokens)), axis=0)
-    assert np.mean(variance[:12]) == pytest.approx(1, rel=1e-4)
-    assert np.all(variance[12:] == 0)
 
 
 @settings(deadline=None, max_examples=60)

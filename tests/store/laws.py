@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from headcount._errors import StoreError
-from headcount.models import POSITIONS, ClassTokenSpec, EncoderSpec
+from headcount._choices import POSITIONS
+from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 
 finite = st.floats(allow_nan=False)
@@ -55,14 +56,6 @@ transformers = st.fixed_dictionaries(
 ).map(lambda chosen: ClassTokenSpec(**chosen))
 
 
-def _whole_heads(chosen: dict) -> dict:
-    """Width and hidden as multiples of the heads, where they are to be; always where they grow with them."""
-    multiples = chosen.pop("multiples")
-    if multiples or chosen["per_head"]:
-        chosen |= {name: chosen[name] * chosen["heads"] for name in ("width", "hidden")}
-    return chosen
-
-
 encoders = st.fixed_dictionaries(
     {
         "heads": count,
@@ -81,13 +74,12 @@ encoders = st.fixed_dictionaries(
         "activation": st.sampled_from(["relu", "gelu"]),
         "final_norm": st.booleans(),
         "query_is_key": st.booleans(),
-        "padded": st.booleans(),
+        "masks_padding": st.booleans(),
         "dropout": st.just(0.0) | st.floats(0, 0.99),
-        "per_head": st.booleans(),
-        "multiples": st.booleans(),
+        "always_maps": st.booleans(),
     },
     optional={"head_dim": st.integers(1, 10)},
-).map(lambda chosen: EncoderSpec(**_whole_heads(chosen)))
+).map(lambda chosen: EncoderSpec(**chosen))
 
 
 def cells_of(models: st.SearchStrategy) -> st.SearchStrategy[Cell]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headcount._errors import InputError
 from headcount.engine import grid
-from headcount.models import ClassTokenSpec, EncoderSpec, encoder_spec
+from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.store import Cell, TrainSpec
 from headcount.store import cell as cell_module
 from headcount.store.cell import cell_from_spec
@@ -57,35 +57,12 @@ def test_every_field_is_part_of_the_key(part, name, drawn, data):
     assert changed.key != cell.key
 
 
-def test_keys_of_models_from_before_rank_had_a_name_are_unchanged():
-    """Literals from commit bcf57d1: what was trained then is found again."""
-    cell = Cell(task={"task": "own"}, length=8, model=ClassTokenSpec(heads=2), train=TrainSpec(), seed=0)
-    assert cell.key == "93d91c4a670395596f7b"
-    model = ClassTokenSpec(heads=3, head_dim=5, hidden=7, layers=2, positions="additive", beta=2)
-    cell = Cell(task={"task": "own"}, length=8, model=model, train=TrainSpec(steps=10), seed=4)
-    assert cell.key == "f881bbbafd5102272a2d"
-
-
-def test_keys_of_encoders_from_before_data_had_labels_are_unchanged():
-    """Literals from commit 8aa0c22: what was trained then is found again."""
-    model = EncoderSpec(heads=2, rank=2, width=8)
-    cell = Cell(task={"task": "own"}, length=8, model=model, train=TrainSpec(), seed=0)
-    assert cell.key == "dd95d479dbc826ef4162"
-    more = {"hidden": 0, "norm": "layer", "norm_first": True, "positions": "additive", "answered_at": "query"}
-    model = EncoderSpec(heads=3, rank=2, width=6, head_dim=4, multiplier=2, layers=2, **more)
-    cell = Cell(task={"task": "own"}, length=8, model=model, train=TrainSpec(steps=10, train_examples=0), seed=4)
-    assert cell.key == "fb544ed34df74ca5a15c"
-
-
 @quick
 @given(cells)
 def test_what_came_later_is_written_only_where_it_is_used(cell):
     """A field that older results do not have is left out at the value they had, and only there."""
     spec = cell.spec()
-    for part, of_cell, later in (
-        ("train", cell.train, cell_module.LATER),
-        ("model", cell.model, encoder_spec.LATER if isinstance(cell.model, EncoderSpec) else {}),
-    ):
+    for part, of_cell, later in (("train", cell.train, cell_module.LATER),):
         defaults = {field.name: field.default for field in dataclasses.fields(of_cell)}
         for name, before in later.items():
             assert before == defaults[name], name

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .._choices import AnsweredAt, Precision
-from .._errors import InputError, did_you_mean, require
+from .._errors import InputError, did_you_mean, require, require_count
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
 
 if TYPE_CHECKING:
@@ -178,7 +178,10 @@ def from_arrays(spec: AbstractSpec, arrays: Arrays) -> AbstractModel:
 
     Raises `InputError` where an array is missing, surplus or of another shape than the spec says.
     """
-    skeleton = spec.init(0, **spec.sizes(arrays))
+    sizes = spec.sizes(arrays)
+    for name, size in sizes.items():
+        require_count(f"the {name} of the arrays", size)
+    skeleton = spec.init(0, **sizes)
     needed = set(skeleton.to_arrays())
     missing, surplus = sorted(needed - arrays.keys()), sorted(arrays.keys() - needed)
     require(not missing, f"missing arrays for {spec}: {', '.join(missing)}.")
