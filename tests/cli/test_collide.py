@@ -7,7 +7,7 @@ import pytest
 
 import headcount as hc
 from headcount.collide import chosen
-from headcount.models import ClassTokenSpec, folded, from_arrays, init, textbook, to_arrays
+from headcount.models import ClassTokenSpec, folded, from_arrays, textbook
 from headcount.store import Cell, Outcome, Store, TrainSpec
 
 from . import made_up
@@ -37,7 +37,7 @@ def cells(heads=(1, 2), lengths=(6,), seeds=(0, 1), layers=1, task=TASK):
 def folder_of(root, chosen, *, nan=False):
     weights = {}
     for cell in chosen:
-        arrays = to_arrays(init(cell.model, cell.seed, length=cell.length, dim=2, outputs=1))
+        arrays = cell.model.init(cell.seed, length=cell.length, dim=2, outputs=1).to_arrays()
         weights[cell.key] = {name: np.full_like(array, np.nan) if nan else array for name, array in arrays.items()}
     with Store.open_for_writing(root) as store:
         store.commit(made_up.finished(chosen), weights)

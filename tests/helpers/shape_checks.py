@@ -32,6 +32,9 @@ def checked(thing: Any = None, *, typechecker: Any) -> Any:
 
 
 def _around(function: Callable, typechecker: Any) -> Any:
+    for name, hint in list(getattr(function, "__annotations__", {}).items()):
+        if hint is typing.Self:  # beartype knows it only in classes that it decorates whole
+            function.__annotations__[name] = Any
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except Exception:  # an annotation that cannot be read yet: jaxtyping reads around it

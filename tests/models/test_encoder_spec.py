@@ -4,11 +4,11 @@ import dataclasses
 import json
 
 import pytest
+from headcount.models.encoder_spec import LATER
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from headcount.models import EncoderSpec
-from headcount.models.encoder_spec import LATER
 
 from ..tasks.laws import refused
 from .encoders import a_spec, options

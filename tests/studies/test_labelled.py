@@ -118,12 +118,12 @@ def test_models_are_the_published_ones(scale):
     for cell in LABELLED["cifar"].sweep(scale).cells:
         model = cell.model
         assert (model.layers, model.head_dim, model.width, model.dropout) == (4, 16, 16 * model.heads, 0.1)
-        assert (model.positions, model.answered_at, model.padded) == ("additive", "sequence", False)
+        assert (model.positions, model.answered_at, model.masks_padding) == ("additive", "sequence", False)
     for cell in LABELLED["marco"].sweep(scale).cells:
         model = cell.model
         assert (model.layers, model.head_dim, model.width, model.dropout) == (2, 32, 32 * model.heads, 0.0)
         pairs = cell.task["layout"] == "pairs"
-        assert (model.answered_at, model.padded) == (("query", True) if pairs else ("tokens", False))
+        assert (model.answered_at, model.masks_padding) == (("query", True) if pairs else ("tokens", False))
 
 
 def test_epochs_become_steps_by_the_number_of_queries():

@@ -11,7 +11,6 @@ import pytest
 from headcount.analysis.comparison import Verdict
 from headcount.engine import grid, joined, run_sweep
 from headcount.models import EncoderSpec
-from headcount.models.encoder import encoder_parameters
 from headcount.store import Outcome, Store, TrainSpec
 from headcount.studies import SECOND_PAPER, STUDIES, Scale, rank_figure_n, rank_in_context, rank_positions
 from headcount.studies.rank import Curves, RankEffort, RankStudy, Variant, curves, published_curves
@@ -75,7 +74,7 @@ def test_every_rank_has_the_same_number_of_parameters(name, scale):
         model = cell.model
         assert model.rank == model.head_dim
         assert model.rank * model.heads == model.width * (2 if model.positions == "concatenated" else 1)
-        count = encoder_parameters(model, length=cell.length, dim=model.width, outputs=model.width)
+        count = model.parameters(length=cell.length, dim=model.width, outputs=model.width)
         counts.setdefault((replace(model, heads=1, rank=1, head_dim=1), cell.length), set()).add(count)
     assert {len(found) for found in counts.values()} == {1}
 

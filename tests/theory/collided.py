@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from headcount.models import ClassTokenSpec, ClassTokenTransformer, init
+from headcount.models import ClassTokenSpec, ClassTokenTransformer
 from headcount.tasks import Retrieval, quadratic_basins, sum_of_maxima
 from headcount.theory import Collision, Domain, domain_of, find_collisions
 from headcount.theory.heads import fold, numbers_read
@@ -26,7 +26,7 @@ def model(
     seed: int, layers: int = 1, positions: str = "none", heads: int = 1, head_dim: int = 2
 ) -> ClassTokenTransformer:
     spec = ClassTokenSpec(heads=heads, head_dim=head_dim, hidden=8, layers=layers, positions=positions)  # pyright: ignore
-    return init(spec, seed, length=LENGTH, dim=DIM, outputs=1)
+    return spec.init(seed, length=LENGTH, dim=DIM, outputs=1)
 
 
 @cache

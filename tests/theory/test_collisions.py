@@ -11,7 +11,7 @@ import pytest
 
 from headcount._errors import InputError
 from headcount._precision import in_double
-from headcount.models import ClassTokenSpec, folded, init
+from headcount.models import ClassTokenSpec, folded
 from headcount.tasks import ArrayTask, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory import Domain, domain_of, find_collisions
 from headcount.theory.collisions import anchored_starts, free_starts, shared_places
@@ -213,7 +213,7 @@ def test_what_cannot_be_searched_is_refused_in_a_sentence(name):
 
 def test_models_of_as_many_numbers_but_other_kinds_of_positions_are_refused_together():
     one, other = (
-        init(ClassTokenSpec(heads=1, head_dim=8, hidden=8, positions=kind), 0, length=LENGTH, dim=DIM, outputs=1)
+        ClassTokenSpec(heads=1, head_dim=8, hidden=8, positions=kind).init(0, length=LENGTH, dim=DIM, outputs=1)
         for kind in ("additive", "none")
     )
     with pytest.raises(InputError, match="one shape"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headcount._precision import in_double
-from headcount.models import ClassTokenSpec, folded, init
+from headcount.models import ClassTokenSpec, folded
 from headcount.tasks import average, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory.enclosure import enclose
 from headcount.theory.intervals import EnclosureError, ball, point
@@ -53,7 +53,7 @@ def tokens_of(seed: int = 0, dim: int = DIM) -> np.ndarray:
 
 def random_model(positions: str = "none", layers: int = 1, seed: int = 0):
     spec = ClassTokenSpec(heads=2, head_dim=2, hidden=8, layers=layers, positions=positions, beta=2.0)  # pyright: ignore
-    return in_double(init(spec, seed, length=LENGTH, dim=DIM, outputs=1))
+    return in_double(spec.init(seed, length=LENGTH, dim=DIM, outputs=1))
 
 
 @pytest.mark.parametrize("layers", [1, 2])

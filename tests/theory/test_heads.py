@@ -10,8 +10,8 @@ import pytest
 
 from headcount._errors import InputError
 from headcount._precision import in_double
-from headcount.models import ClassTokenSpec, init, textbook
-from headcount.models.spec import POSITIONS
+from headcount._choices import POSITIONS
+from headcount.models import ClassTokenSpec, textbook
 from headcount.theory.heads import fold, numbers_read, stacked
 from headcount.theory.sight import HeadOutputs
 from tests.tolerance import assert_close
@@ -21,7 +21,7 @@ LENGTH, DIM = 5, 3
 
 def random_model(positions: str = "none", seed: int = 0, **spec):
     shape = {"heads": 2, "head_dim": 3, "hidden": 7, "beta": 1.7} | spec
-    return init(ClassTokenSpec(positions=positions, **shape), seed, length=LENGTH, dim=DIM, outputs=1)  # pyright: ignore
+    return ClassTokenSpec(positions=positions, **shape).init(seed, length=LENGTH, dim=DIM, outputs=1)  # pyright: ignore
 
 
 def exact(array) -> np.ndarray:

@@ -10,8 +10,8 @@ import pytest
 
 from headcount._errors import InputError
 from headcount._precision import in_double
-from headcount.models import ClassTokenSpec, folded, init, resize_heads
-from headcount.models.spec import Positions
+from headcount._choices import Positions
+from headcount.models import ClassTokenSpec, folded
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.tasks.assumptions import check_assumptions
 from headcount.theory.certificates import certify
@@ -25,7 +25,7 @@ COUNTS = (100, 1000, 10_000)
 
 def drawn(task, heads, *, head_dim=2, beta=1.0, positions: Positions = "none", layers=1):
     spec = ClassTokenSpec(heads=heads, head_dim=head_dim, beta=beta, positions=positions, layers=layers)
-    return init(spec, 0, length=task.length, dim=task.dim, outputs=1)
+    return spec.init(0, length=task.length, dim=task.dim, outputs=1)
 
 
 def product_of_halves() -> Retrieval:
@@ -50,7 +50,7 @@ def case(name):
         task = product_of_halves()
         return drawn(task, 1, positions="concatenated"), task, 500, None
     task = quadratic_basins(length=32, intrinsic_dim=2, windows=HALVES)
-    return resize_heads(construct(task, 0.1).model, 1), task, 500, None
+    return construct(task, 0.1).model.with_heads(1), task, 500, None
 
 
 CASES = ("one head on a line", "places that matter", "a head of the construction removed")

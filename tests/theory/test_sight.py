@@ -10,8 +10,8 @@ import pytest
 
 from headcount._errors import InputError
 from headcount._precision import in_double
-from headcount.models import ClassTokenSpec, folded, init
-from headcount.models.spec import POSITIONS
+from headcount._choices import POSITIONS
+from headcount.models import ClassTokenSpec, folded
 from headcount.tasks import sum_of_maxima
 from headcount.theory.heads import fold, numbers_read
 from headcount.theory.intervals import ball
@@ -29,7 +29,7 @@ def _in_double():
 
 def random_model(positions: str = "none", seed: int = 0, **spec):
     shape = {"heads": HEADS, "head_dim": 4, "hidden": 9, "beta": 2.0} | spec
-    return init(ClassTokenSpec(positions=positions, **shape), seed, length=LENGTH, dim=DIM, outputs=1)  # pyright: ignore
+    return ClassTokenSpec(positions=positions, **shape).init(seed, length=LENGTH, dim=DIM, outputs=1)  # pyright: ignore
 
 
 def head_sight(kind, model, shared: tuple[int, ...] = ()):

@@ -1,53 +1,29 @@
-"""WHO learns it."""
+"""The models that learn a task: what every kind promises, and the kinds there are.
 
-from . import folded, textbook
-from .arrays import from_arrays, to_arrays
-from .encoder import Encoder, init_encoder
-from .encoder_spec import EncoderSpec, Norm
-from .family import (
-    AnyModel,
-    AnySpec,
-    activations,
-    flops,
-    init_model,
-    parameters,
-    predict,
-    reads_raw_units,
-    spec_from_dict,
-    with_heads,
-)
-from .size import feed_forward_parameters, forward_flops, textbook_flops, total_parameters
-from .spec import POSITIONS, ClassTokenSpec, Positions
-from .transformer import ClassTokenTransformer, in_raw_units, init, resize_heads
+A new kind is a spec class and a model class, made known by `register`; see `tests/models/mean_pool.py` for a small one.
+"""
+
+from .base import KINDS, AbstractModel, AbstractSpec, axis_size, from_arrays, register, spec_from_dict
+from .class_token import ClassTokenSpec, ClassTokenTransformer, folded, textbook
+from .encoder import Encoder, EncoderSpec
+from .torch_export import to_torch
+
+for spec_class in (ClassTokenSpec, EncoderSpec):
+    register(spec_class)
 
 __all__ = [
-    "POSITIONS",
-    "AnyModel",
-    "AnySpec",
+    "KINDS",
+    "AbstractModel",
+    "AbstractSpec",
     "ClassTokenSpec",
     "ClassTokenTransformer",
     "Encoder",
     "EncoderSpec",
-    "Norm",
-    "Positions",
-    "activations",
-    "feed_forward_parameters",
-    "flops",
+    "axis_size",
     "folded",
-    "forward_flops",
     "from_arrays",
-    "in_raw_units",
-    "init",
-    "init_encoder",
-    "init_model",
-    "parameters",
-    "predict",
-    "reads_raw_units",
-    "resize_heads",
+    "register",
     "spec_from_dict",
     "textbook",
-    "textbook_flops",
-    "to_arrays",
-    "total_parameters",
-    "with_heads",
+    "to_torch",
 ]

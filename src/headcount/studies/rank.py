@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import NamedTuple
 
+from .._choices import Norm, Positions
 from ..analysis.comparison import Claim
 from ..engine import Sweep, grid, joined
-from ..models import EncoderSpec, Norm, Positions
+from ..models import EncoderSpec
 from ..report.chart import Chart, Series
 from ..report.charts import ERROR
 from ..report.section import Grid, Section

@@ -24,8 +24,8 @@ from .._errors import require
 from .._keys import named_generator
 from .._precision import in_double
 from .._shapes import Target, Tokens
-from ..models import ClassTokenTransformer, folded
-from ..models.transformer import Attention, Linear
+from ..models import ClassTokenSpec, ClassTokenTransformer
+from ..models.class_token import Attention, Linear
 from ..tasks import Retrieval
 from .bounds import Setting, component_accuracy, head_error, sharpness_needed
 from .parts import parts_of
@@ -144,7 +144,8 @@ def _assemble(task: Retrieval, encoder: ReluNet, readout: ReluNet, beta: float, 
         "readout_in": Linear(_leaf(scale * widened), _leaf(scale * (read_in.bias - read_in.weight @ np.ones(count)))),
         "readout_out": Linear(_leaf(read_out.weight / scale), _leaf(read_out.bias)),
     }
-    return ClassTokenTransformer(**weights, concatenated=False, beta=beta)
+    spec = ClassTokenSpec(heads=count, head_dim=2, hidden=len(inwards.bias), positions="additive", beta=beta)
+    return ClassTokenTransformer(**weights, spec=spec)
 
 
 def _leaf(array: np.ndarray) -> Any:
@@ -178,11 +179,8 @@ def largest_error(
     with jax.enable_x64(True):
         wide_model, wide_task = in_double((model, task))
 
-        def answer(x):
-            return folded.predict(wide_model, x) if isinstance(model, ClassTokenTransformer) else wide_model(x)
-
         def error(x):
-            return jnp.abs(answer(x) - wide_task.target(x))[0]
+            return jnp.abs(wide_model(x) - wide_task.target(x))[0]
 
         def climb(x):
             def step(i, carried):

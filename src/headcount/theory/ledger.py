@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._keys import named_generator
-from ..models import ClassTokenSpec, ClassTokenTransformer, init, resize_heads
+from ..models import ClassTokenSpec, ClassTokenTransformer
 from ..tasks import Retrieval, max_plus_min, quadratic_basins
 from .bounds import Setting, depth_conjecture, exponent, head_error, max_net_widths, steep_net_size
 from .certificates import Certificate, certify
@@ -144,7 +144,7 @@ def too_few_heads() -> Entry:
     setting = Setting(heads=2, intrinsic_dim=4, length=128, head_dim=8, eps=1e-2)
     k = exponent(setting.heads, setting.intrinsic_dim, setting.length, setting.head_dim)
     task = quadratic_basins(length=32, intrinsic_dim=3, dim=2)
-    model = init(ClassTokenSpec(heads=1, head_dim=2, hidden=16, beta=300.0), 0, length=32, dim=2, outputs=1)
+    model = ClassTokenSpec(heads=1, head_dim=2, hidden=16, beta=300.0).init(0, length=32, dim=2, outputs=1)
     found = [find_pigeonhole(model, task, subsequences=count) for count in (100, 1000, 10_000)]
     distances, gaps = [pair.distance for pair in found], [pair.gap for pair in found]
     parts = ", ".join(f"{distance:.1e}" for distance in distances)
@@ -181,7 +181,7 @@ def collisions() -> Entry:
     task = quadratic_basins(length=16, intrinsic_dim=3, dim=2)
     parts, holds = [], True
     for heads in (1, 2):
-        model = init(ClassTokenSpec(heads=heads, head_dim=2, hidden=16), heads, length=16, dim=2, outputs=1)
+        model = ClassTokenSpec(heads=heads, head_dim=2, hidden=16).init(heads, length=16, dim=2, outputs=1)
         certificate = _highest_exact(_certificates(model, task))
         holds &= certificate is not None and certificate.floor() > 0.01
         if certificate is not None:
@@ -201,7 +201,7 @@ def collisions_of_a_construction() -> Entry:
     task = max_plus_min(length=8)
     built = construct(task, 0.2)
     # Sharp heads want short steps, and many of them.
-    models = (built.model, resize_heads(built.model, 1))
+    models = (built.model, built.model.with_heads(1))
     whole, without = (_certificates(model, task, steps=600) for model in models)
     largest = max((one.gap / 2 for one in whole), default=math.nan)
     cut = _highest_exact(without)

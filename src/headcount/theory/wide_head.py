@@ -25,8 +25,8 @@ import numpy as np
 
 from .._errors import require
 from .._shapes import Target, Tokens
-from ..models import ClassTokenTransformer, folded
-from ..models.transformer import Attention, Linear
+from ..models import ClassTokenSpec, ClassTokenTransformer, folded
+from ..models.class_token import Attention, Linear
 from ..tasks import Retrieval
 from .bounds import max_net_widths
 from .parts import parts_of
@@ -201,7 +201,8 @@ def _averaging_head(task: Retrieval) -> ClassTokenTransformer:
         "readout_in": _linear(np.zeros((0, total)), np.zeros(0)),
         "readout_out": _linear(np.zeros((1, 0)), np.zeros(1)),
     }
-    return ClassTokenTransformer(**weights, concatenated=True, beta=1.0)
+    spec = ClassTokenSpec(heads=1, head_dim=total, hidden=total, positions="concatenated")
+    return ClassTokenTransformer(**weights, spec=spec)
 
 
 def _linear(weight: Any, bias: Any) -> Linear:

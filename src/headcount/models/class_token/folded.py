@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from .._shapes import AnyArray, Target, Tokens
+from ..._shapes import AnyArray, Target, Tokens
 from . import textbook
-from .transformer import Attention, ClassTokenTransformer, Linear
+from .model import Attention, ClassTokenTransformer, Linear
 
 
 def predict(model: ClassTokenTransformer, tokens: Tokens) -> Target:

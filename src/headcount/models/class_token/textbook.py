@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from .._shapes import AnyArray, Target, Tokens
-from .transformer import Attention, ClassTokenTransformer
+from ..._shapes import AnyArray, Target, Tokens
+from .model import Attention, ClassTokenTransformer
 
 
 def predict(model: ClassTokenTransformer, tokens: Tokens) -> Target:

@@ -1,0 +1,207 @@
+"""What every kind of model promises: a spec, which is its shape, and a model, which is its weights.
+
+A kind is a final spec class (a frozen, keyword-only dataclass) and a final model class (an Equinox module). `register`
+makes the spec class known by its `kind`; everything else of headcount knows the two abstract classes here and no more.
+"""
+
+import dataclasses
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from .._choices import AnsweredAt, Precision
+from .._errors import InputError, did_you_mean, require, require_count
+from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
+
+if TYPE_CHECKING:
+    import torch
+
+Arrays = dict[str, np.ndarray]
+
+
+class AbstractSpec(ABC):
+    """The shape of a model: validated at birth, hashable, and part of a cell's identity.
+
+    A subclass is a frozen, keyword-only dataclass with at least the fields `heads`, `rank` (width of queries and keys)
+    and `head_dim` (value width of a head), whose values are plain JSON. `__post_init__` raises `InputError` for bad
+    ones. Subclasses are final.
+    """
+
+    kind: ClassVar[str]
+    """The name under which the spec class is registered and stored."""
+    standardises: ClassVar[bool]
+    """Whether the model is trained on tokens and targets of mean 0 and variance 1 rather than in the task's units."""
+    precisions: ClassVar[tuple[Precision, ...]]
+    """The precisions in which it may be trained."""
+    heads: int
+    rank: int
+    head_dim: int
+    answered_at: AnsweredAt
+    """Where the model answers: a field, or a constant of the class."""
+
+    @property
+    def drops(self) -> bool:
+        """Whether training sets random numbers to zero (dropout), for which the model needs a key."""
+        return False
+
+    @abstractmethod
+    def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "AbstractModel":
+        """Initial weights for sequences of `length` tokens of `dim` numbers: a function of the arguments alone."""
+
+    @abstractmethod
+    def parameters(self, *, length: int, dim: int, outputs: int) -> int:
+        """The number of trained numbers."""
+
+    @abstractmethod
+    def flops(self, *, length: int, dim: int, outputs: int) -> int:
+        """Multiplications and additions of the forward pass on one sequence, matrix products only.
+
+        What is computed once per batch is left out.
+        """
+
+    @abstractmethod
+    def activations(self, *, length: int, dim: int) -> int:
+        """Numbers that one sequence keeps for its gradient, roughly."""
+
+    @abstractmethod
+    def with_rank(self, rank: int) -> Self:
+        """The same spec with another rank, and with it whatever is tied to the rank."""
+
+    @abstractmethod
+    def sizes(self, arrays: Arrays) -> dict[str, int]:
+        """`length`, `dim` and `outputs`, which the spec leaves open, read from the arrays of a model.
+
+        Raises `InputError` where an array that is needed is missing.
+        """
+
+    def padded(self) -> Self:
+        """The spec that a program is compiled for: itself, or one of more heads that several head counts share.
+
+        It depends on this spec alone and not on others of the sweep, so that a cell's numbers do not depend on them.
+        """
+        return self
+
+    def as_dict(self) -> dict[str, Any]:
+        """The kind and every field, as JSON; `spec_from_dict` gives the spec back."""
+        return {"kind": self.kind} | dataclasses.asdict(self)  # pyright: ignore[reportArgumentType] - see the class
+
+
+class AbstractModel(eqx.Module):
+    """The weights of a model. Arrays are NumPy before and after training, and JAX during it. Subclasses are final."""
+
+    spec: eqx.AbstractVar[AbstractSpec]
+    """Static: models of one spec have one tree structure."""
+
+    @abstractmethod
+    def __call__(self, tokens: Tokens, *, key: Key | None = None) -> Target | TokenTargets:
+        """The answer for one sequence: one target, or one per token where the spec is answered at tokens.
+
+        `key` is given in training, where it draws what is dropped; without one nothing is dropped.
+        """
+
+    def with_heads(self, heads: int) -> Self:
+        """The model padded with heads that change nothing, or cut to its first `heads` heads; itself if never padded.
+
+        Training keeps added weights at zero, so `with_heads(spec.heads)` undoes padding after training too.
+        """
+        return self
+
+    def calibrated(self, tokens: Float[AnyArray, "examples length dim"]) -> Self:
+        """The model with its scales set from some training tokens, before training begins."""
+        return self
+
+    def in_raw_units(
+        self,
+        token_mean: Float[AnyArray, " dim"],
+        token_scale: Float[AnyArray, " dim"],
+        target_mean: Float[AnyArray, "*places outputs"],
+        target_scale: Float[AnyArray, "*places outputs"],
+    ) -> Self:
+        """A model trained on standardised tokens and targets, rewritten to read and answer in the task's own units."""
+        return self
+
+    def to_arrays(self) -> Arrays:
+        """Every array of the model by its path, such as `attention.0.query`."""
+        leaves, _ = jax.tree_util.tree_flatten_with_path(self)
+        return {_name(path): np.asarray(leaf) for path, leaf in leaves}
+
+    def to_torch(self) -> "torch.nn.Module":
+        """The model as a PyTorch module with the same parameter names; see `torch_export.to_torch`."""
+        from .torch_export import to_torch
+
+        return to_torch(self)
+
+    def torch_module(self) -> "torch.nn.Module":
+        """A PyTorch module of this shape whose parameters have the names of `to_arrays`, with any values.
+
+        A kind that can be exported overrides this; `to_torch` fills the weights in.
+        """
+        raise InputError(f"models of kind {self.spec.kind} have no PyTorch module.")
+
+
+KINDS: dict[str, type[AbstractSpec]] = {}
+"""The registered spec classes by kind."""
+SpecClass = TypeVar("SpecClass", bound=type[AbstractSpec])
+
+
+def register(spec_class: SpecClass) -> SpecClass:
+    """Make a spec class known by its `kind`, so that stored specs of that kind can be read; usable as a decorator.
+
+    Raises `InputError` where another class has that kind.
+    """
+    known = KINDS.setdefault(spec_class.kind, spec_class)
+    same = (known.__module__, known.__qualname__) == (spec_class.__module__, spec_class.__qualname__)
+    require(same, f"kind {spec_class.kind} is taken by {known.__qualname__}; give {spec_class.__qualname__} another.")
+    KINDS[spec_class.kind] = spec_class  # a module that is loaded again replaces its class
+    return spec_class
+
+
+def spec_from_dict(content: dict[str, Any]) -> AbstractSpec:
+    """The spec whose `as_dict()` is `content`. Raises `InputError` for an unknown kind, field or value."""
+    kind = content.get("kind")
+    if kind not in KINDS:
+        known = ", ".join(sorted(KINDS))
+        raise InputError(f'the model kind must be one of {known}, got "{kind}".{did_you_mean(str(kind), KINDS)}')
+    fields = {name: value for name, value in content.items() if name != "kind"}
+    try:
+        return KINDS[kind](**fields)
+    except TypeError as error:  # a field that is missing or unknown
+        raise InputError(f"{fields} is no spec of kind {kind}: {error}.") from error
+
+
+def from_arrays(spec: AbstractSpec, arrays: Arrays) -> AbstractModel:
+    """The model of that spec with these arrays; `from_arrays(spec, model.to_arrays())` is `model`.
+
+    Raises `InputError` where an array is missing, surplus or of another shape than the spec says.
+    """
+    sizes = spec.sizes(arrays)
+    for name, size in sizes.items():
+        require_count(f"the {name} of the arrays", size)
+    skeleton = spec.init(0, **sizes)
+    needed = set(skeleton.to_arrays())
+    missing, surplus = sorted(needed - arrays.keys()), sorted(arrays.keys() - needed)
+    require(not missing, f"missing arrays for {spec}: {', '.join(missing)}.")
+    require(not surplus, f"arrays that {spec} does not have: {', '.join(surplus)}.")
+
+    def fill(path, leaf):
+        array = arrays[_name(path)]
+        require(array.shape == leaf.shape, f"{_name(path)} has shape {array.shape}; {spec} needs {leaf.shape}.")
+        return array
+
+    return jax.tree_util.tree_map_with_path(fill, skeleton)
+
+
+def axis_size(arrays: Arrays, name: str, axis: int) -> int:
+    """The size of one axis of the array `name`. Raises `InputError` where there is no such array or axis."""
+    require(name in arrays, f"the arrays of this model must include {name}, got {', '.join(sorted(arrays))}.")
+    shape = arrays[name].shape
+    require(axis < len(shape), f"{name} must have at least {axis + 1} axes, got shape {shape}.")
+    return shape[axis]
+
+
+def _name(path) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".")

@@ -1,0 +1,200 @@
+"""The class-token transformer's weights: how they are drawn, padded and rescaled.
+
+    x^(t) = W2 relu(W1 x(t) + b1) + b2                                            encoder, E numbers per token
+    y     = W4 gelu(W3 (c0 + W_O concat_i [sum_t a_i(t) W_V,i x^(t)]) + b3) + b4   read at the class token
+    a_i   = softmax_t(beta <W_Q,i c0, W_K,i x^(t)>)
+
+With L > 1 layers the same attention, residual included, first updates every token and the class token L - 1 times;
+there are no feed-forward nets between, so that the parameters the papers count (M) stay those of the two outer nets.
+Source: Yu et al. (arXiv 2510.06662), section 3; the depth rule is our choice where the paper is silent.
+
+Nothing here is compiled: weights are drawn, resized and rescaled as NumPy arrays, or stay JAX where they are.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from ..._keys import named_generator
+from ..._shapes import AnyArray, Key, Target, Tokens
+from ..base import AbstractModel
+from .spec import ClassTokenSpec
+
+if TYPE_CHECKING:
+    import torch
+
+CLASS_TOKEN_SCALE = 0.1
+POSITION_SCALE = 0.1
+
+
+class Linear(eqx.Module):
+    weight: Float[AnyArray, "after before"]
+    bias: Float[AnyArray, " after"]
+
+    def __call__(self, x: Float[AnyArray, " before"]) -> Float[AnyArray, " after"]:
+        return self.weight @ x + self.bias
+
+
+class Attention(eqx.Module):
+    """W_Q, W_K, W_V of every head, and W_O over their concatenation."""
+
+    query: Float[AnyArray, "heads rank total"]
+    key: Float[AnyArray, "heads rank total"]
+    value: Float[AnyArray, "heads head_dim total"]
+    output: Float[AnyArray, "total heads head_dim"]
+
+
+@final
+class ClassTokenTransformer(AbstractModel):
+    """The weights of one model. `folded.predict` computes its answers, and `textbook.predict` the same, plainly.
+
+    What it computes reads nothing of the spec but `positions` and `beta`.
+    """
+
+    encoder_in: Linear
+    encoder_out: Linear
+    position_table: Float[AnyArray, "length code"] | None
+    class_token: Float[AnyArray, " total"]
+    attention: tuple[Attention, ...]
+    readout_in: Linear
+    readout_out: Linear
+    spec: ClassTokenSpec = eqx.field(static=True)
+
+    @property
+    def concatenated(self) -> bool:
+        """Whether a position is concatenated to the token rather than added to its embedding."""
+        return self.spec.positions == "concatenated"
+
+    @property
+    def beta(self) -> float:
+        return self.spec.beta
+
+    def __call__(self, tokens: Tokens, *, key: Key | None = None) -> Target:
+        from . import folded
+
+        return folded.predict(self, tokens)
+
+    def with_heads(self, heads: int) -> Self:
+        """New heads have zero weights, surplus ones are cut off from the end.
+
+        Added heads change nothing, and training keeps them at zero: every added weight acts only through a product with
+        another added weight, so the gradient of all of them vanishes there. Models of several head counts can so share
+        one program.
+        """
+        sizes = {"heads": heads, "total": heads * self.spec.head_dim}
+
+        def fit(array: AnyArray, *axes: str) -> AnyArray:
+            for axis, name in enumerate(axes):
+                if name in sizes:
+                    array = _resized(array, axis, sizes[name])
+            return array
+
+        def fit_attention(layer: Attention) -> Attention:
+            return Attention(
+                query=fit(layer.query, "heads", "rank", "total"),
+                key=fit(layer.key, "heads", "rank", "total"),
+                value=fit(layer.value, "heads", "head_dim", "total"),
+                output=fit(layer.output, "total", "heads", "head_dim"),
+            )
+
+        table = self.position_table
+        return type(self)(
+            encoder_in=self.encoder_in,
+            encoder_out=Linear(fit(self.encoder_out.weight, "total", "hidden"), fit(self.encoder_out.bias, "total")),
+            position_table=table if table is None or self.concatenated else fit(table, "length", "total"),
+            class_token=fit(self.class_token, "total"),
+            attention=tuple(fit_attention(layer) for layer in self.attention),
+            readout_in=Linear(fit(self.readout_in.weight, "hidden", "total"), self.readout_in.bias),
+            readout_out=self.readout_out,
+            spec=replace(self.spec, heads=heads),
+        )
+
+    def calibrated(self, tokens: Float[AnyArray, "examples length dim"]) -> Self:
+        """The model with its last W_O rescaled so that what reaches the readout varies by one over `tokens`.
+
+        Averages over T tokens vary by 1/sqrt(T) only: the readout net would start, and often stay, linear.
+        """
+        from . import folded
+
+        reached = jax.vmap(folded.class_output, in_axes=(None, 0))(self, tokens)
+        variance = jnp.var(reached, axis=0)
+        scale = jnp.sqrt(jnp.sum(variance) / jnp.maximum(jnp.sum(variance > 0), 1))  # padded numbers do not vary
+        last = self.attention[-1].output / jnp.where(scale > 0, scale, 1.0)
+        return eqx.tree_at(lambda model: model.attention[-1].output, self, last)
+
+    def in_raw_units(
+        self,
+        token_mean: Float[AnyArray, " dim"],
+        token_scale: Float[AnyArray, " dim"],
+        target_mean: Float[AnyArray, " outputs"],
+        target_scale: Float[AnyArray, " outputs"],
+    ) -> Self:
+        dim = token_mean.shape[0]
+        weight = self.encoder_in.weight
+        content = weight[:, :dim] / token_scale
+        xp = weight.__array_namespace__()
+        encoder_in = Linear(xp.concat([content, weight[:, dim:]], axis=1), self.encoder_in.bias - content @ token_mean)
+        readout_out = Linear(
+            self.readout_out.weight * target_scale[:, None], self.readout_out.bias * target_scale + target_mean
+        )
+        return eqx.tree_at(lambda model: (model.encoder_in, model.readout_out), self, (encoder_in, readout_out))
+
+    def torch_module(self) -> "torch.nn.Module":
+        from .torch_module import ClassTokenModule
+
+        return ClassTokenModule(self)
+
+
+def draw(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int) -> ClassTokenTransformer:
+    """Weights for sequences of `length` tokens, drawn as PyTorch draws its layers: uniform within 1/sqrt(fan-in)."""
+    total, hidden, code = spec.total_dim, spec.hidden, spec.position_dim
+
+    def uniform(*names: str | int, shape: tuple[int, ...], fan_in: int) -> Any:
+        drawn = named_generator(seed, "initial weights", *names).uniform(-1, 1, shape)
+        return (drawn * fan_in**-0.5).astype(np.float32)
+
+    def normal(name: str, shape: tuple[int, ...], scale: float) -> Any:
+        return (scale * named_generator(seed, "initial weights", name).standard_normal(shape)).astype(np.float32)
+
+    def linear(name: str, before: int, after: int) -> Linear:
+        return Linear(
+            uniform(name, "weight", shape=(after, before), fan_in=before),
+            uniform(name, "bias", shape=(after,), fan_in=before),
+        )
+
+    def attention(layer: int) -> Attention:
+        compared, carried = (spec.heads, spec.rank, total), (spec.heads, spec.head_dim, total)
+        outwards = (total, spec.heads, spec.head_dim)
+        return Attention(
+            query=uniform("attention", layer, "query", shape=compared, fan_in=total),
+            key=uniform("attention", layer, "key", shape=compared, fan_in=total),
+            value=uniform("attention", layer, "value", shape=carried, fan_in=total),
+            output=uniform("attention", layer, "output", shape=outwards, fan_in=total),
+        )
+
+    return ClassTokenTransformer(
+        encoder_in=linear("encoder in", dim + (code if spec.positions == "concatenated" else 0), hidden),
+        encoder_out=linear("encoder out", hidden, total),
+        position_table=normal("positions", (length, code), POSITION_SCALE) if code else None,
+        class_token=normal("class token", (total,), CLASS_TOKEN_SCALE),
+        attention=tuple(attention(layer) for layer in range(spec.layers)),
+        readout_in=linear("readout in", total, hidden),
+        readout_out=linear("readout out", hidden, outputs),
+        spec=spec,
+    )
+
+
+def _resized(array: AnyArray, axis: int, size: int) -> AnyArray:
+    """The array cut, or filled up with zeros, to `size` along one axis."""
+    array = array[(slice(None),) * axis + (slice(size),)]
+    missing = list(array.shape)
+    missing[axis] = size - array.shape[axis]
+    if missing[axis] == 0:
+        return array
+    xp = array.__array_namespace__()
+    return xp.concat([array, xp.zeros(missing, dtype=array.dtype)], axis=axis)

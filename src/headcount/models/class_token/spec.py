@@ -1,0 +1,142 @@
+"""The shape of a class-token transformer, and what it costs.
+
+Symbols: h heads, n head_dim, r rank, E = n h total_dim, N hidden, L layers.
+Source: the model class H(h, n, d, T, M) of Yu et al. (arXiv 2510.06662), section 3.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self, final
+
+from ..._choices import POSITIONS, Positions, Precision, require_choice
+from ..._errors import require, require_count
+from ..base import AbstractSpec, Arrays, axis_size
+
+if TYPE_CHECKING:
+    from .model import ClassTokenTransformer
+
+POSITION_CODE_DIM = 8
+"""Numbers in a concatenated position code."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ClassTokenSpec(AbstractSpec):
+    """heads attention heads of value width head_dim, between two feed-forward nets of `hidden` units.
+
+    A head carries `head_dim` numbers of value and compares `rank` numbers of query and key; the two are equal unless
+    `rank` is given. `positions` says how a token's position enters the encoder net: not at all, as a learned vector
+    added to the embedding, or as a learned code concatenated to the token before the net. `beta` multiplies every score
+    before the softmax.
+    """
+
+    kind: ClassVar[str] = "class-token"
+    standardises: ClassVar[bool] = True
+    precisions: ClassVar[tuple[Precision, ...]] = ("float32",)
+    answered_at = "sequence"
+
+    heads: int
+    head_dim: int = 8
+    hidden: int = 32
+    layers: int = 1
+    positions: Positions = "none"
+    beta: float = 1.0
+    rank: int = None  # type: ignore[assignment] - a count once the spec is made
+
+    def __post_init__(self):
+        if self.rank is None:
+            object.__setattr__(self, "rank", self.head_dim)
+        for name in ("heads", "head_dim", "rank", "hidden", "layers"):
+            require_count(name, getattr(self, name))
+        require(
+            self.rank <= self.total_dim,
+            f"rank must be at most heads * head_dim = {self.total_dim}, the width that is projected; got {self.rank}.",
+        )
+        require_choice("positions", self.positions, POSITIONS)
+        require(0 < self.beta < float("inf"), f"beta must be positive and finite, got {self.beta!r}.")
+        object.__setattr__(self, "beta", float(self.beta))
+
+    @classmethod
+    def with_total_dim(cls, total_dim: int, *, heads: int, round_up: bool = False, **others) -> Self:
+        """The spec whose heads share `total_dim`; `round_up` allows ceil(total_dim / heads) each, as Table 3 does.
+
+        Raises `InputError` where heads do not divide total_dim and `round_up` is False.
+        """
+        require_count("heads", heads)
+        require(
+            total_dim >= heads and (round_up or total_dim % heads == 0),
+            f"{heads} heads do not divide total_dim {total_dim}; choose heads that do, or set head_dim instead.",
+        )
+        return cls(heads=heads, head_dim=-(-total_dim // heads), **others)
+
+    @property
+    def total_dim(self) -> int:
+        return self.heads * self.head_dim
+
+    @property
+    def position_dim(self) -> int:
+        """Numbers of one position in the table; 0 without positions."""
+        return {"none": 0, "additive": self.total_dim, "concatenated": POSITION_CODE_DIM}[self.positions]
+
+    def with_rank(self, rank: int) -> Self:
+        return replace(self, rank=rank)
+
+    def padded(self) -> Self:
+        """With the next multiple of four heads where heads are narrow, of fewer where they are wide.
+
+        Padding wastes arithmetic and saves compiling. With heads of 8 numbers and one layer compiling weighs more; wide
+        heads and deep models are costly to pad, and under a fixed total_dim no two head counts could share a program.
+        """
+        multiple = max(1, min(4, 32 // self.head_dim)) if self.layers == 1 else 1
+        return replace(self, heads=-(-self.heads // multiple) * multiple)
+
+    def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "ClassTokenTransformer":
+        from .model import draw
+
+        return draw(self, seed, length=length, dim=dim, outputs=outputs)
+
+    def sizes(self, arrays: Arrays) -> dict[str, int]:
+        outputs, dim = axis_size(arrays, "readout_out.bias", 0), axis_size(arrays, "encoder_in.weight", 1)
+        length = 1 if self.positions == "none" else axis_size(arrays, "position_table", 0)
+        if self.positions == "concatenated":
+            dim -= axis_size(arrays, "position_table", 1)
+        return {"length": length, "dim": dim, "outputs": outputs}
+
+    def feed_forward_parameters(self, *, dim: int, outputs: int = 1) -> int:
+        """M as the first paper counts it: weights and biases of the encoder net P and the readout net F."""
+        total, hidden = self.total_dim, self.hidden
+        before = dim + (POSITION_CODE_DIM if self.positions == "concatenated" else 0)
+        encoder = hidden * before + hidden + total * hidden + total
+        readout = hidden * total + hidden + outputs * hidden + outputs
+        return encoder + readout
+
+    def parameters(self, *, length: int, dim: int, outputs: int) -> int:
+        """M, the four attention matrices of each layer, the class token, the position table."""
+        total = self.total_dim
+        attention = 2 * self.heads * (self.rank + self.head_dim) * total * self.layers
+        nets = self.feed_forward_parameters(dim=dim, outputs=outputs)
+        return nets + attention + total + length * self.position_dim
+
+    def flops(self, *, length: int, dim: int, outputs: int) -> int:
+        """Of the folded forward pass. The per-batch work (u_i, W_V,i W2) is left out."""
+        heads, total, hidden, compared = self.heads, self.total_dim, self.hidden, self.heads * self.rank
+        readout = 2 * hidden * total + 2 * outputs * hidden
+        encoder_in = 2 * length * dim * hidden
+        if self.layers == 1:
+            attention = 4 * length * hidden * heads + 2 * total * hidden + 2 * total * total
+            if self.positions == "additive":
+                attention += 2 * length * total
+            return encoder_in + attention + readout
+        if self.positions == "concatenated":
+            encoder_in += 2 * length * POSITION_CODE_DIM * hidden
+        embedding = encoder_in + 2 * length * hidden * total
+        self_attention = 4 * length * total * (compared + total) + 2 * length * length * (compared + total)
+        one_query = 4 * length * heads * total + 4 * compared * total + 4 * total * total
+        first_query = 4 * compared * total  # the first layer's class token is the same for every example
+        return embedding + (self.layers - 1) * self_attention + self.layers * one_query - first_query + readout
+
+    def activations(self, *, length: int, dim: int) -> int:
+        at_class_token = 4 * self.total_dim
+        if self.layers == 1:
+            return length * (dim + 4 * self.hidden + 6 * self.heads) + at_class_token
+        per_layer = 10 * self.total_dim + 4 * self.heads * length
+        return length * (dim + 4 * self.hidden + (self.layers - 1) * per_layer) + at_class_token

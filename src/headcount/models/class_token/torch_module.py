@@ -1,0 +1,61 @@
+"""The class-token transformer in PyTorch, as the paper writes it."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from .model import Attention, ClassTokenTransformer, Linear
+
+
+class MultiHeadAttention(nn.Module):
+    """W_Q, W_K, W_V of every head, and W_O over their concatenation; scores are multiplied by `beta`."""
+
+    def __init__(self, layer: Attention, beta: float):
+        super().__init__()
+        self.beta = beta
+        self.query = nn.Parameter(torch.empty(layer.query.shape))  # heads, rank, total
+        self.key = nn.Parameter(torch.empty(layer.key.shape))
+        self.value = nn.Parameter(torch.empty(layer.value.shape))  # heads, head_dim, total
+        self.output = nn.Parameter(torch.empty(layer.output.shape))  # total, heads, head_dim
+
+    def forward(self, queries: Tensor, tokens: Tensor) -> Tensor:
+        asked = torch.einsum("bqe,hne->bhqn", queries, self.query)
+        keys = torch.einsum("bte,hne->bhtn", tokens, self.key)
+        values = torch.einsum("bte,hne->bhtn", tokens, self.value)
+        weights = functional.softmax(self.beta * (asked @ keys.transpose(-1, -2)), dim=-1)
+        return torch.einsum("bhqn,ehn->bqe", weights @ values, self.output)
+
+
+class ClassTokenModule(nn.Module):
+    """The same function as a `ClassTokenTransformer`; weights are to be loaded."""
+
+    def __init__(self, model: ClassTokenTransformer):
+        super().__init__()
+        self.positions = model.spec.positions
+        self.encoder_in, self.encoder_out = _linear(model.encoder_in), _linear(model.encoder_out)
+        self.readout_in, self.readout_out = _linear(model.readout_in), _linear(model.readout_out)
+        self.class_token = nn.Parameter(torch.empty(model.class_token.shape))
+        if model.position_table is not None:
+            self.position_table = nn.Parameter(torch.empty(model.position_table.shape))
+        self.attention = nn.ModuleList(MultiHeadAttention(layer, model.beta) for layer in model.attention)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """The answers (outputs,) to tokens (length, dim), or (batch, outputs) to (batch, length, dim)."""
+        if tokens.ndim == 2:
+            return self(tokens[None])[0]
+        embedded = self.embed(tokens)
+        class_token = self.class_token.expand(len(tokens), 1, -1)
+        for attend in self.attention:
+            class_token, embedded = class_token + attend(class_token, embedded), embedded + attend(embedded, embedded)
+        return self.readout_out(functional.gelu(self.readout_in(class_token[:, 0])))
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        if self.positions == "concatenated":
+            tokens = torch.cat([tokens, self.position_table.expand(len(tokens), -1, -1)], dim=-1)
+        embedded = self.encoder_out(functional.relu(self.encoder_in(tokens)))
+        return embedded + self.position_table if self.positions == "additive" else embedded
+
+
+def _linear(linear: Linear) -> nn.Linear:
+    after, before = linear.weight.shape
+    return nn.Linear(before, after)

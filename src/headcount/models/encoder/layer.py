@@ -1,0 +1,95 @@
+"""One layer of the wide encoder: attention and a feed-forward net, each with its norm, residual and dropout."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Bool, Float
+from jaxtyping import Key as KeyOf
+
+from ..._shapes import AnyArray
+from .attention import Heads, Stream, attend
+from .spec import EncoderSpec
+
+LAYER_NORM_FLOOR = 1e-5
+UNIT_NORM_FLOOR = 1e-12
+ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu}
+
+Drops = KeyOf[Array, " drops"]
+
+
+class Affine(eqx.Module):
+    """x -> W x + b, or W x."""
+
+    weight: Float[AnyArray, "after before"]
+    bias: Float[AnyArray, " after"] | None
+
+    def __call__(self, x: Float[AnyArray, " before"]) -> Float[AnyArray, " after"]:
+        return self.weight @ x if self.bias is None else self.weight @ x + self.bias
+
+
+class EncoderLayer(eqx.Module):
+    heads: Heads
+    feed_in: Affine | None
+    feed_out: Affine | None
+    attention_scale: Float[AnyArray, ""] | None
+    feed_scale: Float[AnyArray, ""] | None
+
+
+def apply_layer(
+    layer: EncoderLayer,
+    spec: EncoderSpec,
+    stream: Stream,
+    keys: Float[AnyArray, "keys stream"],
+    absent: Bool[AnyArray, " keys"] | None,
+    drops: Drops | None,
+) -> Stream:
+    """The stream after one layer, for the queries in `stream`; `drops` are the keys of its two sublayers."""
+
+    def sublayer(
+        stream: Stream, scale: Float[AnyArray, ""] | None, change: Callable[[Stream], Stream], place: int
+    ) -> Stream:
+        if spec.norm_first:
+            changed = dropped(change(norm(stream, spec, scale)), spec, drops, place)
+            return stream + changed if spec.residual else changed
+        changed = dropped(change(stream), spec, drops, place)
+        return norm(stream + changed if spec.residual else changed, spec, scale)
+
+    def read(stream: Stream) -> Stream:
+        seen = norm(keys, spec, layer.attention_scale) if spec.norm_first else keys
+        return attend(layer.heads, spec, stream, seen, absent)
+
+    def feed(stream: Stream) -> Stream:
+        assert layer.feed_in is not None
+        assert layer.feed_out is not None
+        return jax.vmap(layer.feed_out)(ACTIVATIONS[spec.activation](jax.vmap(layer.feed_in)(stream)))
+
+    stream = sublayer(stream, layer.attention_scale, read, 0)
+    return stream if layer.feed_in is None else sublayer(stream, layer.feed_scale, feed, 1)
+
+
+def norm(stream: Stream, spec: EncoderSpec, scale: Float[AnyArray, ""] | None) -> Stream:
+    if spec.norm == "none":
+        return stream
+    exact = stream.astype(jnp.promote_types(stream.dtype, jnp.float32))
+    if scale is not None:
+        normed = exact * jax.lax.rsqrt(jnp.sum(exact**2, axis=-1, keepdims=True) + UNIT_NORM_FLOOR) * scale
+    else:
+        centred = exact - jnp.mean(exact, axis=-1, keepdims=True)
+        normed = centred * jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + LAYER_NORM_FLOOR)
+    return normed.astype(stream.dtype)
+
+
+def dropped(stream: Stream, spec: EncoderSpec, keys: Drops | None, place: int) -> Stream:
+    """The stream with a share of its numbers set to zero and the others raised to keep the mean; whole without keys.
+
+    Four numbers share one 32-bit draw, so the share is a multiple of 1/256.
+    """
+    if keys is None:
+        return stream
+    drawn = jr.bits(keys[place], (-(-stream.size // 4),), jnp.uint32)
+    bytes_of = jax.lax.bitcast_convert_type(drawn, jnp.uint8).reshape(-1)[: stream.size].reshape(stream.shape)
+    least = min(max(1, round(256 * spec.dropout)), 255)
+    return jnp.where(bytes_of >= least, stream * (256 / (256 - least)), jnp.zeros_like(stream))

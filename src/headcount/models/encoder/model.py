@@ -1,0 +1,161 @@
+"""The wide encoder's weights, how they are drawn, and what they compute.
+
+    a_h(t, s) = softmax_s((W_Q,h x_t + b_Q,h) . (W_K,h x_s) / sqrt(r))                every head of every block at once
+    x_t <- norm(x_t + (1/m) sum_h W_O,h sum_s a_h(t, s) (W_V,h x_s + b_V,h) + b_O)
+    x_t <- norm(x_t + W2 relu(W1 x_t + b1) + b2)                        or, norm first, x + f(norm(x)) in place of both
+
+The m blocks that a layer averages are one block of m times the heads, so a layer is a handful of large products and no
+loop. Written for one sequence. Source: arXiv 2407.16153 and the encoder layer of PyTorch, whose initial weights are
+taken over; `norm` "unit" scales vectors to one length, which is learned, and "layer" is layer norm without gain and
+shift: the maps that follow a norm that comes first can learn both.
+
+Weights and tokens of half precision are multiplied as they are; norms and softmax are computed in float32.
+"""
+
+from typing import TYPE_CHECKING, Any, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Bool, Float
+
+from ..._keys import named_generator
+from ..._shapes import AnyArray, Key, Target, Tokens, TokenTargets
+from ..base import AbstractModel
+from .attention import Heads, Stream
+from .layer import Affine, EncoderLayer, apply_layer, dropped, norm
+from .spec import EncoderSpec
+
+if TYPE_CHECKING:
+    import torch
+
+ALIGNED = 8
+"""Places to a multiple of which a stream is filled up in half precision."""
+
+
+@final
+class Encoder(AbstractModel):
+    """The weights of one model. Maps to and from `width` exist where the spec says."""
+
+    layers: tuple[EncoderLayer, ...]
+    embed: Affine | None
+    class_token: Float[AnyArray, " stream"] | None
+    position_table: Float[AnyArray, "length width"] | None
+    read: Affine | None
+    final_scale: Float[AnyArray, ""] | None
+    spec: EncoderSpec = eqx.field(static=True)
+
+    def __call__(self, tokens: Tokens, *, key: Key | None = None) -> Target | TokenTargets:
+        spec = self.spec
+        drops = None if key is None or spec.dropout == 0 else jr.split(key, 2 * spec.layers + 1)
+        stream = dropped(_stream(self, tokens), spec, drops, 0)
+        asks_once = spec.answered_at != "tokens"
+        absent = _absent(self, tokens) if spec.masks_padding else None
+        stream, absent, filled = _aligned(stream, absent)
+        seen = slice(None) if spec.query_is_key or not asks_once else slice(-1)
+        for place, layer in enumerate(self.layers):
+            keys = stream[seen]
+            # Only the query is read in the end, so the last layer answers no other token.
+            stream = stream[-1:] if asks_once and place == spec.layers - 1 else stream
+            own = None if drops is None else drops[2 * place + 1 : 2 * place + 3]
+            stream = apply_layer(layer, spec, stream, keys, None if absent is None else absent[seen], own)
+        if spec.final_norm:
+            stream = norm(stream, spec, self.final_scale)
+        read = (stream if asks_once else stream[filled:])[:, : spec.width]
+        if self.read is not None:
+            read = jax.vmap(self.read)(read)
+        return read[0] if asks_once else read
+
+    def torch_module(self) -> "torch.nn.Module":
+        from .torch_module import EncoderModule
+
+        return EncoderModule(self)
+
+
+def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -> Encoder:
+    """Weights for sequences of `length` tokens, drawn as PyTorch draws its encoder layers."""
+    stream, total, rank, head_dim = spec.stream_dim, spec.total_heads, spec.rank, spec.head_dim
+
+    def uniform(*names: str | int, shape: tuple[int, ...], bound: float) -> Any:
+        drawn = named_generator(seed, "initial weights", *names).uniform(-bound, bound, shape)
+        return drawn.astype(np.float32)
+
+    def zeros(*shape: int) -> Any:
+        return np.zeros(shape, np.float32) if spec.bias else None
+
+    def affine(*names: str | int, before: int, after: int) -> Affine:
+        bound = before**-0.5
+        return Affine(
+            uniform(*names, "weight", shape=(after, before), bound=bound),
+            uniform(*names, "bias", shape=(after,), bound=bound) if spec.bias else None,
+        )
+
+    # PyTorch draws W_Q, W_K, W_V of one block as one matrix, with Glorot's bound for that.
+    inwards = (6 / (stream + spec.heads * (2 * rank + head_dim))) ** 0.5
+    outwards = (spec.heads * head_dim) ** -0.5
+
+    def one() -> Any:
+        return np.ones((), np.float32) if spec.norm == "unit" else None
+
+    def layer(place: int) -> EncoderLayer:
+        return EncoderLayer(
+            heads=Heads(
+                query=uniform("layer", place, "query", shape=(total, rank, stream), bound=inwards),
+                key=uniform("layer", place, "key", shape=(total, rank, stream), bound=inwards),
+                value=uniform("layer", place, "value", shape=(total, head_dim, stream), bound=inwards),
+                output=uniform("layer", place, "output", shape=(total, head_dim, stream), bound=outwards),
+                query_bias=zeros(total, rank),
+                value_bias=zeros(total, head_dim),
+                output_bias=zeros(stream),
+            ),
+            feed_in=affine("layer", place, "feed in", before=stream, after=spec.hidden) if spec.hidden else None,
+            feed_out=affine("layer", place, "feed out", before=spec.hidden, after=stream) if spec.hidden else None,
+            attention_scale=one(),
+            feed_scale=one() if spec.hidden else None,
+        )
+
+    return Encoder(
+        layers=tuple(layer(place) for place in range(spec.layers)),
+        embed=affine("embed", before=dim, after=spec.width) if spec.embeds(dim) else None,
+        class_token=uniform("class token", shape=(stream,), bound=1.0) if spec.answered_at == "sequence" else None,
+        position_table=None
+        if spec.positions == "none"
+        else uniform("positions", shape=(length, spec.width), bound=1.0),
+        read=affine("read", before=spec.width, after=outputs) if spec.reads(outputs) else None,
+        final_scale=one() if spec.final_norm else None,
+        spec=spec,
+    )
+
+
+def _stream(model: Encoder, tokens: Tokens) -> Float[AnyArray, "places stream"]:
+    stream = tokens if model.embed is None else jax.vmap(model.embed)(tokens)
+    table = model.position_table
+    if table is not None:
+        stream = stream + table if model.spec.positions == "additive" else jnp.concatenate([stream, table], axis=1)
+    if model.class_token is not None:
+        stream = jnp.concatenate([stream, model.class_token[None]])
+    return stream
+
+
+def _absent(model: Encoder, tokens: Tokens) -> Bool[AnyArray, " places"]:
+    """Which places of the stream hold nothing."""
+    absent = jnp.all(tokens == 0, axis=-1)
+    return absent if model.class_token is None else jnp.concatenate([absent, jnp.zeros(1, bool)])
+
+
+def _aligned(
+    stream: Stream, absent: Bool[AnyArray, " length"] | None
+) -> tuple[Float[AnyArray, "places stream"], Bool[AnyArray, " places"] | None, int]:
+    """The stream filled up in front to a multiple of eight places, which of them are absent, and how many were added.
+
+    Only in half precision: a GPU multiplies matrices of other lengths there at less than half the speed. A training
+    step of a vision transformer with 65 tokens took 2.74 ms on an H200, filled up to 72 it took 2.35.
+    """
+    filled = -len(stream) % ALIGNED if stream.dtype == jnp.bfloat16 else 0
+    if not filled:
+        return stream, absent, 0
+    absent = jnp.zeros(len(stream), bool) if absent is None else absent
+    front = jnp.zeros((filled, stream.shape[1]), stream.dtype)
+    return jnp.concatenate([front, stream]), jnp.concatenate([jnp.ones(filled, bool), absent]), filled

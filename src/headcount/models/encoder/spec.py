@@ -1,0 +1,190 @@
+"""The shape of a wide encoder, and what it costs.
+
+Symbols: d width, r rank, m multiplier, N length. Practice ties r = d / heads; here heads, rank and head_dim are free.
+Source: the experiments of Amsel et al. (arXiv 2407.16153): PyTorch's encoder layer with m attention blocks in place of
+one, and vectors scaled to one length in place of layer norm, after each sum.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self, final
+
+from ..._choices import (
+    ACTIVATIONS,
+    ANSWERED_AT,
+    ATTENTION_KINDS,
+    NORMS,
+    POSITIONS,
+    PRECISIONS,
+    Activation,
+    AnsweredAt,
+    AttentionKind,
+    Norm,
+    Positions,
+    Precision,
+    require_choice,
+)
+from ..._errors import require, require_count
+from ..base import AbstractSpec, Arrays, axis_size
+
+if TYPE_CHECKING:
+    from .model import Encoder
+
+CHOICES = {
+    "answered_at": ANSWERED_AT,
+    "norm": NORMS,
+    "attention": ATTENTION_KINDS,
+    "activation": ACTIVATIONS,
+    "positions": POSITIONS,
+}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class EncoderSpec(AbstractSpec):
+    """`layers` encoder layers of `width` numbers per token: attention, then a feed-forward net of `hidden` units.
+
+    Each layer averages `multiplier` attention blocks of `heads` heads. A head compares `rank` numbers of query and key
+    and carries `head_dim` of value (`rank` of them unless given; `width` makes its value-output map full). `attention`
+    is "soft", or "hard": all weight on the largest score. `hidden=0` leaves the feed-forward net out, `residual=False`
+    the sums around it and the attention. `norm_first` norms what enters attention and net, and not their sums: deep
+    encoders then train in far fewer steps; `final_norm` norms once more before the answer is read, as they usually do.
+
+    `answered_at` is the task's: at every token; at the last one, the query; or for the whole sequence, at a learned
+    query, the class token. The query is nobody's key unless `query_is_key`, as in BERT and in vision transformers.
+    `masks_padding` takes tokens of zeros for padding, which is nobody's key either. `dropout` is the share of numbers
+    that training sets to zero in the embedded tokens and in what attention and net add to them.
+
+    Tokens and answers of another size than `width` are mapped to and from it by learned maps; `always_maps` has both
+    maps even where the sizes agree. Where width follows the head count, one count would otherwise lack them.
+    """
+
+    kind: ClassVar[str] = "encoder"
+    standardises: ClassVar[bool] = False  # without maps of its own, an encoder lives on the task's sphere
+    precisions: ClassVar[tuple[Precision, ...]] = PRECISIONS
+
+    heads: int
+    rank: int
+    width: int
+    head_dim: int = None  # type: ignore[assignment] - a count once the spec is made
+    multiplier: int = 1
+    layers: int = 1
+    hidden: int = 2048
+    norm: Norm = "unit"
+    norm_first: bool = False
+    bias: bool = True
+    residual: bool = True
+    positions: Positions = "none"
+    attention: AttentionKind = "soft"
+    answered_at: AnsweredAt = "tokens"
+    activation: Activation = "relu"
+    final_norm: bool = False
+    query_is_key: bool = False
+    masks_padding: bool = False
+    dropout: float = 0.0
+    always_maps: bool = False
+
+    def __post_init__(self):
+        if self.head_dim is None:
+            object.__setattr__(self, "head_dim", self.rank)
+        for name in ("heads", "rank", "width", "head_dim", "multiplier", "layers"):
+            require_count(name, getattr(self, name))
+        require_count("hidden", self.hidden, least=0)
+        for name in ("bias", "residual", "norm_first", "final_norm", "query_is_key", "masks_padding", "always_maps"):
+            given = getattr(self, name)
+            require(isinstance(given, bool), f"{name} must be True or False, got {given!r}.")
+        require(0 <= self.dropout < 1, f"dropout must be a share from 0 to below 1, got {self.dropout!r}.")
+        object.__setattr__(self, "dropout", float(self.dropout))
+        for name, known in CHOICES.items():
+            require_choice(name, getattr(self, name), known)
+        for name in ("rank", "head_dim"):
+            require(
+                getattr(self, name) <= self.stream_dim,
+                f"{name} must be at most the width that is projected, {self.stream_dim}; got {getattr(self, name)}.",
+            )
+
+    @property
+    def stream_dim(self) -> int:
+        """Numbers of a token inside: its own, and as many of a concatenated position code."""
+        return 2 * self.width if self.positions == "concatenated" else self.width
+
+    @property
+    def total_heads(self) -> int:
+        return self.heads * self.multiplier
+
+    @property
+    def total_dim(self) -> int:
+        """Numbers that one block's heads compare."""
+        return self.heads * self.rank
+
+    @property
+    def drops(self) -> bool:
+        return self.dropout > 0
+
+    def embeds(self, dim: int) -> bool:
+        """Whether tokens of `dim` numbers are mapped to the width."""
+        return self.always_maps or dim != self.width
+
+    def reads(self, outputs: int) -> bool:
+        """Whether answers of `outputs` numbers are mapped from the width."""
+        return self.always_maps or outputs != self.width
+
+    @classmethod
+    def with_total_dim(cls, total_dim: int, *, heads: int, **others) -> Self:
+        """The usual tie: heads that share `total_dim` numbers, rank = total_dim / heads.
+
+        Raises `InputError` where heads do not divide total_dim.
+        """
+        require_count("heads", heads)
+        require(
+            total_dim >= heads and total_dim % heads == 0,
+            f"{heads} heads do not divide total_dim {total_dim}; choose heads that do, or set rank instead.",
+        )
+        return cls(heads=heads, rank=total_dim // heads, **others)
+
+    def with_rank(self, rank: int) -> Self:
+        """The same with another rank, and with it another head_dim where the two are one number."""
+        return replace(self, rank=rank, head_dim=rank if self.head_dim == self.rank else self.head_dim)
+
+    def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "Encoder":
+        from .model import draw
+
+        return draw(self, seed, length=length, dim=dim, outputs=outputs)
+
+    def sizes(self, arrays: Arrays) -> dict[str, int]:
+        return {
+            "length": axis_size(arrays, "position_table", 0) if "position_table" in arrays else 1,
+            "dim": axis_size(arrays, "embed.weight", 1) if "embed.weight" in arrays else self.width,
+            "outputs": axis_size(arrays, "read.weight", 0) if "read.weight" in arrays else self.width,
+        }
+
+    def parameters(self, *, length: int, dim: int, outputs: int) -> int:
+        stream, one = self.stream_dim, int(self.bias)
+        attention = 2 * self.total_heads * (self.rank + self.head_dim) * stream
+        scales = (2 if self.hidden else 1) if self.norm == "unit" else 0
+        last = int(self.final_norm and self.norm == "unit")
+        biases = one * (self.total_heads * (self.rank + self.head_dim) + stream)
+        feed = 2 * stream * self.hidden + one * (self.hidden + stream) if self.hidden else 0
+        ends = ((dim, self.width, self.embeds(dim)), (self.width, outputs, self.reads(outputs)))
+        maps = sum((before + one) * after for before, after, there in ends if there)
+        positions = 0 if self.positions == "none" else length * self.width
+        class_token = stream if self.answered_at == "sequence" else 0
+        return self.layers * (attention + biases + feed + scales) + maps + positions + class_token + last
+
+    def flops(self, *, length: int, dim: int, outputs: int) -> int:
+        once = self.answered_at != "tokens"
+        places = length + (self.answered_at == "sequence")
+        keys = places - 1 if once and not self.query_is_key else places
+        compared, carried = self.total_heads * self.rank, self.total_heads * self.head_dim
+
+        def layer(queries: int) -> int:
+            projections = 2 * self.stream_dim * (queries + keys) * (compared + carried)
+            mixing = 2 * queries * keys * (compared + carried)
+            return projections + mixing + 4 * queries * self.stream_dim * self.hidden
+
+        asked = 1 if once else places  # the last layer answers what is read, and no other token
+        maps = length * dim * self.embeds(dim) + asked * outputs * self.reads(outputs)
+        return (self.layers - 1) * layer(places) + layer(asked) + 2 * self.width * maps
+
+    def activations(self, *, length: int, dim: int) -> int:
+        per_token = 6 * self.stream_dim + 3 * self.hidden + 3 * self.total_heads * (2 * self.rank + self.head_dim)
+        return length * dim + self.layers * length * (per_token + 3 * length * self.total_heads)

@@ -1,0 +1,31 @@
+"""A kind of model that headcount does not know keeps the laws and is trained, for the price of one file."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+import headcount as hc
+from headcount.models import from_arrays
+
+from ..tasks.laws import compile_quickly  # noqa: F401
+from .laws import ModelLaws
+from .mean_pool import MeanPoolSpec
+
+
+class TestMeanPool(ModelLaws):
+    spec_class = MeanPoolSpec
+    options = st.fixed_dictionaries({"heads": st.integers(1, 9), "head_dim": st.integers(1, 4)})
+    examples = ({"heads": 3},)
+    bad = (("heads", 0), ("head_dim", 1.5), ("rank", None))
+
+
+def test_it_is_trained_stored_and_read(tmp_path):
+    task = hc.average(dim=2, length=4)
+    train = hc.TrainSpec(steps=5, batch=4, train_examples=16, validation_examples=20)
+    sweep = hc.grid(task, heads=[2], seeds=[0], model=lambda heads: MeanPoolSpec(heads=heads), train=train)
+    with hc.Store.open_for_writing(tmp_path / "results") as store:
+        hc.run_sweep(sweep, store)
+        for record in store.records():
+            assert record.outcome.value == "finished"
+            model = from_arrays(record.cell.model, store.weights(record.cell.key))
+            assert model.spec == MeanPoolSpec(heads=record.cell.model.heads)
+            assert np.all(np.isfinite(model(np.ones((4, 2), np.float32))))
