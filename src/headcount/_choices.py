@@ -26,4 +26,6 @@ def require_choice(name: str, given: object, known: Iterable[str]) -> None:
     """Raise `InputError`, with the nearest known word, unless `given` is one of the words `known`."""
     known = tuple(known)
     if given not in known:  # asked first: the nearest known word takes a while to find
-        raise InputError(f'{name} must be one of {", ".join(known)}, got "{given}".{did_you_mean(str(given), known)}')
+        words = f"one of {', '.join(known)}"
+        message = f'{name} must be {words}, got "{given}".{did_you_mean(str(given), known)}'
+        raise InputError(message, what=name, given=given, needed=words)
