@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-from headcount.report.page import POLICY
+from headcount.report.render.html import POLICY
 
 VOID = {"meta"}
 COORDINATES = {"d", "x", "y", "width", "height", "transform", "r", "rx", "dy", "font-size", "viewBox"}

@@ -8,9 +8,10 @@ import pytest
 
 from headcount._errors import HeadcountError
 from headcount.analysis import experiments
-from headcount.report.account import account
-from headcount.report.page import page, write_page
-from headcount.report.section import Grid, Section, experiment_section, with_account
+from headcount.report.provenance import provenance
+from headcount.report.render import write_page
+from headcount.report.render.html import page
+from headcount.report.section import Grid, Section, experiment_section, with_provenance
 from headcount.store import Cell, Outcome
 
 from .. import made_up
@@ -22,7 +23,7 @@ NASTY = """<script>alert("1")</script> & 'quotes' <!-- ]]> </section>"""
 def a_section(records, name: str = "experiment-1", missing: int = 0, command: str = "headcount measure") -> Section:
     (experiment,) = experiments(records)
     sweep = {"command": command, "started": "2026-01-01T00:00:00", "keys": []}
-    return with_account(experiment_section(experiment, name), account(records, missing=missing, sweeps=[sweep]))
+    return with_provenance(experiment_section(experiment, name), provenance(records, missing=missing, sweeps=[sweep]))
 
 
 def zero_for_one_seed(cell: Cell) -> float:

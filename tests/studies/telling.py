@@ -4,9 +4,9 @@ import io
 
 from rich.console import Console
 
-from headcount.report.page import page
+from headcount.report.render.html import page
+from headcount.report.render.terminal import section_view
 from headcount.report.section import Section
-from headcount.report.text import section_view
 
 from ..report.laws import check_page
 

@@ -14,16 +14,16 @@ from .._errors import InputError, require
 from ..collide import WHERE, Floors, SearchOptions, as_json, chosen, collide, to_json
 from ..models import ClassTokenSpec, folded, from_arrays
 from ..report.chart import Chart, Series
-from ..report.figures import draw, save_figure
 from ..report.files import write_whole
-from ..report.pair import PairPicture, draw_pair
 from ..report.progress import counted_progress
-from ..report.text import floors_view
+from ..report.render import save_chart
+from ..report.render.pictures import PairPicture, save_pair
 from ..store import Store
 from ..tasks import AbstractTask
 from ..tasks.find import task_of_spec
 from ..theory import Certificate
 from .app import Folder, Json, app, data, print_json, talk
+from .views.collide import floors_view
 
 MIN_DRAWN = 1e-4
 """Floors below this share of the target's spread are drawn at it."""
@@ -99,14 +99,14 @@ def _task_with_a_law(spec: dict, reference: str | None) -> AbstractTask:
 def _draw_all(found: list[Floors], store: Store, task_of, target: Path) -> int:
     """A chart for each question, and a picture of the pair of every head count at the greatest length."""
     for where in WHERE:
-        save_figure(draw(floor_chart(found, where)), target / f"floor-{where.replace(' ', '-')}.svg")
+        save_chart(floor_chart(found, where), target / f"floor-{where.replace(' ', '-')}.svg")
     longest = max(floors.record.cell.length for floors in found)
     pictures = 0
     for floors in found:
         cell, certificate = floors.record.cell, floors.anywhere
         if cell.length == longest and certificate is not None and certificate.floor(floors.slope) > 0:
             picture = pair_picture(floors, certificate, store, task_of(cell.task).at(cell.length))
-            save_figure(draw_pair(picture), target / f"pair-{cell.model.heads}-heads-{cell.key[:6]}.svg")
+            save_pair(picture, target / f"pair-{cell.model.heads}-heads-{cell.key[:6]}.svg")
             pictures += 1
     return len(WHERE) + pictures
 

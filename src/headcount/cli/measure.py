@@ -13,9 +13,9 @@ from ..analysis import experiments
 from ..engine import Plan, default_train, grid, joined, plan_sweep
 from ..measure import Measurement, measure_sweep
 from ..models import ClassTokenSpec
-from ..report.figures import FORMATS, check_ending, draw, save_figure
+from ..report.render import FORMATS, check_ending, save_chart
+from ..report.render.terminal import experiment_view
 from ..report.section import experiment_section
-from ..report.text import finding_view, plan_view
 from ..store import Outcome, TrainSpec
 from ..studies.labelled import cache_folder
 from ..tasks import AnyTask
@@ -23,6 +23,7 @@ from ..tasks.find import find_task
 from .app import Json, app, data, print_json, talk
 from .models import models_for
 from .running import run, settled
+from .views.measure import plan_view
 
 
 @app.command()
@@ -183,14 +184,14 @@ def measure(
     measurement = run(sweep, root, measure_sweep)
     experiment = experiments(measurement.records)[0]
     section = experiment_section(experiment, "experiment")
-    talk.print(finding_view(experiment.settings, section))
+    talk.print(experiment_view(experiment.settings, section))
     for record in measurement.records:
         if record.outcome is Outcome.FAILED:
             talk.print(f"{measurement.run.failed} cells failed; the first: {record.message}", style="red", markup=False)
             break
     _print_answer(measurement, root, as_json)
     if figure is not None:
-        save_figure(draw(section.charts[0], f"{found.name}: {measurement.answer.sentence}"), figure)
+        save_chart(section.charts[0], figure, f"{found.name}: {measurement.answer.sentence}")
         talk.print(f"drawn in {figure}", highlight=False, markup=False)
     if measurement.run.failed:
         raise typer.Exit(3)
@@ -198,7 +199,7 @@ def measure(
 
 def _print_plan(plan: Plan, root: Path, as_json: bool) -> None:
     if not as_json:
-        data.print(plan_view(plan, str(root)))
+        data.print(plan_view(plan, root))
         return
     buckets = [
         {"length": b.shape.length, "heads": sorted({c.model.heads for c in b.cells}), "members": len(b.cells)}

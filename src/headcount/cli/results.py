@@ -12,14 +12,14 @@ import typer
 from .._errors import require
 from ..analysis import experiments, summaries
 from ..report.export import to_csv, to_json
-from ..report.figures import FORMATS, check_ending, draw, save_figure
 from ..report.files import write_whole
-from ..report.page import page, write_page
+from ..report.render import FORMATS, check_ending, save_chart, write_report
+from ..report.render.terminal import experiment_view
 from ..report.section import Section, experiment_section
-from ..report.text import finding_view, status_view
 from ..store import Outcome, Store
 from ..studies.folder import sections_of
 from .app import Folder, Json, app, data, print_json, talk
+from .views.results import SweepStatus, status_view
 
 
 class Format(StrEnum):
@@ -34,7 +34,7 @@ def status(folder: Folder, as_json: Json = False) -> None:
         records, sweeps = store.records(), store.sweeps()
     outcomes = {record.cell.key: record.outcome for record in records}
     counts = {outcome.value: sum(found is outcome for found in outcomes.values()) for outcome in Outcome}
-    asked = [
+    asked: list[SweepStatus] = [
         {
             "command": sweep["command"],
             "started": sweep["started"],
@@ -71,10 +71,10 @@ def show(
         results.append({"settings": experiment.settings, **answer.as_dict()})
         if figure is not None:
             title = f"{experiment.settings['task']['task']}: {answer.sentence}"
-            save_figure(draw(section.charts[0], title), figure)
+            save_chart(section.charts[0], figure, title)
             talk.print(f"drawn in {figure}", highlight=False, markup=False)
         if not as_json:
-            data.print(finding_view(experiment.settings, section))
+            data.print(experiment_view(experiment.settings, section))
             data.print(answer.sentence, style="bold", highlight=False)
     if as_json:
         print_json(results)
@@ -115,7 +115,7 @@ def report(
     check_ending(Path("figure").with_name(f"figure{ending}"))
     sections, warnings = sections_of(folder)
     out = out or folder / "report.html"
-    write_page(page(sections, folder=str(folder), warnings=warnings), out)
+    write_report(sections, out, folder=str(folder), warnings=warnings)
     talk.print(f"the report is {out}", markup=False, highlight=False)
     drawn = [] if figures is None else _write_figures(sections, figures, ending)
     for warning in warnings:
@@ -130,7 +130,7 @@ def _write_figures(sections: list[Section], folder: Path, ending: str) -> list[P
     for section in sections:
         for chart in section.charts:
             path = folder / f"{section.name}-{chart.name}{ending}"
-            save_figure(draw(chart, f"{section.title}: {chart.title.lower()}"), path)
+            save_chart(chart, path, f"{section.title}: {chart.title.lower()}")
             drawn.append(path)
     talk.print(f"{len(drawn)} figures are in {folder}", markup=False, highlight=False)
     return drawn

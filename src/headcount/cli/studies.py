@@ -10,10 +10,10 @@ import typer
 from .. import _arguments
 from .._errors import InputError, require
 from ..engine import RunSummary, Sweep, hardware, plan_sweep, run_sweep
-from ..report.page import page, write_page
 from ..report.progress import bytes_progress, counted_progress
+from ..report.render import write_report
+from ..report.render.terminal import section_view
 from ..report.section import Section
-from ..report.text import section_view, study_costs_view
 from ..store import Outcome, Store
 from ..studies import COMPUTED, LABELLED, STUDIES, AbstractStudy, ClosedFormStudy, LabelledStudy, Scale, study
 from ..studies.cifar import PATCHES, CifarStudy
@@ -21,6 +21,7 @@ from ..studies.folder import own_records, sections_of, what_was_lost
 from .app import Json, app, data, print_json, talk
 from .results import section_json
 from .running import describe_plan, run, settled
+from .views.studies import Cost, study_costs_view
 
 
 @app.command()
@@ -92,7 +93,7 @@ def reproduce(
             print_json(results)
         if anything:
             sections, warnings = sections_of(root)
-            write_page(page(sections, folder=str(root), warnings=warnings), root / "report.html")
+            write_report(sections, root / "report.html", folder=str(root), warnings=warnings)
             talk.print(f"the report is {root / 'report.html'}", markup=False, highlight=False)
     if failed or not anything:
         raise typer.Exit(3 if failed else 1)
@@ -144,16 +145,6 @@ def _bound(each: LabelledStudy, folder: Path | None, embeddings: Path | None) ->
         )
     with bytes_progress(talk) as on_bytes:
         return each.bound(folder, embeddings=embeddings, on_bytes=on_bytes)
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What is left of a study: in words, and as numbers."""
-
-    words: str
-    cells: int
-    already_done: int
-    seconds: float
 
 
 def _cost(each: AbstractStudy | ClosedFormStudy, scale: Scale, root: Path | None, part: Part = EVERYTHING) -> Cost:

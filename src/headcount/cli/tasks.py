@@ -6,10 +6,10 @@ import typer
 
 from .._errors import require
 from ..doctor import examine
-from ..report.text import assumption_view, preset_view
 from ..tasks import PRESETS, Retrieval, check_assumptions, preset_options
 from ..tasks.find import find_task
 from .app import Json, app, data, print_json
+from .views.tasks import Preset, assumption_view, preset_view
 
 
 @app.command()
@@ -19,7 +19,7 @@ def tasks(
 ) -> None:
     """The tasks that have a name, with their options; or one of them tested against the papers' assumptions."""
     if name is None:
-        presets = {
+        presets: dict[str, Preset] = {
             known: {"summary": make.__doc__, "options": preset_options(known)} for known, make in PRESETS.items()
         }
         if as_json:

@@ -9,15 +9,14 @@ import typer
 
 from .._errors import require
 from ..report.chart import Chart, Series
-from ..report.figures import FORMATS, check_ending, draw, save_figure
 from ..report.files import write_whole
-from ..report.ledger import ledger_page, ledger_view
 from ..report.progress import counted_progress
-from ..report.text import bounds_view
+from ..report.render import FORMATS, check_ending, save_chart
 from ..theory import RankSetting, Setting, all_bounds, all_rank_bounds, rank_floor, rank_one_floor
 from ..theory.bounds import Bound, exponent
 from ..theory.ledger import CLAIMS, Entry, Verdict, prove
 from .app import Json, app, data, print_json, talk
+from .views.theory import bounds_view, ledger_page, ledger_view
 
 LENGTHS = (32, 64, 128, 256, 512, 1024)
 DIMS = (8, 16, 32, 64, 128)
@@ -90,7 +89,7 @@ def _tell(found: Sequence[Bound], as_json: bool) -> None:
 
 def _draw(chart: Chart, plot: Path | None) -> None:
     if plot is not None:
-        save_figure(draw(chart), plot)
+        save_chart(chart, plot)
         talk.print(f"drawn in {plot}", highlight=False, markup=False)
 
 

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from ..report.progress import training_progress
-from ..report.text import recheck_view
 from ..store import Store
 from ..studies.labelled import cache_folder
 from ..tasks.find import task_of_spec
 from ..verify import Agreement, Recheck, sample, verify
 from .app import Folder, Json, app, data, print_json, talk
 from .running import stop_on_signals
+from .views.verify import recheck_view
 
 
 @app.command("verify")

@@ -3,12 +3,12 @@
 import io
 
 import pytest
+from headcount.report.text import rank_view, section_view
 from rich.console import Console
 
 from headcount.analysis import bottleneck, experiments, rank_table
 from headcount.analysis.comparison import Claim, Verdict
 from headcount.report.section import Grid, Section
-from headcount.report.text import rank_view, section_view
 
 from .. import made_up
 

@@ -6,6 +6,8 @@ import re
 
 import numpy as np
 import pytest
+from headcount.report.figures import FORMATS, draw, save_figure
+from headcount.report.svg import HEIGHT, WIDTH, heat_map, line_chart
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,8 +15,6 @@ from headcount.analysis import ErrorTable, RankTable, answer_from_table, bottlen
 from headcount.report.chart import Chart, HeatMap, Line, Series, Span
 from headcount.report.charts import error_chart, rank_chart, rank_map
 from headcount.report.charts import heat_map as heat_map_of
-from headcount.report.figures import FORMATS, draw, save_figure
-from headcount.report.svg import HEIGHT, WIDTH, heat_map, line_chart
 
 from ..store.laws import law, unchecked_randomness
 from .laws import check_drawing
