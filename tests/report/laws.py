@@ -20,6 +20,7 @@ class Reader(HTMLParser):
         self.tags: list[str] = []
         self.attributes: list[tuple[str, str | None]] = []
         self.words: list[str] = []
+        self.links: list[str | None] = []
         self.feed(text)
         self.close()
         assert self.open == []
@@ -27,6 +28,7 @@ class Reader(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         self.attributes += attrs
+        self.links += [dict(attrs).get("href")] * (tag == "a")
         if tag not in VOID:
             self.open.append(tag)
 

@@ -10,7 +10,7 @@ import re
 import warnings
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 import numpy as np
@@ -87,7 +87,7 @@ def draw_bare(chart: Chart | HeatMap) -> Figure:
 
 def to_svg(figure: Figure) -> str:
     """The figure as SVG with text as text; equal figures give equal text."""
-    return _saved(figure, "svg", {"svg.fonttype": "none"}, {"Date": None}, transparent=True).decode()
+    return _saved(figure, "svg", {"Date": None}, fonttype="none", transparent=True).decode()
 
 
 def save_figure(figure: Figure, path: Path) -> None:
@@ -97,12 +97,14 @@ def save_figure(figure: Figure, path: Path) -> None:
     """
     check_ending(path)
     metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}[path.suffix]
-    write_whole(path, _saved(figure, path.suffix[1:], {}, metadata, dpi=160))
+    write_whole(path, _saved(figure, path.suffix[1:], metadata, dpi=160))
 
 
-def _saved(figure: Figure, form: str, settings: dict[str, Any], metadata: dict[str, Any], **options: Any) -> bytes:
+def _saved(
+    figure: Figure, form: str, metadata: dict[str, Any], fonttype: Literal["path", "none"] = "path", **options: Any
+) -> bytes:
     drawn = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "headcount", **settings}), warnings.catch_warnings():
+    with matplotlib.rc_context({"svg.hashsalt": "headcount", "svg.fonttype": fonttype}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # a name in any script
         figure.savefig(drawn, format=form, metadata=metadata, **options)
     return drawn.getvalue()
@@ -163,7 +165,7 @@ def _draw_series(axes: Axes, chart: Chart, series: Series, k: int) -> None:
             zorder=1.5,
             clip_on=False,
         )
-    style = {"marker": _MARKS[series.marker], "color": series.colour} | _STYLES[series.kind]
+    style: dict[str, Any] = {"marker": _MARKS[series.marker], "color": series.colour} | _STYLES[series.kind]
     label = literal(series.name)
     axes.plot(series.x, chart.drawable(series.y), label=label, gid=f"line {k}", clip_on=False, **style)
 
@@ -217,7 +219,7 @@ def _draw_cell(axes: Axes, at: tuple[int, int], value: float, limits: tuple[floa
     name = f"cell {i} {j}"
     box = Rectangle((j - 0.48, i - 0.48), 0.96, 0.96, facecolor=fill_colour, edgecolor=RULE, linewidth=0.8)
     box.set(gid=name, zorder=1, clip_on=False)
-    axes.add_patch(box)
+    axes.add_artist(box)  # unlike add_patch, without a look at the limits, which are set
     words = f"{value:.1e}" if known else "-"
     axes.text(j, i, words, ha="center", va="center_baseline", color=ink, fontsize=size, gid=name, zorder=1)
 

@@ -27,8 +27,8 @@ def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
 
 def linear_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
     """Limits and ticks of a linear axis that shows zero and the values from `low` to `high`, at round steps."""
-    low = min(0.0, low)
-    high = high if high > low else low + 1.0
+    low, high = min(0.0, low), max(0.0, high)
+    high = high if high > low else 1.0
     rough = (high - low) / 5
     scale = 10.0 ** math.floor(math.log10(rough))
     step = next(scale * factor for factor in (1, 2, 5, 10) if scale * factor >= rough * (1 - 1e-9))
