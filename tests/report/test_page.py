@@ -3,6 +3,8 @@
 import contextlib
 import os
 import stat
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -191,3 +193,8 @@ def test_a_page_respects_the_mask_of_its_maker(tmp_path):
     finally:
         os.umask(before)
     assert (tmp_path / "report.html").stat().st_mode & 0o077 == 0
+
+
+def test_nothing_that_draws_is_imported_before_something_is_drawn():
+    code = "import sys, headcount.cli; print(sorted({'matplotlib', 'jinja2'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"

@@ -129,6 +129,11 @@ class HeatMap:
     caption: str
     lines: tuple[Line, ...] = ()
 
+    def limits(self) -> tuple[float, float]:
+        """The smallest and largest positive value; 0.1 and 1 where there is none."""
+        known = self.values[np.isfinite(self.values) & (self.values > 0)]
+        return (float(known.min()), float(known.max())) if len(known) else (0.1, 1.0)
+
     def tip(self, i: int, j: int) -> str:
         """What a cell says when it is pointed at."""
         value = self.values[i, j]

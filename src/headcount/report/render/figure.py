@@ -35,6 +35,8 @@ PAGE_SIZE = (384, 264)
 """Points of a chart on the page."""
 CAPTION_WIDTH = 110
 """Letters of a caption that fit under a figure."""
+MIN_FONT = 4.0
+"""Values that would be smaller are not written; a cell's tooltip and the table have them."""
 FONT = {"tick": 10.0, "label": 10.2, "value": 10.0}
 _MARKS = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D", "wedge": "v", "plus": "P", "cross": "X"}
 _STYLES: dict[str, dict[str, Any]] = {
@@ -60,9 +62,8 @@ def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
         _draw_lines(axes, chart)
         _add_legend(figure, axes, chart)
     else:
-        norm = _draw_cells(axes, chart)
-        bar = figure.colorbar(ScalarMappable(norm, "cividis"), ax=axes, label=chart.unit)
-        bar.outline.set_visible(False)  # pyright: ignore[reportCallIssue]
+        _draw_cells(axes, chart)
+        _add_colour_bar(figure, axes, chart)
     figure.suptitle(literal(title or chart.title), fontsize=11, x=0.01, horizontalalignment="left", wrap=True)
     figure.supxlabel(literal(fill(chart.caption, CAPTION_WIDTH)), fontsize=8, color=QUIET)
     return figure
@@ -78,9 +79,9 @@ def draw_bare(chart: Chart | HeatMap) -> Figure:
     else:
         _draw_cells(axes, chart)
     longest = max(len(label.get_text()) for label in axes.get_yticklabels())
-    left, right, top, bottom = 27 + 5.8 * longest, 9, 9, 39
+    left, right, top, bottom = 27 + 5.8 * longest, 9, 9, 37
     axes.set_position((left / width, bottom / height, 1 - (left + right) / width, 1 - (top + bottom) / height))
-    axes.xaxis.set_label_coords(0.5, -21 / (height - top - bottom))
+    axes.xaxis.set_label_coords(0.5, -22 / (height - top - bottom))
     axes.yaxis.set_label_coords(-(left - 12) / (width - left - right), 0.5)
     return figure
 
@@ -182,16 +183,26 @@ def _add_legend(figure: Figure, axes: Axes, chart: Chart) -> None:
         figure.legend(*zip(*entries, strict=True), frameon=False, fontsize=9, loc="outside right upper")
 
 
-def _draw_cells(axes: Axes, chart: HeatMap) -> LogNorm:
-    """The cells, the first row at the bottom. Returns how values are mapped to colours."""
+def _add_colour_bar(figure: Figure, axes: Axes, chart: HeatMap) -> None:
+    low, high = chart.limits()
+    norm = LogNorm(low, high if high > low else math.nextafter(low, math.inf))
+    bar = figure.colorbar(ScalarMappable(norm, "cividis"), ax=axes, label=chart.unit)
+    _, _, ticks = log_ticks(low, high)
+    bar.minorticks_off()
+    bar.set_ticks(ticks, labels=[tick_text(tick, ticks, log=True) for tick in ticks])
+    bar.ax.set_ylim(norm.vmin, norm.vmax)
+    bar.ax.tick_params(labelsize=FONT["tick"], labelcolor=QUIET, color=QUIET, length=3)
+    bar.ax.spines[:].set_visible(False)
+
+
+def _draw_cells(axes: Axes, chart: HeatMap) -> None:
+    """The cells, the first row at the bottom; values are written where there is room for them."""
     rows, columns = chart.values.shape
     wide, tall = (PAGE_SIZE[0] - 50) / columns, (PAGE_SIZE[1] - 46) / rows
-    known = chart.values[np.isfinite(chart.values) & (chart.values > 0)]
-    low, high = (float(known.min()), float(known.max())) if len(known) else (0.1, 1.0)
-    norm = LogNorm(low, high if high > low else math.nextafter(low, math.inf))
     size = min(FONT["value"], 0.23 * wide, 0.7 * tall)
+    limits = chart.limits()
     for (i, j), value in np.ndenumerate(chart.values):
-        _draw_cell(axes, (i, j), float(value), (low, high), size)
+        _draw_cell(axes, (i, j), float(value), limits, size)
     for k, line in enumerate(chart.lines):
         _draw_over_cells(axes, line, k, min(8.5, 0.16 * wide, 0.42 * tall))
     axes.set_xlim(-0.5, columns - 0.5)
@@ -204,7 +215,6 @@ def _draw_cells(axes: Axes, chart: HeatMap) -> LogNorm:
     axes.spines[:].set_visible(False)
     _label(axes, chart.column_label, chart.row_label)
     axes.tick_params(length=0)
-    return norm
 
 
 def _draw_cell(axes: Axes, at: tuple[int, int], value: float, limits: tuple[float, float], size: float) -> None:
@@ -220,6 +230,8 @@ def _draw_cell(axes: Axes, at: tuple[int, int], value: float, limits: tuple[floa
     box = Rectangle((j - 0.48, i - 0.48), 0.96, 0.96, facecolor=fill_colour, edgecolor=RULE, linewidth=0.8)
     box.set(gid=name, zorder=1, clip_on=False)
     axes.add_artist(box)  # unlike add_patch, without a look at the limits, which are set
+    if size < MIN_FONT:
+        return
     words = f"{value:.1e}" if known else "-"
     axes.text(j, i, words, ha="center", va="center_baseline", color=ink, fontsize=size, gid=name, zorder=1)
 

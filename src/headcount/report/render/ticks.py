@@ -13,15 +13,16 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u20
 def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
     """Limits and ticks of a logarithmic axis over values from `low` to `high`.
 
-    Whole decades; where fewer than three fit, 1, 2 and 5 of each.
+    Whole decades, all of the axis or all that are within; over two decades and less 1, 2 and 5 of each.
     """
-    decades = [power for power in range(-323, 309) if low / 1.4 <= 10.0**power <= high * 1.4]
-    if len(decades) >= 3:
-        return low / 1.4, high * 1.4, [10.0**power for power in decades[:: -(-len(decades) // MAX_TICKS)]]
-    powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 2)
-    steps = [float(f"{factor}e{power}") for power in powers for factor in (1, 2, 5)]
-    first = max(i for i, step in enumerate(steps) if step < low / 1.04 or i == 0)
-    last = min(i for i, step in enumerate(steps) if step > high * 1.04 or i == len(steps) - 1)
+    within = [10.0**power for power in range(-323, 309) if low / 1.4 <= 10.0**power <= high * 1.4]
+    if len(within) >= 3:
+        return low / 1.4, high * 1.4, within[:: -(-len(within) // MAX_TICKS)]
+    powers = range(math.floor(math.log10(low / 1.04)), math.ceil(math.log10(high * 1.04)) + 1)
+    factors = (1, 2, 5) if len(powers) <= 3 else (1,)
+    steps = [float(f"{factor}e{power}") for power in powers for factor in factors]
+    first = max(i for i, step in enumerate(steps) if step < low)
+    last = min(i for i, step in enumerate(steps) if step > high)
     return steps[first], steps[last], steps[first : last + 1]
 
 
@@ -45,7 +46,15 @@ def tick_text(value: float, ticks: Sequence[float], *, log: bool) -> str:
 
 
 def far_enough(places: Float[np.ndarray, " ticks"], widths: Sequence[float]) -> list[int]:
-    """The indices of ticks whose labels, this wide and centred at these places, do not run into each other."""
+    """The indices of ticks whose labels, this wide and centred at these places, do not overlap.
+
+    Where ticks are evenly spaced, so are the ones that are kept.
+    """
+    count = len(places)
+    steps = np.diff(places)
+    if count > 1 and np.allclose(steps, steps[0]):
+        stride = next((n for n in range(1, count) if n * steps[0] >= max(widths)), count)
+        return list(range(0, count, stride))
     kept: list[int] = []
     for i, place in enumerate(places):
         if not kept or place - places[kept[-1]] >= (widths[i] + widths[kept[-1]]) / 2:
