@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-from headcount.report.page import POLICY
+from headcount.report.render.html import POLICY
 
 VOID = {"meta"}
 COORDINATES = {"d", "x", "y", "width", "height", "transform", "r", "rx", "dy", "font-size", "viewBox"}
@@ -20,6 +20,7 @@ class Reader(HTMLParser):
         self.tags: list[str] = []
         self.attributes: list[tuple[str, str | None]] = []
         self.words: list[str] = []
+        self.links: list[str | None] = []
         self.feed(text)
         self.close()
         assert self.open == []
@@ -27,6 +28,7 @@ class Reader(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         self.attributes += attrs
+        self.links += [dict(attrs).get("href")] * (tag == "a")
         if tag not in VOID:
             self.open.append(tag)
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from headcount.report.page import page
+from headcount.report.render.html import page
 from headcount.store import Outcome
 from headcount.studies import STUDIES, Scale
 

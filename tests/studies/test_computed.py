@@ -8,7 +8,7 @@ import pytest
 
 from headcount._errors import HeadcountError, StoreError
 from headcount.analysis.comparison import Verdict
-from headcount.report.page import page
+from headcount.report.render.html import page
 from headcount.report.section import Section
 from headcount.studies import COMPUTED, ClosedFormStudy, Scale, rank_random_features
 from headcount.studies.folder import sections_of

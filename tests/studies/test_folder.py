@@ -3,7 +3,7 @@
 import pytest
 
 from headcount._errors import InputError
-from headcount.report.page import page
+from headcount.report.render.html import page
 from headcount.store import Outcome, Store
 from headcount.studies import STUDIES, Scale
 from headcount.studies.folder import sections_of, studies_in

@@ -12,8 +12,8 @@ from PIL import Image
 from headcount.analysis.comparison import Claim, PublishedTable, Verdict
 from headcount.analysis.signals import reversal_scores
 from headcount.engine import plan_sweep
-from headcount.report.frames import frames_png
-from headcount.report.page import page
+from headcount.report.render.html import page
+from headcount.report.render.pictures import frames_png
 from headcount.store import Cell, Outcome, Record, Store
 from headcount.studies import LABELLED, STUDIES, Scale, cifar, marco
 from headcount.studies.folder import sections_of, studies_in

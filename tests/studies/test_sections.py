@@ -1,5 +1,6 @@
 """Every study on whatever part of its cells is there: it says what it can, and never falls over."""
 
+import dataclasses
 import io
 import re
 
@@ -9,10 +10,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from headcount.analysis.comparison import Verdict
-from headcount.report.account import account
-from headcount.report.figures import draw
-from headcount.report.page import page
-from headcount.report.section import with_account
+from headcount.report.provenance import provenance
+from headcount.report.render.figure import draw
+from headcount.report.render.html import page
+from headcount.report.section import with_provenance
 from headcount.store import Cell, Outcome, Record
 from headcount.studies import STUDIES, Scale
 
@@ -55,14 +56,14 @@ def some_records(draw, cells: tuple[Cell, ...]) -> list[Record]:
 def tell(name: str, records: list[Record], scale: Scale = Scale.SMOKE):
     """A study's section, shown in every way there is."""
     section = STUDIES[name].section(records, scale)
-    section = with_account(
-        section, account(records, missing=len(made_up.study_cells(name, scale)) - len(records)), scale
+    section = with_provenance(
+        section, provenance(records, missing=len(made_up.study_cells(name, scale)) - len(records)), scale
     )
     said = show(section)
     assert len(section.claims) == CLAIMS[name]
     if section.table is not None:
         for heads in {record.cell.model.heads for record in records}:
-            assert f'<th scope="row">{heads}</th>' in page([section], folder="results")
+            assert f'<th scope="row">{heads}</th>' in page([dataclasses.replace(section, charts=())], folder="results")
         assert all(f"T = {length}" in said for length in {record.cell.length for record in records})
     for grid in section.grids:
         ranks = {record.cell.model.rank for record in records if record.outcome is Outcome.FINISHED}

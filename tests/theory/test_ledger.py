@@ -7,7 +7,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from headcount.report.ledger import ledger_page
+from headcount.cli.views.theory import ledger_page
 from headcount.theory import ledger
 from headcount.theory.ledger import CLAIMS, Entry, Verdict
 

@@ -1,4 +1,4 @@
-"""What a chart shows, whoever draws it: `svg.py` for the page, `figures.py` for paper."""
+"""What a chart shows; `render/figure.py` draws it."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -7,21 +7,22 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-# Okabe and Ito's palette: told apart by every common kind of colour vision. Markers differ too, for print in grey.
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
+# Okabe and Ito's palette, distinct for every common kind of colour vision. Markers differ too, for print in grey.
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#1b1f24")
 MARKERS = ("circle", "square", "triangle", "diamond", "wedge", "plus", "cross")
 
 Kind = Literal["measured", "published", "fit"]
 MARGIN = 0.3
-"""Share of the way between two cells' middles that a line over them leaves free at each end."""
+"""Share of the distance between two cells' centres that a line over them leaves free at each end."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line. `place` picks colour and marker, so that a measured line and its published one look related.
+    """One line.
 
-    `kind` picks the stroke: measured ones are solid with filled markers, published ones dashed with hollow markers,
-    fits thin without markers. `low` and `high` bound a band. NaN is a gap.
+    `place` picks colour and marker, so a measured line and its published counterpart look related. `kind` picks the
+    stroke: measured lines are solid with filled markers, published ones dashed with hollow markers, fits thin without
+    markers. `low` and `high` bound a band. NaN is a gap.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Span:
-    """A value on the x axis worth marking, and the interval it lies in."""
+    """A marked value on the x axis and its interval."""
 
     name: str
     at: float
@@ -54,7 +55,7 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """Lines over labelled axes. `name` is its file's name, `caption` says what lines and bands are."""
+    """Lines over labelled axes. `name` is the file's name; `caption` says what lines and bands are."""
 
     name: str
     title: str
@@ -68,18 +69,31 @@ class Chart:
     span: Span | None = None
 
     def limits(self) -> tuple[float, float]:
-        """The least and greatest y drawn, bands included; 0.1 and 1 where nothing is."""
+        """The smallest and largest y drawn, bands included; 0.1 and 1 where nothing is."""
         edges = [edge for series in self.series for edge in (series.y, series.low, series.high) if edge is not None]
-        drawn = np.concatenate([np.empty(0), *(np.asarray(edge, float) for edge in edges)])
-        drawn = drawn[np.isfinite(drawn) & ((drawn > 0) | (not self.log_y))]
+        drawn = np.concatenate([np.empty(0), *(self.drawable(edge) for edge in edges)])
+        drawn = drawn[np.isfinite(drawn)]
         return (float(drawn.min()), float(drawn.max())) if len(drawn) else (0.1, 1.0)
+
+    def drawable(self, values: tuple[float, ...]) -> Float[np.ndarray, " values"]:
+        """The values, NaN where the axis has no place for them."""
+        numbers = np.asarray(values, float)
+        return np.where(np.isfinite(numbers) & ((numbers > 0) | (not self.log_y)), numbers, np.nan)
+
+    def tip(self, series: Series, i: int) -> str:
+        """What a marker says when it is pointed at."""
+        form = "{:.2e}" if self.log_y else "{:.3g}"
+        text = f"{series.name}, {_without_unit(self.x_label)} {series.x[i]:g}: {form.format(series.y[i])}"
+        if series.low is not None and series.high is not None:
+            text += f" (seeds {form.format(series.low[i])} to {form.format(series.high[i])})"
+        return text
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line through the cells of a heat map, given as (column, row) places in its axes: 0 is the first cell's middle.
+    """A line through the cells of a heat map. `points` are (column, row) indices; 0 is the first cell's centre.
 
-    It is drawn between the cells only, so that it hides no value; `label` stands on it, `name` is said at a touch.
+    It is drawn between the centres only and hides no value. `label` is written on it, `name` is its tooltip.
     """
 
     name: str
@@ -87,7 +101,7 @@ class Line:
     points: tuple[tuple[float, float], ...]
 
     def strokes(self) -> list[tuple[tuple[float, float], tuple[float, float]]]:
-        """The middle of the way from each point to the next."""
+        """The middle part of the way from each point to the next."""
         return [
             ((x + MARGIN * (u - x), y + MARGIN * (v - y)), (u - MARGIN * (u - x), v - MARGIN * (v - y)))
             for (x, y), (u, v) in pairwise(self.points)
@@ -95,14 +109,14 @@ class Line:
 
     @property
     def label_at(self) -> tuple[float, float]:
-        """Half way from the first point to the second, where cells meet."""
+        """Half way from the first point to the second."""
         (x, y), (u, v) = self.points[:2]
         return (x + u) / 2, (y + v) / 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeatMap:
-    """Values over two counts, coloured by their logarithm, and lines over them. NaN is an empty cell."""
+    """Values over two counts, coloured by their logarithm, with lines over them. NaN is an empty cell."""
 
     name: str
     title: str
@@ -114,3 +128,18 @@ class HeatMap:
     unit: str
     caption: str
     lines: tuple[Line, ...] = ()
+
+    def limits(self) -> tuple[float, float]:
+        """The smallest and largest positive value; 0.1 and 1 where there is none."""
+        known = self.values[np.isfinite(self.values) & (self.values > 0)]
+        return (float(known.min()), float(known.max())) if len(known) else (0.1, 1.0)
+
+    def tip(self, i: int, j: int) -> str:
+        """What a cell says when it is pointed at."""
+        value = self.values[i, j]
+        size = f"{_without_unit(self.row_label)} {self.rows[i]}, {_without_unit(self.column_label)} {self.columns[j]}"
+        return f"{size}: {self.unit} {value:.2e}" if np.isfinite(value) else f"{size}: nothing finished"
+
+
+def _without_unit(label: str) -> str:
+    return label.split(" (")[0]

@@ -12,15 +12,15 @@ ERROR = NMSE
 
 
 def error_chart(table: ErrorTable, answer: Answer, published: PublishedTable | None = None) -> Chart:
-    """Least error over seeds against heads, one line a length, a band over all seeds, and the transition marked."""
-    theirs = None if published is None else published.beside(table)
+    """Smallest error over seeds against heads: a line per length, a band over all seeds, the transition marked."""
+    reference = None if published is None else published.beside(table)
     series = []
     for j, length in enumerate(table.lengths):
         low, high = (tuple(edge.reduce(table.errors[:, j], axis=1)) for edge in (np.fmin, np.fmax))
         series.append(Series(f"{length} tokens", table.heads, low, place=j, low=low, high=high))
-        if theirs is not None and np.isfinite(theirs[:, j]).any():
+        if reference is not None and np.isfinite(reference[:, j]).any():
             series.append(
-                Series(f"{length} tokens, published", table.heads, tuple(theirs[:, j]), place=j, kind="published")
+                Series(f"{length} tokens, published", table.heads, tuple(reference[:, j]), place=j, kind="published")
             )
     span = None
     if answer.heads is not None and answer.low is not None and answer.high is not None:
@@ -55,12 +55,12 @@ def reversal_chart(heads: tuple[int, ...], series: tuple[Series, ...]) -> Chart:
 
 
 def short_unit(table: ErrorTable | RankTable) -> str:
-    """What an error is counted in, for a place with little room."""
+    """The unit of errors in one or two words."""
     return "NMSE" if table.unit == NMSE else "error rate"
 
 
 def heat_map(table: ErrorTable) -> HeatMap:
-    """The least error over seeds for every head count and length."""
+    """The smallest error over seeds for every head count and length."""
     return HeatMap(
         name="heads-by-length",
         title="Heads by length",
@@ -75,7 +75,7 @@ def heat_map(table: ErrorTable) -> HeatMap:
 
 
 def rank_map(table: RankTable, bottleneck: Bottleneck) -> HeatMap:
-    """The errors that the verdict judges for every head count and rank, with lines of equal heads x rank."""
+    """The judged error of every head count and rank, with lines of equal heads x rank."""
     caption = f"{judged_by(table)}, coloured by its logarithm; lines join models of equal heads x rank"
     if bottleneck.frontier:
         corners = ", ".join(size_of(*size) for size in bottleneck.frontier)
@@ -108,7 +108,7 @@ def _equal_products(table: RankTable) -> tuple[Line, ...]:
 
 
 def rank_chart(table: RankTable, bottleneck: Bottleneck) -> Chart:
-    """The errors that the verdict judges against rank, one line a head count, with a band up to the worst seed."""
+    """The judged error against rank, one line per head count, with a band up to the worst seed."""
     highest = np.fmax.reduce(table.errors, axis=(2, 3))
     series = tuple(
         Series(count_of_heads(heads), table.ranks, tuple(line), place=i, low=tuple(line), high=tuple(high))
@@ -133,6 +133,6 @@ def rank_chart(table: RankTable, bottleneck: Bottleneck) -> Chart:
 
 
 def judged_by(table: RankTable) -> str:
-    """Which error stands for a cell, in words."""
+    """Which error counts for a cell, in words."""
     worst = f", at the worst of the lengths {', '.join(map(str, table.lengths))}" if len(table.lengths) > 1 else ""
     return f"best of {len(table.seeds)} {'seed' if len(table.seeds) == 1 else 'seeds'}{worst}"

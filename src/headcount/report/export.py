@@ -9,13 +9,13 @@ from typing import Any
 from ..store import Record
 
 METRICS = ("nmse", "final_nmse", "train_nmse")
-"""What a row has where no record has finished."""
+"""Columns where no record has finished."""
 TIMING = ("seconds", "device", "finished")
 
 
 def rows(records: Iterable[Record], *, timing: bool = False) -> list[dict[str, Any]]:
-    """One flat row a record."""
-    records, made = list(records), []
+    """One flat row per record."""
+    records, table = list(records), []
     metrics = tuple(dict.fromkeys(name for record in records for name in sorted(record.metrics, key=_usual)))
     for record in records:
         spec = record.cell.spec()
@@ -25,17 +25,17 @@ def rows(records: Iterable[Record], *, timing: bool = False) -> list[dict[str, A
         row |= {"task_spec": json.dumps(spec["task"], sort_keys=True), "message": record.message}
         if timing:
             row |= {name: record.provenance.get(name) for name in TIMING}
-        made.append(row)
-    return made
+        table.append(row)
+    return table
 
 
 def _usual(name: str) -> tuple[int, str]:
-    """The order of columns: as it was before data with labels, then by name."""
+    """The order of columns: those of METRICS first, then by name."""
     return (METRICS.index(name) if name in METRICS else len(METRICS), name)
 
 
 def to_csv(records: Iterable[Record], *, timing: bool = False) -> str:
-    """A column for everything that some row has; a row without it has an empty field there."""
+    """The rows as CSV; a row without a value has an empty field."""
     table = rows(records, timing=timing)
     text = io.StringIO()
     if table:

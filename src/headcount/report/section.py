@@ -1,4 +1,4 @@
-"""One part of a report: what was asked, what came out, what it was compared with. Page, terminal, figures read it."""
+"""One part of a report: the question, the answer, and what it is compared with. Page, terminal and figures read it."""
 
 from dataclasses import dataclass, replace
 
@@ -14,14 +14,15 @@ from ..analysis import (
     rank_table,
 )
 from ..analysis.comparison import Claim, PublishedTable
-from .account import Account
+from ..analysis.summary import NMSE
 from .chart import Chart, HeatMap
 from .charts import error_chart, heat_map, rank_chart, rank_map
+from .provenance import Provenance
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """A small table of words and numbers, ready to be printed; the first column names the row."""
+    """A small table of words and numbers; the first column names the row."""
 
     title: str
     columns: tuple[str, ...]
@@ -30,7 +31,7 @@ class Grid:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """Something that was drawn before, as a PNG."""
+    """A finished picture, as a PNG."""
 
     name: str
     title: str
@@ -40,10 +41,10 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """`headline` answers in one sentence. Only `name`, `title`, `asks` and `headline` are always there.
+    """One part of a report; `headline` answers `asks` in one sentence. All but the first four fields are optional.
 
-    A sweep over heads and rank has `rank_table` and `bottleneck` in place of `table` and `answer`. `unit` says what its
-    errors are where no table does.
+    A sweep over heads and rank has `rank_table` and `bottleneck` in place of `table` and `answer`. `unit` says what the
+    errors are where there is no table.
     """
 
     name: str
@@ -58,15 +59,26 @@ class Section:
     charts: tuple[Chart | HeatMap, ...] = ()
     pictures: tuple[Picture, ...] = ()
     notes: tuple[str, ...] = ()
-    account: Account | None = None
+    provenance: Provenance | None = None
     rank_table: RankTable | None = None
     bottleneck: Bottleneck | None = None
     unit: str | None = None
 
+    @property
+    def about_rank(self) -> bool:
+        """Whether the section answers for heads and rank."""
+        return self.bottleneck is not None
 
-def with_account(section: Section, made: Account, scale: str = "") -> Section:
-    """The section with where it comes from; `scale` is added to its title."""
-    return replace(section, account=made, title=f"{section.title}, {scale}" if scale else section.title)
+    @property
+    def counts_variance(self) -> bool:
+        """Whether errors are shares of the target's variance (NMSE), not of wrong answers."""
+        table = self.table or self.rank_table
+        return (self.unit or (NMSE if table is None else table.unit)) == NMSE
+
+
+def with_provenance(section: Section, provenance: Provenance, scale: str = "") -> Section:
+    """The section with where its numbers come from; `scale` is added to its title."""
+    return replace(section, provenance=provenance, title=f"{section.title}, {scale}" if scale else section.title)
 
 
 def headline(subject: str, answer: Answer) -> str:
@@ -80,7 +92,10 @@ def bottleneck_headline(subject: str, found: Bottleneck) -> str:
 
 
 def experiment_section(experiment: Experiment, name: str, told_apart_by: str = "") -> Section:
-    """A user's own experiment, of which a cell has finished; `told_apart_by` is what no other in the folder shares."""
+    """The section of a user's own experiment with at least one finished cell.
+
+    `told_apart_by` names the settings in which it differs from the folder's other experiments.
+    """
     task = experiment.settings["task"]["task"]
     title = f"{task}, {told_apart_by}" if told_apart_by else task
     if experiment.is_map:

@@ -17,7 +17,7 @@ from ..engine.hardware import Sizes
 from ..report.chart import Chart, Series
 from ..report.charts import reversal_chart
 from ..report.files import write_whole
-from ..report.frames import frames_png
+from ..report.render.pictures import frames_png
 from ..report.section import Picture, Section
 from ..store import Record
 from ..tasks import IMAGES, Form, ImageTask, LabelledTask

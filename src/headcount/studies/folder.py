@@ -8,8 +8,8 @@ from typing import Any
 
 from .._errors import require
 from ..analysis import Experiment, experiments
-from ..report.account import account
-from ..report.section import Section, experiment_section, with_account
+from ..report.provenance import provenance
+from ..report.section import Section, experiment_section, with_provenance
 from ..store import FILE_NAME, Outcome, Record, Store
 from . import COMPUTED, LABELLED, STUDIES, AbstractStudy, LabelledStudy
 from .base import Scale
@@ -112,7 +112,7 @@ class _Folder:
                 section = dataclasses.replace(section, name=f"{name}-{named[name]}" if named[name] > 1 else name)
             asking = [sweep for sweep in self.sweeps if _asks_for(study, keys, frozenset(sweep["keys"]))]
             missing = len(keys - self.known)
-            made.append(with_account(section, account(own, missing=missing, sweeps=asking), f"{scale} scale"))
+            made.append(with_provenance(section, provenance(own, missing=missing, sweeps=asking), f"{scale} scale"))
         return made
 
     def experiment_sections(self) -> list[Section]:
@@ -128,7 +128,7 @@ class _Folder:
             asking = [sweep for sweep in self.sweeps if _keys(experiment) & set(sweep["keys"])]
             missing = set().union(*(sweep["keys"] for sweep in asking)) - self.known - self.claimed
             section = experiment_section(experiment, f"experiment-{place}", _told_apart_by(experiment, others))
-            made.append(with_account(section, account(own, missing=len(missing), sweeps=asking)))
+            made.append(with_provenance(section, provenance(own, missing=len(missing), sweeps=asking)))
         if len(others) > 1:
             self.warnings.append(
                 f"The folder holds {len(others)} experiments of different settings; each is shown on its own."

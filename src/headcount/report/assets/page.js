@@ -25,7 +25,7 @@
   }
 
   const tip = document.getElementById("tip");
-  for (const drawing of document.querySelectorAll("figure svg")) {
+  for (const drawing of document.querySelectorAll("figure > svg")) {
     // The page's own box replaces the browser's slower one; without scripts the titles stay.
     for (const title of drawing.querySelectorAll("title")) title.remove();
     drawing.addEventListener("pointermove", (event) => {

@@ -1,4 +1,4 @@
-"""Where the numbers of a report come from: commands, settings, machines, time, and what is not there."""
+"""Where the numbers of a report come from: commands, settings, machines, time, and what is missing."""
 
 import json
 from collections.abc import Iterable
@@ -9,10 +9,11 @@ from ..store import Outcome, Record
 
 
 @dataclass(frozen=True, kw_only=True)
-class Account:
-    """What is known about how some records were made.
+class Provenance:
+    """How some records came about.
 
-    `settings` are titled rows of names with every value they took. `missing` are asked-for cells without an outcome.
+    `settings` are titled rows of names with every value they took. `missing` counts cells of the sweep without an
+    outcome.
     """
 
     commands: tuple[str, ...] = ()
@@ -32,20 +33,20 @@ class Account:
         return len(self.keys)
 
 
-def account(records: Iterable[Record], *, missing: int = 0, sweeps: Iterable[dict[str, Any]] = ()) -> Account:
-    """The account of some records, beside which `missing` more were asked for; `sweeps` are what asked for them."""
+def provenance(records: Iterable[Record], *, missing: int = 0, sweeps: Iterable[dict[str, Any]] = ()) -> Provenance:
+    """The provenance of some records. `missing` more cells belong to the `sweeps` that asked for them."""
     sweeps = list(sweeps)
     records = list(records)
-    provenance = [record.provenance for record in records]
-    finished = sorted(p["finished"] for p in provenance if "finished" in p)
-    return Account(
+    origins = [record.provenance for record in records]
+    finished = sorted(p["finished"] for p in origins if "finished" in p)
+    return Provenance(
         commands=_distinct(sweep["command"] for sweep in sweeps),
         settings=tuple((title, _values(records, title)) for title in ("task", "model", "train", "sweep")),
-        devices=_distinct(p.get("device") for p in provenance),
+        devices=_distinct(p.get("device") for p in origins),
         versions=_distinct(
-            ", ".join(f"{name} {number}" for name, number in p.get("versions", {}).items()) for p in provenance
+            ", ".join(f"{name} {number}" for name, number in p.get("versions", {}).items()) for p in origins
         ),
-        seconds=sum(p.get("seconds", 0.0) for p in provenance),
+        seconds=sum(p.get("seconds", 0.0) for p in origins),
         began=min((sweep["started"] for sweep in sweeps), default=""),
         ended=finished[-1] if finished else "",
         keys=frozenset(record.cell.key for record in records),

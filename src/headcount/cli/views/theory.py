@@ -1,15 +1,33 @@
-"""The ledger of claims: on a terminal, and as the page docs/claims.md."""
+"""What `headcount bounds` and `headcount prove` print, and the page docs/claims.md."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
+from ...theory.bounds import Bound
+from ...theory.ledger import Entry
+
 _COLOURS = {"holds": "green", "estimated": "yellow", "conjecture": "cyan", "fails": "bold red"}
 
 
-def ledger_view(entries: Sequence[Any]) -> RenderableType:
+def bounds_view(bounds: Sequence[Bound]) -> RenderableType:
+    """Bounds one under the other: what each is worth here, what it claims, and what it rests on."""
+    marks = {True: "[green]yes[/green]", False: "[red]no[/red]", None: "assumed"}
+    lines = []
+    for bound in bounds:
+        value = "says nothing" if bound.value is None else f"{bound.value:.4g}"
+        kind = "" if bound.kind == "theorem" else f" [yellow]{bound.kind}[/yellow]"
+        style = "bold" if bound.applies else "dim"
+        lines.append(f"[{style}]{escape(bound.name)}: {value}[/{style}]  {escape(bound.source)}{kind}")
+        lines.append(f"  {escape(bound.why or bound.claim)}")
+        if bound.conditions:
+            conditions = "; ".join(f"{escape(c.text)}: {marks[c.holds]}" for c in bound.conditions)
+            lines.append(f"  [dim]needs[/dim] {conditions}")
+    return Group(*lines)
+
+
+def ledger_view(entries: Sequence[Entry]) -> RenderableType:
     """Claim, program, evidence, verdict, one under the other."""
     lines = []
     for entry in entries:
@@ -25,7 +43,7 @@ def ledger_view(entries: Sequence[Any]) -> RenderableType:
     return Group(*lines, "", f"[bold]{len(entries)} claims: {said}[/bold]")
 
 
-def ledger_page(entries: Sequence[Any], command: str) -> str:
+def ledger_page(entries: Sequence[Entry], command: str) -> str:
     """The same as Markdown."""
     lines = [
         "# Claims",

@@ -1,24 +1,23 @@
-"""A sweep over heads and rank, and the grids of a study, as a terminal shows them."""
+"""Experiments and the grids of a study, as a terminal shows them."""
 
 import io
 
 import pytest
 from rich.console import Console
 
-from headcount.analysis import bottleneck, experiments, rank_table
+from headcount.analysis import experiments
 from headcount.analysis.comparison import Claim, Verdict
-from headcount.report.section import Grid, Section
-from headcount.report.text import rank_view, section_view
+from headcount.report.render.terminal import experiment_view, section_view
+from headcount.report.section import Grid, Section, experiment_section
 
 from .. import made_up
 
 
 def shown(records, *, colour: bool = False) -> str:
     (experiment,) = experiments(records)
-    table = rank_table(experiment.records)
     written = io.StringIO()
     console = Console(file=written, width=160, force_terminal=colour, highlight=False)
-    console.print(rank_view(experiment.settings, table, bottleneck(table, resamples=40)))
+    console.print(experiment_view(experiment.settings, experiment_section(experiment, "experiment")))
     return written.getvalue()
 
 

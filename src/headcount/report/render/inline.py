@@ -1,0 +1,207 @@
+"""Charts as SVG inside the page: matplotlib's drawing, with the page's colours, tooltips and handles for its script.
+
+Colours become CSS variables, so a chart follows light, dark and print. Every mark carries its value twice: as a
+<title>, which any browser and screen reader shows, and as data-tip for the page's own hover box. Elements of one series
+share data-place and data-kind, by which the legend's buttons hide them. Ids begin with the chart's own prefix.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from xml.etree import ElementTree as Tree
+
+from ..chart import COLOURS, Chart, HeatMap
+from .figure import GROUND, INK, PAGE_SIZE, QUIET, RULE, draw_bare, to_svg
+
+REACH = "8"
+"""Radius within which a marker is pointed at."""
+ROUND = "2.5"
+"""Radius of a cell's corners."""
+_VARIABLES = {colour: f"var(--p{place})" for place, colour in enumerate(COLOURS)} | {
+    INK: "var(--ink)",
+    QUIET: "var(--quiet)",
+    RULE: "var(--rule)",
+    GROUND: "var(--raised)",
+}
+_SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
+_NUMBER = re.compile(r"-?\d+\.\d+")
+
+
+@dataclass(frozen=True)
+class Inlined:
+    """A chart for the page. `marks` are the ids of its markers, by series; a legend can use them."""
+
+    svg: str
+    marks: dict[int, str]
+
+
+def inlined(chart: Chart | HeatMap, prefix: str) -> Inlined:
+    """Draw a chart for the page. `prefix` begins its ids, and no other chart of the page may have it."""
+    drawing = Tree.fromstring(to_svg(draw_bare(chart)))
+    if isinstance(chart, Chart):
+        title = f"{chart.title}: {chart.y_label} against {chart.x_label}"
+    else:
+        title = f"{chart.title}: {chart.unit} by {chart.row_label} and {chart.column_label}"
+    builder = _Builder(chart, prefix, Tree.Element("svg"))
+    builder.svg.attrib |= {"viewBox": f"0 0 {PAGE_SIZE[0]} {PAGE_SIZE[1]}", "role": "img", "aria-label": title}
+    for group in drawing.iter(f"{_SVG}g"):
+        role, *indices = group.get("id", "").split(" ")
+        if role in _ROLES:
+            _ROLES[role](builder, group, tuple(map(int, indices)), role)
+    return Inlined(Tree.tostring(builder.svg, encoding="unicode"), builder.marks)
+
+
+class _Builder:
+    """Copies what a drawing shows into `svg`, role by role."""
+
+    def __init__(self, chart: Chart | HeatMap, prefix: str, svg: Tree.Element):
+        self.chart, self.prefix, self.svg = chart, prefix, svg
+        self.defs = Tree.SubElement(svg, "defs")
+        self.shapes: dict[str, str] = {}  # a marker's outline to its id
+        self.names: dict[str, str] = {}  # matplotlib's id to ours
+        self.marks: dict[int, str] = {}
+        self.groups: dict[tuple[str, tuple[int, ...]], Tree.Element] = {}  # what shares a tooltip
+
+    def frame(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
+        """Labels, ticks, grid lines, the axis."""
+        for child in self.shown(group):
+            child.set("class", role)
+            self.svg.append(child)
+
+    def span(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
+        assert isinstance(self.chart, Chart)
+        assert self.chart.span is not None
+        self.shared(role, indices, self.chart.span.name).extend(self.shown(group))
+
+    def band(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
+        for child in self.shown(group):
+            child.set("class", "band")
+            self.series(indices[0]).append(child)
+
+    def line(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
+        assert isinstance(self.chart, Chart)
+        k = indices[0]
+        series = self.chart.series[k]
+        parent = self.series(k)
+        known = [i for i, y in enumerate(self.chart.drawable(series.y)) if y == y]
+        drawn = list(self.shown(group))
+        points = [child for child in drawn if child.tag == "use"]
+        for child in drawn:
+            if child.tag == "path":
+                child.set("class", "line")
+                parent.append(child)
+        if not points:
+            return
+        self.marks[k] = points[0].get("href", "")
+        alike = Tree.SubElement(parent, "g", {"style": points[0].get("style", "")})
+        for i, point in zip(known, points, strict=True):
+            spot = self.tipped(self.chart.tip(series, i), "point", alike)
+            reach = {"class": "reach", "cx": point.get("x", ""), "cy": point.get("y", ""), "r": REACH}
+            Tree.SubElement(spot, "circle", reach)
+            del point.attrib["style"]
+            spot.append(point)
+
+    def cell(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
+        """A cell's box and its value."""
+        assert isinstance(self.chart, HeatMap)
+        cell = self.shared(role, indices, self.chart.tip(*indices))
+        for child in self.shown(group, own_colours=("fill",)):
+            cell.append(_rectangle(child) if child.tag == "path" else child)
+
+    def equal(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
+        """A line over cells and its label."""
+        assert isinstance(self.chart, HeatMap)
+        drawn = self.shown(group, own_colours=("fill", "stroke"))
+        self.shared(role, indices, self.chart.lines[indices[0]].name).extend(drawn)
+
+    def shared(self, role: str, indices: tuple[int, ...], tip: str) -> Tree.Element:
+        """The group of artists that are drawn one after the other and say the same."""
+        if (role, indices) not in self.groups:
+            self.groups[role, indices] = self.tipped(tip, "" if role == "cell" else role)
+        return self.groups[role, indices]
+
+    def tipped(self, tip: str, kind: str, parent: Tree.Element | None = None) -> Tree.Element:
+        """A new group that says `tip` when it is pointed at."""
+        group = Tree.SubElement(self.svg if parent is None else parent, "g", {"class": kind} if kind else {})
+        group.set("data-tip", tip)
+        Tree.SubElement(group, "title").text = tip
+        return group
+
+    def series(self, k: int) -> Tree.Element:
+        assert isinstance(self.chart, Chart)
+        series = self.chart.series[k]
+        group = Tree.SubElement(self.svg, "g", {"class": f"series {series.kind}"})
+        group.attrib |= {"data-place": str(series.place), "data-kind": series.kind}
+        return group
+
+    def shown(self, group: Tree.Element, own_colours: tuple[str, ...] = ()) -> Iterator[Tree.Element]:
+        """Paths, markers and text of a group as the page has them; colours of `own_colours` stay as they are."""
+        for defs in group.iter(f"{_SVG}defs"):
+            for shape in defs:
+                self.define(shape)
+        defined = {shape for defs in group.iter(f"{_SVG}defs") for shape in defs}
+        for element in group.iter():
+            tag = element.tag.removeprefix(_SVG)
+            if tag not in ("path", "use", "text") or element in defined:
+                continue
+            style = _style(element.get("style", ""), own_colours)
+            names = ("d", "x", "y") if tag != "use" else ("x", "y")
+            copy = Tree.Element(tag, {name: _short(element.get(name, "")) for name in names if element.get(name)})
+            if tag == "use":
+                copy.set("href", f"#{self.names[element.get(_LINK, '')[1:]]}")
+            if tag == "text":
+                copy.text = element.text
+                copy.set("font-size", style.pop("font-size").removesuffix("px"))
+                copy.set("text-anchor", style.pop("text-anchor", "start"))
+                style.pop("font-family")
+                if not element.get("transform", "").startswith("rotate(-0 "):
+                    copy.set("transform", _short(element.get("transform", "")))
+            if style:
+                copy.set("style", ";".join(f"{name}:{value}" for name, value in style.items()))
+            yield copy
+
+    def define(self, shape: Tree.Element) -> None:
+        """A marker's outline, once for all series that have it."""
+        outline = _short(shape.get("d", ""))
+        if outline not in self.shapes:
+            self.shapes[outline] = f"{self.prefix}-{len(self.shapes)}"
+            Tree.SubElement(self.defs, "path", {"id": self.shapes[outline], "d": outline})
+        self.names[shape.get("id", "")] = self.shapes[outline]
+
+
+_ROLES = {
+    "axis": _Builder.frame,
+    "grid": _Builder.frame,
+    "tick": _Builder.frame,
+    "label": _Builder.frame,
+    "span": _Builder.span,
+    "band": _Builder.band,
+    "line": _Builder.line,
+    "cell": _Builder.cell,
+    "equal": _Builder.equal,
+}
+
+
+def _style(text: str, own_colours: tuple[str, ...]) -> dict[str, str]:
+    """The declarations of a style, with variables for the colours of the palette."""
+    pairs = (declaration.split(":", 1) for declaration in text.split(";") if ":" in declaration)
+    style = {name.strip(): value.strip() for name, value in pairs}
+    for name in ("fill", "stroke"):
+        if name in style and (name not in own_colours or style[name] == INK):
+            style[name] = _VARIABLES.get(style[name], style[name])
+    return style
+
+
+def _short(numbers: str) -> str:
+    """Coordinates to a hundredth of a point, on one line."""
+    rounded = _NUMBER.sub(lambda match: f"{float(match[0]):.2f}".rstrip("0").rstrip("."), " ".join(numbers.split()))
+    return re.sub(r" ?([MLCQz]) ?", r"\1", rounded)
+
+
+def _rectangle(path: Tree.Element) -> Tree.Element:
+    """The path of a cell as a <rect> with round corners."""
+    corners = [float(number) for number in re.findall(r"-?[\d.]+", path.get("d", ""))]
+    x, y = corners[0::2], corners[1::2]
+    box = {"x": min(x), "y": min(y), "width": max(x) - min(x), "height": max(y) - min(y)}
+    attributes = {name: f"{value:.2f}" for name, value in box.items()}
+    return Tree.Element("rect", {"class": "cell", **attributes, "rx": ROUND, "style": path.get("style", "")})

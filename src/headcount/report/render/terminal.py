@@ -1,0 +1,106 @@
+"""Sections as text for a terminal; views of one verb are beside it in `cli/views/`."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from ...analysis.comparison import Verdict
+from ..section import Grid, Section
+from .rows import ErrorCell, ErrorRows, error_rows, evidence_rows
+from .words import number, settings_line
+
+_MARKS = {
+    Verdict.HOLDS: "[green]holds[/green]",
+    Verdict.DIFFERS: "[red]differs[/red]",
+    Verdict.UNDECIDED: "[yellow]undecided[/yellow]",
+}
+
+
+def experiment_view(settings: dict[str, Any], section: Section) -> RenderableType:
+    """One experiment: its settings, its errors, what its answer rests on."""
+    name, rest = settings_line(settings)
+    errors = error_rows(section)
+    assert errors is not None, "an experiment has a table"
+    heading = f"{errors.label}: {errors.judged}"
+    view = facts(evidence_rows(section))
+    return Group(f"[bold]{escape(name)}[/bold]: {escape(rest)}", "", heading, errors_view(errors), "", view, "")
+
+
+def section_view(section: Section) -> RenderableType:
+    """A study's result: its errors beside the published ones, its grids, its claims one by one, its headline."""
+    parts: list[RenderableType] = []
+    errors = error_rows(section)
+    if errors is not None and errors.source:
+        heading = f"{errors.label}, and in parentheses the published {errors.statistic} over seeds"
+        parts += [heading, comparison_view(errors), ""]
+    for grid in section.grids:
+        parts += [escape(grid.title), grid_view(grid), ""]
+    claims = Table(box=None, show_header=False)
+    for claim in section.claims:
+        claims.add_row(_MARKS[claim.verdict], claim.statement)
+        claims.add_row("", f"[dim]{escape(claim.evidence)}[/dim]")
+    return Group(*parts, claims, f"[bold]{escape(section.headline)}[/bold]", "")
+
+
+def errors_view(errors: ErrorRows) -> Table:
+    """Errors by head count. The row of the answer, or the cells that count as solved, are green."""
+    view = _by_heads(errors)
+    for row in errors.rows:
+        style = "bold green" if row.enough else None
+        view.add_row(str(row.heads), *(_error(cell, detailed=errors.detailed) for cell in row.cells), style=style)
+    return view
+
+
+def comparison_view(errors: ErrorRows) -> Table:
+    """Errors by head count with the published number under each."""
+    of_means = errors.statistic == "mean"
+    labels = "best\nmean\n  \u00b1\n(paper)\n(  \u00b1)" if of_means else "best\n(paper)"
+    view = _by_heads(errors, "")
+    for row in errors.rows:
+        cells = []
+        for cell in row.cells:
+            measured = [cell.best, cell.mean, cell.std] if of_means else [cell.best]
+            published = [cell.published, cell.published_std] if of_means else [cell.published]
+            cells.append("\n".join([*map(number, measured), *(f"({number(value)})" for value in published)]))
+        view.add_row(str(row.heads), labels, *cells, style="bold green" if row.enough else None)
+    return view
+
+
+def grid_view(grid: Grid) -> Table:
+    """A grid of words and numbers; the first column names the rows."""
+    view = Table(box=None)
+    for place, column in enumerate(grid.columns):
+        view.add_column(escape(column), justify="right" if place else "left")
+    for row in grid.rows:
+        view.add_row(*map(escape, row))
+    return view
+
+
+def facts(rows: Iterable[tuple[str, str]]) -> Table:
+    """Names and what is said of them, two columns."""
+    view = Table(box=None, show_header=False)
+    view.add_column(justify="right", style="dim")
+    view.add_column()
+    for row in rows:
+        view.add_row(*map(escape, row))
+    return view
+
+
+def _by_heads(errors: ErrorRows, *more: str) -> Table:
+    view = Table(box=None)
+    view.add_column("heads", justify="right")
+    for column in more:
+        view.add_column(column)
+    for column in errors.columns:
+        view.add_column(column, justify="right")
+    return view
+
+
+def _error(cell: ErrorCell, *, detailed: bool) -> RenderableType:
+    if detailed:
+        return f"{cell.best:.1e} ({cell.median:.1e}){f' {cell.lost} lost' if cell.lost else ''}"
+    return Text(number(cell.best), "bold green" if cell.smallest else "green" if cell.solved else "")

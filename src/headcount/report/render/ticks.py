@@ -1,0 +1,62 @@
+"""Where an axis has its ticks, and how they are written."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+MAX_TICKS = 8
+_SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+
+
+def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
+    """Limits and ticks of a logarithmic axis over values from `low` to `high`.
+
+    Whole decades, all of the axis or all that are within; over two decades and less 1, 2 and 5 of each.
+    """
+    within = [10.0**power for power in range(-323, 309) if low / 1.4 <= 10.0**power <= high * 1.4]
+    if len(within) >= 3:
+        return low / 1.4, high * 1.4, within[:: -(-len(within) // MAX_TICKS)]
+    powers = range(math.floor(math.log10(low / 1.04)), math.ceil(math.log10(high * 1.04)) + 1)
+    factors = (1, 2, 5) if len(powers) <= 3 else (1,)
+    steps = [float(f"{factor}e{power}") for power in powers for factor in factors]
+    first = max(i for i, step in enumerate(steps) if step < low)
+    last = min(i for i, step in enumerate(steps) if step > high)
+    return steps[first], steps[last], steps[first : last + 1]
+
+
+def linear_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
+    """Limits and ticks of a linear axis that shows zero and the values from `low` to `high`, at round steps."""
+    low, high = min(0.0, low), max(0.0, high)
+    high = high if high > low else 1.0
+    rough = (high - low) / 5
+    scale = 10.0 ** math.floor(math.log10(rough))
+    step = next(scale * factor for factor in (1, 2, 5, 10) if scale * factor >= rough * (1 - 1e-9))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return first * step, last * step, [i * step for i in range(first, last + 1)]
+
+
+def tick_text(value: float, ticks: Sequence[float], *, log: bool) -> str:
+    """How a tick is written: 10 to a power where all ticks of a logarithmic axis are, else the number."""
+    powers = [math.log10(tick) for tick in ticks] if log else []
+    if log and all(abs(power - round(power)) < 1e-9 for power in powers) and len(ticks) > 1:
+        return f"10{str(round(math.log10(value))).translate(_SUPERSCRIPTS)}"
+    return f"{value:.3g}".replace("-", "\u2212")
+
+
+def far_enough(places: Float[np.ndarray, " ticks"], widths: Sequence[float]) -> list[int]:
+    """The indices of ticks whose labels, this wide and centred at these places, do not overlap.
+
+    Where ticks are evenly spaced, so are the ones that are kept.
+    """
+    count = len(places)
+    steps = np.diff(places)
+    if count > 1 and np.allclose(steps, steps[0]):
+        stride = next((n for n in range(1, count) if n * steps[0] >= max(widths)), count)
+        return list(range(0, count, stride))
+    kept: list[int] = []
+    for i, place in enumerate(places):
+        if not kept or place - places[kept[-1]] >= (widths[i] + widths[kept[-1]]) / 2:
+            kept.append(i)
+    return kept

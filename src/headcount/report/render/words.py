@@ -1,0 +1,29 @@
+"""Numbers and settings in words, for page and terminal alike."""
+
+import math
+from typing import Any
+
+
+def number(value: float) -> str:
+    """An error in the papers' form; a dash where there is none."""
+    return "-" if math.isnan(value) else f"{value:.1e}"
+
+
+def spoken_time(seconds: float) -> str:
+    """A duration, rounded: `40 s`, `12 min`, `3.5 h`, `4 days`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} min"
+    hours = seconds / 3600
+    if hours < 72:
+        return f"{hours:.1f} h"
+    return f"{hours / 24:.0f} days" if hours < 24 * 700 else f"{hours / 24 / 365:.0f} years"
+
+
+def settings_line(settings: dict[str, Any]) -> tuple[str, str]:
+    """A task's name, and its options, the model and the training in one line."""
+    task = {name: value for name, value in settings["task"].items() if value is not None}
+    name = task.pop("task")
+    parts = [f"{key} {value}" for key, value in (*task.items(), *settings["model"].items())]
+    return name, f"{', '.join(parts)}, steps {settings['train']['steps']}"
