@@ -152,7 +152,7 @@ def test_a_published_table_is_aligned_with_ours():
 
 def test_what_a_table_does_not_have_is_refused_by_name():
     table = ErrorTable(axes={"heads": (1, 2)}, errors=np.zeros(2))
-    with pytest.raises(InputError, match="rank.*heads"):
+    with pytest.raises(InputError, match=r"rank.*heads"):
         table.index("rank")
     with pytest.raises(InputError, match="7"):
         table.select(heads=7)

@@ -18,9 +18,16 @@ ASKED = ("heads", "rank", "length", "seed")
 def answer(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> Answer:
     """How many heads the task of a table needs; where ranks were varied too, which of the two it is short of.
 
-    Arguments: `resamples` of the training seeds, drawn with `seed`, give the interval. Over axes other than heads, rank,
-    length and seed the best counts, which a note says. Where some head count has several ranks the answer is about heads
-    and rank, otherwise about heads alone.
+    Where some head count has several ranks the answer is about heads and rank, otherwise about heads alone. Over axes
+    other than heads, rank, length and seed the best counts, and a note says so.
+
+    Args:
+        table: Errors over named axes.
+        resamples: How often the training seeds are drawn again for the interval.
+        seed: Draws the resamples.
+
+    Returns:
+        The answer; `needs` is empty and `reason` says why where there is none.
     """
     over = [axis for axis, values in table.axes.items() if axis not in ASKED]
     notes = tuple(

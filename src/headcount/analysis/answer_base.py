@@ -26,13 +26,14 @@ class Answer:
     """How many heads a task needs, and of what rank where that was asked too; or why there is no answer.
 
     `sentence` is the verdict in one line. `needs` has an interval per axis that was asked about, and is empty where
-    there is no answer: the smallest value that is enough, with bounds that hold it in 90 % of bootstrap resamples of the
-    seeds, and values between the tried ones that cannot be told apart. `limit` is what the task is short of. `support`
-    is the share of resamples that agree. `error` is the smallest error where heads are enough, at the worst length.
+    there is no answer: the smallest value that is enough, with bounds that hold it in 90 % of bootstrap resamples of
+    the seeds, and values between the tried ones that cannot be told apart. `limit` is what the task is short of.
+    `support` is the share of resamples that agree. `error` is the smallest error where heads are enough, at the worst
+    length.
 
-    Of a sweep over heads: `signals` are the estimates of the three signals, `by_length` the drop's at each length alone,
-    None where one is silent; `slopes` and `reversals` are per head count. Of a sweep over heads and rank: `at` is the
-    solved (heads, rank) of smallest heads x rank, `frontier` the solved ones that contain no other, fewest heads first,
+    Of a sweep over heads: `signals` are the estimates of the three signals, `by_length` the drop's at each length
+    alone, None where one is silent; `slopes` and `reversals` are per head count. Of a sweep over heads and rank: `at` is
+    the solved (heads, rank) of smallest heads x rank, `frontier` the solved ones that contain no other, fewest heads first,
     `fold` the mean factor by which the error falls there. What was not asked is empty.
     """
 

@@ -26,7 +26,7 @@ MUCH = 0.1
 
 
 def answer_by_heads(table: ErrorTable, *, resamples: int, seed: int) -> Answer:
-    """The answer of a table of heads x length x seed. A head count without two finished seeds per length is excluded."""
+    """The answer of a table of heads x length x seed; a head count with fewer than two finished seeds is excluded."""
     if len(table.values("seed")) < MIN_SEEDS:
         return _no_answer("one seed is not evidence; give at least 2")
     finite = np.isfinite(table.errors)
@@ -108,5 +108,5 @@ def _by_heads(heads: tuple[int, ...], values: np.ndarray) -> dict[int, float | N
 
 
 def _no_answer(reason: str, notes: tuple[str, ...] = ()) -> Answer:
-    silent = dict.fromkeys(SIGNALS)
+    silent: dict[str, int | None] = dict.fromkeys(SIGNALS)
     return Answer(sentence=f"no transition found: {reason}", reason=reason, signals=silent, notes=notes)

@@ -42,7 +42,7 @@ UNKNOWN, RANK, HEADS, BOTH, NEITHER = range(len(LIMITS))
 
 
 def answer_by_rank(table: ErrorTable, *, resamples: int, seed: int) -> Answer:
-    """The answer of a table of heads x rank x length x seed. A cell without two finished seeds per length is excluded."""
+    """The answer of a table of heads x rank x length x seed; a cell with fewer than two finished seeds is excluded."""
     if len(table.values("seed")) < MIN_SEEDS:
         return _unknown("one seed is not evidence; give at least 2")
     usable = np.all(np.sum(np.isfinite(table.errors), axis=3) >= MIN_SEEDS, axis=2)
@@ -158,7 +158,7 @@ def _levels(cells: _Cells, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _cuts(cells: _Cells, level: np.ndarray, undone: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, ...]:
-    """For every resample and cut: which cells it solves, its drop, and whether that is sharp, holds, and has several."""
+    """For every resample and cut: the cells it solves, its drop, and whether that is sharp, holds, and has several."""
     solved = level[:, None, :] <= cuts[..., None]
     before, after, first, last = (
         level.take(places, axis=1) for places in (cells.before, cells.after, cells.first, cells.last)
@@ -197,7 +197,7 @@ def _why(cells: _Cells, errors: Float[np.ndarray, " cells"]) -> str:
         return UNDOING
     steps = np.unique(level)
     solved, _, sharp, _, several = _cuts(cells, level, own - level, steps[None])
-    crossed = (~solved[..., cells.before] & solved[..., cells.after]).any(axis=2)[0, :-1]
+    crossed = np.any(~solved[0][:, cells.before] & solved[0][:, cells.after], axis=1)[:-1]
     if (np.diff(steps)[~crossed] >= MIN_DROP).any():
         return "heads and rank grew together, so the drop may be due to either; vary each alone"
     if (sharp & several).any():

@@ -44,7 +44,7 @@ class Summary:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ErrorTable:
-    """`errors` has one dimension per axis, in the order of `axes`; NaN marks a cell that diverged, failed or is missing.
+    """Errors with one dimension per axis, in the order of `axes`; NaN marks a cell that diverged, failed or is missing.
 
     `baseline` is the error of the best constant answer and `noise` its standard error over the validation examples (0
     where unknown); both are given in any shape that broadcasts to `errors`. A published table has a `source`, the
@@ -221,9 +221,10 @@ class ErrorTable:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON: the metric, the axes, and the errors as nested lists with None for NaN."""
-        plain = np.where(np.isfinite(self.errors), self.errors.astype(object), None).tolist()
+        plain = self.errors.astype(object)
+        plain[~np.isfinite(self.errors)] = None
         axes = {axis: list(values) for axis, values in self.axes.items()}
-        return {"metric": self.metric.name, "label": self.metric.label, "axes": axes, "errors": plain}
+        return {"metric": self.metric.name, "label": self.metric.label, "axes": axes, "errors": plain.tolist()}
 
     def to_pandas(self) -> "pandas.DataFrame":
         """One row per cell: a column per axis, and the error under its metric's name.
