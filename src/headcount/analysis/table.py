@@ -147,7 +147,7 @@ class ErrorTable:
             for value in wanted if several else (wanted,):
                 require(value in values, f"axis {axis} has {', '.join(map(str, values))}, not {value}.")
                 places.append(values.index(value))
-            chosen = places if several else places[0]
+            chosen = np.array(places, int) if several else places[0]
             axes = dict(table.axes)
             if several:
                 axes[axis] = tuple(values[i] for i in places)
@@ -190,6 +190,35 @@ class ErrorTable:
             shape = [-1 if i == place else 1 for i in range(errors.ndim)]
             errors = np.where(known.reshape(shape), errors, np.nan)
         return errors
+
+    def trimmed(self) -> "ErrorTable":
+        """The table without values of an axis at which nothing is there."""
+        finite = np.isfinite(self.errors)
+        kept = {}
+        for place, (axis, values) in enumerate(self.axes.items()):
+            there = finite.any(axis=tuple(i for i in range(finite.ndim) if i != place))
+            kept[axis] = [value for value, keep in zip(values, there, strict=True) if keep]
+        return self.select(**kept)
+
+    def lines(self, axis: str) -> list[tuple[dict[str, Any], dict[Any, float]]]:
+        """The errors along an axis, by its value: one line per combination of the other axes, where one is there."""
+        last = self.ordered(*(name for name in self.axes if name != axis))
+        others = [
+            dict(zip(last.axes, place, strict=False)) for place in itertools.product(*list(last.axes.values())[:-1])
+        ]
+        rows = last.errors.reshape(len(others), len(self.values(axis)))
+        lines = [
+            (
+                at,
+                {
+                    value: float(error)
+                    for value, error in zip(self.values(axis), row, strict=True)
+                    if np.isfinite(error)
+                },
+            )
+            for at, row in zip(others, rows, strict=True)
+        ]
+        return [(at, line) for at, line in lines if line]
 
     def cells(self) -> list[tuple[dict[str, Any], float]]:
         """Every cell's coordinates and error, the last axis changing fastest."""

@@ -1,9 +1,8 @@
-"""Table 5: two attention layers, total width 32, D = 4: heads count once a layer."""
+"""Table 5: two attention layers, total width 32, D = 4: heads count once per layer."""
 
-from ..models import ClassTokenSpec
-from .base import PAPER_EFFORT, Effort, Scale
-from .published import published_table
-from .table import TableStudy
+from ..base import Effort, Scale
+from ..published import published_table
+from .table import PAPER_EFFORT, TableStudy, class_token
 
 STUDY = TableStudy(
     name="table5",
@@ -14,7 +13,7 @@ STUDY = TableStudy(
     intrinsic_dim=4,
     transition=2,
     transition_statement="With L = 2 layers the transition is at L h = D, that is 2 heads.",
-    model=lambda heads: ClassTokenSpec.with_total_dim(32, heads=heads, round_up=True, hidden=32, layers=2),
+    model=class_token(total_dim=32, hidden=32, layers=2),
     efforts={
         Scale.SMOKE: Effort(lengths=(8,), seeds=2, steps=2000),
         Scale.LAPTOP: Effort(lengths=(8, 16, 32), seeds=3, steps=4000),

@@ -1,12 +1,13 @@
-"""Figure 4: error against hidden width at every length, one panel a head count, D = 4."""
+"""Figure 4: error against hidden width at every length, one panel per head count, D = 4."""
 
-from .base import PAPER_EFFORT, Effort, Scale
+from ..base import Effort, Scale
+from .table import PAPER_EFFORT
 from .width import WidthStudy
 
 STUDY = WidthStudy(
     name="figure4",
     title="Figure 4",
-    asks="Error against the hidden width N of both nets at every length, a panel for every head count.",
+    asks="Error against the hidden width N of both nets at every length, a panel per head count.",
     efforts={
         Scale.SMOKE: Effort(lengths=(8, 16), seeds=2, steps=2000),
         Scale.LAPTOP: Effort(lengths=(8, 16, 32, 64), seeds=3, steps=6000),

@@ -1,9 +1,8 @@
 """Table 4: three maxima in place of four, total width 32."""
 
-from ..models import ClassTokenSpec
-from .base import ALL_LENGTHS, PAPER_EFFORT, Effort, Scale
-from .published import published_table
-from .table import TableStudy
+from ..base import Effort, Scale
+from ..published import published_table
+from .table import ALL_LENGTHS, PAPER_EFFORT, TableStudy, class_token
 
 STUDY = TableStudy(
     name="table4",
@@ -14,7 +13,7 @@ STUDY = TableStudy(
     intrinsic_dim=3,
     transition=3,
     transition_statement="The transition moves to h = D = 3 heads.",
-    model=lambda heads: ClassTokenSpec.with_total_dim(32, heads=heads, round_up=True, hidden=32),
+    model=class_token(total_dim=32, hidden=32),
     efforts={
         Scale.SMOKE: Effort(lengths=(8, 16), seeds=2, steps=3000),
         Scale.LAPTOP: Effort(lengths=ALL_LENGTHS, seeds=5, steps=8000),

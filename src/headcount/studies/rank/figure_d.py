@@ -1,13 +1,14 @@
 """The second paper's figure of error by rank and dimension d."""
 
-from ..analysis.comparison import Claim
-from .base import Scale
-from .rank import Curves, RankEffort, RankStudy
-from .rank_claims import full_rank_claim, more_heads_claim
+from ...analysis import ErrorTable
+from ...analysis.claim import Claim
+from ..base import Scale
+from ..claims.rank import full_rank_claim, more_heads_claim
+from .base import RankEffort, RankStudy
 
 
-def _claims(measured: Curves) -> tuple[Claim, ...]:
-    return more_heads_claim(measured), full_rank_claim(measured, layers=2)
+def _claims(table: ErrorTable) -> tuple[Claim, ...]:
+    return more_heads_claim(table), full_rank_claim(table, layers=2)
 
 
 STUDY = RankStudy(

@@ -3,50 +3,49 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import jax
-import jax.random as jr
 import numpy as np
 
-from ..analysis.comparison import count_of_heads
-from ..analysis.signals import reversal_scores
-from ..analysis.summary import ERROR_RATE
-from ..datasets.cifar import BINARY_ARCHIVE, fetch_cifar10, is_cifar10, read_cifar10
-from ..engine.hardware import Sizes
-from ..report.chart import Chart, Series
-from ..report.charts import reversal_chart
-from ..report.files import write_whole
-from ..report.frames import frames_png
-from ..report.section import Picture, Section
-from ..store import Record
-from ..tasks import IMAGES, Form, ImageTask, LabelledTask
-from .base import Scale
-from .labelled import (
-    Accuracies,
-    LabelledEffort,
-    LabelledStudy,
-    OnBytes,
-    accuracies,
-    accuracy_grid,
-    beside,
-    error_chart,
-    share,
-    to_be_fetched,
-)
-from .labelled_claims import (
-    growth_claim,
+from ...analysis import ERROR_RATE, ErrorTable
+from ...analysis.metric import FINAL_ERROR, TRAIN_ERROR
+from ...analysis.signals import reversal_scores
+from ...report.chart import Chart, Series
+from ...report.charts import reversal_chart
+from ...report.files import write_whole
+from ...report.section import Picture, Section
+from ...store import Record
+from ...store.experiment import Experiment
+from ..base import Scale
+from ..claims.labels import (
+    first_fit_claim,
+    length_costs_claim,
     levelling_claim,
     nearness_claim,
     overfitting_claim,
-    reversal_claim,
-    transition_claim,
+    reversal_turns_claim,
 )
-from .published import published_table
+from ..published import published_accuracies
+from .base import (
+    LabelledEffort,
+    OnBytes,
+    RealDataStudy,
+    accuracy_grid,
+    error_chart,
+    means_of,
+    to_be_fetched,
+    wrong_at_both_ends,
+)
+
+if TYPE_CHECKING:
+    from ...models import EncoderSpec
+    from ...tasks import AbstractTask, ImageTask
 
 PATCH = 4
 PATCHES = (4, 8)
 """Pixels of a patch's side: 4 makes the tables' T, 8 is what the text says."""
+LAYERS = 4
+CLASSES = 10
 TRANSITION = 10
 SMALL = 0.05
 FRAMES = "figure6.png"
@@ -54,42 +53,49 @@ SHOWN = 4
 """Images that Figure 6 shows in each frame."""
 SIDES = (32, 48, 64, 96, 128)
 EPOCH = 50_000
-TRAINING, VALIDATION = (published_table(name, statistic="mean") for name in ("table8", "table9"))
+TRAINING = published_accuracies("table8", TRAIN_ERROR)
+VALIDATION = published_accuracies("table9", FINAL_ERROR)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CifarStudy(LabelledStudy):
+class CifarStudy(RealDataStudy):
     """Accuracy by heads and frame. A frame of s pixels is (s / patch)^2 patches; T counts the class token too."""
 
     patch: int = PATCH
 
-    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[LabelledTask, ...]:
-        if not is_cifar10(data) and to_be_fetched(data, (BINARY_ARCHIVE.file_name,)):
+    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> "tuple[AbstractTask, ...]":
+        from ...datasets.cifar import ARCHIVE, fetch_cifar10, is_cifar10, read_cifar10
+        from ...tasks import ImageTask
+
+        if not is_cifar10(data) and to_be_fetched(data, (ARCHIVE.file_name,)):
             fetch_cifar10(data, on_bytes)
         return (ImageTask(read_cifar10(data), patch=self.patch),)
 
-    def form(self, spec: dict[str, Any]) -> Form:
-        return IMAGES
+    def stand_ins(self) -> "tuple[AbstractTask, ...]":
+        from .stand_in import StandIn
 
-    def is_own(self, spec: dict[str, Any]) -> bool:
-        return spec["task"] == "cifar10" and spec.get("patch") in PATCHES
+        length = (SIDES[0] // self.patch) ** 2
+        return (StandIn(name="cifar10", length=length, dim=3 * self.patch**2, classes=CLASSES, count=EPOCH),)
 
-    def sizes(self, spec: dict[str, Any]) -> Sizes:
-        return Sizes(dim=3 * spec["patch"] ** 2, outputs=10)
+    def model(self, task: "AbstractTask", heads: int) -> "EncoderSpec":
+        from ... import recipes
 
-    def effort_of(self, scale: Scale, spec: dict[str, Any]) -> LabelledEffort:
-        """The same frames, cut into patches of the task's size."""
+        return recipes.labelled_encoder(task, heads, layers=LAYERS)
+
+    def effort_of(self, scale: Scale, task: "AbstractTask") -> LabelledEffort:
+        """The same frames, cut into patches of this size."""
         effort = self.efforts[scale]
-        finer = spec["patch"] // PATCH
+        finer = self.patch // PATCH
         return replace(effort, lengths=tuple(length // finer**2 for length in effort.lengths))
 
     def printed(self, length: int) -> int:
         return length + 1
 
     def keep_pictures(self, folder: Path) -> None:
+        from ...report.render.pictures import frames_png
+
         (task,) = self.tasks
-        assert isinstance(task, ImageTask)
-        write_whole(folder / FRAMES, frames_png(framed(task, SIDES), SIDES), "the picture")
+        write_whole(folder / FRAMES, frames_png(framed(task, SIDES), SIDES), "the picture")  # type: ignore[arg-type]
 
     def pictures(self, folder: Path) -> tuple[Picture, ...]:
         path = folder / FRAMES
@@ -98,42 +104,38 @@ class CifarStudy(LabelledStudy):
         caption = "images at drawn places of larger frames, which the colours of their border pixels fill (Figure 6)"
         return (Picture(name="frames", title="What the models see", png=path.read_bytes(), caption=caption),)
 
-    def section(self, records: Iterable[Record], scale: Scale) -> Section:
-        found = accuracies(records, self.printed)
-        theirs, judged = beside(found, TRAINING), beside(found, VALIDATION)
-        transition = transition_claim(found, TRANSITION, SMALL)
+    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
+        means = means_of(self, experiment, records)
+        training, validation, whole = means.training, means.validation, scale is Scale.PAPER
         return Section(
             name=self.name,
             title=self.title,
             asks=self.asks,
-            headline=_headline(found),
+            headline=f"CIFAR-10: {wrong_at_both_ends(training, 'of the training set wrong')}",
             claims=(
-                transition,
-                growth_claim(found, TRANSITION),
-                levelling_claim(found, TRANSITION),
-                reversal_claim(found, theirs, TRANSITION),
-                overfitting_claim(found),
-                nearness_claim("training", found.training, theirs, whole=scale is Scale.PAPER),
-                nearness_claim("validation", found.validation, judged, whole=scale is Scale.PAPER),
+                first_fit_claim(training, TRANSITION, SMALL),
+                length_costs_claim(training, TRANSITION, means.training_margin),
+                levelling_claim(training, TRANSITION),
+                reversal_turns_claim(training, TRAINING, TRANSITION),
+                overfitting_claim(validation, means.validation_margin),
+                nearness_claim("training", training, TRAINING, whole=whole),
+                nearness_claim("validation", validation, VALIDATION, whole=whole),
             ),
             grids=(
                 accuracy_grid(
                     "training accuracy, per cent: while training / at the end (Table 8)",
-                    found,
-                    (found.training, found.fitted),
-                    theirs,
+                    (training, means.fitted),
+                    TRAINING,
                 ),
-                accuracy_grid("validation accuracy, per cent (Table 9)", found, (found.validation,), judged),
+                accuracy_grid("validation accuracy, per cent (Table 9)", (validation,), VALIDATION),
             ),
             charts=(
-                error_chart("training-error", "Training error against heads", found, found.errors, 1 - theirs),
-                error_chart(
-                    "validation-error", "Validation error against heads", found, 1 - found.validation, 1 - judged
-                ),
-                *_reversal_chart(found, theirs),
+                error_chart("training-error", "Training error against heads", training, TRAINING, means.seeds),
+                error_chart("validation-error", "Validation error against heads", validation, VALIDATION, means.seeds),
+                *_reversal_chart(training),
             ),
             notes=self.choices(scale),
-            unit=ERROR_RATE,
+            metric=ERROR_RATE,
         )
 
     def choices(self, scale: Scale) -> tuple[str, ...]:
@@ -160,8 +162,11 @@ class CifarStudy(LabelledStudy):
         return (smaller, *ours)
 
 
-def framed(task: ImageTask, sides: tuple[int, ...], count: int = SHOWN) -> list[list[np.ndarray]]:
+def framed(task: "ImageTask", sides: tuple[int, ...], count: int = SHOWN) -> list[list[np.ndarray]]:
     """The first images of the data in each frame, a row for each side."""
+    import jax
+    import jax.random as jr
+
     rows = []
     for side in sides:
         tokenise = task.at((side // task.patch) ** 2).tokenise
@@ -171,21 +176,16 @@ def framed(task: ImageTask, sides: tuple[int, ...], count: int = SHOWN) -> list[
     return rows
 
 
-def _headline(found: Accuracies) -> str:
-    few, many = (count_of_heads(found.heads[i]) for i in (0, -1))
-    wrong, left = (share(float(np.nanmax(found.errors[i]))) for i in (0, -1))
-    return f"CIFAR-10: {wrong} of the training set wrong with {few}, {left} with {many}, at the worst T"
-
-
-def _reversal_chart(found: Accuracies, theirs: np.ndarray) -> tuple[Chart, ...]:
-    if len(found.lengths) < 3:
+def _reversal_chart(training: ErrorTable) -> tuple[Chart, ...]:
+    heads = training.values("heads")
+    if len(training.values("length")) < 3:
         return ()
-    ours, published = reversal_scores(found.errors), reversal_scores(1 - theirs)
+    ours, published = reversal_scores(training.errors), reversal_scores(TRAINING.aligned(training))
     series = (
-        Series("while training", found.heads, tuple(ours), place=0),
-        Series("from the published means", found.heads, tuple(published), place=1, kind="published"),
+        Series("while training", heads, tuple(ours), place=0),
+        Series("from the published means", heads, tuple(published), place=1, kind="published"),
     )
-    return (reversal_chart(found.heads, series),)
+    return (reversal_chart(heads, series),)
 
 
 def _lengths(*sides: int) -> tuple[int, ...]:
@@ -196,7 +196,6 @@ STUDY = CifarStudy(
     name="cifar",
     title="Tables 8 and 9, Figures 2c, 2d and 6",
     asks="CIFAR-10 in frames of growing size: how many heads fit the training set, and what length costs.",
-    specs=({"task": "cifar10", "patch": PATCH},),
     efforts={
         Scale.SMOKE: LabelledEffort(
             lengths=_lengths(32, 48), heads=(1, 4), seeds=1, steps=120, batch=32, train_examples=1000,

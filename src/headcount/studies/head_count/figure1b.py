@@ -1,6 +1,6 @@
 """Figure 1b: error against hidden width at a short, a middle and a long length, D = 4."""
 
-from .base import Effort, Scale
+from ..base import Effort, Scale
 from .width import WidthStudy
 
 STUDY = WidthStudy(

@@ -1,18 +1,21 @@
 """Figure 1 of the second paper: error by rank for 1, 3 and 5 layers and 1, 8 and 64 attention blocks."""
 
-from ..analysis.comparison import Claim
-from .base import Scale
-from .rank import Curves, RankEffort, RankStudy
-from .rank_claims import blocks_claim, depth_claim, full_rank_claim, magnitude_claim, more_heads_claim
+from ...analysis import ErrorTable
+from ...analysis.claim import Claim
+from ..base import Scale
+from ..claims.heads import magnitude_claim
+from ..claims.rank import blocks_claim, depth_claim, full_rank_claim, more_heads_claim
+from ..published import published_points
+from .base import RankEffort, RankStudy
 
 
-def _claims(measured: Curves) -> tuple[Claim, ...]:
+def _claims(table: ErrorTable) -> tuple[Claim, ...]:
     return (
-        full_rank_claim(measured),
-        more_heads_claim(measured),
-        blocks_claim(measured),
-        depth_claim(measured),
-        magnitude_claim(measured, "figure1"),
+        full_rank_claim(table),
+        more_heads_claim(table),
+        blocks_claim(table),
+        depth_claim(table),
+        magnitude_claim(table, published_points("figure1")),
     )
 
 

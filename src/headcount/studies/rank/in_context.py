@@ -1,29 +1,25 @@
 """The second paper's in-context linear regression: fewer and wider heads at equal parameters."""
 
-import numpy as np
+from typing import TYPE_CHECKING
 
-from ..analysis.comparison import Claim, Verdict, decided
-from ..tasks import InContextRegression
-from .base import Scale
-from .rank import Curves, RankEffort, RankStudy
-from .rank_claims import SAME
+from ...analysis import ErrorTable
+from ...analysis.claim import Claim
+from ..base import Scale
+from ..claims.rank import wider_heads_claim
+from .base import RankEffort, RankStudy
+
+if TYPE_CHECKING:
+    from ...tasks import AbstractTask
 
 
-def _claims(measured: Curves) -> tuple[Claim, ...]:
-    statement = "At equal parameters fewer, wider heads do better."
-    lines = {variant: line for variant, line in measured.items() if len(line) > 2}
-    if not lines:
-        return (Claim(statement, Verdict.UNDECIDED, "fewer than three head counts were measured"),)
-    holds, said = [], []
-    for variant, line in lines.items():
-        ranks = sorted(line)
-        slope = float(np.polyfit(np.log(ranks), np.log([line[rank] for rank in ranks]), 1)[0])
-        holds.append(slope < 0 and line[ranks[0]] > SAME * line[ranks[-1]])
-        said.append(
-            f"{variant.layers} layers: rank {ranks[-1]} {line[ranks[-1]]:.2g}, rank {ranks[0]} {line[ranks[0]]:.2g}, "
-            f"error ~ rank^{slope:.2f}"
-        )
-    return (Claim(statement, decided(all(holds)), "; ".join(said)),)
+def _claims(table: ErrorTable) -> tuple[Claim, ...]:
+    return (wider_heads_claim(table),)
+
+
+def _task(_width: int, length: int) -> "AbstractTask":
+    from ...tasks import InContextRegression
+
+    return InContextRegression(inputs=(length - 1) // 2, length=length)
 
 
 STUDY = RankStudy(
@@ -31,7 +27,7 @@ STUDY = RankStudy(
     title="In-context regression, arXiv 2407.16153",
     asks="Linear regression from pairs in the sequence (Garg et al. 2022), by heads at equal parameters.",
     claims=_claims,
-    task=lambda _width, length: InContextRegression(inputs=(length - 1) // 2, length=length),
+    task=_task,
     efforts={
         Scale.SMOKE: RankEffort(
             lengths=(9,), seeds=1, steps=2000, dims=(16,), heads=(1, 4, 16), layers=(3,), multipliers=(1,),

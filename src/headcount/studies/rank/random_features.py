@@ -1,7 +1,7 @@
-"""The second paper's random features: the least error of H random hard heads of rank one on two orthogonal points.
+"""The second paper's random features: the smallest error of H random hard heads of rank one on two orthogonal points.
 
 Nothing is trained and nothing sampled but the heads: the best mixing weights solve a Gram system in closed form
-(`theory.rank_one`), and one Cholesky factor gives the errors of every number of heads.
+(`theory.rank`), and one Cholesky factor gives the errors of every number of heads.
 """
 
 import functools
@@ -10,13 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..analysis.comparison import Claim, Verdict, decided
-from ..report.chart import Chart, Series
-from ..report.section import Grid, Section
-from ..theory.rank_bounds import rank_one_floor
-from ..theory.rank_one import first_degree_error, random_heads
-from .base import Scale
-from .computed import ClosedFormStudy, Pieces
+from ...analysis.claim import Claim, Verdict, decided
+from ...report.chart import Chart, Series
+from ...report.section import Grid, Section
+from ..base import ClosedFormStudy, Pieces, Scale
 
 DIMS = (8, 16, 32, 64)
 MAX_HEADS = {Scale.SMOKE: 1024, Scale.LAPTOP: 4096, Scale.PAPER: 16_384}
@@ -28,13 +25,17 @@ NEAR = 0.1
 """The share by which our end points may differ from those read off a plot."""
 
 
+FIRST_DEGREE_ERROR = 0.1817
+"""What is left in high dimension when all harmonics of degree one are learned (`theory.rank.first_degree_error`)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RandomFeaturesStudy(ClosedFormStudy):
-    """One piece is one draw of heads in one dimension: its errors at 1, 2, 4, .. heads."""
+    """One piece is one draw of heads in one dimension: its errors at 1, 2, 4, .. heads, and the floors under them."""
 
-    def pieces(self, scale: Scale) -> dict[str, Callable[[], list[float]]]:
+    def pieces(self, scale: Scale) -> dict[str, Callable[[], dict[str, list[float]]]]:
         return {
-            _piece(dim, draw): functools.partial(_errors, dim, draw, MAX_HEADS[scale])
+            _piece(dim, draw): functools.partial(_compute, dim, draw, MAX_HEADS[scale])
             for draw in range(DRAWS[scale])
             for dim in DIMS
         }
@@ -44,13 +45,13 @@ class RandomFeaturesStudy(ClosedFormStudy):
         heads = MAX_HEADS[scale]
         return len(DIMS) * DRAWS[scale] * (heads**3 / 7.5e10 + heads**2 / 1e7)
 
-    def section(self, found: Pieces, scale: Scale) -> Section:
+    def section(self, pieces: Pieces, scale: Scale) -> Section:
         heads = _heads(MAX_HEADS[scale])
-        errors = {
-            dim: np.array([found[_piece(dim, draw)] for draw in range(DRAWS[scale]) if _piece(dim, draw) in found])
-            for dim in DIMS
+        drawn = {
+            dim: [pieces[name] for draw in range(DRAWS[scale]) if (name := _piece(dim, draw)) in pieces] for dim in DIMS
         }
-        errors = {dim: drawn for dim, drawn in errors.items() if len(drawn)}
+        errors = {dim: np.array([one["errors"] for one in several]) for dim, several in drawn.items() if several}
+        floors = {dim: tuple(several[0]["floors"]) for dim, several in drawn.items() if several}
         last = {dim: float(drawn[:, -1].mean()) for dim, drawn in errors.items()}
         return Section(
             name=self.name,
@@ -58,13 +59,13 @@ class RandomFeaturesStudy(ClosedFormStudy):
             asks=self.asks,
             headline=f"{heads[-1]:,} rank-one heads leave an error of "
             + ", ".join(f"{error:.3g} (d = {dim})" for dim, error in last.items()),
-            claims=_claims(errors, scale),
+            claims=_claims(errors, floors, scale),
             grids=(_grid(heads, errors),),
-            charts=(_chart(heads, errors),),
+            charts=(_chart(heads, errors, floors),),
             notes=(
                 "Heads are drawn as for the published curve: q uniform on the sphere, and q . k uniform in [-1, 1]. "
-                "With q and k independent the errors at d = 64 are much larger (theory.rank_one).",
-                f"In high dimension the curves level off near {first_degree_error(10**6):.3f}, the error left when all "
+                "With q and k independent the errors at d = 64 are much larger (theory.rank).",
+                f"In high dimension the curves level off near {FIRST_DEGREE_ERROR:.3f}, the error left when all "
                 "harmonics of degree one are learned; beyond it takes of the order of d^3 heads.",
                 f"At {scale} scale: {DRAWS[scale]} draws, up to {MAX_HEADS[scale]:,} heads; published are five draws, "
                 f"up to {PUBLISHED_HEADS:,}.",
@@ -76,20 +77,25 @@ def _piece(dim: int, draw: int) -> str:
     return f"d = {dim}, draw {draw}"
 
 
-def _heads(most: int) -> tuple[int, ...]:
-    return tuple(2**power for power in range(most.bit_length()))
+def _heads(max_heads: int) -> tuple[int, ...]:
+    return tuple(2**power for power in range(max_heads.bit_length()))
 
 
-def _errors(dim: int, draw: int, most: int) -> list[float]:
-    least = random_heads(most, dim, draw, distribution="spread").min_errors()
-    return [float(least[count - 1]) for count in _heads(most)]
+def _compute(dim: int, draw: int, max_heads: int) -> dict[str, list[float]]:
+    from ...theory.rank import random_heads, rank_one_floor
+
+    smallest = random_heads(max_heads, dim, draw, distribution="spread").min_errors()
+    counts = _heads(max_heads)
+    return {
+        "errors": [float(smallest[count - 1]) for count in counts],
+        "floors": [float(rank_one_floor(count, dim)) for count in counts],
+    }
 
 
-def _claims(errors: dict[int, np.ndarray], scale: Scale) -> tuple[Claim, ...]:
+def _claims(errors: dict[int, np.ndarray], floors: dict[int, tuple[float, ...]], scale: Scale) -> tuple[Claim, ...]:
     first = {dim: float(drawn[:, 0].mean()) for dim, drawn in errors.items()}
     last = {dim: float(drawn[:, -1].mean()) for dim, drawn in errors.items()}
     ends = list(last.values())
-    floors = {dim: rank_one_floor(MAX_HEADS[scale], dim) for dim in errors}
     falls = Claim(
         "One head errs by about 0.7 in every dimension, and more heads err less.",
         decided(all(0.6 <= error <= 0.8 and error > last[dim] for dim, error in first.items())),
@@ -102,8 +108,8 @@ def _claims(errors: dict[int, np.ndarray], scale: Scale) -> tuple[Claim, ...]:
     )
     bounded = Claim(
         "No draw is below the floor that holds for all rank-one heads.",
-        decided(all(drawn[:, -1].min() >= floors[dim] for dim, drawn in errors.items())),
-        "floors: " + ", ".join(f"{floor:.3f} (d = {dim})" for dim, floor in floors.items()),
+        decided(all(drawn[:, -1].min() >= floors[dim][-1] for dim, drawn in errors.items())),
+        "floors: " + ", ".join(f"{floor[-1]:.3f} (d = {dim})" for dim, floor in floors.items()),
     )
     if MAX_HEADS[scale] != PUBLISHED_HEADS:
         near = Claim(
@@ -122,7 +128,7 @@ def _claims(errors: dict[int, np.ndarray], scale: Scale) -> tuple[Claim, ...]:
 def _grid(heads: tuple[int, ...], errors: dict[int, np.ndarray]) -> Grid:
     chosen = [place for place in range(len(heads)) if place % 2 == 0 or place == len(heads) - 1]
     return Grid(
-        title="least expected error, mean over draws"
+        title="smallest expected error, mean over draws"
         + (" (published, read off a plot)" if PUBLISHED_HEADS in heads else ""),
         columns=("d", *(f"H = {heads[place]:,}" for place in chosen)),
         rows=tuple(
@@ -139,13 +145,12 @@ def _grid(heads: tuple[int, ...], errors: dict[int, np.ndarray]) -> Grid:
     )
 
 
-def _chart(heads: tuple[int, ...], errors: dict[int, np.ndarray]) -> Chart:
+def _chart(heads: tuple[int, ...], errors: dict[int, np.ndarray], floors: dict[int, tuple[float, ...]]) -> Chart:
     series = []
     for place, (dim, drawn) in enumerate(errors.items()):
         low, high = tuple(drawn.min(axis=0)), tuple(drawn.max(axis=0))
         series.append(Series(f"d = {dim}", heads, tuple(drawn.mean(axis=0)), place=place, low=low, high=high))
-        floor = tuple(rank_one_floor(count, dim) for count in heads)
-        series.append(Series(f"d = {dim}, floor", heads, floor, place=place, kind="fit"))
+        series.append(Series(f"d = {dim}, floor", heads, floors[dim], place=place, kind="fit"))
         if PUBLISHED_HEADS in heads:
             ends = (PUBLISHED_HEADS,), (PUBLISHED[dim],)
             series.append(Series(f"d = {dim}, published", *ends, place=place, kind="published"))
@@ -165,5 +170,5 @@ def _chart(heads: tuple[int, ...], errors: dict[int, np.ndarray]) -> Chart:
 STUDY = RandomFeaturesStudy(
     name="rank-random-features",
     title="Random features, arXiv 2407.16153",
-    asks="The least expected error of H random heads of rank one on the nearer of two orthogonal points.",
+    asks="The smallest expected error of H random heads of rank one on the nearer of two orthogonal points.",
 )

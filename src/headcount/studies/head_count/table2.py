@@ -1,9 +1,8 @@
 """Table 2 and Figure 1a: heads of 8 numbers, nets of 32 units, D = 4."""
 
-from ..models import ClassTokenSpec
-from .base import ALL_LENGTHS, PAPER_EFFORT, Effort, Scale
-from .published import published_table
-from .table import TableStudy
+from ..base import Effort, Scale
+from ..published import published_table
+from .table import ALL_LENGTHS, PAPER_EFFORT, TableStudy, class_token
 
 STUDY = TableStudy(
     name="table2",
@@ -14,7 +13,7 @@ STUDY = TableStudy(
     intrinsic_dim=4,
     transition=4,
     transition_statement="The transition is at h = D = 4 heads.",
-    model=lambda heads: ClassTokenSpec(heads=heads, head_dim=8, hidden=32),
+    model=class_token(head_dim=8, hidden=32),
     efforts={
         Scale.SMOKE: Effort(lengths=(8, 16), seeds=3, steps=4000),
         Scale.LAPTOP: Effort(lengths=ALL_LENGTHS, seeds=5, steps=8000),
