@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from headcount.analysis import ErrorTable, RankTable
+from headcount.analysis import ErrorTable
 
 HEADS = (1, 2, 3, 4, 5, 6)
 LENGTHS = (8, 16, 32)
+MAP_HEADS = (1, 2, 4, 8, 16)
+RANKS = (1, 2, 4, 8)
 
 
 def table(by_heads, *, lengths=LENGTHS, seeds=4, heads=HEADS, noise=0.1, floor=0.0, growth=0.0, seed=0) -> ErrorTable:
@@ -13,12 +15,8 @@ def table(by_heads, *, lengths=LENGTHS, seeds=4, heads=HEADS, noise=0.1, floor=0
     generator = np.random.default_rng(seed)
     level = np.asarray(by_heads, float)[:, None] * (np.asarray(lengths) / lengths[0]) ** growth
     scatter = 10 ** (noise * np.abs(generator.standard_normal((len(by_heads), len(lengths), seeds))))
-    return ErrorTable(
-        heads=tuple(heads)[: len(by_heads)],
-        lengths=tuple(lengths),
-        seeds=tuple(range(seeds)),
-        errors=floor + level[..., None] * scatter,
-    )
+    axes = {"heads": tuple(heads)[: len(by_heads)], "length": tuple(lengths), "seed": tuple(range(seeds))}
+    return ErrorTable(axes=axes, errors=floor + level[..., None] * scatter)
 
 
 def sharp(transition: int, count: int = 6, before: float = 2e-2, after: float = 5e-5) -> list[float]:
@@ -26,25 +24,16 @@ def sharp(transition: int, count: int = 6, before: float = 2e-2, after: float = 
     return [before / 2**i if i + 1 < transition else after for i in range(count)]
 
 
-MAP_HEADS = (1, 2, 4, 8, 16)
-RANKS = (1, 2, 4, 8)
-
-
 def rank_table_of(
     error, *, heads=MAP_HEADS, ranks=RANKS, lengths=(8, 16), seeds=3, noise=0.05, growth=0.0, seed=0
-) -> RankTable:
+) -> ErrorTable:
     """Errors `error(heads, rank)`, times length**growth, with log-normal `noise` (in decades) between seeds."""
     generator = np.random.default_rng(seed)
     level = np.array([[error(count, rank) for rank in ranks] for count in heads], float)
     level = level[..., None] * (np.asarray(lengths) / lengths[0]) ** growth
     scatter = 10 ** (noise * np.abs(generator.standard_normal((*level.shape, seeds))))
-    return RankTable(
-        heads=tuple(heads),
-        ranks=tuple(ranks),
-        lengths=tuple(lengths),
-        seeds=tuple(range(seeds)),
-        errors=level[..., None] * scatter,
-    )
+    axes = {"heads": tuple(heads), "rank": tuple(ranks), "length": tuple(lengths), "seed": tuple(range(seeds))}
+    return ErrorTable(axes=axes, errors=level[..., None] * scatter)
 
 
 def farthest(heads: int, rank: int) -> float:

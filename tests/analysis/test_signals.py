@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.analysis.signals import (
+    NONE,
+    drop_indices,
     drop_transition,
     length_slopes,
     reversal_scores,
@@ -78,3 +80,16 @@ def test_a_signal_that_never_turns_is_silent():
     assert slope_transition(np.array([False, False, False])) is None
     assert slope_transition(np.array([True, False, True])) is None
     assert slope_transition(np.array([True, False, False])) == 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 1000), heads=st.integers(2, 6), lengths=st.integers(1, 4), spread=st.floats(0, 2))
+def test_resamples_are_judged_together_as_one_by_one(seed, heads, lengths, spread):
+    generator = np.random.default_rng(seed)
+    best = 10 ** (-spread * np.cumsum(generator.uniform(size=(30, heads, lengths)), axis=1))
+    median = best * generator.uniform(1, 1.5, size=best.shape)
+    alone = [drop_transition(*pair).index for pair in zip(best, median, strict=True)]
+    assert drop_indices(best, median).tolist() == [NONE if index is None else index for index in alone]
+    np.testing.assert_array_equal(reversal_scores(best), [reversal_scores(one) for one in best])
+    slopes = [length_slopes(one, LENGTHS[:lengths]) for one in best]
+    np.testing.assert_allclose(length_slopes(best, LENGTHS[:lengths]), slopes, rtol=1e-9, atol=1e-12)

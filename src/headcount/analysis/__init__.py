@@ -1,30 +1,30 @@
-"""Reads records only."""
+"""Reads experiments and their records; trains nothing."""
 
-from .answer import Answer, answer, answer_from_table
-from .bottleneck import Bottleneck, RankTable, bottleneck, rank_table
-from .comparison import Claim, PublishedTable, Verdict
+from .answer import Answer, Interval, answer
+from .claim import Claim, Verdict
 from .fits import PowerLaw, Surface, power_law, surface_fit
-from .summary import ErrorTable, Experiment, Summary, error_table, experiments, summaries
+from .metric import ERROR_RATE, METRICS, NMSE, Metric, metric_of
+from .table import ErrorTable, Summary, error_table
+from .words import count_of_heads, size_of
 
 __all__ = [
+    "ERROR_RATE",
+    "METRICS",
+    "NMSE",
     "Answer",
-    "Bottleneck",
     "Claim",
     "ErrorTable",
-    "Experiment",
+    "Interval",
+    "Metric",
     "PowerLaw",
-    "PublishedTable",
-    "RankTable",
     "Summary",
     "Surface",
     "Verdict",
     "answer",
-    "answer_from_table",
-    "bottleneck",
+    "count_of_heads",
     "error_table",
-    "experiments",
+    "metric_of",
     "power_law",
-    "rank_table",
-    "summaries",
+    "size_of",
     "surface_fit",
 ]

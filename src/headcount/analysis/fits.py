@@ -4,11 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import linprog, minimize_scalar
-from scipy.stats import t as student
 
 from .._errors import HeadcountError, require
-from .answer import COVERAGE
+from .bootstrap import COVERAGE
 
 DELTAS = np.linspace(0.0, 2.0, 41)
 """Where the surface's delta is looked for, before it is refined between the neighbours of the best."""
@@ -42,9 +40,11 @@ def power_law(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) 
     freedom = len(log_x) - 2
     margin = np.inf
     if freedom > 0:
+        from scipy.special import stdtrit  # imported where it is used, like scipy.optimize below: they load slowly
+
         residual = log_y - intercept - exponent * log_x
         error = np.sqrt(residual @ residual / freedom / np.sum((log_x - log_x.mean()) ** 2))
-        margin = student.ppf((1 + COVERAGE) / 2, freedom) * error
+        margin = stdtrit(freedom, (1 + COVERAGE) / 2) * error
     return PowerLaw(
         float(np.exp(intercept)), float(exponent), float(exponent - margin), float(exponent + margin), len(log_x)
     )
@@ -74,6 +74,8 @@ def surface_fit(
     For a given delta the logarithm is linear in (log c, b, a), and its least absolute error a linear program with an
     exact answer; only delta is searched for. Source: Yu et al. (arXiv 2510.06662), Figure 2b.
     """
+    from scipy.optimize import minimize_scalar
+
     grid_heads, grid_lengths = np.meshgrid(np.asarray(heads, float), np.asarray(lengths, float), indexing="ij")
     require(
         errors.shape == grid_heads.shape,
@@ -105,18 +107,20 @@ def _terms(h: np.ndarray, t: np.ndarray, delta: float) -> np.ndarray:
 
 def _least_absolute(terms: np.ndarray, values: np.ndarray) -> tuple[tuple[float, float, float], float]:
     """Coefficients x of least mean |terms x - values|: the least sum of slacks s with -s <= terms x - values <= s."""
+    from scipy.optimize import linprog
+
     count, width = terms.shape
     cost = np.concatenate([np.zeros(width), np.ones(count)])
     slack = np.eye(count)
     above, below = np.hstack([terms, -slack]), np.hstack([-terms, -slack])
-    found = linprog(
+    program = linprog(
         cost,
         A_ub=np.vstack([above, below]),
         b_ub=np.concatenate([values, -values]),
         bounds=[(None, None)] * width + [(0, None)] * count,
         method="highs",
     )
-    if not found.success:
-        raise HeadcountError(f"the surface could not be fitted: {found.message}")
-    x = found.x[:width]
+    if not program.success:
+        raise HeadcountError(f"the surface could not be fitted: {program.message}")
+    x = program.x[:width]
     return (float(x[0]), float(x[1]), float(x[2])), float(np.mean(np.abs(terms @ x - values)))

@@ -1,4 +1,4 @@
-"""Three signs of the head count at which a task turns easy, each read from the least error over seeds.
+"""Three signs of the head count at which a task turns easy, each read from the smallest error over seeds.
 
     drop      log error against heads: the drop after which more heads bring little
     slope     log error against log length: it rises with length below the transition, and no longer from it on
@@ -6,12 +6,15 @@
 
 The drop decides the answer; the other two are evidence beside it, because an error that training has not driven to its
 floor can rise with length at any head count. Source of slope and reversal: Yu et al. (arXiv 2510.06662), section 5.
+
+Errors are relative: shares of the error of the best constant answer. Every function takes one table of heads x lengths,
+or one per resample along leading axes.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 MIN_DROP = 0.7
 """Decades (a factor of five) that the error must fall at a transition."""
@@ -28,9 +31,13 @@ FLAT = 0.02
 MIN_FLOOR = 1e-3
 """A floor below this is no noise in the targets, but where training ended."""
 NOTHING_LEARNED = 0.9
-"""An error above this is hardly better than always giving the same answer."""
+"""An error above this share of the best constant answer's is hardly better than that answer."""
+NOISE_BAND = 4.0
+"""Nor is an error within so many standard errors of it: the smallest of some hundred draws lies three below."""
 REVERSED = 0.25
 """A reversal score above this is a reversal, not a ripple."""
+NONE = -1
+"""The index that stands for no transition where there is one per resample."""
 
 
 @dataclass(frozen=True)
@@ -41,51 +48,85 @@ class Drop:
     reason: str
 
 
+def unlearned_above(noise: Float[np.ndarray, "..."] | float) -> Float[np.ndarray, "..."]:
+    """The relative error above which nothing was learned, given the relative standard error of the baseline."""
+    return np.minimum(NOTHING_LEARNED, 1 - NOISE_BAND * np.asarray(noise, float))
+
+
 def levels(
-    best: Float[np.ndarray, "heads lengths"], median: Float[np.ndarray, "heads lengths"]
-) -> Float[np.ndarray, "heads_and_none"]:
+    best: Float[np.ndarray, "*resamples heads lengths"], median: Float[np.ndarray, "*resamples heads lengths"]
+) -> Float[np.ndarray, "*resamples heads_and_none"]:
     """Mean over lengths of log10 error, after any floor that heads do not move is taken off.
 
-    Entry 0 stands for no head at all, whose best answer is the mean: error 1. Noise in the targets leaves a floor under
-    every head count and flattens the drop in log error; where the last two head counts agree within `FLAT` their error
-    is taken for that floor, and what is above it is compared, down to the scatter between seeds.
+    Entry 0 stands for no head at all, whose best answer is the constant one: error 1. Noise in the targets leaves a
+    floor under every head count and flattens the drop in log error; where the last two head counts agree within `FLAT`
+    their error is taken for that floor, and what is above it is compared, down to the scatter between seeds.
     """
     best, median = np.maximum(best, SOLVED), np.maximum(median, SOLVED)
-    tail = best[-2:]
-    lowest, highest = tail.min(axis=0), tail.max(axis=0)
+    tail = best[..., -2:, :]
+    lowest, highest = tail.min(axis=-2), tail.max(axis=-2)
+    least = best.min(axis=-2)
     flat = (np.log10(highest / lowest) <= FLAT) & (lowest >= MIN_FLOOR)
-    floor = np.where(flat, best.min(axis=0), 0.0)
-    scatter = np.maximum(highest - lowest, np.median(median[-2:] - tail, axis=0))
-    resolution = np.where(flat, np.maximum(scatter, 0.01 * best.min(axis=0)), SOLVED)
-    with_none = np.vstack([np.ones_like(best[:1]), best])
-    return np.mean(np.log10(np.maximum(with_none - floor, resolution)), axis=1)
+    floor = np.where(flat, least, 0.0)
+    apart = median[..., -2:, :] - tail
+    scatter = np.maximum(highest - lowest, (apart[..., 0, :] + apart[..., -1, :]) / 2)
+    resolution = np.where(flat, np.maximum(scatter, 0.01 * least), SOLVED)
+    with_none = np.concatenate([np.ones_like(best[..., :1, :]), best], axis=-2)
+    above = np.maximum(with_none - floor[..., None, :], resolution[..., None, :])
+    return np.mean(np.log10(above), axis=-1)
 
 
-def drop_transition(best: Float[np.ndarray, "heads lengths"], median: Float[np.ndarray, "heads lengths"]) -> Drop:
-    """The first head count whose drop is large and leaves little for more heads to gain."""
+def drop_indices(
+    best: Float[np.ndarray, "*resamples heads lengths"],
+    median: Float[np.ndarray, "*resamples heads lengths"],
+    unlearned: Float[np.ndarray, "..."] | float = NOTHING_LEARNED,
+) -> Int[np.ndarray, "*resamples"]:
+    """The first head count whose drop is large and leaves little for more heads to gain; NONE where there is none."""
+    found = np.full(best.shape[:-2], NONE)
+    if best.shape[-2] < 2:
+        return found
+    level = levels(best, median)
+    drops = level[..., :-1] - level[..., 1:]
+    solved = np.maximum(best, SOLVED)
+    gain = np.mean(np.log10(solved[..., 0, :] / solved[..., 1:, :].min(axis=-2)), axis=-1)
+    from_first = (best[..., 0, :].max(axis=-1) <= SMALL) | (gain <= CREEP)
+    for index in reversed(range(best.shape[-2] - 1)):
+        drop, later = drops[..., index], level[..., index + 2 :] - level[..., index + 1, None]
+        enough = (drop >= MIN_DROP) & (-later.min(axis=-1) <= LEFT_TO_GAIN * drop) & (later.mean(axis=-1) <= 0.5 * drop)
+        found = np.where(enough & (from_first if index == 0 else True), index, found)
+    return np.where(np.all(best > unlearned, axis=(-2, -1)), NONE, found)
+
+
+def drop_transition(
+    best: Float[np.ndarray, "heads lengths"],
+    median: Float[np.ndarray, "heads lengths"],
+    unlearned: Float[np.ndarray, "..."] | float = NOTHING_LEARNED,
+) -> Drop:
+    """The drop of one table, with the reason for it or against one. `unlearned` is that of `unlearned_above`."""
     if len(best) < 2:
         return Drop(None, "only one head count was tried")
-    if best.min() > NOTHING_LEARNED:
-        return Drop(None, f"no head count learns the task; the least error is {best.min():.2f}")
+    if np.all(best > unlearned):
+        return Drop(None, "no head count learns the task")
+    index = int(drop_indices(best, median, unlearned))
     level = levels(best, median)
     drops = level[:-1] - level[1:]
-    gain = np.mean(np.log10(np.maximum(best[0], SOLVED) / np.maximum(best[1:].min(axis=0), SOLVED)))
-    for index in range(0 if best[0].max() <= SMALL or gain <= CREEP else 1, len(best) - 1):
-        drop, later = drops[index], level[index + 2 :] - level[index + 1]
-        if drop >= MIN_DROP and -later.min() <= LEFT_TO_GAIN * drop and later.mean() <= 0.5 * drop:
-            return Drop(
-                index, f"the error falls {10**drop:.3g}-fold there and {10 ** max(0.0, -later.min()):.2g}-fold after"
-            )
+    if index != NONE:
+        later = level[index + 2 :] - level[index + 1]
+        falls = f"{10 ** drops[index]:.3g}-fold there and {10 ** max(0.0, -later.min()):.2g}-fold after"
+        return Drop(index, f"the error falls {falls}")
     if drops[-1] >= 0.5 * drops[1:].max() and drops[-1] > CREEP / 2:
         return Drop(None, "the error still falls at the largest head count tried; try more heads")
     return Drop(None, "the error changes with heads but shows no sharp drop with a plateau after it")
 
 
-def length_slopes(best: Float[np.ndarray, "heads lengths"], lengths: tuple[int, ...]) -> Float[np.ndarray, " heads"]:
+def length_slopes(
+    best: Float[np.ndarray, "*resamples heads lengths"], lengths: tuple[int, ...]
+) -> Float[np.ndarray, "*resamples heads"]:
     """d log(error) / d log(length) for every head count; NaN with a single length."""
     if len(lengths) < 2:
-        return np.full(len(best), np.nan)
-    return np.polyfit(np.log(lengths), np.log(np.maximum(best, np.finfo(float).tiny)).T, 1)[0]
+        return np.full(best.shape[:-1], np.nan)
+    logs = np.log(np.maximum(best, np.finfo(float).tiny))
+    return np.polyfit(np.log(lengths), logs.reshape(-1, len(lengths)).T, 1)[0].reshape(best.shape[:-1])
 
 
 def slope_transition(rising: Bool[np.ndarray, " heads"]) -> int | None:
@@ -93,13 +134,13 @@ def slope_transition(rising: Bool[np.ndarray, " heads"]) -> int | None:
     return _turn(~rising)
 
 
-def reversal_scores(best: Float[np.ndarray, "heads lengths"]) -> Float[np.ndarray, " heads"]:
+def reversal_scores(best: Float[np.ndarray, "*resamples heads lengths"]) -> Float[np.ndarray, "*resamples heads"]:
     """R(h) = sum over T1 < T2 of max(err(h, T1) - err(h, T2), 0), over the range of err(h, .); NaN with one length."""
-    count = best.shape[1]
+    count = best.shape[-1]
     if count < 2:
-        return np.full(len(best), np.nan)
-    falls = [np.maximum(best[:, i] - best[:, j], 0) for i in range(count) for j in range(i + 1, count)]
-    width = best.max(axis=1) - best.min(axis=1)
+        return np.full(best.shape[:-1], np.nan)
+    falls = [np.maximum(best[..., i] - best[..., j], 0) for i in range(count) for j in range(i + 1, count)]
+    width = best.max(axis=-1) - best.min(axis=-1)
     return np.sum(falls, axis=0) / np.where(width > 0, width, 1.0)
 
 

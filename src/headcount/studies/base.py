@@ -1,16 +1,27 @@
-"""What a study is: a published table or figure, the sweep that makes it again, and what is said about the two."""
+"""What a study is: a published table or figure, the sweep that trains its models, and the section that compares them.
+
+Reading a study needs no JAX: tasks, models and the engine are imported where a sweep is made.
+"""
 
 import enum
-import functools
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ..engine import Sweep
+from .._errors import StoreError
+from ..report.files import write_whole
 from ..report.section import Picture, Section
 from ..store import Record, TrainSpec
-from ..tasks import Retrieval, sum_of_maxima
+from ..store.experiment import Experiment
+
+if TYPE_CHECKING:
+    from ..engine import Sweep
+
+Pieces = dict[str, Any]
+"""What a closed-form study computed, by the name of the piece, as JSON."""
 
 
 class Scale(enum.StrEnum):
@@ -32,71 +43,92 @@ class Effort:
     @property
     def train(self) -> TrainSpec:
         """8,000 training and 2,000 validation examples, as published; the rest is ours (the paper gives none)."""
-        return TrainSpec(steps=self.steps)
+        from .. import recipes
 
-
-ALL_LENGTHS = (8, 16, 32, 64, 128)
-PAPER_EFFORT = Effort(lengths=ALL_LENGTHS, seeds=10, steps=20_000)
-
-TASK_SEED = 9
-"""The draw of the a_i, which are not published: of draws 0 to 11 the one whose mean errors at 2 and 3 heads and length
-16 (15,000 steps, 4 seeds) came nearest to Table 2's; docs/reproduction.md gives the command and the other draws."""
-
-OUR_CHOICES = (
-    "Not published are the optimiser, the learning rate, the number of steps and the directions a_i. Ours: Adam with a "
-    "second-moment decay of 0.99, peak learning rate 0.01 after 200 steps of warm-up and then a cosine to zero, batch "
-    "64, gradient norm clipped at 1, tokens and targets standardised.",
-    f"The a_i are one normal draw, number {TASK_SEED} of 0 to 11: the one whose errors at 2 and 3 heads and length 16 "
-    "came nearest to Table 2's. The rows of 2 and 3 heads and the drop at 4 are not independent of that choice.",
-    "A model's error is the least along its validation curve, measured at 20 points. Seeds draw initial weights and "
-    "batches; all share one training and one validation set a length, so intervals say nothing of the data's draw.",
-)
+        return replace(recipes.TRAIN, steps=self.steps)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AbstractStudy(ABC):
-    """`name` is what one types, `title` what the paper calls it, `asks` what it shows."""
+    """`name` is what one types, `title` what the paper calls it, `asks` what it shows.
+
+    `reads` names the study whose experiment this one reads, where it trains no models of its own.
+    """
 
     name: str
     title: str
     asks: str
     efforts: dict[Scale, Effort]
+    reads: str = ""
+
+    @property
+    def trained_by(self) -> str:
+        """The study that an experiment names whose models this one is about."""
+        return self.reads or self.name
 
     @abstractmethod
-    def sweep(self, scale: Scale) -> Sweep:
-        """The cells this study trains."""
+    def sweep(self, scale: Scale) -> "Sweep":
+        """The models this study trains, with their experiment."""
 
     @abstractmethod
-    def section(self, records: Iterable[Record], scale: Scale) -> Section:
-        """Its part of a report, from the records of its own cells; at least one has finished."""
+    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
+        """Its part of a report, from the records of its experiment, of which at least one has finished."""
+
+    @abstractmethod
+    def choices(self, scale: Scale) -> tuple[str, ...]:
+        """What is ours and not the paper's, for a section's notes."""
 
     def pictures(self, folder: Path) -> tuple[Picture, ...]:
         """What was drawn of its data in a results folder."""
         return ()
 
-    def choices(self, scale: Scale) -> tuple[str, ...]:
-        """What is ours and not the paper's, for a section's notes."""
-        effort = self.efforts[scale]
-        if scale is Scale.PAPER:
-            return OUR_CHOICES
-        smaller = (
-            f"At {scale} scale: {effort.seeds} seeds, {effort.steps:,} steps, lengths "
-            f"{', '.join(map(str, effort.lengths))}. The published grid is --scale paper, with "
-            f"{self.efforts[Scale.PAPER].steps:,} steps; errors from D heads on keep falling until then."
-        )
-        return (smaller, *OUR_CHOICES)
-
-    def keys(self, scale: Scale) -> frozenset[str]:
-        """The keys of its cells, hashed once."""
-        if scale not in self._keys:
-            self._keys[scale] = frozenset(cell.key for cell in self.sweep(scale).cells)
-        return self._keys[scale]
-
-    @functools.cached_property
-    def _keys(self) -> dict[Scale, frozenset[str]]:
-        return {}
+    def named(self, scale: Scale) -> dict[str, str]:
+        """The arguments of `engine.sweep` by which its experiment is known."""
+        return {"name": f"{self.name}-{scale}", "question": self.asks, "study": self.name, "scale": scale.value}
 
 
-def paper_task(intrinsic_dim: int) -> Retrieval:
-    """y = sum_i max_t a_i . x(t) with x(t) ~ N(0, I) in four dimensions."""
-    return sum_of_maxima(intrinsic_dim=intrinsic_dim, dim=4, directions="gaussian", task_seed=TASK_SEED)
+@dataclass(frozen=True, kw_only=True)
+class ClosedFormStudy(ABC):
+    """A study that trains nothing: its numbers are computed piece by piece, and kept in one JSON file of the folder."""
+
+    name: str
+    title: str
+    asks: str
+
+    @abstractmethod
+    def pieces(self, scale: Scale) -> dict[str, Callable[[], Any]]:
+        """What is to be computed, by name; each gives JSON."""
+
+    @abstractmethod
+    def expected_seconds(self, scale: Scale) -> float:
+        """About how long all pieces take on two cores."""
+
+    @abstractmethod
+    def section(self, pieces: Pieces, scale: Scale) -> Section:
+        """Its part of a report, from at least one piece."""
+
+    def path(self, root: Path, scale: Scale) -> Path:
+        return root / f"{self.name}-{scale}.json"
+
+    def read(self, root: Path, scale: Scale) -> Pieces:
+        """The pieces that a folder holds; none where it has no such file. Raises StoreError for a damaged file."""
+        path = self.path(root, scale)
+        if not path.exists():
+            return {}
+        try:
+            content = json.loads(path.read_text())
+            if not isinstance(content, dict):
+                raise TypeError("it holds no pieces")
+            return {name: content[name] for name in self.pieces(scale) if name in content}
+        except (OSError, ValueError, TypeError) as error:
+            raise StoreError(f"{path} cannot be read ({error}); move it away to compute it again.") from error
+
+    def run(self, root: Path, scale: Scale, on_done: Callable[[int], None] = lambda pieces: None) -> Pieces:
+        """Compute what the folder does not hold yet; every piece is written as soon as it is there."""
+        pieces = self.read(root, scale)
+        for name, compute in self.pieces(scale).items():
+            if name not in pieces:
+                pieces[name] = compute()
+                write_whole(self.path(root, scale), json.dumps(pieces, indent=1).encode())
+                on_done(1)
+        return pieces

@@ -1,0 +1,85 @@
+"""What an answer is, whichever rule gave it."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from ..store.experiment import Value
+
+Limit = Literal["heads", "rank", "both", "neither", "unknown"]
+SIGNALS = ("drop", "slope", "reversal")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A count and the bounds it lies in."""
+
+    at: int
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        return f"{self.at} [{self.low}, {self.high}]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """How many heads a task needs, and of what rank where that was asked too; or why there is no answer.
+
+    `sentence` is the verdict in one line. `needs` has an interval per axis that was asked about, and is empty where
+    there is no answer: the smallest value that is enough, with bounds that hold it in 90 % of bootstrap resamples of
+    the seeds, and values between the tried ones that cannot be told apart. `limit` is what the task is short of.
+    `support` is the share of resamples that agree. `error` is the smallest error where heads are enough, at the worst
+    length.
+
+    Of a sweep over heads: `signals` are the estimates of the three signals, `by_length` the drop's at each length
+    alone, None where one is silent; `slopes` and `reversals` are per head count. Of a sweep over heads and rank: `at`
+    is the solved (heads, rank) of smallest heads x rank, `frontier` the solved ones that contain no other, fewest heads
+    first, `fold` the mean factor by which the error falls there. What was not asked is empty.
+    """
+
+    sentence: str
+    needs: dict[str, Interval] = field(default_factory=dict)
+    limit: Limit = "unknown"
+    reason: str = ""
+    support: float = 0.0
+    error: float | None = None
+    fold: float | None = None
+    signals: dict[str, int | None] = field(default_factory=dict)
+    by_length: dict[Value, int | None] = field(default_factory=dict)
+    slopes: dict[int, float | None] = field(default_factory=dict)
+    reversals: dict[int, float | None] = field(default_factory=dict)
+    at: tuple[int, int] | None = None
+    frontier: tuple[tuple[int, int], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def heads(self) -> int | None:
+        """The fewest heads that are enough; None where there is no answer."""
+        return self.needs["heads"].at if "heads" in self.needs else None
+
+    @property
+    def low(self) -> int | None:
+        """The lower bound of `heads`."""
+        return self.needs["heads"].low if "heads" in self.needs else None
+
+    @property
+    def high(self) -> int | None:
+        """The upper bound of `heads`."""
+        return self.needs["heads"].high if "heads" in self.needs else None
+
+    @property
+    def rank(self) -> int | None:
+        """The smallest rank that is enough with some number of heads; None where none is known, or none was asked."""
+        return self.needs["rank"].at if "rank" in self.needs else None
+
+    def solves(self, heads: int, rank: int | None = None) -> bool:
+        """Whether a model of this size is known to be enough."""
+        if self.frontier:
+            return rank is not None and any(heads >= fewest and rank >= least for fewest, least in self.frontier)
+        return self.heads is not None and heads >= self.heads
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON: `verdict` is the sentence; heads, low, high and rank are given beside the intervals of `needs`."""
+        content = asdict(self)
+        flat = {name: getattr(self, name) for name in ("heads", "low", "high", "rank")}
+        return {"verdict": content.pop("sentence")} | flat | content

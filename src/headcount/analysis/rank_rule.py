@@ -1,0 +1,291 @@
+"""Heads or rank: which of the two a task is short of, read from a sweep over both.
+
+A cell is a model of so many heads of so high a rank; its error is the smallest over seeds, at the length where that is
+largest, because a model that fails at one of the lengths has not solved the task. A larger model contains the smaller
+ones, so a cell counts with the smallest error among the cells it contains: what is above that is training's failure.
+
+The map of these errors is cut in two where the drop is sharpest, averaged over all pairs of neighbours that the cut
+separates. The drop is the one of `signals.py`: a factor of five, and on each line little left to gain after it, or,
+where it comes at the end of the line, little gained before. The cells below the cut are solved, and their shape is the
+verdict:
+
+    rank     all cells from some rank on, whatever their heads
+    heads    all cells from some head count on, whatever their rank
+    both     any other shape: it takes heads and rank together, or one makes up for the other
+    neither  all cells, or no cell differs from another
+    unknown  no such cut, too little was tried, or most resamples of the seeds say something else
+
+Noise in the targets is not taken off: a floor above a fifth of what is learned hides the drop, and the verdict is
+unknown.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from .answer_base import Answer, Interval, Limit
+from .bootstrap import MIN_SEEDS, bootstrap, interval_of
+from .heads_rule import MUCH, nothing_learned
+from .signals import CREEP, LEFT_TO_GAIN, MIN_DROP, SMALL, SOLVED, unlearned_above
+from .table import ErrorTable
+from .words import count_of_heads, size_of
+
+UNDONE = 0.5
+"""Share of the drop, in decades, that larger models may lose again on average."""
+CHUNK = 1 << 20
+"""Numbers that are judged at once, so that many resamples of a large map take little memory."""
+UNDOING = "larger models undo the drop of smaller ones; train longer or give more seeds"
+LIMITS: tuple[Limit, ...] = ("unknown", "rank", "heads", "both", "neither")
+UNKNOWN, RANK, HEADS, BOTH, NEITHER = range(len(LIMITS))
+
+
+def answer_by_rank(table: ErrorTable, *, resamples: int, seed: int) -> Answer:
+    """The answer of a table of heads x rank x length x seed; a cell with fewer than two finished seeds is excluded."""
+    if len(table.values("seed")) < MIN_SEEDS:
+        return _unknown("one seed is not evidence; give at least 2")
+    usable = np.all(np.sum(np.isfinite(table.errors), axis=3) >= MIN_SEEDS, axis=2)
+    notes = _left_out(table, usable)
+    cells = _Cells.of(table, usable)
+    for name, tried in (("head count", cells.heads), ("rank", cells.ranks)):
+        if len(np.unique(tried)) < 2:
+            number = "only one" if len(tried) else "no"
+            return _unknown(f"{number} {name} was tried with two finished seeds; give at least 2", notes)
+    relative = np.where(np.isfinite(table.errors), table.relative, np.nan)[usable]
+    # Sorted, so that it does not matter which seed is called which.
+    errors = np.sort(relative, axis=2)
+    worst = np.nanmin(errors, axis=2).max(axis=1)
+    judged = table.reduced("seed")
+    unlearned = unlearned_above(judged.noise / judged.baseline).min(axis=2)[usable]
+    (found,) = _judge(cells, worst[None], unlearned)
+    if found.limit == UNKNOWN:
+        nothing = np.all(worst > unlearned)
+        reason = nothing_learned("no model tried learns the task", judged) if nothing else _why(cells, worst)
+        return _unknown(reason, notes)
+    drawn = bootstrap(errors, resamples, seed)
+    agreeing = [one for one in _judge(cells, drawn.best.max(axis=2), unlearned) if one.limit == found.limit]
+    if len(agreeing) < resamples / 2:
+        notes = (*notes, f"{LIMITS[found.limit]} as the bottleneck rests on too few seeds")
+        return _unknown("most resamples of the seeds say something else; give more seeds", notes)
+    support = len(agreeing) / max(1, resamples)
+    if not found.solved.any():
+        error = float((worst * judged.baseline[usable].max(axis=1)).max())
+        sentence = f"gains from neither heads nor rank: the error is about {error:.2g} throughout"
+        return Answer(sentence=sentence, limit="neither", support=support, notes=notes)
+    scale = float(judged.baseline[usable][found.solved].max())
+    return _solved(cells, found, agreeing, support, notes, error=found.error * scale, lost=table.metric.lost)
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The cells with enough seeds in a list, by heads and then rank. `contains[i, j]`: model i is no smaller than j.
+
+    Neighbours are consecutive cells of one head count or of one rank: pair k leads from `before[k]` to `after[k]` on
+    the line from `first[k]` to `last[k]`.
+    """
+
+    heads: Int[np.ndarray, " cells"]
+    ranks: Int[np.ndarray, " cells"]
+    contains: Bool[np.ndarray, "cells cells"]
+    before: Int[np.ndarray, " pairs"]
+    after: Int[np.ndarray, " pairs"]
+    first: Int[np.ndarray, " pairs"]
+    last: Int[np.ndarray, " pairs"]
+
+    @classmethod
+    def of(cls, table: ErrorTable, usable: Bool[np.ndarray, "heads ranks"]) -> "_Cells":
+        rows, columns = np.nonzero(usable)
+        heads, ranks = np.array(table.values("heads"))[rows], np.array(table.values("rank"))[columns]
+        lines = [np.flatnonzero(axis == value) for axis in (rows, columns) for value in np.unique(axis)]
+        pairs = [(*pair, line[0], line[-1]) for line in lines for pair in pairwise(line)]
+        contains = (heads[:, None] >= heads) & (ranks[:, None] >= ranks)
+        return cls(heads, ranks, contains, *np.array(pairs, int).reshape(-1, 4).T)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """One judgement of a map: `limit` as a place in LIMITS, `drop` in decades, `error` the largest relative one among
+    the solved cells."""
+
+    limit: int
+    solved: Bool[np.ndarray, " cells"]
+    drop: float
+    error: float
+
+
+def _judge(
+    cells: _Cells, errors: Float[np.ndarray, "resamples cells"], unlearned: Float[np.ndarray, " cells"]
+) -> list[_Found]:
+    """The rule of this module on one relative error per cell, resample by resample."""
+    size = max(1, CHUNK // max(1, len(cells.heads) * (len(cells.heads) + len(cells.before))))
+    return [
+        found
+        for start in range(0, len(errors), size)
+        for found in _judge_together(cells, errors[start : start + size], unlearned)
+    ]
+
+
+def _judge_together(
+    cells: _Cells, errors: Float[np.ndarray, "resamples cells"], unlearned: Float[np.ndarray, " cells"]
+) -> list[_Found]:
+    own, level = _levels(cells, errors)
+    undone, highest = own - level, level.max(axis=1)
+    learned = ~np.all(errors > unlearned, axis=1)
+    all_small = (highest <= np.log10(SMALL)) & (highest - level.min(axis=1) <= LEFT_TO_GAIN * -highest)
+    kept = undone.mean(axis=1) <= UNDONE * -highest
+    alike = own.max(axis=1) - own.min(axis=1) <= CREEP
+
+    cuts = np.sort(level, axis=1)
+    solved, drop, sharp, holds, several = _cuts(cells, level, undone, cuts)
+    chosen = sharp & holds & several
+    best = np.argmax(np.where(chosen, drop, -np.inf), axis=1)
+    rows = np.arange(len(errors))
+    solved, drop, cut = solved[rows, best], drop[rows, best], cuts[rows, best]
+    limit = np.where(chosen.any(axis=1), _shape(cells, solved), UNKNOWN)
+    limit = np.where(all_small, np.where(kept, NEITHER, UNKNOWN), np.where(alike, NEITHER, limit))
+    limit = np.where(learned, limit, UNKNOWN)
+    solved = np.where(all_small[:, None], True, solved & ~alike[:, None]) & (limit != UNKNOWN)[:, None]
+    drop, cut = np.where(all_small, -highest, drop), np.where(all_small, highest, cut)
+    columns = (limit.tolist(), solved, drop.tolist(), (10**cut).tolist())
+    return [_Found(*row) for row in zip(*columns, strict=True)]
+
+
+def _levels(cells: _Cells, errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Log errors of each cell alone, and with the models it contains; none need be worse than the constant answer."""
+    own = np.log10(np.clip(errors, SOLVED, 1.0))
+    return own, np.where(cells.contains, own[:, None, :], np.inf).min(axis=2)
+
+
+def _cuts(cells: _Cells, level: np.ndarray, undone: np.ndarray, cuts: np.ndarray) -> tuple[np.ndarray, ...]:
+    """For every resample and cut: the cells it solves, its drop, and whether that is sharp, holds, and has several."""
+    solved = level[:, None, :] <= cuts[..., None]
+    before, after, first, last = (
+        level.take(places, axis=1) for places in (cells.before, cells.after, cells.first, cells.last)
+    )
+    falls, left = before - after, np.where(cells.after == cells.last, first - before, after - last)
+    crossed = (before[:, None, :] > cuts[..., None]) & (after[:, None, :] <= cuts[..., None])
+    count = crossed.sum(axis=2)
+    drop, slack = (np.sum(crossed * each[:, None, :], axis=2) / np.maximum(count, 1) for each in (falls, left))
+    sharp = (count > 0) & (drop >= MIN_DROP) & (slack <= LEFT_TO_GAIN * drop)
+    number = solved.sum(axis=2)
+    holds = np.sum(solved * undone[:, None, :], axis=2) / number <= UNDONE * drop
+    return solved, drop, sharp, holds, number >= 2
+
+
+def _shape(cells: _Cells, solved: Bool[np.ndarray, "resamples cells"]) -> Int[np.ndarray, " resamples"]:
+    """What the solved cells of a map, some but not all, say is short."""
+
+    def is_band(values: Int[np.ndarray, " cells"]) -> Bool[np.ndarray, " resamples"]:
+        return np.all((values >= _smallest(values, solved)[:, None]) == solved, axis=1)
+
+    return np.where(is_band(cells.ranks), RANK, np.where(is_band(cells.heads), HEADS, BOTH))
+
+
+def _smallest(
+    values: Int[np.ndarray, " cells"], solved: Bool[np.ndarray, "resamples cells"]
+) -> Int[np.ndarray, " resamples"]:
+    """The smallest of the values at solved cells."""
+    return np.where(solved, values, np.iinfo(values.dtype).max).min(axis=1)
+
+
+def _why(cells: _Cells, errors: Float[np.ndarray, " cells"]) -> str:
+    """Why a map that is learned somewhere has no verdict."""
+    own, level = _levels(cells, errors[None])
+    highest = level.max()
+    if highest <= np.log10(SMALL) and highest - level.min() <= LEFT_TO_GAIN * -highest:
+        return UNDOING
+    steps = np.unique(level)
+    solved, _, sharp, _, several = _cuts(cells, level, own - level, steps[None])
+    crossed = np.any(~solved[0][:, cells.before] & solved[0][:, cells.after], axis=1)[:-1]
+    if (np.diff(steps)[~crossed] >= MIN_DROP).any():
+        return "heads and rank grew together, so the drop may be due to either; vary each alone"
+    if (sharp & several).any():
+        return UNDOING
+    if sharp.any():
+        return "only the largest model tried lowers the error; try more heads or a higher rank"
+    return "the error changes with heads or rank but shows no sharp drop with a plateau beside it"
+
+
+def _solved(
+    cells: _Cells,
+    found: _Found,
+    agreeing: list[_Found],
+    support: float,
+    notes: tuple[str, ...],
+    *,
+    error: float,
+    lost: str,
+) -> Answer:
+    """The answer where some cells are solved; `error` is the largest among them."""
+    drawn = np.array([found.solved, *(one.solved for one in agreeing if one.solved.any())])
+
+    def bounds(values: Int[np.ndarray, " cells"]) -> Interval:
+        tried = np.unique(values)
+        index, *places = np.searchsorted(tried, _smallest(values, drawn)).tolist()
+        known = tuple(tried.tolist())
+        return Interval(known[index], *interval_of(known, index, np.array(places or [index])))
+
+    limit, heads, rank = LIMITS[found.limit], bounds(cells.heads), bounds(cells.ranks)
+    inside = cells.contains[np.ix_(found.solved, found.solved)].sum(axis=1) == 1
+    corners = (values[found.solved][inside].tolist() for values in (cells.heads, cells.ranks))
+    frontier = tuple(zip(*corners, strict=True))
+    if limit in ("heads", "both") and heads.at == cells.heads.max():
+        notes = (*notes, f"{heads.at} heads are the most tried; more may lower the error further")
+    if limit in ("rank", "both") and rank.at == cells.ranks.max():
+        notes = (*notes, f"rank {rank.at} is the highest tried; a higher one may lower the error further")
+    if error > MUCH:
+        notes = (*notes, f"up to {error:.0%} {lost} where it is solved")
+    at = min(frontier, key=lambda size: (size[0] * size[1], size[0]))
+    max_heads = 0 if found.solved.all() else int(cells.heads[~found.solved].max())
+    return Answer(
+        sentence=_sentence(limit, heads, rank, at, frontier, max_heads),
+        needs={"heads": heads, "rank": rank},
+        limit=limit,
+        support=support,
+        error=error,
+        fold=float(10**found.drop),
+        at=at,
+        frontier=frontier,
+        notes=notes,
+    )
+
+
+def _sentence(
+    limit: Limit,
+    heads: Interval,
+    rank: Interval,
+    at: tuple[int, int],
+    frontier: tuple[tuple[int, int], ...],
+    max_heads: int,
+) -> str:
+    """What a task needs, as the end of a sentence about it; `max_heads` are the most that fail somewhere."""
+    needs_heads = f"{count_of_heads(heads.at)} [{heads.low}, {heads.high}]"
+    if limit == "rank":
+        enough = "one head is enough" if heads.at == 1 else f"{heads.at} heads are enough"
+        fails = "one head is not" if max_heads == 1 else f"{max_heads} heads are not"
+        return f"needs rank {rank}: from rank {rank.at} on {enough}, below it {fails}"
+    if limit == "heads":
+        enough = f"from {count_of_heads(heads.at)} on rank {rank.at} is enough"
+        return f"needs {needs_heads}: {enough}, and no rank makes up for a missing head"
+    if limit == "neither":
+        return f"needs neither more heads nor more rank: {size_of(*at)} {'is' if at[0] == 1 else 'are'} enough"
+    if len(frontier) == 1:
+        why = "with fewer heads no rank is enough, and with a lower rank no number of heads"
+        return f"needs {needs_heads} and rank {rank}: {why}"
+    ends = f"{size_of(*frontier[0])} or {size_of(*frontier[-1])}"
+    smallest = f"the smallest heads x rank that is enough is {at[0] * at[1]}, {size_of(*at)}"
+    return f"trades heads for rank: {ends} are enough, and {smallest}"
+
+
+def _left_out(table: ErrorTable, usable: Bool[np.ndarray, "heads ranks"]) -> tuple[str, ...]:
+    heads, ranks = table.values("heads"), table.values("rank")
+    missing = [size_of(heads[i], ranks[j]) for i, j in np.argwhere(~usable)]
+    if not missing:
+        return ()
+    several = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+    return (f"excluded (fewer than {MIN_SEEDS} finished seeds at some length): {', '.join(missing[:3])}{several}",)
+
+
+def _unknown(reason: str, notes: tuple[str, ...] = ()) -> Answer:
+    return Answer(sentence=f"no transition found in heads or rank: {reason}", reason=reason, notes=notes)

@@ -1,0 +1,11 @@
+"""Judges: each takes tables of errors and names of axes, and returns a claim with its verdict and its evidence.
+
+heads    error by heads and length (first paper, synthetic tasks)
+width    error by hidden width (first paper)
+labels   share of wrong answers by heads and length (first paper, real data)
+rank     error by rank at equal parameters (second paper)
+
+A claim is undecided where what it speaks of was not measured, or too roughly to tell. Claims about length are judged on
+the best of seeds, which says what the models can do: one seed that training left stuck can carry a mean. Where a mean
+was published, ours is in the evidence too.
+"""

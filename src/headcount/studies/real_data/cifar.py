@@ -1,0 +1,219 @@
+"""Tables 8 and 9, Figures 2c, 2d and 6: CIFAR-10 in frames of five sizes, seen by four-layer vision transformers."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...analysis import ERROR_RATE, ErrorTable
+from ...analysis.metric import FINAL_ERROR, TRAIN_ERROR
+from ...analysis.signals import reversal_scores
+from ...report.chart import Chart, Series
+from ...report.charts import reversal_chart
+from ...report.files import write_whole
+from ...report.section import Picture, Section
+from ...store import Record
+from ...store.experiment import Experiment
+from ..base import Scale
+from ..claims.labels import (
+    first_fit_claim,
+    length_costs_claim,
+    levelling_claim,
+    nearness_claim,
+    overfitting_claim,
+    reversal_turns_claim,
+)
+from ..published import published_accuracies
+from .base import (
+    LabelledEffort,
+    OnBytes,
+    RealDataStudy,
+    accuracy_grid,
+    error_chart,
+    means_of,
+    to_be_fetched,
+    wrong_at_both_ends,
+)
+
+if TYPE_CHECKING:
+    from ...models import EncoderSpec
+    from ...tasks import AbstractTask, ImageTask
+
+PATCH = 4
+PATCHES = (4, 8)
+"""Pixels of a patch's side: 4 makes the tables' T, 8 is what the text says."""
+LAYERS = 4
+CLASSES = 10
+TRANSITION = 10
+SMALL = 0.05
+FRAMES = "figure6.png"
+SHOWN = 4
+"""Images that Figure 6 shows in each frame."""
+SIDES = (32, 48, 64, 96, 128)
+EPOCH = 50_000
+TRAINING = published_accuracies("table8", TRAIN_ERROR)
+VALIDATION = published_accuracies("table9", FINAL_ERROR)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CifarStudy(RealDataStudy):
+    """Accuracy by heads and frame. A frame of s pixels is (s / patch)^2 patches; T counts the class token too."""
+
+    patch: int = PATCH
+
+    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> "tuple[AbstractTask, ...]":
+        from ...datasets.cifar import ARCHIVE, fetch_cifar10, is_cifar10, read_cifar10
+        from ...tasks import ImageTask
+
+        if not is_cifar10(data) and to_be_fetched(data, (ARCHIVE.file_name,)):
+            fetch_cifar10(data, on_bytes)
+        return (ImageTask(read_cifar10(data), patch=self.patch),)
+
+    def stand_ins(self) -> "tuple[AbstractTask, ...]":
+        from .stand_in import StandIn
+
+        length = (SIDES[0] // self.patch) ** 2
+        return (StandIn(name="cifar10", length=length, dim=3 * self.patch**2, classes=CLASSES, count=EPOCH),)
+
+    def model(self, task: "AbstractTask", heads: int) -> "EncoderSpec":
+        from ... import recipes
+
+        return recipes.labelled_encoder(task, heads, layers=LAYERS)
+
+    def effort_of(self, scale: Scale, task: "AbstractTask") -> LabelledEffort:
+        """The same frames, cut into patches of this size."""
+        effort = self.efforts[scale]
+        finer = self.patch // PATCH
+        return replace(effort, lengths=tuple(length // finer**2 for length in effort.lengths))
+
+    def printed(self, length: int) -> int:
+        return length + 1
+
+    def keep_pictures(self, folder: Path) -> None:
+        from ...report.render.pictures import frames_png
+
+        (task,) = self.tasks
+        write_whole(folder / FRAMES, frames_png(framed(task, SIDES), SIDES), "the picture")  # type: ignore[arg-type]
+
+    def pictures(self, folder: Path) -> tuple[Picture, ...]:
+        path = folder / FRAMES
+        if not path.is_file():
+            return ()
+        caption = "images at drawn places of larger frames, which the colours of their border pixels fill (Figure 6)"
+        return (Picture(name="frames", title="What the models see", png=path.read_bytes(), caption=caption),)
+
+    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
+        means = means_of(self, experiment, records)
+        training, validation, whole = means.training, means.validation, scale is Scale.PAPER
+        return Section(
+            name=self.name,
+            title=self.title,
+            asks=self.asks,
+            headline=f"CIFAR-10: {wrong_at_both_ends(training, 'of the training set wrong')}",
+            claims=(
+                first_fit_claim(training, TRANSITION, SMALL),
+                length_costs_claim(training, TRANSITION, means.training_margin),
+                levelling_claim(training, TRANSITION),
+                reversal_turns_claim(training, TRAINING, TRANSITION),
+                overfitting_claim(validation, means.validation_margin),
+                nearness_claim("training", training, TRAINING, whole=whole),
+                nearness_claim("validation", validation, VALIDATION, whole=whole),
+            ),
+            grids=(
+                accuracy_grid(
+                    "training accuracy, per cent: while training / at the end (Table 8)",
+                    (training, means.fitted),
+                    TRAINING,
+                ),
+                accuracy_grid("validation accuracy, per cent (Table 9)", (validation,), VALIDATION),
+            ),
+            charts=(
+                error_chart("training-error", "Training error against heads", training, TRAINING, means.seeds),
+                error_chart("validation-error", "Validation error against heads", validation, VALIDATION, means.seeds),
+                *_reversal_chart(training),
+            ),
+            notes=self.choices(scale),
+            metric=ERROR_RATE,
+        )
+
+    def choices(self, scale: Scale) -> tuple[str, ...]:
+        effort, paper = self.efforts[scale], self.efforts[Scale.PAPER]
+        ours = (
+            "Published: four layers, head_dim 16, layer norm, residuals, dropout, a class token, AdamW with a cosine. "
+            "The text says patches of 8 pixels (--patch 8), the tables' T says 4: we take 4. Not published are the "
+            "learning rate, the number of epochs, the dropout and the number of seeds. Ours: norms first, gelu, nets "
+            f"four times as wide; peak learning rate {paper.learning_rate:g} after a warm-up over a twentieth, decay "
+            f"{paper.weight_decay:g}, dropout 0.1, batch {paper.batch}, {paper.steps * paper.batch / EPOCH:.0f} epochs "
+            "at paper scale, examples drawn with replacement.",
+            "Training accuracy is that of the last twentieth of the steps, each batch seen before its own update and "
+            "with dropout; the one at the end is that of the finished model on the same images. Images take a new "
+            "place each time they are shown, in validation always the same one.",
+            "Layer norms have no gain and shift of their own: norms come first, and the maps after them learn both.",
+        )
+        if scale is Scale.PAPER:
+            return ours
+        smaller = (
+            f"At {scale} scale: {effort.train_examples:,} of 50,000 training images, {effort.steps:,} steps of "
+            f"{effort.batch}, {effort.seeds} seed(s), T = {', '.join(str(length + 1) for length in effort.lengths)}. "
+            f"At paper scale: all of them, {paper.steps:,} steps of {paper.batch}."
+        )
+        return (smaller, *ours)
+
+
+def framed(task: "ImageTask", sides: tuple[int, ...], count: int = SHOWN) -> list[list[np.ndarray]]:
+    """The first images of the data in each frame, a row for each side."""
+    import jax
+    import jax.random as jr
+
+    rows = []
+    for side in sides:
+        tokenise = task.at((side // task.patch) ** 2).tokenise
+        keys = jr.split(jr.key(side), count)
+        placed = jax.vmap(tokenise.placed)(jax.numpy.asarray(task.images[:count]), keys)
+        rows.append([np.asarray(frame) for frame in placed])
+    return rows
+
+
+def _reversal_chart(training: ErrorTable) -> tuple[Chart, ...]:
+    heads = training.values("heads")
+    if len(training.values("length")) < 3:
+        return ()
+    ours, published = reversal_scores(training.errors), reversal_scores(TRAINING.aligned(training))
+    series = (
+        Series("while training", heads, tuple(ours), place=0),
+        Series("from the published means", heads, tuple(published), place=1, kind="published"),
+    )
+    return (reversal_chart(heads, series),)
+
+
+def _lengths(*sides: int) -> tuple[int, ...]:
+    return tuple((side // PATCH) ** 2 for side in sides)
+
+
+STUDY = CifarStudy(
+    name="cifar",
+    title="Tables 8 and 9, Figures 2c, 2d and 6",
+    asks="CIFAR-10 in frames of growing size: how many heads fit the training set, and what length costs.",
+    efforts={
+        Scale.SMOKE: LabelledEffort(
+            lengths=_lengths(32, 48), heads=(1, 4), seeds=1, steps=120, batch=32, train_examples=1000,
+            validation_examples=200,
+        ),
+        Scale.LAPTOP: LabelledEffort(
+            lengths=_lengths(32, 48), heads=(1, 2, 4), seeds=1, steps=1500, batch=32, train_examples=5000,
+            validation_examples=1000,
+        ),
+        Scale.PAPER: LabelledEffort(
+            lengths=_lengths(*SIDES),
+            heads=(1, 2, 4, 8, 10, 11, 12, 13, 14, 16, 20, 24),
+            seeds=5,
+            steps=60 * EPOCH // 256,
+            batch=256,
+            train_examples=EPOCH,
+            validation_examples=10_000,
+            precision="bfloat16",
+        ),
+    },
+)  # fmt: skip

@@ -1,0 +1,35 @@
+"""Every study by the name one types. Importing this needs no JAX."""
+
+from .._errors import did_you_mean, require
+from .base import AbstractStudy, ClosedFormStudy
+from .head_count import figure1b, figure2e, figure3, figure4, table2, table3, table4, table5
+from .rank import figure1, figure_d, figure_n, in_context, positions, random_features
+from .real_data import cifar, marco
+from .real_data.base import RealDataStudy
+
+HEAD_COUNT = (table2, table3, table4, table5, figure1b, figure2e, figure3, figure4)
+RANK = (figure1, figure_n, figure_d, positions, in_context)
+STUDIES: dict[str, AbstractStudy] = {module.STUDY.name: module.STUDY for module in (*HEAD_COUNT, *RANK)}
+CLOSED_FORM: dict[str, ClosedFormStudy] = {random_features.STUDY.name: random_features.STUDY}
+"""Studies that train nothing."""
+REAL_DATA: dict[str, RealDataStudy] = {module.STUDY.name: module.STUDY for module in (cifar, marco)}
+"""Studies of real data, which must be given."""
+ALIASES = {"figure1a": "table2"}
+"""Figure 1a draws what Table 2 prints."""
+
+
+def study(name: str) -> AbstractStudy | ClosedFormStudy:
+    """The study called `name`. Raises InputError for an unknown name, with the nearest known one."""
+    name = ALIASES.get(name, name)
+    known = STUDIES | CLOSED_FORM | REAL_DATA
+    require(
+        name in known,
+        f'unknown study "{name}".{did_you_mean(name, [*known, *ALIASES])} Known: {", ".join(known)}, all.',
+    )
+    return known[name]
+
+
+def readers_of(trained_by: str) -> list[AbstractStudy]:
+    """The studies that read the experiment of the study called `trained_by`, that study first."""
+    readers = [each for each in (STUDIES | REAL_DATA).values() if each.trained_by == trained_by]
+    return sorted(readers, key=lambda each: each.name != trained_by)

@@ -1,0 +1,61 @@
+"""Resamples drawn together are those of a loop, digit for digit, and their interval holds what it promises."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headcount.analysis.bootstrap import bootstrap, interval_of
+
+
+def one_by_one(errors: np.ndarray, resamples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The slow, obvious way."""
+    generator = np.random.default_rng(seed)
+    own_best = np.nanmin(errors, axis=-1)
+    best, median = [], []
+    for _ in range(resamples):
+        drawn = np.take_along_axis(errors, generator.integers(0, errors.shape[-1], errors.shape), axis=-1)
+        drawn = np.where(np.isnan(drawn).all(axis=-1, keepdims=True), own_best[..., None], drawn)
+        best.append(np.nanmin(drawn, axis=-1))
+        median.append(np.nanmedian(drawn, axis=-1))
+    return np.array(best), np.array(median)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    shape=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    seeds=st.integers(1, 7),
+    missing=st.floats(0, 0.7),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_resamples_are_those_of_a_loop(shape, seeds, missing, seed):
+    generator = np.random.default_rng(seed)
+    errors = generator.lognormal(size=(*shape, seeds))
+    lost = generator.uniform(size=errors.shape) < missing
+    lost[..., 0] = False  # every cell has a finished seed
+    errors[lost] = np.nan
+    drawn = bootstrap(errors, 20, seed)
+    best, median = one_by_one(errors, 20, seed)
+    np.testing.assert_array_equal(drawn.best, best)
+    np.testing.assert_array_equal(drawn.median, median)
+
+
+def test_one_seed_is_drawn_again_and_again():
+    errors = np.array([[0.5], [0.25]])
+    drawn = bootstrap(errors, 3)
+    assert drawn.best.tolist() == drawn.median.tolist() == [[0.5, 0.25]] * 3
+
+
+@pytest.mark.parametrize(
+    ("index", "drawn", "interval"),
+    [
+        (2, [2] * 100, (3, 4)),
+        (0, [0] * 100, (1, 1)),
+        (2, [1] * 6 + [2] * 94, (2, 4)),
+        (2, [1] * 4 + [2] * 96, (3, 4)),
+        (2, [3] * 50, (3, 8)),
+        (1, [2], (2, 4)),
+    ],
+)
+def test_an_interval_holds_nine_in_ten_and_the_counts_not_tried(index, drawn, interval):
+    assert interval_of((1, 2, 4, 8), index, np.array(drawn)) == interval
