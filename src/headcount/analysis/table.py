@@ -180,6 +180,12 @@ class ErrorTable:
             return float("nan")
         return float(self.errors[tuple(self.axes[axis].index(coordinates[axis]) for axis in self.axes)])
 
+    def deviation_at(self, **coordinates: Any) -> float:
+        """The deviation printed beside one cell of a published table; NaN where there is none."""
+        if self.deviation is None:
+            return float("nan")
+        return replace(self, errors=self.deviation, deviation=None).at(**coordinates)
+
     def aligned(self, other: "ErrorTable") -> Float[np.ndarray, "..."]:
         """This table's errors at the values of `other`'s axes, NaN where absent; axes that `other` lacks stay whole."""
         errors = self.errors

@@ -2,41 +2,73 @@
 
 import numpy as np
 
-from ..analysis import Answer, Bottleneck, ErrorTable, RankTable
-from ..analysis.bottleneck import size_of
-from ..analysis.comparison import PublishedTable, count_of_heads
-from ..analysis.summary import NMSE
+from ..analysis import Answer, ErrorTable, count_of_heads, size_of
 from .chart import Chart, HeatMap, Line, Series, Span
 
-ERROR = NMSE
+AXIS_LABELS = {
+    "heads": "attention heads",
+    "rank": "rank of a head",
+    "length": "sequence length T (tokens)",
+    "hidden": "hidden width N (units)",
+}
 
 
-def error_chart(table: ErrorTable, answer: Answer, published: PublishedTable | None = None) -> Chart:
+def axis_label(axis: str) -> str:
+    """An axis as a chart names it."""
+    return AXIS_LABELS.get(axis, axis.replace("_", " "))
+
+
+def main_axis(table: ErrorTable) -> str:
+    """The axis that an experiment is about: heads, or the first one that is neither length nor seed."""
+    return "heads" if table.has("heads") else next(axis for axis in table.axes if axis not in ("length", "seed"))
+
+
+def by_length(table: ErrorTable) -> ErrorTable:
+    """The table over its main axis, length and seed; over any other axis the best counts."""
+    axis = main_axis(table)
+    for other in [name for name in table.axes if name not in (axis, "length", "seed")]:
+        table = table.reduced(other)
+    return table.ordered(axis, "length", "seed")
+
+
+def by_rank(table: ErrorTable) -> ErrorTable:
+    """The table over heads, rank, length and seed; over any other axis the best counts."""
+    for other in [name for name in table.axes if name not in ("heads", "rank", "length", "seed")]:
+        table = table.reduced(other)
+    return table.ordered("heads", "rank", "length", "seed")
+
+
+def judged(table: ErrorTable) -> np.ndarray:
+    """Heads by rank: the smallest error over seeds at the worst length, NaN where a length is missing."""
+    return by_rank(table).best.max(axis=2)
+
+
+def error_chart(table: ErrorTable, answer: Answer, published: ErrorTable | None = None) -> Chart:
     """Smallest error over seeds against heads: a line per length, a band over all seeds, the transition marked."""
-    reference = None if published is None else published.beside(table)
+    axis, table = main_axis(table), by_length(table)
+    values, lengths, seeds = (table.values(name) for name in (axis, "length", "seed"))
+    reference = None if published is None else published.aligned(table)
     series = []
-    for j, length in enumerate(table.lengths):
+    for j, length in enumerate(lengths):
         low, high = (tuple(edge.reduce(table.errors[:, j], axis=1)) for edge in (np.fmin, np.fmax))
-        series.append(Series(f"{length} tokens", table.heads, low, place=j, low=low, high=high))
+        series.append(Series(f"{length} tokens", values, low, place=j, low=low, high=high))
         if reference is not None and np.isfinite(reference[:, j]).any():
             series.append(
-                Series(f"{length} tokens, published", table.heads, tuple(reference[:, j]), place=j, kind="published")
+                Series(f"{length} tokens, published", values, tuple(reference[:, j]), place=j, kind="published")
             )
-    span = None
-    if answer.heads is not None and answer.low is not None and answer.high is not None:
-        span = Span(answer.sentence, answer.heads, answer.low, answer.high)
-    caption = f"line: best of {len(table.seeds)} seeds; band: all seeds"
+    need = answer.needs.get(axis)
+    caption = f"line: best of {_seeds(seeds)}; band: all seeds"
     if published is not None:
         caption += f"; dashed: the published {published.statistic}"
     return Chart(
-        name="error-against-heads",
-        title="Error against heads",
-        x_label="attention heads",
-        y_label=table.unit,
-        x_ticks=table.heads,
+        name=f"error-against-{axis}",
+        title=f"Error against {axis.replace('_', ' ')}",
+        x_label=axis_label(axis),
+        y_label=table.metric.label,
+        x_ticks=values,
         series=tuple(series),
         caption=caption,
-        span=span,
+        span=None if need is None else Span(answer.sentence, need.at, need.low, need.high),
     )
 
 
@@ -54,52 +86,47 @@ def reversal_chart(heads: tuple[int, ...], series: tuple[Series, ...]) -> Chart:
     )
 
 
-def short_unit(table: ErrorTable | RankTable) -> str:
-    """The unit of errors in one or two words."""
-    return "NMSE" if table.unit == NMSE else "error rate"
-
-
 def heat_map(table: ErrorTable) -> HeatMap:
     """The smallest error over seeds for every head count and length."""
+    axis, table = main_axis(table), by_length(table)
     return HeatMap(
-        name="heads-by-length",
-        title="Heads by length",
-        rows=table.heads,
-        columns=table.lengths,
-        row_label="attention heads",
-        column_label="sequence length T (tokens)",
+        name=f"{axis}-by-length",
+        title=f"{axis.replace('_', ' ').capitalize()} by length",
+        rows=table.values(axis),
+        columns=table.values("length"),
+        row_label=axis_label(axis),
+        column_label=axis_label("length"),
         values=table.best,
-        unit=short_unit(table),
-        caption=f"best of {len(table.seeds)} seeds, coloured by its logarithm",
+        unit=table.metric.short,
+        caption=f"best of {_seeds(table.values('seed'))}, coloured by its logarithm",
     )
 
 
-def rank_map(table: RankTable, bottleneck: Bottleneck) -> HeatMap:
+def rank_map(table: ErrorTable, answer: Answer) -> HeatMap:
     """The judged error of every head count and rank, with lines of equal heads x rank."""
     caption = f"{judged_by(table)}, coloured by its logarithm; lines join models of equal heads x rank"
-    if bottleneck.frontier:
-        corners = ", ".join(size_of(*size) for size in bottleneck.frontier)
-        caption += f"; solved from {corners} on"
+    if answer.frontier:
+        caption += f"; solved from {', '.join(size_of(*size) for size in answer.frontier)} on"
     return HeatMap(
         name="heads-by-rank",
         title="Heads by rank",
-        rows=table.heads,
-        columns=table.ranks,
-        row_label="attention heads",
-        column_label="rank of a head",
-        values=table.worst,
-        unit=short_unit(table),
+        rows=table.values("heads"),
+        columns=table.values("rank"),
+        row_label=axis_label("heads"),
+        column_label=axis_label("rank"),
+        values=judged(table),
+        unit=table.metric.short,
         caption=caption,
-        lines=_equal_products(table),
+        lines=_equal_products(table.values("heads"), table.values("rank")),
     )
 
 
-def _equal_products(table: RankTable) -> tuple[Line, ...]:
+def _equal_products(heads: tuple[int, ...], ranks: tuple[int, ...]) -> tuple[Line, ...]:
     """A line for each heads x rank that two or more cells have."""
     places: dict[int, list[tuple[float, float]]] = {}
-    for j, rank in enumerate(table.ranks):
-        for i, heads in enumerate(table.heads):
-            places.setdefault(heads * rank, []).append((float(j), float(i)))
+    for j, rank in enumerate(ranks):
+        for i, count in enumerate(heads):
+            places.setdefault(count * rank, []).append((float(j), float(i)))
     return tuple(
         Line(f"heads x rank = {product}", f"{product}", tuple(points))
         for product, points in sorted(places.items())
@@ -107,32 +134,33 @@ def _equal_products(table: RankTable) -> tuple[Line, ...]:
     )
 
 
-def rank_chart(table: RankTable, bottleneck: Bottleneck) -> Chart:
+def rank_chart(table: ErrorTable, answer: Answer) -> Chart:
     """The judged error against rank, one line per head count, with a band up to the worst seed."""
-    highest = np.fmax.reduce(table.errors, axis=(2, 3))
+    ranks, highest = table.values("rank"), np.fmax.reduce(by_rank(table).errors, axis=(2, 3))
     series = tuple(
-        Series(count_of_heads(heads), table.ranks, tuple(line), place=i, low=tuple(line), high=tuple(high))
-        for i, (heads, line, high) in enumerate(zip(table.heads, table.worst, highest, strict=True))
+        Series(count_of_heads(heads), ranks, tuple(line), place=i, low=tuple(line), high=tuple(high))
+        for i, (heads, line, high) in enumerate(zip(table.values("heads"), judged(table), highest, strict=True))
     )
-    span = None
-    if bottleneck.limit in ("rank", "both") and bottleneck.rank is not None:
-        assert bottleneck.rank_low is not None
-        assert bottleneck.rank_high is not None
-        span = Span(bottleneck.sentence, bottleneck.rank, bottleneck.rank_low, bottleneck.rank_high)
+    need = answer.needs.get("rank") if answer.limit in ("rank", "both") else None
     return Chart(
         name="error-against-rank",
         title="Error against rank",
-        x_label="rank of a head",
-        y_label=table.unit,
-        x_ticks=table.ranks,
+        x_label=axis_label("rank"),
+        y_label=table.metric.label,
+        x_ticks=ranks,
         series=series,
         caption=f"line: {judged_by(table)}; band: up to the worst seed",
         log_x=True,
-        span=span,
+        span=None if need is None else Span(answer.sentence, need.at, need.low, need.high),
     )
 
 
-def judged_by(table: RankTable) -> str:
+def judged_by(table: ErrorTable) -> str:
     """Which error counts for a cell, in words."""
-    worst = f", at the worst of the lengths {', '.join(map(str, table.lengths))}" if len(table.lengths) > 1 else ""
-    return f"best of {len(table.seeds)} {'seed' if len(table.seeds) == 1 else 'seeds'}{worst}"
+    lengths = table.values("length")
+    worst = f", at the worst of the lengths {', '.join(map(str, lengths))}" if len(lengths) > 1 else ""
+    return f"best of {_seeds(table.values('seed'))}{worst}"
+
+
+def _seeds(seeds: tuple[int, ...]) -> str:
+    return f"{len(seeds)} {'seed' if len(seeds) == 1 else 'seeds'}"

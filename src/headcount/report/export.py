@@ -6,26 +6,32 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from ..store import Record
+from ..store import Experiment, Record
 
 METRICS = ("nmse", "final_nmse", "train_nmse")
 """Columns where no record has finished."""
 TIMING = ("seconds", "device", "finished")
 
 
-def rows(records: Iterable[Record], *, timing: bool = False) -> list[dict[str, Any]]:
-    """One flat row per record."""
-    records, table = list(records), []
-    metrics = tuple(dict.fromkeys(name for record in records for name in sorted(record.metrics, key=_usual)))
-    for record in records:
-        spec = record.cell.spec()
-        row = {"key": record.cell.key, "task": spec["task"]["task"], "length": spec["length"]}
-        row |= spec["model"] | {"rank": record.cell.model.rank, "seed": spec["seed"]} | spec["train"]
-        row |= {"outcome": record.outcome.value} | {name: record.metrics.get(name) for name in metrics or METRICS}
-        row |= {"task_spec": json.dumps(spec["task"], sort_keys=True), "message": record.message}
-        if timing:
-            row |= {name: record.provenance.get(name) for name in TIMING}
-        table.append(row)
+def rows(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> list[dict[str, Any]]:
+    """One flat row per cell and experiment: coordinates, then the cell's content, outcome and metrics."""
+    by_key = {record.cell.key: record for record in records}
+    metrics = tuple(dict.fromkeys(name for record in by_key.values() for name in sorted(record.metrics, key=_usual)))
+    table = []
+    for experiment in experiments:
+        for key, record in by_key.items():
+            if key not in experiment.places:
+                continue
+            spec = record.cell.spec()
+            row = {"experiment": experiment.name, "study": experiment.study, "scale": experiment.scale}
+            row |= {"key": key, "task": spec["task"]["task"]} | experiment.coordinates(key)
+            content = {"length": spec["length"], **spec["model"], "seed": spec["seed"], **spec["train"]}
+            row |= {name: value for name, value in content.items() if name not in row}
+            row |= {"outcome": record.outcome.value} | {name: record.metrics.get(name) for name in metrics or METRICS}
+            row |= {"task_spec": json.dumps(spec["task"], sort_keys=True), "message": record.message}
+            if timing:
+                row |= {name: record.provenance.get(name) for name in TIMING}
+            table.append(row)
     return table
 
 
@@ -34,9 +40,9 @@ def _usual(name: str) -> tuple[int, str]:
     return (METRICS.index(name) if name in METRICS else len(METRICS), name)
 
 
-def to_csv(records: Iterable[Record], *, timing: bool = False) -> str:
+def to_csv(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> str:
     """The rows as CSV; a row without a value has an empty field."""
-    table = rows(records, timing=timing)
+    table = rows(experiments, records, timing=timing)
     text = io.StringIO()
     if table:
         columns = list(dict.fromkeys(name for row in table for name in row))
@@ -46,8 +52,9 @@ def to_csv(records: Iterable[Record], *, timing: bool = False) -> str:
     return text.getvalue()
 
 
-def to_json(records: Iterable[Record], *, timing: bool = False) -> str:
+def to_json(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> str:
     """The same rows, each with its validation curve."""
     records = list(records)
-    table = [row | {"curve": record.curve} for row, record in zip(rows(records, timing=timing), records, strict=True)]
+    curves = {record.cell.key: record.curve for record in records}
+    table = [row | {"curve": curves[row["key"]]} for row in rows(experiments, records, timing=timing)]
     return json.dumps(table, indent=1) + "\n"

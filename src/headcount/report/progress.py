@@ -1,6 +1,8 @@
 """A progress bar with time left, on stderr."""
 
 import contextlib
+import sys
+import time
 from collections.abc import Callable, Iterator
 
 from rich.console import Console
@@ -35,6 +37,49 @@ def training_progress(console: Console, model_steps: int) -> Iterator[Callable[[
             progress.update(bar, completed=round(done / unit))
 
         yield on_steps
+
+
+@contextlib.contextmanager
+def automatic_progress(model_steps: int, wanted: bool | None = None) -> Iterator[Callable[[int], None]]:
+    """A progress bar in a terminal or a notebook, and none where output goes to a file; `wanted` decides otherwise."""
+    console = Console(stderr=True)
+    if wanted is False or model_steps == 0:
+        yield lambda count: None
+    elif _in_notebook():
+        with notebook_progress(model_steps) as on_steps:
+            yield on_steps
+    elif wanted or console.is_terminal:
+        with training_progress(console, model_steps) as on_steps:
+            yield on_steps
+    else:
+        yield lambda count: None
+
+
+def _in_notebook() -> bool:
+    """Whether a Jupyter kernel runs this process."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
+
+
+@contextlib.contextmanager
+def notebook_progress(model_steps: int) -> Iterator[Callable[[int], None]]:
+    """A bar that redraws itself below the cell."""
+    from IPython.display import HTML, display
+
+    began, done = time.monotonic(), 0
+    handle = display(HTML("training"), display_id=True)
+
+    def on_steps(count: int) -> None:
+        nonlocal done
+        done += count
+        left = (time.monotonic() - began) * (model_steps - done) / max(1, done)
+        handle.update(
+            HTML(
+                f'<progress value="{done}" max="{model_steps}"></progress> {done / model_steps:.0%}, {left:.0f} s left'
+            )
+        )
+
+    yield on_steps
 
 
 @contextlib.contextmanager

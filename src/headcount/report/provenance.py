@@ -33,21 +33,22 @@ class Provenance:
         return len(self.keys)
 
 
-def provenance(records: Iterable[Record], *, missing: int = 0, sweeps: Iterable[dict[str, Any]] = ()) -> Provenance:
-    """The provenance of some records. `missing` more cells belong to the `sweeps` that asked for them."""
-    sweeps = list(sweeps)
+def provenance(records: Iterable[Record], *, missing: int = 0, runs: Iterable[tuple[str, str]] = ()) -> Provenance:
+    """The provenance of some records. `missing` more cells were asked for by the same `runs`, each a
+    command and the time it began."""
+    runs = list(runs)
     records = list(records)
     origins = [record.provenance for record in records]
     finished = sorted(p["finished"] for p in origins if "finished" in p)
     return Provenance(
-        commands=_distinct(sweep["command"] for sweep in sweeps),
+        commands=_distinct(command for command, _ in runs),
         settings=tuple((title, _values(records, title)) for title in ("task", "model", "train", "sweep")),
         devices=_distinct(p.get("device") for p in origins),
         versions=_distinct(
             ", ".join(f"{name} {number}" for name, number in p.get("versions", {}).items()) for p in origins
         ),
         seconds=sum(p.get("seconds", 0.0) for p in origins),
-        began=min((sweep["started"] for sweep in sweeps), default=""),
+        began=min((started for _, started in runs), default=""),
         ended=finished[-1] if finished else "",
         keys=frozenset(record.cell.key for record in records),
         missing=missing,

@@ -1,20 +1,14 @@
 """One part of a report: the question, the answer, and what it is compared with. Page, terminal and figures read it."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from ..analysis import (
-    Answer,
-    Bottleneck,
-    ErrorTable,
-    Experiment,
-    RankTable,
-    answer_from_table,
-    bottleneck,
-    error_table,
-    rank_table,
-)
-from ..analysis.comparison import Claim, PublishedTable
-from ..analysis.summary import NMSE
+import numpy as np
+
+from ..analysis import NMSE, Answer, Claim, ErrorTable, Metric, answer, error_table
+from ..analysis.answer import has_map
+from ..store import Experiment, Record
 from .chart import Chart, HeatMap
 from .charts import error_chart, heat_map, rank_chart, rank_map
 from .provenance import Provenance
@@ -43,8 +37,8 @@ class Picture:
 class Section:
     """One part of a report; `headline` answers `asks` in one sentence. All but the first four fields are optional.
 
-    A sweep over heads and rank has `rank_table` and `bottleneck` in place of `table` and `answer`. `unit` says what the
-    errors are where there is no table.
+    `published` is the table beside `table`. `metric` says what the errors are where there is no table. `settings` are
+    those of a user's own experiment.
     """
 
     name: str
@@ -54,26 +48,47 @@ class Section:
     claims: tuple[Claim, ...] = ()
     table: ErrorTable | None = None
     answer: Answer | None = None
-    published: PublishedTable | None = None
+    published: ErrorTable | None = None
     grids: tuple[Grid, ...] = ()
     charts: tuple[Chart | HeatMap, ...] = ()
     pictures: tuple[Picture, ...] = ()
     notes: tuple[str, ...] = ()
     provenance: Provenance | None = None
-    rank_table: RankTable | None = None
-    bottleneck: Bottleneck | None = None
-    unit: str | None = None
+    metric: Metric = NMSE
+    settings: dict[str, Any] | None = None
 
     @property
     def about_rank(self) -> bool:
         """Whether the section answers for heads and rank."""
-        return self.bottleneck is not None
+        return self.table is not None and has_map(self.table)
 
     @property
     def counts_variance(self) -> bool:
         """Whether errors are shares of the target's variance (NMSE), not of wrong answers."""
-        table = self.table or self.rank_table
-        return (self.unit or (NMSE if table is None else table.unit)) == NMSE
+        return (self.metric if self.table is None else self.table.metric).baseline is not None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The section's content as JSON; a number that is missing is None."""
+        claims = [{"statement": c.statement, "verdict": c.verdict.value, "evidence": c.evidence} for c in self.claims]
+        content = {"name": self.name, "title": self.title, "headline": self.headline, "claims": claims}
+        content |= {"grids": [asdict(grid) for grid in self.grids]} if self.grids else {}
+        content |= {} if self.answer is None else self.answer.as_dict()
+        return content | ({} if self.table is None else {"cells": _cells(self.table, self.published)})
+
+
+def _cells(table: ErrorTable, published: ErrorTable | None) -> list[dict[str, Any]]:
+    """The statistics over seeds of every cell, with the published number where there is one."""
+    cells = []
+    for summary in table.summaries():
+        cell = asdict(summary)
+        cell |= cell.pop("coordinates")
+        if published is not None:
+            at = {axis: summary.coordinates.get(axis) for axis in published.axes}
+            cell["published"], cell["published_std"] = published.at(**at), published.deviation_at(**at)
+        cells.append(
+            {name: None if isinstance(value, float) and np.isnan(value) else value for name, value in cell.items()}
+        )
+    return cells
 
 
 def with_provenance(section: Section, provenance: Provenance, scale: str = "") -> Section:
@@ -83,41 +98,27 @@ def with_provenance(section: Section, provenance: Provenance, scale: str = "") -
 
 def headline(subject: str, answer: Answer) -> str:
     """The answer as a sentence about something."""
-    return f"{subject} {answer.sentence}" if answer.heads is not None else f"{subject}: {answer.sentence}"
+    return (
+        f"{subject} {answer.sentence}" if answer.needs or answer.limit == "neither" else f"{subject}: {answer.sentence}"
+    )
 
 
-def bottleneck_headline(subject: str, found: Bottleneck) -> str:
-    """The verdict on heads and rank as a sentence about something."""
-    return f"{subject}: {found.sentence}" if found.limit == "unknown" else f"{subject} {found.sentence}"
-
-
-def experiment_section(experiment: Experiment, name: str, told_apart_by: str = "") -> Section:
-    """The section of a user's own experiment with at least one finished cell.
-
-    `told_apart_by` names the settings in which it differs from the folder's other experiments.
-    """
-    task = experiment.settings["task"]["task"]
-    title = f"{task}, {told_apart_by}" if told_apart_by else task
-    if experiment.is_map:
-        ranks = rank_table(experiment.records)
-        found = bottleneck(ranks)
-        return Section(
-            name=name,
-            title=title,
-            asks="Does this task need more heads, or heads of a higher rank?",
-            headline=bottleneck_headline(task, found),
-            rank_table=ranks,
-            bottleneck=found,
-            charts=(rank_map(ranks, found), rank_chart(ranks, found)),
-        )
-    table = error_table(experiment.records)
-    answer = answer_from_table(table)
+def experiment_section(experiment: Experiment, records: Iterable[Record]) -> Section:
+    """The section of a user's own experiment with at least one record."""
+    table = error_table(experiment, records)
+    found = answer(table)
+    charts = (
+        (rank_map(table, found), rank_chart(table, found))
+        if has_map(table)
+        else (error_chart(table, found), heat_map(table))
+    )
     return Section(
-        name=name,
-        title=title,
-        asks="How many attention heads does this task need?",
-        headline=headline(task, answer),
+        name=experiment.name,
+        title=experiment.name,
+        asks=experiment.question,
+        headline=headline(experiment.task, found),
         table=table,
-        answer=answer,
-        charts=(error_chart(table, answer), heat_map(table)),
+        answer=found,
+        charts=charts,
+        settings=dict(experiment.settings),
     )

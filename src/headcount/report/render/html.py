@@ -15,10 +15,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..._version import __version__
-from ...analysis.comparison import Verdict
+from ...analysis import Verdict
+from ...store import Experiment, Record
 from ..chart import COLOURS, Chart, Series
 from ..provenance import Provenance
-from ..section import Section
+from ..section import Section, experiment_section
 from .inline import Inlined, inlined
 from .rows import error_rows, evidence_rows
 from .words import number, spoken_time
@@ -55,6 +56,12 @@ def page(sections: list[Section], *, folder: str, warnings: Iterable[str] = ()) 
             shared=shared,
         )
     )
+
+
+def summary(experiment: Experiment, records: Iterable[Record]) -> str:
+    """An experiment in a few lines of HTML, for a notebook: its answer, and the smallest error over seeds."""
+    section = experiment_section(experiment, records)
+    return _environment().get_template("summary.html.j2").render(section=section, errors=error_rows(section))
 
 
 @functools.cache

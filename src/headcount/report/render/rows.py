@@ -4,13 +4,12 @@ This and `section.py`, `charts.py` are all of the report that knows what tables 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ...analysis import Answer, Bottleneck, ErrorTable, RankTable, summaries
-from ...analysis.bottleneck import size_of
-from ...analysis.comparison import PublishedTable
-from ..charts import judged_by
+from ...analysis import Answer, ErrorTable, size_of
+from ..charts import by_length, by_rank, judged, judged_by, main_axis
 from ..section import Section
 
 NAN = float("nan")
@@ -38,17 +37,18 @@ class ErrorCell:
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorRow:
-    """The cells of one head count; `enough` marks the head count that the task needs."""
+    """The cells of one value of the main axis; `enough` marks the head count that the task needs."""
 
-    heads: int
+    value: Any
     enough: bool
     cells: tuple[ErrorCell, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorRows:
-    """Errors by head count. `detailed`: cells are summaries over seeds, not one judged error."""
+    """Errors by head count, or along another main `axis`. `detailed`: cells are summaries over seeds, not one error."""
 
+    axis: str
     label: str
     title: str
     columns: tuple[str, ...]
@@ -61,19 +61,23 @@ class ErrorRows:
 
 def error_rows(section: Section) -> ErrorRows | None:
     """The errors of a section, beside the published ones where it has them; None for a section without a table."""
-    if section.rank_table is not None:
-        return _rank_rows(section.rank_table, section.bottleneck)
-    if section.table is not None:
-        return _length_rows(section.table, section.answer, section.published)
-    return None
+    if section.table is None:
+        return None
+    if section.about_rank:
+        return _rank_rows(section.table, section.answer)
+    return _length_rows(section.table, section.answer, section.published)
 
 
-def _length_rows(table: ErrorTable, answer: Answer | None, published: PublishedTable | None) -> ErrorRows:
-    summary = {(row.heads, row.length): row for row in summaries(table)}
+def _length_rows(table: ErrorTable, answer: Answer | None, published: ErrorTable | None) -> ErrorRows:
+    axis, table = main_axis(table), by_length(table)
+    summaries = {tuple(row.coordinates.values()): row for row in table.summaries()}
 
-    def cell(heads: int, length: int) -> ErrorCell:
-        row = summary[heads, length]
-        value, deviation = (NAN, NAN) if published is None else published.at(heads, length)
+    def cell(value: Any, length: int) -> ErrorCell:
+        row = summaries[value, length]
+        place = {axis: value, "length": length}
+        printed, deviation = (
+            (NAN, NAN) if published is None else (published.at(**place), published.deviation_at(**place))
+        )
         measured = row.mean if published is not None and published.statistic == "mean" else row.minimum
         return ErrorCell(
             best=row.minimum,
@@ -82,22 +86,24 @@ def _length_rows(table: ErrorTable, answer: Answer | None, published: PublishedT
             std=row.std,
             lost=row.lost,
             models=row.seeds + row.lost,
-            published=value,
+            published=printed,
             published_std=deviation,
-            ratio=measured / value,
+            ratio=measured / printed,
         )
 
+    needed = None if answer is None or axis not in answer.needs else answer.needs[axis].at
     return ErrorRows(
-        label=table.unit,
-        title="Errors by heads and length",
-        columns=tuple(f"T = {length}" for length in table.lengths),
+        axis=axis.replace("_", " "),
+        label=table.metric.label,
+        title=f"Errors by {axis.replace('_', ' ')} and length",
+        columns=tuple(f"T = {length}" for length in table.values("length")),
         rows=tuple(
             ErrorRow(
-                heads=heads,
-                enough=answer is not None and answer.heads == heads,
-                cells=tuple(cell(heads, length) for length in table.lengths),
+                value=value,
+                enough=value == needed,
+                cells=tuple(cell(value, length) for length in table.values("length")),
             )
-            for heads in table.heads
+            for value in table.values(axis)
         ),
         judged="best of seeds (median)",
         detailed=True,
@@ -106,26 +112,30 @@ def _length_rows(table: ErrorTable, answer: Answer | None, published: PublishedT
     )
 
 
-def _rank_rows(table: RankTable, bottleneck: Bottleneck | None) -> ErrorRows:
-    lost = np.sum(~np.isfinite(table.errors), axis=(2, 3))
+def _rank_rows(table: ErrorTable, answer: Answer | None) -> ErrorRows:
+    table = by_rank(table)
+    errors, best = table.errors, judged(table)
+    lost = np.sum(~np.isfinite(errors), axis=(2, 3))
+    heads, ranks = table.values("heads"), table.values("rank")
 
     def cell(i: int, j: int) -> ErrorCell:
-        size = table.heads[i], table.ranks[j]
+        size = heads[i], ranks[j]
         return ErrorCell(
-            best=float(table.worst[i, j]),
+            best=float(best[i, j]),
             lost=int(lost[i, j]),
-            models=table.errors[i, j].size,
-            solved=bottleneck is not None and bottleneck.solves(*size),
-            smallest=bottleneck is not None and bottleneck.at == size,
+            models=errors[i, j].size,
+            solved=answer is not None and bool(answer.frontier) and answer.solves(*size),
+            smallest=answer is not None and answer.at == size,
         )
 
     return ErrorRows(
-        label=table.unit,
+        axis="heads",
+        label=table.metric.label,
         title="Errors by heads and rank",
-        columns=tuple(f"rank {rank}" for rank in table.ranks),
+        columns=tuple(f"rank {rank}" for rank in ranks),
         rows=tuple(
-            ErrorRow(heads=heads, enough=False, cells=tuple(cell(i, j) for j in range(len(table.ranks))))
-            for i, heads in enumerate(table.heads)
+            ErrorRow(value=count, enough=False, cells=tuple(cell(i, j) for j in range(len(ranks))))
+            for i, count in enumerate(heads)
         ),
         judged=judged_by(table),
         detailed=False,
@@ -134,33 +144,35 @@ def _rank_rows(table: RankTable, bottleneck: Bottleneck | None) -> ErrorRows:
 
 def evidence_rows(section: Section) -> list[tuple[str, str]]:
     """What the answer of a section rests on, by name; empty for a section without one."""
-    rows = [] if section.answer is None else _heads_evidence(section.answer)
-    return rows + ([] if section.bottleneck is None else _rank_evidence(section.bottleneck))
+    if section.answer is None:
+        return []
+    rows = _rank_evidence(section.answer) if section.about_rank else _heads_evidence(section.answer)
+    return rows + [("note", note) for note in section.answer.notes]
 
 
 def _heads_evidence(answer: Answer) -> list[tuple[str, str]]:
-    rows = [("drop", f"{_signal(answer.signals['drop'])}; {answer.reason}")]
+    rows = [("drop", f"{_signal(answer.signals.get('drop'))}; {answer.reason}")]
     if len(answer.by_length) > 1:
         rows.append(("slope in length", _signal(answer.signals["slope"])))
         rows.append(("reversal score", _signal(answer.signals["reversal"])))
         rows.append(("each length alone", ", ".join(f"T = {t}: {_signal(h)}" for t, h in answer.by_length.items())))
     if answer.heads is not None:
         rows.append(("seeds", f"{answer.support:.0%} of resamples give {answer.heads}"))
-    return rows + [("note", note) for note in answer.notes]
+    return rows
 
 
-def _rank_evidence(bottleneck: Bottleneck) -> list[tuple[str, str]]:
-    rows: list[tuple[str, str]] = [("bottleneck", bottleneck.limit)]
-    if bottleneck.fold is not None:
-        rows.append(("drop", f"the error falls {bottleneck.fold:.3g}-fold where it is solved"))
-    if bottleneck.at is not None:
-        heads, rank = bottleneck.at
+def _rank_evidence(answer: Answer) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = [("short of", answer.limit)]
+    if answer.fold is not None:
+        rows.append(("drop", f"the error falls {answer.fold:.3g}-fold where it is solved"))
+    if answer.at is not None:
+        heads, rank = answer.at
         rows.append(("smallest solved", f"{size_of(heads, rank)}, heads x rank = {heads * rank}"))
-    if len(bottleneck.frontier) > 1:
-        rows.append(("frontier", ", ".join(size_of(*size) for size in bottleneck.frontier)))
-    if bottleneck.limit != "unknown":
-        rows.append(("seeds", f"{bottleneck.support:.0%} of resamples agree"))
-    return rows + [("note", note) for note in bottleneck.notes]
+    if len(answer.frontier) > 1:
+        rows.append(("frontier", ", ".join(size_of(*size) for size in answer.frontier)))
+    if answer.limit != "unknown":
+        rows.append(("seeds", f"{answer.support:.0%} of resamples agree"))
+    return rows
 
 
 def _signal(heads: int | None) -> str:

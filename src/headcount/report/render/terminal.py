@@ -1,17 +1,18 @@
-"""Sections as text for a terminal; views of one verb are beside it in `cli/views/`."""
+"""Sections as text for a terminal; a view of one verb is beside that verb in `cli/`."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ...analysis.comparison import Verdict
+from ...analysis import Verdict
 from ..section import Grid, Section
 from .rows import ErrorCell, ErrorRows, error_rows, evidence_rows
-from .words import number, settings_line
+from .words import number, settings_line, spoken_time
+
+__all__ = ["section_view", "spoken_time"]
 
 _MARKS = {
     Verdict.HOLDS: "[green]holds[/green]",
@@ -20,23 +21,20 @@ _MARKS = {
 }
 
 
-def experiment_view(settings: dict[str, Any], section: Section) -> RenderableType:
-    """One experiment: its settings, its errors, what its answer rests on."""
-    name, rest = settings_line(settings)
-    errors = error_rows(section)
-    assert errors is not None, "an experiment has a table"
-    heading = f"{errors.label}: {errors.judged}"
-    view = facts(evidence_rows(section))
-    return Group(f"[bold]{escape(name)}[/bold]: {escape(rest)}", "", heading, errors_view(errors), "", view, "")
-
-
 def section_view(section: Section) -> RenderableType:
-    """A study's result: its errors beside the published ones, its grids, its claims one by one, its headline."""
+    """A section: its settings, its errors beside the published ones, its evidence, grids and claims, its headline."""
     parts: list[RenderableType] = []
+    if section.settings is not None:
+        name, rest = settings_line(section.settings)
+        parts += [f"[bold]{escape(name)}[/bold]: {escape(rest)}", ""]
     errors = error_rows(section)
     if errors is not None and errors.source:
         heading = f"{errors.label}, and in parentheses the published {errors.statistic} over seeds"
         parts += [heading, comparison_view(errors), ""]
+    elif errors is not None:
+        parts += [f"{errors.label}: {errors.judged}", errors_view(errors), ""]
+    if section.settings is not None:
+        return Group(*parts, facts(evidence_rows(section)), "")
     for grid in section.grids:
         parts += [escape(grid.title), grid_view(grid), ""]
     claims = Table(box=None, show_header=False)
@@ -51,7 +49,7 @@ def errors_view(errors: ErrorRows) -> Table:
     view = _by_heads(errors)
     for row in errors.rows:
         style = "bold green" if row.enough else None
-        view.add_row(str(row.heads), *(_error(cell, detailed=errors.detailed) for cell in row.cells), style=style)
+        view.add_row(str(row.value), *(_error(cell, detailed=errors.detailed) for cell in row.cells), style=style)
     return view
 
 
@@ -66,7 +64,7 @@ def comparison_view(errors: ErrorRows) -> Table:
             measured = [cell.best, cell.mean, cell.std] if of_means else [cell.best]
             published = [cell.published, cell.published_std] if of_means else [cell.published]
             cells.append("\n".join([*map(number, measured), *(f"({number(value)})" for value in published)]))
-        view.add_row(str(row.heads), labels, *cells, style="bold green" if row.enough else None)
+        view.add_row(str(row.value), labels, *cells, style="bold green" if row.enough else None)
     return view
 
 
@@ -92,7 +90,7 @@ def facts(rows: Iterable[tuple[str, str]]) -> Table:
 
 def _by_heads(errors: ErrorRows, *more: str) -> Table:
     view = Table(box=None)
-    view.add_column("heads", justify="right")
+    view.add_column(errors.axis, justify="right")
     for column in more:
         view.add_column(column)
     for column in errors.columns:
