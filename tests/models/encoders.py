@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
 
-from headcount.models import POSITIONS, Encoder, EncoderSpec, init_encoder
-from headcount.models.encoder import LAYER_NORM_FLOOR, UNIT_NORM_FLOOR, answer
+from headcount._choices import ACTIVATIONS, ANSWERED_AT, ATTENTION_KINDS, NORMS, POSITIONS
+from headcount.models import Encoder, EncoderSpec
+from headcount.models.encoder.layer import LAYER_NORM_FLOOR, UNIT_NORM_FLOOR
 
 LENGTH, WIDTH, HIDDEN = 4, 4, 3
-NORMS, ATTENTIONS, PLACES = ("unit", "layer", "none"), ("soft", "hard"), ("tokens", "query", "sequence")
 
 options = st.fixed_dictionaries(
     {
@@ -29,13 +29,14 @@ options = st.fixed_dictionaries(
         "bias": st.booleans(),
         "residual": st.booleans(),
         "positions": st.sampled_from(POSITIONS),
-        "attention": st.sampled_from(ATTENTIONS),
-        "answered_at": st.sampled_from(PLACES),
-        "activation": st.sampled_from(["relu", "gelu"]),
+        "attention": st.sampled_from(ATTENTION_KINDS),
+        "answered_at": st.sampled_from(ANSWERED_AT),
+        "activation": st.sampled_from(ACTIVATIONS),
         "final_norm": st.booleans(),
         "query_is_key": st.booleans(),
-        "padded": st.booleans(),
+        "masks_padding": st.booleans(),
         "dropout": st.sampled_from([0.0, 0.25]),
+        "always_maps": st.booleans(),
     },
     optional={"head_dim": st.integers(1, WIDTH)},
 )
@@ -54,7 +55,7 @@ def scrambled(spec: EncoderSpec, seed: int = 0, *, dim: int = WIDTH, outputs: in
         shape = np.shape(leaf)
         return np.asarray(generator.uniform(0.3, 1.2, shape) * generator.choice([-1, 1], shape))
 
-    return jax.tree.map(draw, init_encoder(spec, 0, length=length_for(spec), dim=dim, outputs=outputs))
+    return jax.tree.map(draw, spec.init(0, length=length_for(spec), dim=dim, outputs=outputs))
 
 
 def length_for(spec: EncoderSpec) -> int:
@@ -70,7 +71,7 @@ def value_and_gradient(model: Encoder, tokens):
     """The answer, and the derivative of a combination of its numbers by every weight and token."""
 
     def combined(model, tokens):
-        answered = answer(model, tokens)
+        answered = model(tokens)
         return jnp.sum(answered * jnp.reshape(jnp.arange(1.0, answered.size + 1), answered.shape)), answered
 
     (_, answered), gradient = jax.value_and_grad(combined, argnums=(0, 1), has_aux=True)(model, tokens)
@@ -87,7 +88,7 @@ def slowly(model: Encoder, tokens) -> np.ndarray:
         stream = [np.concatenate([x, place]) for x, place in zip(stream, model.position_table, strict=True)]
     if spec.answered_at == "sequence":
         stream = [*stream, model.class_token]
-    absent = [spec.padded and not np.any(token) for token in tokens] + [False] * (spec.answered_at == "sequence")
+    absent = [spec.masks_padding and not np.any(token) for token in tokens] + [False] * (spec.answered_at == "sequence")
     for layer in model.layers:
         keys = [x for x, missing in zip(stream, absent, strict=True) if not missing]
         keys = keys if spec.answered_at == "tokens" or spec.query_is_key else keys[:-1]

@@ -157,14 +157,9 @@ class ModelLaws:
         for name, array in arrays.items():
             with refused(name):
                 from_arrays(spec, arrays | {name: np.zeros((*array.shape, 7), np.float32)})
-        refusals = 0
         for name in arrays:
-            try:
+            with refused(name.split(".")[0]):
                 from_arrays(spec, {other: array for other, array in arrays.items() if other != name})
-            except ValueError as error:
-                assert name.split(".")[0] in str(error)
-                refusals += 1
-        assert refusals >= len(arrays) - 2  # without an optional map, a model of other sizes is meant
 
     # What it computes.
 

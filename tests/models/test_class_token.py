@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._choices import POSITIONS
-from headcount.models import ClassTokenSpec, folded, from_arrays, textbook
+from headcount.models import ClassTokenSpec, folded, from_arrays
 
 from ..tasks.laws import compile_quickly, refused  # noqa: F401
 from ..tolerance import assert_trees_close, assert_trees_equal
-from .laws import SIZES, ModelLaws, products_performed, some_tokens
+from .laws import ModelLaws, products_performed, some_tokens
 
 quick = settings(deadline=None, max_examples=40)
 

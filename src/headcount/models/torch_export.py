@@ -20,7 +20,7 @@ def to_torch(model: AbstractModel) -> "torch.nn.Module":
     try:
         import torch
     except ImportError as error:
-        raise InputError("to_torch needs PyTorch; install it with: pip install 'headcount[torch]'") from error
+        raise InputError("to_torch needs PyTorch: pip install 'headcount[torch]' installs it.") from error
     module = model.torch_module()
     arrays = {name: torch.from_numpy(np.array(array, np.float32)) for name, array in model.to_arrays().items()}
     module.load_state_dict(arrays, strict=True)

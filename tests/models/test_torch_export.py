@@ -1,0 +1,82 @@
+"""The PyTorch module answers as the model does, for one sequence and for a batch, under the same names."""
+
+import sys
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headcount._choices import POSITIONS
+from headcount.models import ClassTokenSpec, EncoderSpec, to_torch
+
+from ..tasks.laws import compile_quickly, refused  # noqa: F401
+from .encoders import options, slowly
+from .mean_pool import MeanPoolSpec
+
+BATCH, LENGTH = 3, 4
+
+
+def assert_same_module(spec, respond, *, seed: int, dim: int, outputs: int) -> None:
+    torch = pytest.importorskip("torch")
+    generator = np.random.default_rng(seed)
+    model = spec.init(seed, length=LENGTH, dim=dim, outputs=outputs)
+    model = jax.tree.map(lambda leaf: (leaf + 0.3 * generator.normal(size=leaf.shape)).astype(np.float32), model)
+    module = model.to_torch()
+    named = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
+    assert named == {name: array.shape for name, array in model.to_arrays().items()}
+    tokens = generator.normal(size=(BATCH, LENGTH, dim)).astype(np.float32)
+    tokens[0, 1] = 0  # padding, where the spec says so
+    want = np.stack([respond(model, sequence) for sequence in tokens])
+    with torch.no_grad():
+        got = module(torch.from_numpy(tokens)).numpy()
+        alone = module(torch.from_numpy(tokens[0])).numpy()
+    assert got.dtype == np.float32
+    assert got.shape == want.shape
+    scale = max(1.0, float(np.max(np.abs(want))))
+    assert np.max(np.abs(got - want)) <= 1e-5 * scale
+    assert np.max(np.abs(alone - want[0])) <= 1e-5 * scale
+
+
+@settings(deadline=None, max_examples=8)
+@given(
+    st.fixed_dictionaries(
+        {"layers": st.integers(1, 3), "positions": st.sampled_from(POSITIONS), "beta": st.floats(0.1, 5)}
+    ),
+    st.integers(0, 2**16),
+)
+def test_a_class_token_transformer(chosen, seed):
+    spec = ClassTokenSpec(heads=2, head_dim=3, rank=4, hidden=5, **chosen)
+    assert_same_module(spec, lambda model, tokens: model(tokens), seed=seed, dim=3, outputs=2)
+
+
+@settings(deadline=None, max_examples=40)
+@given(options, st.integers(0, 2**16), st.sampled_from([2, 4]), st.sampled_from([1, 4]))
+def test_an_encoder_of_any_options(chosen, seed, dim, outputs):
+    """Against the slow one, which needs no compilation and is the model itself by another test."""
+    assert_same_module(EncoderSpec(**chosen), slowly, seed=seed, dim=dim, outputs=outputs)
+
+
+def test_an_encoder_against_the_model_itself():
+    spec = EncoderSpec(heads=2, rank=3, width=4, hidden=3, layers=2, norm="layer", answered_at="sequence")
+    assert_same_module(spec, lambda model, tokens: model(tokens), seed=0, dim=2, outputs=1)
+
+
+def test_the_module_can_be_trained():
+    torch = pytest.importorskip("torch")
+    module = EncoderSpec(heads=2, rank=3, width=4, hidden=3).init(0, length=4, dim=2, outputs=1).to_torch()
+    module(torch.ones(4, 2)).sum().backward()
+    assert any(bool(parameter.grad.abs().sum() > 0) for parameter in module.parameters())
+
+
+def test_a_kind_without_a_module_is_refused():
+    pytest.importorskip("torch")
+    with refused("mean-pool"):
+        MeanPoolSpec(heads=1).init(0, length=2, dim=2, outputs=1).to_torch()
+
+
+def test_without_pytorch_the_way_to_install_it_is_given(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with refused("pip install 'headcount[torch]'"):
+        to_torch(ClassTokenSpec(heads=1).init(0, length=2, dim=2, outputs=1))
