@@ -12,7 +12,7 @@ import numpy as np
 from ..analysis.comparison import count_of_heads
 from ..analysis.signals import reversal_scores
 from ..analysis.summary import ERROR_RATE
-from ..datasets.cifar import BINARY_ARCHIVE, fetch_cifar10, is_cifar10, read_cifar10
+from ..datasets.cifar import ARCHIVE, fetch_cifar10, is_cifar10, read_cifar10
 from ..engine.hardware import Sizes
 from ..report.chart import Chart, Series
 from ..report.charts import reversal_chart
@@ -64,7 +64,7 @@ class CifarStudy(LabelledStudy):
     patch: int = PATCH
 
     def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple[LabelledTask, ...]:
-        if not is_cifar10(data) and to_be_fetched(data, (BINARY_ARCHIVE.file_name,)):
+        if not is_cifar10(data) and to_be_fetched(data, (ARCHIVE.file_name,)):
             fetch_cifar10(data, on_bytes)
         return (ImageTask(read_cifar10(data), patch=self.patch),)
 

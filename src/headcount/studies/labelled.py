@@ -264,10 +264,10 @@ def error_chart(
 
 
 def to_be_fetched(folder: Path, names: tuple[str, ...]) -> bool:
-    """Whether a folder holds nothing but what fetching these files left there: nothing at all, or some of them."""
+    """Whether a folder is missing, empty, or has only what an earlier download of these files left."""
     if not folder.exists():
         return True
-    ours = {f"{name}{ending}" for name in names for ending in ("", ".part", ".part.tag")}
+    ours = {f"{name}{ending}" for name in names for ending in ("", ".part")} | {".cache"}  # the hub's
     return folder.is_dir() and {entry.name for entry in folder.iterdir()} <= ours
 
 

@@ -75,8 +75,8 @@ class MarcoStudy(LabelledStudy):
         words = load_embeddings(find_embeddings(embeddings))
         if not is_passages(data):
             raise InputError(
-                f"{data} holds no passages that headcount knows; give a folder with collection.tsv, queries.tsv and "
-                "qrels.tsv, or with queries and passages as JSON lines, or one JSON-lines file."
+                f"{data} has no passages; give a folder with collection.tsv, queries.tsv and qrels.tsv, or with "
+                "corpus.jsonl, queries.jsonl and qrels/, or one JSON-lines file."
             )
         split = "train" if any((data / name).exists() for name in OF_TRAINING) else None
         corpus = read_passages(data, split=split, max_queries=QUERIES, max_passages=PASSAGES)
