@@ -119,6 +119,7 @@ def _decode(content: bytes, path: Path) -> Batch:
     )
     records = np.frombuffer(content, np.uint8).reshape(-1, RECORD_BYTES)
     labels = records[:, 0].astype(np.int32)
-    require(labels.max() < len(CLASSES), f"{path} has label {labels.max()}; CIFAR-10's labels are 0 to 9.")
+    largest = int(labels.max())
+    require(largest < len(CLASSES), f"{path} has label {largest}; CIFAR-10's labels are 0 to 9.")
     images = records[:, 1:].reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1)
     return np.ascontiguousarray(images), labels
