@@ -36,14 +36,14 @@ def write_official(folder: Path, splits: Iterable[str] = ("dev.small",), end: st
     return folder
 
 
-def write_beir(folder: Path, end: str = ".gz", qrels: str = "qrels") -> Path:
+def write_beir(folder: Path, end: str = ".gz") -> Path:
     """The same in the layout of BEIR, with a title."""
     passages = [{"_id": str(pid), "title": "", "text": f"passage number {pid}"} for pid in (10, 11, 12, 13)]
     passages.append({"_id": "14", "title": "Fourteen", "text": "passage number 14"})
     write_records(folder / f"corpus.jsonl{end}", passages)
     queries = {"7": "first of dev", "8": "second, with é", "9": "nobody knows"}
     write_records(folder / f"queries.jsonl{end}", ({"_id": name, "text": text} for name, text in queries.items()))
-    write(folder / qrels / "dev.tsv", "query-id\tcorpus-id\tscore\n8\t13\t1\n7\t12\t1\n8\t10\t1\n7\t14\t0\n")
+    write(folder / "qrels" / "dev.tsv", "query-id\tcorpus-id\tscore\n8\t13\t1\n7\t12\t1\n8\t10\t1\n7\t14\t0\n")
     return folder
 
 
@@ -64,9 +64,9 @@ def made_up(queries: int, passages: int, seed: int = 0) -> tuple[PassageSet, tup
 
 @st.composite
 def parts_of_corpora(draw) -> tuple[dict[str, tuple], tuple[np.ndarray, np.ndarray]]:
-    """What a corpus is made of (no strategy may build one: checking its types draws at random), and vectors for it.
+    """The fields of a corpus (not the corpus: beartype's checks draw random numbers, which Hypothesis forbids), and vectors.
 
-    Texts have few words and vectors small whole numbers, so that equal texts and ties are common.
+    Texts have few words and vectors small integers, so that equal texts and ties are common.
     """
     text = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
     passages = draw(st.lists(text, min_size=4, max_size=24))
