@@ -104,7 +104,7 @@ class TestLaws:
             for asked in (count, None):
                 np.testing.assert_array_equal(given_negatives(corpus, asked), [kept[:count] for kept in usable])
         short = next(query for query, kept in enumerate(usable) if len(kept) == count)
-        with refused(f"query q{short} ", f" {count} ", f" {count + 1} "):
+        with refused(f"query q{short} ", f" {count} ", f"need {count + 1}"):
             given_negatives(corpus, count + 1)
 
 
@@ -156,7 +156,7 @@ class TestRankings:
 class TestRefusals:
     def test_too_few_passages(self):
         corpus, vectors = made_up(3, 10)
-        with refused("query 0", " 9 ", "10 passages", " 10 "):
+        with refused("query 0", " 9 ", "10 passages", "need 10"):
             mine(corpus, count=10, vectors=vectors)
 
     def test_equal_queries_share_their_answers(self):
@@ -164,7 +164,7 @@ class TestRefusals:
         vectors = np.ones((2, 2), np.float32), np.ones((4, 2), np.float32)
         assert mine(corpus, count=1, vectors=vectors).tolist() == [[2], [2]]
         assert mining.min_usable(corpus) == 1
-        with refused("query 1", " 1 ", " 2 "):
+        with refused("query 1", " 1 ", "need 2"):
             mine(corpus, count=2, vectors=vectors)
 
     @pytest.mark.parametrize(

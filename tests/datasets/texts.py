@@ -64,7 +64,7 @@ def made_up(queries: int, passages: int, seed: int = 0) -> tuple[PassageSet, tup
 
 @st.composite
 def parts_of_corpora(draw) -> tuple[dict[str, tuple], tuple[np.ndarray, np.ndarray]]:
-    """The fields of a corpus (not the corpus: beartype's checks draw random numbers, which Hypothesis forbids), and vectors.
+    """The fields of a corpus (not the corpus: beartype draws random numbers, which Hypothesis forbids), and vectors.
 
     Texts have few words and vectors small integers, so that equal texts and ties are common.
     """

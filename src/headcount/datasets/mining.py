@@ -49,8 +49,8 @@ def mine(corpus: PassageSet, *, count: int, vectors: Vectors, cache: Path | None
         usable = texts.usable(query)
         require(
             usable >= count,
-            f"query {query_id} has {usable} usable negatives among {len(corpus.passages)} passages, but {count} are "
-            "needed; add passages or ask for fewer candidates.",
+            f"query {query_id} has {usable} usable negatives among {len(corpus.passages)} passages, but lists of "
+            f"{count + 1} candidates need {count}; add passages or ask for shorter lists.",
         )
     path = None if cache is None else cache / f"negatives-{_key(corpus, count, vectors)}.npy"
     lists = None if path is None else _load(path, (len(corpus.queries), count))
@@ -87,8 +87,8 @@ def given_negatives(corpus: PassageSet, count: int | None = None) -> Negatives:
                 taken.append(place)
         require(
             len(taken) >= needed,
-            f"query {corpus.query_ids[query]} has {len(taken)} usable negatives, but {needed} are needed; "
-            "give more, or none at all to have them mined.",
+            f"query {corpus.query_ids[query]} has {len(taken)} usable negatives, but lists of {needed + 1} "
+            f"candidates need {needed}; give more, or none at all to have them mined.",
         )
         lists.append(taken)
     shortest = min(map(len, lists)) if count is None else count

@@ -23,7 +23,7 @@ from .._errors import require, require_count
 from .._keys import named_generator
 from .._shapes import AnyArray, Key, Tokens
 from ..datasets.embeddings import WordEmbeddings
-from ..datasets.mining import min_usable, given_negatives, mine
+from ..datasets.mining import given_negatives, min_usable, mine
 from ..datasets.passages import PassageSet
 from .base import fingerprint
 from .kept import CANDIDATES, PAIRS, Form, Labelled, LabelledTask, Tokenise, parted
