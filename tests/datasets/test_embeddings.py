@@ -71,8 +71,9 @@ class TestFiles:
             load_embeddings(tmp_path / "none")
         with refused(str(tmp_path / "model.safetensors")):
             load_embeddings(tmp_path)
-        with refused(str(tmp_path), "tokenizer.json", "vocab.txt"):
-            load_embeddings(write_bert(tmp_path, vocabulary=None))
+        (write_bert(tmp_path) / "tokenizer.json").unlink()
+        with refused(str(tmp_path / "tokenizer.json")):
+            load_embeddings(tmp_path)
         for name in list(bert_tensors())[:5]:
             tensors = bert_tensors()
             del tensors[name]
@@ -109,43 +110,15 @@ class TestFiles:
 
 
 class TestTokenizers:
-    def save(self, folder, vocabulary=VOCABULARY):
-        """A tokenizer.json as the hub has them, with padding and truncation switched on."""
-        tokenizer = embeddings._word_pieces({word: place for place, word in enumerate(vocabulary)})
-        tokenizer.enable_padding()
-        tokenizer.enable_truncation(2)
-        tokenizer.save(str(folder / "tokenizer.json"))
-
-    def test_both_files_give_the_same_pieces(self, tmp_path, tiny):
-        self.save(write_bert(tmp_path, vocabulary=None))
-        ids, counts = load_embeddings(tmp_path).encode(TEXTS, 8)
-        np.testing.assert_array_equal(ids, tiny.encode(TEXTS, 8)[0])
-        np.testing.assert_array_equal(counts, tiny.encode(TEXTS, 8)[1])
-
-    def test_files_that_disagree(self, tmp_path):
-        self.save(write_bert(tmp_path), (*VOCABULARY[:-2], ".", "##s"))
-        with refused("tokenizer.json", "vocab.txt", '"##s"'):
-            load_embeddings(tmp_path)
-
-    @pytest.mark.parametrize(
-        ("vocabulary", "given"),
-        [
-            *(([word for word in VOCABULARY if word != token], token) for token in ("[CLS]", "[SEP]", "[PAD]")),
-            (("a", "b"), "[UNK]"),
-            ((*VOCABULARY, "heron"), "duplicate"),
-        ],
-    )
-    def test_a_vocabulary_of_another_kind(self, tmp_path, vocabulary, given):
-        with refused(given):
-            load_embeddings(write_bert(tmp_path, vocabulary=vocabulary))
+    @pytest.mark.parametrize("token", ["[CLS]", "[SEP]", "[PAD]"])
+    def test_a_vocabulary_of_another_kind(self, tmp_path, token):
+        with refused(token):
+            load_embeddings(write_bert(tmp_path, vocabulary=[word for word in VOCABULARY if word != token]))
 
     @pytest.mark.parametrize("content", ["", "{", json.dumps({"model": {}}), "[]"])
-    def test_damaged_files(self, tmp_path, content):
+    def test_a_damaged_file(self, tmp_path, content):
         write(write_bert(tmp_path) / "tokenizer.json", content)
         with refused("tokenizer.json"):
-            load_embeddings(tmp_path)
-        write(tmp_path / "vocab.txt", b"[UNK]\n\xff\n")
-        with refused("vocab.txt", "byte 7"):
             load_embeddings(tmp_path)
 
     def test_without_the_package(self, tmp_path, monkeypatch):
@@ -262,15 +235,6 @@ class TestMiniLM:
     def test_its_shapes(self, model):
         assert (model.word.shape, model.position.shape, model.dim) == ((30522, 384), (512, 384), 384)
         assert (model.pad, model.cls, model.sep) == (0, 101, 102)
-
-    def test_its_vocabulary_alone_gives_the_same_pieces(self, model):
-        vocabulary = embeddings._vocabulary(find_embeddings(None) / "vocab.txt")
-        texts = ["Hérons aren't FLYING over 3,000 unbelievable rivers!", "日本語 [SEP] naïve\u200b café\tx", "a" * 150]
-        alone = embeddings._word_pieces(vocabulary).encode_batch(texts, add_special_tokens=False)
-        ids, counts = model.encode(texts, 40)
-        assert [encoding.ids for encoding in alone] == [
-            row[:count].tolist() for row, count in zip(ids, counts, strict=True)
-        ]
 
     def test_like_texts_have_like_vectors(self, model):
         texts = ["the heron flew over the river", "a heron flies over rivers", "interest rates of banks"]

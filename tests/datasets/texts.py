@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from headcount.datasets.passages import PassageSet
 
@@ -99,11 +100,17 @@ def bert_tensors(dim: int = 6, vocabulary: int = len(VOCABULARY), places: int = 
 
 
 def write_bert(
-    folder: Path, tensors: dict[str, np.ndarray] | None = None, vocabulary: Iterable[str] | None = VOCABULARY
+    folder: Path, tensors: dict[str, np.ndarray] | None = None, vocabulary: Iterable[str] = VOCABULARY
 ) -> Path:
-    """A tiny model with BERT's files; `vocabulary=None`: without vocab.txt."""
+    """A tiny model with BERT's files: an uncased tokenizer, padding and truncation on as in the hub's files."""
     folder.mkdir(parents=True, exist_ok=True)
     save_file(bert_tensors() if tensors is None else tensors, folder / "model.safetensors")
-    if vocabulary is not None:
-        write(folder / "vocab.txt", "".join(f"{word}\n" for word in vocabulary))
+    words = {word: place for place, word in enumerate(vocabulary)}
+    tokenizer = Tokenizer(models.WordPiece(words, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.add_special_tokens([word for word in words if word.startswith("[")])
+    tokenizer.enable_padding()
+    tokenizer.enable_truncation(2)
+    tokenizer.save(str(folder / "tokenizer.json"))
     return folder

