@@ -40,6 +40,7 @@ class Behaviour:
     chunked: bool = False
     stalls: bool = False
     status: int | None = None
+    tag: str | None = None  # instead of the content's hash
     requests: list[str] = field(default_factory=list)
 
 
@@ -70,7 +71,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(416)
             return
         self.send_response(200 if start is None else 206)
-        self.send_header("ETag", f'"{hashlib.sha256(content).hexdigest()}"')
+        self.send_header("ETag", f'"{behaviour.tag or hashlib.sha256(content).hexdigest()}"')
         self.send_header("X-Repo-Commit", "a" * 40)
         self.send_body(content[0 if start is None else start + behaviour.late_by :])
 
@@ -251,7 +252,7 @@ class TestHub:
     def address(self, server, monkeypatch):
         from huggingface_hub import constants
 
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", server.url + "/{repo_id}/{revision}/{filename}")
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", server.url + "/{repo_id}/{filename}")
         monkeypatch.setattr(constants, "ENDPOINT", server.url)
         monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1000)
         monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
@@ -264,23 +265,27 @@ class TestHub:
         for _ in range(2):
             assert hub.fetch_marco(folder, lambda done, total: seen.append((done, total))) == folder
         assert len([request for request in behaviour.requests if request.startswith("GET")]) == 5
-        assert "GET /datasets/BeIR/msmarco/main/corpus.jsonl.gz" in behaviour.requests
-        assert "GET /datasets/BeIR/msmarco-qrels/main/dev.tsv" in behaviour.requests
+        assert "GET /datasets/BeIR/msmarco/corpus.jsonl.gz" in behaviour.requests
+        assert "GET /datasets/BeIR/msmarco-qrels/dev.tsv" in behaviour.requests
         assert [done for done, total in seen] == [total for done, total in seen]
+        assert names(folder) == ["corpus.jsonl.gz", "qrels", "queries.jsonl.gz"]
         assert read_passages(folder, split="dev").fingerprint == read_passages(sent, split="dev").fingerprint
 
     def test_bert_after_a_broken_connection(self, server, tmp_path):
         behaviour = server.behave(cut_after=6000)
         hub.fetch_bert(tmp_path, lambda done, total: None)
         assert all((tmp_path / name).read_bytes() == CONTENT for name in hub.BERT_FILES)
-        assert "GET /google-bert/bert-base-uncased/main/model.safetensors bytes=6000-" in behaviour.requests
+        assert "GET /google-bert/bert-base-uncased/model.safetensors bytes=6000-" in behaviour.requests
 
-    @pytest.mark.parametrize("behaviour", [{"status": 404}, {"cut_after": 0}])
+    @pytest.mark.parametrize("behaviour", [{"status": 404}, {"cut_after": 0}, {"tag": "0" * 64}])
     def test_a_failure_leaves_no_file(self, server, tmp_path, behaviour):
         server.behave(**behaviour)
         with failure("config.json", hub.BERT, str(tmp_path)):
             hub.fetch_bert(tmp_path, lambda done, total: None)
-        assert [path for path in tmp_path.iterdir() if path.name != ".cache"] == []
+        assert [name for name in names(tmp_path) if name != hub.STAGING] == []
+        server.behave()
+        hub.fetch_bert(tmp_path, lambda done, total: None)
+        assert names(tmp_path) == sorted(hub.BERT_FILES)
 
     def test_without_network_or_package(self, tmp_path, monkeypatch):
         from huggingface_hub import constants

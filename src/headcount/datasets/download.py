@@ -49,13 +49,13 @@ def fetch(source: Source, folder: Path, on_bytes: OnBytes = ignore_bytes) -> Pat
     path, part = folder / source.file_name, folder / f"{source.file_name}.part"
     try:
         if path.exists():
-            if _sha256(path) == source.sha256:
+            if sha256(path) == source.sha256:
                 return path
             raise HeadcountError(f"{path} does not have sha256 {source.sha256}; delete it to download it again.")
         folder.mkdir(parents=True, exist_ok=True)
-        if not part.exists() or _sha256(part) != source.sha256:
+        if not part.exists() or sha256(part) != source.sha256:
             _receive(source.url, part, on_bytes)
-        received = _sha256(part)
+        received = sha256(part)
         if received == source.sha256:
             os.replace(part, path)
             return path
@@ -72,7 +72,8 @@ def fetch(source: Source, folder: Path, on_bytes: OnBytes = ignore_bytes) -> Pat
     )
 
 
-def _sha256(path: Path) -> str:
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -5,16 +5,20 @@ The data are for non-commercial research.
 """
 
 import io
+import os
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 from .._errors import HeadcountError
-from .download import OnBytes
+from .download import OnBytes, sha256
 
 PASSAGES = "BeIR/msmarco"
 JUDGEMENTS = "BeIR/msmarco-qrels"
 BERT = "google-bert/bert-base-uncased"
 JUDGED = "qrels"
+STAGING = ".download"
 MARCO_FILES = ("queries.jsonl.gz", "corpus.jsonl.gz")  # the corpus last: `is_passages` recognises a folder by it
 BERT_FILES = ("config.json", "tokenizer.json", "model.safetensors")
 
@@ -40,16 +44,34 @@ def fetch_bert(folder: Path, on_bytes: OnBytes) -> Path:
 
 
 def _fetch(repository: str, name: str, folder: Path, on_bytes: OnBytes, *, kind: str) -> None:
+    """Download into a hidden folder, check, and only then move into `folder`."""
     if (folder / name).is_file():
         return
     try:
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
     except ImportError as error:
         raise HeadcountError("downloads need the package huggingface_hub: pip install 'headcount[text]'.") from error
+    staging = folder / STAGING
     try:
-        hf_hub_download(repository, name, repo_type=kind, local_dir=folder, tqdm_class=_progress_class(on_bytes))
+        # Without a network this fails at once; hf_hub_download alone would retry for half a minute.
+        metadata = get_hf_file_metadata(hf_hub_url(repository, name, repo_type=kind))
+        received = Path(
+            hf_hub_download(
+                repository,
+                name,
+                repo_type=kind,
+                revision=metadata.commit_hash,
+                local_dir=staging,
+                tqdm_class=_progress_class(on_bytes),
+            )
+        )
+        if re.fullmatch("[0-9a-f]{64}", metadata.etag or "") and sha256(received) != metadata.etag:
+            shutil.rmtree(staging)
+            raise OSError(f"its sha256 is not {metadata.etag}")
+        os.replace(received, folder / name)
+        shutil.rmtree(staging)
     except Exception as error:  # the package raises its own kinds, those of its HTTP client, and OSError
-        reason = str(error.__cause__ or error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
         raise HeadcountError(
             f"{name} of {repository} could not be downloaded from the Hugging Face hub to {folder} ({reason}); "
             "run again when the network is up, or put the file there yourself."

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..analysis.comparison import PublishedTable, count_of_heads
+from ..datasets.hub import STAGING
 from ..engine import Sweep
 from ..engine.hardware import Sizes
 from ..engine.labelled import labelled_encoder
@@ -267,7 +268,7 @@ def to_be_fetched(folder: Path, names: tuple[str, ...]) -> bool:
     """Whether a folder is missing, empty, or has only what an earlier download of these files left."""
     if not folder.exists():
         return True
-    ours = {f"{name}{ending}" for name in names for ending in ("", ".part")} | {".cache"}  # the hub's
+    ours = {f"{name}{ending}" for name in names for ending in ("", ".part")} | {STAGING}
     return folder.is_dir() and {entry.name for entry in folder.iterdir()} <= ours
 
 
