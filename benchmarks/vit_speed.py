@@ -154,7 +154,6 @@ def random_images(side: int):
         labels=(generator.permutation(count) % CLASSES).astype(np.int32),
         classes=tuple(f"class {number}" for number in range(CLASSES)),
         held_out=VALIDATION,
-        source="random",
     )
     return ImageTask(source, side=side)
 

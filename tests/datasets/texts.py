@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from headcount.datasets.passages import PassageSet
 
@@ -36,14 +37,14 @@ def write_official(folder: Path, splits: Iterable[str] = ("dev.small",), end: st
     return folder
 
 
-def write_beir(folder: Path, end: str = ".gz", qrels: str = "qrels") -> Path:
+def write_beir(folder: Path, end: str = ".gz") -> Path:
     """The same in the layout of BEIR, with a title."""
     passages = [{"_id": str(pid), "title": "", "text": f"passage number {pid}"} for pid in (10, 11, 12, 13)]
     passages.append({"_id": "14", "title": "Fourteen", "text": "passage number 14"})
     write_records(folder / f"corpus.jsonl{end}", passages)
     queries = {"7": "first of dev", "8": "second, with é", "9": "nobody knows"}
     write_records(folder / f"queries.jsonl{end}", ({"_id": name, "text": text} for name, text in queries.items()))
-    write(folder / qrels / "dev.tsv", "query-id\tcorpus-id\tscore\n8\t13\t1\n7\t12\t1\n8\t10\t1\n7\t14\t0\n")
+    write(folder / "qrels" / "dev.tsv", "query-id\tcorpus-id\tscore\n8\t13\t1\n7\t12\t1\n8\t10\t1\n7\t14\t0\n")
     return folder
 
 
@@ -64,9 +65,9 @@ def made_up(queries: int, passages: int, seed: int = 0) -> tuple[PassageSet, tup
 
 @st.composite
 def parts_of_corpora(draw) -> tuple[dict[str, tuple], tuple[np.ndarray, np.ndarray]]:
-    """What a corpus is made of (no strategy may build one: checking its types draws at random), and vectors for it.
+    """The fields of a corpus (not the corpus: beartype draws random numbers, which Hypothesis forbids), and vectors.
 
-    Texts have few words and vectors small whole numbers, so that equal texts and ties are common.
+    Texts have few words and vectors small integers, so that equal texts and ties are common.
     """
     text = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
     passages = draw(st.lists(text, min_size=4, max_size=24))
@@ -99,11 +100,17 @@ def bert_tensors(dim: int = 6, vocabulary: int = len(VOCABULARY), places: int = 
 
 
 def write_bert(
-    folder: Path, tensors: dict[str, np.ndarray] | None = None, vocabulary: Iterable[str] | None = VOCABULARY
+    folder: Path, tensors: dict[str, np.ndarray] | None = None, vocabulary: Iterable[str] = VOCABULARY
 ) -> Path:
-    """A tiny model with BERT's files; `vocabulary=None`: without vocab.txt."""
+    """A tiny model with BERT's files: an uncased tokenizer, padding and truncation on as in the hub's files."""
     folder.mkdir(parents=True, exist_ok=True)
     save_file(bert_tensors() if tensors is None else tensors, folder / "model.safetensors")
-    if vocabulary is not None:
-        write(folder / "vocab.txt", "".join(f"{word}\n" for word in vocabulary))
+    words = {word: place for place, word in enumerate(vocabulary)}
+    tokenizer = Tokenizer(models.WordPiece(words, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.add_special_tokens([word for word in words if word.startswith("[")])
+    tokenizer.enable_padding()
+    tokenizer.enable_truncation(2)
+    tokenizer.save(str(folder / "tokenizer.json"))
     return folder

@@ -29,8 +29,8 @@ from headcount.studies.labelled_claims import (
 from headcount.tasks import ImageTask
 
 from .. import made_up
-from ..datasets.test_cifar import lay_out, shown
 from ..datasets.texts import bert_tensors, write_bert, write_records
+from ..helpers.cifar_files import batch_bytes, random_cifar, write_cifar_archive, write_cifar_folder
 from ..report.laws import check_page
 from ..tasks.labelled import SPECIAL, WORDS, some_images, some_passages
 from .telling import show
@@ -598,21 +598,22 @@ def test_no_other_study_has_cells_of_real_data(name):
 
 def test_keys_depend_on_the_content_of_the_data(tmp_path):
     study = LABELLED["cifar"]
-    same, other = shown(20), shown(20, seed=1)
+    same, other = random_cifar(20), random_cifar(20, seed=1)
     keys = {}
-    for name, layout, content in (
-        ("binary", "binary folder", same), ("python", "python folder", same), ("other", "binary folder", other),
-    ):  # fmt: skip
+    for name in ("batches", "archive", "other"):
         folder = tmp_path / name
         folder.mkdir()
-        lay_out(layout, folder, *content)
+        if name == "archive":
+            write_cifar_archive(folder, batch_bytes(*same))
+        else:
+            write_cifar_folder(folder, *(same if name == "batches" else other))
         bound = study.bound(folder)
         keys[name] = bound.keys(Scale.SMOKE)
         assert {str(cell.task) for cell in bound.sweep(Scale.SMOKE).cells} == {str(bound.tasks[0].spec())}
         assert study.tasks == (), "what is bound is another"
-    assert keys["binary"] == keys["python"]
-    assert not keys["binary"] & keys["other"]
-    assert not keys["binary"] & study.keys(Scale.SMOKE)
+    assert keys["batches"] == keys["archive"]
+    assert not keys["batches"] & keys["other"]
+    assert not keys["batches"] & study.keys(Scale.SMOKE)
 
 
 def test_keys_of_passages_depend_on_corpus_and_embeddings(tmp_path):

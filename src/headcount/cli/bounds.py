@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from .._errors import require
 from ..report.chart import Chart, Series
-from ..report.render.figure import FORMATS, check_ending, draw, save_figure
+from ..report.render import FORMATS, check_ending, save_chart
 from ..theory import Bound, RankSetting, Setting, all_bounds, all_rank_bounds, rank_floor, rank_one_floor
 from ..theory.bounds import exponent
 from .app import Json, data, print_json, say
@@ -86,7 +86,7 @@ def _print(values: Sequence[Bound], as_json: bool) -> None:
 
 def _draw(chart: Chart, plot: Path | None) -> None:
     if plot is not None:
-        save_figure(draw(chart), plot)
+        save_chart(chart, plot)
         say(f"drawn in {plot}")
 
 

@@ -23,7 +23,8 @@ from ..models.class_token import folded
 from ..report.chart import Chart, Series
 from ..report.files import write_whole
 from ..report.progress import counted_progress
-from ..report.render.figure import draw, save_figure
+from ..report.render import save_chart
+from ..report.render.figure import save_figure
 from ..report.render.pictures import PairPicture, draw_pair
 from ..store import Record, Store
 from ..tasks import GeneratedTask
@@ -109,7 +110,7 @@ def _generated_task(spec: dict[str, Any], reference: str | None) -> GeneratedTas
 def _draw_all(found: list[Floors], store: Store, task_of: TaskOf, target: Path) -> int:
     """A chart for each question, and a picture of the pair of every head count at the greatest length."""
     for where in WHERE:
-        save_figure(draw(floor_chart(found, where)), target / f"floor-{where.replace(' ', '-')}.svg")
+        save_chart(floor_chart(found, where), target / f"floor-{where.replace(' ', '-')}.svg")
     longest = max(floors.record.cell.length for floors in found)
     pictures = 0
     for floors in found:

@@ -6,7 +6,7 @@ from .._cache import cache_folder, keep_compiled_programs
 from ..engine import plan_sweep
 from ..measurement import Measurement
 from ..measuring import default_folder, measure_sweep, measurement_sweep
-from ..report.render.figure import check_ending
+from ..report.render import check_ending
 from ..report.render.terminal import section_view
 from ..report.section import experiment_section
 from ..store import Outcome

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..report.render.figure import FORMATS, check_ending, draw, save_figure
-from ..report.render.html import page, write_page
+from ..report.render import FORMATS, check_ending, save_chart, write_report
 from ..report.section import Section
 from ..studies.folder import sections_of
 from .app import Folder, Json, print_json, say
@@ -28,7 +27,7 @@ def report(
     check_ending(Path(f"figure{ending}"))
     sections, warnings = sections_of(folder)
     out = out or folder / "report.html"
-    write_page(page(sections, folder=str(folder), warnings=warnings), out)
+    write_report(sections, out, folder=str(folder), warnings=warnings)
     say(f"the report is {out}")
     drawn = [] if figures is None else _write_figures(sections, figures, ending)
     for warning in warnings:
@@ -43,7 +42,7 @@ def _write_figures(sections: list[Section], folder: Path, ending: str) -> list[P
     for section in sections:
         for chart in section.charts:
             path = folder / f"{section.name}-{chart.name}{ending}"
-            save_figure(draw(chart, f"{section.title}: {chart.title.lower()}"), path)
+            save_chart(chart, path, f"{section.title}: {chart.title.lower()}")
             drawn.append(path)
     say(f"{len(drawn)} figures are in {folder}")
     return drawn

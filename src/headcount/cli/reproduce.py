@@ -13,7 +13,7 @@ from .._cache import keep_compiled_programs
 from .._errors import InputError, require
 from ..engine import RunSummary, Sweep, hardware, plan_sweep, run_sweep
 from ..report.progress import bytes_progress, counted_progress
-from ..report.render.html import page, write_page
+from ..report.render import write_report
 from ..report.render.terminal import section_view, spoken_time
 from ..report.section import Section
 from ..store import Outcome, Store
@@ -97,7 +97,7 @@ def reproduce(
             print_json(results)
         if anything:
             sections, warnings = sections_of(folder)
-            write_page(page(sections, folder=str(folder), warnings=warnings), folder / "report.html")
+            write_report(sections, folder / "report.html", folder=str(folder), warnings=warnings)
             say(f"the report is {folder / 'report.html'}")
     if failed or not anything:
         raise typer.Exit(3 if failed else 1)

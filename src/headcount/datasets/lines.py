@@ -1,4 +1,4 @@
-"""Text files read line by line, plain or gzipped; what is wrong with one is said with its file and line."""
+"""Text files read line by line, plain or gzipped; an error names the file and the line."""
 
 import gzip
 import json
@@ -11,7 +11,7 @@ from .._errors import InputError
 
 
 def plain_or_gzipped(path: Path) -> Path | None:
-    """`path` if there is such a file, else the same with .gz, else None."""
+    """`path` if there is such a file, else `path` with .gz, else None."""
     return next((file for file in (path, path.with_name(path.name + ".gz")) if file.is_file()), None)
 
 
@@ -20,7 +20,7 @@ def bad_line(path: Path, line: int, fault: str) -> NoReturn:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file that are not blank, counted from 1, without their ends."""
+    """The lines of a UTF-8 file that are not blank, numbered from 1, without line ends."""
     number = 0
     try:
         with gzip.open(path, "rb") if path.name.endswith(".gz") else open(path, "rb") as file:
@@ -30,44 +30,40 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
                     text = text.removeprefix("\ufeff")
                 if text.strip():
                     yield number, text
-    except FileNotFoundError as error:
-        raise InputError(f"there is no file {path}.") from error
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}, line {number}: the text is not UTF-8 (byte {error.start + 1} of the line)."
-        ) from error
-    except (EOFError, zlib.error, OSError) as error:  # gzip raises each of these for a file cut short or damaged
+        raise InputError(f"{path}, line {number}: not UTF-8 (byte {error.start + 1} of the line).") from error
+    except (EOFError, zlib.error, OSError) as error:  # gzip raises each of these for a truncated or damaged file
         raise InputError(f"{path} cannot be read after line {number} ({type(error).__name__}: {error}).") from error
 
 
 def numbered_records(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a file that holds one on each line."""
+    """The JSON objects of a file with one per line."""
     for number, text in numbered_lines(path):
         try:
             record = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}, line {number}: the line is not JSON ({error}).") from error
+            raise InputError(f"{path}, line {number}: not JSON ({error}).") from error
         if not isinstance(record, dict):
-            bad_line(path, number, f"a line must hold a JSON object, got {type(record).__name__}")
+            bad_line(path, number, f"must be a JSON object, got {type(record).__name__}")
         yield number, record
 
 
 def as_text(value: Any, what: str, path: Path, line: int) -> str:
-    """`value` if it is a text that says something."""
+    """`value`, a string that is neither blank nor impossible to write as UTF-8."""
     if not isinstance(value, str):
-        bad_line(path, line, f"{what} must be a text, got {_kind(value)}")
+        bad_line(path, line, f"{what} must be a string, got {_kind(value)}")
     if not value.strip():
         bad_line(path, line, f"{what} is empty")
     if not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError:
-            bad_line(path, line, f"{what} holds half of a surrogate pair, which is no character")
+            bad_line(path, line, f"{what} has a lone surrogate, which is not a character")
     return value
 
 
-def as_name(value: Any, what: str, path: Path, line: int) -> str:
-    """`value` as an identifier: a text, or a whole number written out."""
+def as_id(value: Any, what: str, path: Path, line: int) -> str:
+    """`value` as an id: a string, or an integer turned into one."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else as_text(value, what, path, line)
 
 
