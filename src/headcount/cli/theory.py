@@ -16,7 +16,7 @@ from ..report.progress import counted_progress
 from ..report.text import bounds_view
 from ..theory import RankSetting, Setting, all_bounds, all_rank_bounds, rank_floor, rank_one_floor
 from ..theory.bounds import Bound, exponent
-from ..theory.ledger import CLAIMS, Entry, Verdict, prove
+from ..theory.claims import CLAIMS, Entry, Verdict, prove
 from .app import Json, app, data, print_json, talk
 
 LENGTHS = (32, 64, 128, 256, 512, 1024)
