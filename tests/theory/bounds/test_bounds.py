@@ -172,9 +172,9 @@ def test_a_setting_out_of_range_is_refused(change, words):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: head_error(0.5, 1, 2), "beta of at least 1"),
-        (lambda: head_error(2.0, 3, 2), "does not fit"),
-        (lambda: head_error(2.0, 1, 2, 1.0), "deeper than 1"),
+        (lambda: head_error(0.5, 1, 2), "beta must be at least 1, got 0.5"),
+        (lambda: head_error(2.0, 3, 2), "length = 2, got 3"),
+        (lambda: head_error(2.0, 1, 2, 1.0), "gate .* got 1.0"),
         (lambda: steep_net_size(1.0, 0.0, 1), "distance must be positive"),
         (lambda: selector_error(0.0), "q must be positive"),
         (lambda: max_net_widths(4, 0.0), "eps must lie"),

@@ -125,7 +125,7 @@ def test_numbers_that_are_zero_in_w_v_or_in_w_o_are_left_out():
 def test_a_model_whose_readout_sees_nothing_is_refused(part):
     model = random_model()
     blind = eqx.tree_at(lambda m: getattr(m.attention[0], part), model, replace_fn=np.zeros_like)
-    with pytest.raises(InputError, match="sees nothing of any sequence"):
+    with pytest.raises(InputError, match="W_V or W_O is zero"):
         coordinates_read([blind])
 
 

@@ -39,7 +39,7 @@ def head_observables(kind, model, shared: tuple[int, ...] = ()):
     return kind(heads=heads, coordinates=coordinates, shared=shared)
 
 
-SIGHTS = {
+OBSERVABLES = {
     "class outputs": lambda model: ClassOutputs(model=in_double(model)),
     "head outputs": partial(head_observables, HeadOutputs),
     "moments": partial(head_observables, Moments),
@@ -67,23 +67,24 @@ def assert_derivative(observables, pair: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "positions"), [*zip(SIGHTS, ["none", *POSITIONS], strict=True), ("moments with shared places", "none")]
+    ("name", "positions"),
+    [*zip(OBSERVABLES, ["none", *POSITIONS], strict=True), ("moments with shared places", "none")],
 )
 def test_the_derivative_is_that_of_the_numbers(name, positions):
-    assert_derivative(SIGHTS[name](random_model(positions)), apart())
+    assert_derivative(OBSERVABLES[name](random_model(positions)), apart())
 
 
 @pytest.mark.parametrize("name", ["head outputs", "moments", "moments with shared places"])
 def test_the_derivative_of_fewer_numbers_is_that_of_the_fewer_numbers(name):
     pair = together()
-    observables = reduced(SIGHTS[name](random_model()), pair)
+    observables = reduced(OBSERVABLES[name](random_model()), pair)
     assert observables.features is not None
     assert_derivative(observables, pair)
 
 
 @pytest.mark.parametrize("name", ["head outputs", "moments with shared places"])
 def test_the_linearised_difference_is_the_derivative_with_respect_to_the_pair(name):
-    observables, pair = SIGHTS[name](random_model()), jnp.asarray(apart(3))
+    observables, pair = OBSERVABLES[name](random_model()), jnp.asarray(apart(3))
 
     @jax.jit
     def both(pair):
@@ -100,10 +101,10 @@ def test_the_linearised_difference_is_the_derivative_with_respect_to_the_pair(na
     assert_close(difference, parted)
 
 
-@pytest.mark.parametrize(("name", "seed"), list(zip(SIGHTS, range(4), strict=True)))
+@pytest.mark.parametrize(("name", "seed"), list(zip(OBSERVABLES, range(4), strict=True)))
 def test_sequences_in_another_order_look_alike_to_models_without_positions(name, seed):
     model = random_model(seed=seed)
-    observables = SIGHTS[name](model)
+    observables = OBSERVABLES[name](model)
     tokens, generator = apart(seed)[0], np.random.default_rng(seed)
     order = np.arange(LENGTH)
     loose = [place for place in range(LENGTH) if place not in observables.shared]
@@ -115,11 +116,11 @@ def test_sequences_in_another_order_look_alike_to_models_without_positions(name,
     assert_close(one, other, "class outputs")
 
 
-@pytest.mark.parametrize(("name", "positions"), list(zip([*SIGHTS][1:], POSITIONS, strict=True)))
+@pytest.mark.parametrize(("name", "positions"), list(zip([*OBSERVABLES][1:], POSITIONS, strict=True)))
 def test_class_outputs_agree_to_first_order_along_directions_that_leave_the_numbers_as_they_are(name, positions):
-    """Where the numbers of a observables agree the class outputs do: so no direction moves these without those."""
+    """Where the numbers of observables agree the class outputs do: so no direction moves these without those."""
     model = random_model(positions, hidden=5, head_dim=1)
-    observables, wide = SIGHTS[name](model), in_double(model)
+    observables, wide = OBSERVABLES[name](model), in_double(model)
     tokens = jnp.asarray(apart(1)[0])
     pair = jnp.stack([tokens, tokens])
     seen = jax.jit(lambda x: observables.jacobian(x, observables.scale(pair)))(tokens).reshape(-1, LENGTH * DIM)
@@ -138,7 +139,7 @@ def test_fewer_numbers_tell_all_that_the_model_reads_for_every_value_is_an_affin
     full, pair = head_observables(kind, random_model(seed=seed, head_dim=6)), together(seed)
     observables = reduced(full, pair)
     assert observables.features is not None
-    assert len(observables.numbers) < len(full.numbers)
+    assert len(observables.coordinates) < len(full.coordinates)
     assert set(observables.owners) == set(full.owners)
     tokens = jnp.asarray(pair.reshape(-1, DIM))
     features, values = (
@@ -244,10 +245,10 @@ def test_a_model_that_fits_its_task_is_let_through(positions):
 @pytest.mark.parametrize(
     ("positions", "length", "dim", "words"),
     [
-        ("none", LENGTH, 3, "reads tokens of 2 numbers, those of sum-of-maxima have 3"),
-        ("concatenated", LENGTH, 3, "reads tokens of 2 numbers, those of sum-of-maxima have 3"),
-        ("additive", 8, DIM, "has places for 5 tokens, sum-of-maxima has sequences of 8"),
-        ("concatenated", 8, DIM, "has places for 5 tokens, sum-of-maxima has sequences of 8"),
+        ("none", LENGTH, 3, "dim 2, sum-of-maxima has dim 3"),
+        ("concatenated", LENGTH, 3, "dim 2, sum-of-maxima has dim 3"),
+        ("additive", 8, DIM, "length 5, sum-of-maxima has length 8"),
+        ("concatenated", 8, DIM, "length 5, sum-of-maxima has length 8"),
     ],
 )
 def test_a_model_that_cannot_read_the_tasks_sequences_is_refused(positions, length, dim, words):
@@ -259,7 +260,7 @@ def test_a_model_without_positions_reads_any_length():
     check_fit(random_model(), sum_of_maxima(length=17, dim=DIM))
 
 
-def test_a_sight_rests_on_the_heads_it_is_given():
+def test_observables_rest_on_the_heads_it_is_given():
     observables, tokens = head_observables(HeadOutputs, random_model()), jnp.asarray(apart()[0])
     doubled = eqx.tree_at(lambda s: (s.heads.value_weight, s.heads.value_bias), observables, replace_fn=lambda x: 2 * x)
     assert_close(doubled.of(tokens, None), 2 * observables.of(tokens, None))

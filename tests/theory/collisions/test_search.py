@@ -6,6 +6,7 @@ from itertools import chain
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
 
@@ -13,9 +14,9 @@ from headcount._errors import InputError
 from headcount._precision import in_double
 from headcount.models import ClassTokenSpec, folded, init
 from headcount.tasks import ArrayTask, max_plus_min, quadratic_basins, sum_of_maxima
-from headcount.theory import Domain, domain_of, find_collisions
+from headcount.theory import Domain, certify, domain_of, find_collisions
 from headcount.theory.collisions.starts import anchored_starts, free_starts, shared_places
-from tests.tasks.laws import compile_quickly  # noqa: F401
+from tests.theory.collisions.digits import DIGITS, exact_pair, plain_target, precise
 from tests.theory.collisions.examples import DIM, DOMAINS, LENGTH, STARTS, STEPS, TASKS, found, model
 
 TASK, DOMAIN = TASKS["maxima"], DOMAINS["maxima"]
@@ -87,6 +88,18 @@ def test_shared_places_hold_the_same_token_to_the_last_bit(pairs):
         assert np.array_equal(collision.pair[0, places], collision.pair[1, places])
 
 
+def test_pairs_are_certified_and_hold_to_forty_digits(pairs):
+    for seed, own in zip(SEEDS, pairs, strict=True):
+        proofs = [certify(one, model(seed), TASK, DOMAIN) for one in own[:2]]
+        best = max((proof for proof in proofs if proof.exact), key=lambda proof: proof.gap)
+        with mpmath.workdps(DIGITS):
+            pair, left = exact_pair(model(seed), precise(best.pair))
+            assert left < mpmath.mpf(10) ** -40
+            assert max(abs(number) for number in (pair - precise(best.pair)).ravel()) <= best.radius
+            assert best.gap <= abs(plain_target("maxima", pair[0]) - plain_target("maxima", pair[1]))
+
+
+@pytest.mark.slow
 def test_deep_models_collide_on_the_cube():
     (own,) = found("basins", (0,), layers=2)
     assert min(one.pair.min() for one in own) >= 0
@@ -176,7 +189,7 @@ def test_a_radius_that_bounds_nothing_is_refused(radius):
 
 
 def test_a_task_of_stored_examples_has_no_domain():
-    with pytest.raises(InputError, match="mine is made of stored examples"):
+    with pytest.raises(InputError, match="mine has stored examples"):
         domain_of(stored_task())
 
 
@@ -189,12 +202,12 @@ def test_an_empty_domain_is_refused(low, high):
 WRONG = {
     "no starts": ({"starts": 0}, "starts must be a whole number of at least 1, got 0"),
     "no steps": ({"steps": 0}, "steps must be a whole number of at least 1, got 0"),
-    "no model": ({"models": []}, "there is no model to search"),
+    "no model": ({"models": []}, "at least one model"),
     "two shapes": ({"models": [model(0), model(0, heads=2)]}, "must have one shape, got 2"),
-    "another token": ({"task": max_plus_min(length=LENGTH)}, "reads tokens of 2 numbers, those of max-plus-min have 1"),
+    "another token": ({"task": max_plus_min(length=LENGTH)}, "dim 2, max-plus-min has dim 1"),
     "another length": (
         {"models": [model(0, positions="additive")], "task": sum_of_maxima(length=7, intrinsic_dim=2, dim=DIM)},
-        "has places for 4 tokens",
+        "length 4, sum-of-maxima has length 7",
     ),
     "flat anchors": ({"anchors": np.zeros((LENGTH, DIM))}, r"must have shape \(any, 4, 2\), got \(4, 2\)"),
     "no anchors": ({"anchors": np.zeros((0, LENGTH, DIM))}, r"must have shape \(any, 4, 2\), got \(0, 4, 2\)"),

@@ -44,6 +44,7 @@ def test_a_component_written_twice_fails_the_clause_of_distinct_minimisers():
     assert "650" in found.sentence
 
 
+@pytest.mark.slow
 def test_a_component_that_never_matters_fails_the_clause_of_slopes():
     plain = basins(*CENTRES)
     idle = basins(*CENTRES, jnp.asarray([0.5, 0.1]), outer=lambda z: z[0] + z[1])
@@ -106,7 +107,7 @@ def test_a_short_sequence_may_have_two_d():
     assert found.failing == ((), ())
     assert not found.length.applies
     assert found.length.value == 250
-    assert "it takes length 250" in found.sentence
+    assert "length 250 or more" in found.sentence
 
 
 def test_a_contradiction_would_be_called_one():
@@ -121,10 +122,10 @@ def test_a_contradiction_would_be_called_one():
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        (quadratic_basins(length=8), "one length, got 16"),
-        (quadratic_basins(dim=3), "one dim, got 2"),
-        (sum_of_maxima(dim=2), "one law, got cube"),
-        (basins(*CENTRES, outer=lambda z: z), "as many targets, got 1"),
+        (quadratic_basins(length=8), "same length, got 16"),
+        (quadratic_basins(dim=3), "same dim, got 2"),
+        (sum_of_maxima(dim=2), "same distribution, got cube"),
+        (basins(*CENTRES, outer=lambda z: z), "targets, got 1"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(second, message):
@@ -133,7 +134,7 @@ def test_what_cannot_be_compared_is_refused(second, message):
 
 
 def test_tasks_off_the_cube_and_empty_searches_are_refused():
-    with pytest.raises(InputError, match='give distribution="cube"'):
+    with pytest.raises(InputError, match='set distribution="cube"'):
         compare(sum_of_maxima(dim=2), sum_of_maxima(dim=2))
     for options, message in (({"starts": 0}, "starts"), ({"steps": 0}, "steps"), ({"tolerance": 0.0}, "tolerance")):
         with pytest.raises(InputError, match=message):

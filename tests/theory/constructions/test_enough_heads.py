@@ -45,7 +45,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("eps", [0.1, 0.03, 0.01])
+@pytest.mark.parametrize("eps", [0.03, *(pytest.param(eps, marks=pytest.mark.slow) for eps in (0.1, 0.01))])
 def test_no_adversary_finds_more_than_was_promised(name, eps):
     task, parts = CASES[name]
     built = construct(task, eps, **parts)
@@ -121,11 +121,11 @@ def test_a_sum_of_ridges_is_its_net_within_delta_and_no_steeper_than_it_says(tot
         (lambda: construct(sum_of_maxima(length=8), 0.1), "tokens in the cube"),
         (
             lambda: construct(sum_of_maxima(length=8, distribution="cube"), 0.1),
-            r"wants components in \[0, 1\], this one goes from 0 to 1.75",
+            r"components in \[0, 1\], this one ranges from 0 to 1\.75",
         ),
-        (lambda: construct(own_task(), 0.1, components=(TILT, WAVE), outer=PRODUCT), "f_1 given is not the task's"),
-        (lambda: construct(own_task(), 0.1, components=(WAVE,), outer=PRODUCT), "has 2 components, 1 were given"),
-        (lambda: construct(own_task(), 0.1, components=(WAVE, TILT), outer=TILT), "outer map given is not"),
+        (lambda: construct(own_task(), 0.1, components=(TILT, WAVE), outer=PRODUCT), "f_1: the given part differs"),
+        (lambda: construct(own_task(), 0.1, components=(WAVE,), outer=PRODUCT), "has 2 components, got 1"),
+        (lambda: construct(own_task(), 0.1, components=(WAVE, TILT), outer=TILT), "outer map: the given part differs"),
         (
             lambda: construct(
                 Retrieval([lambda x: 3 * x[0]], lambda z: z[0], length=4, dim=1, distribution="cube"),
@@ -133,7 +133,7 @@ def test_a_sum_of_ridges_is_its_net_within_delta_and_no_steeper_than_it_says(tot
                 components=(linear((3.0,)),),
                 outer=linear((1.0,)),
             ),
-            r"wants components in \[0, 1\]",
+            r"components in \[0, 1\], .* to 3",
         ),
         (
             lambda: construct(
@@ -142,7 +142,7 @@ def test_a_sum_of_ridges_is_its_net_within_delta_and_no_steeper_than_it_says(tot
                 components=(linear((1.0,)),),
                 outer=linear((1.0,)),
             ),
-            "one number, the task has 2",
+            "the task has 2",
         ),
     ],
 )

@@ -105,7 +105,7 @@ TASKS = {
 
 
 @pytest.mark.parametrize("name", TASKS)
-@pytest.mark.parametrize("eps", [0.1, 0.03])
+@pytest.mark.parametrize("eps", [0.1, pytest.param(0.03, marks=pytest.mark.slow)])
 def test_no_adversary_finds_more_than_was_estimated(name, eps):
     task, parts = TASKS[name]
     built = construct(task, eps, **parts)
@@ -136,7 +136,7 @@ def one(component, outer=lambda z: z[0], **options) -> Retrieval:
 @pytest.mark.parametrize(
     ("task", "eps", "words"),
     [
-        (one(lambda x: x[0] + 0.5), 0.1, r"f_1: Theorem 2 wants components in \[0, 1\], this one goes from 0.5 to 1.5"),
+        (one(lambda x: x[0] + 0.5), 0.1, r"f_1: .* in \[0, 1\], this one ranges from 0\.5 to 1\.5"),
         (one(lambda x: x[0]), 1.0, "eps must lie between 0 and 1, got 1.0"),
         (one(lambda x: x[0]), float("nan"), "eps must lie between 0 and 1, got nan"),
         (one(lambda x: jnp.sqrt(x[0] - 0.1)), 0.1, "f_1 must be finite on the cube, it is nan at"),
@@ -144,7 +144,7 @@ def one(component, outer=lambda z: z[0], **options) -> Retrieval:
         (one(lambda x: x[0], lambda z: jnp.sqrt(z[0])), 0.1, r"outer map must have a finite slope, it is inf at \(0\)"),
         (one(lambda x: x[0], lambda z: z[0] / 0), 0.1, "outer map must"),
         (one(lambda x: x[0], distribution="gaussian"), 0.1, "tokens in the cube, its distribution is gaussian"),
-        (one(lambda x: x[0], lambda z: jnp.tile(z, 3)), 0.1, "one number, the task has 3"),
+        (one(lambda x: x[0], lambda z: jnp.tile(z, 3)), 0.1, "the task has 3"),
         (one(lambda x: jnp.where(x[0] < 0.3, 0.0, 1.0)), 0.1, "mine: component f_1: no two-layer ReLU net"),
     ],
 )
@@ -156,7 +156,7 @@ def test_what_cannot_be_fitted_is_refused_in_words(task, eps, words):
 def test_what_is_too_rough_is_refused_with_the_error_reached(monkeypatch):
     monkeypatch.setattr(fits, "MAX_UNITS", 128)
     rough = Fitted("rough", lambda x: jnp.sin(60 * x[0] * x[1]), 2)
-    with pytest.raises(InputError, match=r"within 0.01 of it, the best is within [01]\.\d+; a larger eps"):
+    with pytest.raises(InputError, match=r"rough: .* within 0\.01 of it, the best is within [01]\.\d+"):
         rough.net(delta=0.01)
     with pytest.raises(InputError, match="delta must be positive"):
         rough.net(delta=0.0)

@@ -45,7 +45,7 @@ def built_at(name: str, eps: float) -> WideConstruction:
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("eps", [0.1, 0.03])
+@pytest.mark.parametrize("eps", [0.1, pytest.param(0.03, marks=pytest.mark.slow)])
 def test_no_adversary_finds_more_than_was_promised(name, eps):
     built = built_at(name, eps)
     assert built.promised <= eps
@@ -127,11 +127,15 @@ def test_the_adversary_takes_any_function_of_a_sequence():
         (quadratic_basins(length=8), 0.01, "has 64,3.* weights and biases, more than 20,000,000"),
         (max_plus_min(length=8), 0.0, "eps must lie between 0 and 1, got 0.0"),
         (Retrieval([lambda x: x[0]], length=4, dim=1), 0.1, "tokens in the cube, its distribution is gaussian"),
-        (Retrieval([lambda x: 2 * x[0]], length=4, dim=1, distribution="cube"), 0.1, r"wants components in \[0, 1\]"),
+        (
+            Retrieval([lambda x: 2 * x[0]], length=4, dim=1, distribution="cube"),
+            0.1,
+            r"components in \[0, 1\], .* to 2",
+        ),
         (
             Retrieval([lambda x: x[0]], lambda z: jnp.tile(z, 2), length=4, dim=1, distribution="cube"),
             0.1,
-            "one number",
+            "the task has 2",
         ),
         (
             Retrieval([lambda x: x[0] / (x[0] - x[0])], length=4, dim=1, distribution="cube"),

@@ -9,21 +9,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import betaln
 
 from headcount._errors import InputError
 from headcount.theory.claims.rank import on_sphere, orthogonal_pairs
+from headcount.theory.rank import random_heads, rank_one_floor
 from headcount.theory.rank.nearest import (
     AttentionHead,
     MajorityVote,
     exact_head,
     expected_error,
-    expected_error_bound,
     farthest_head,
     soft_error,
     vote_error,
 )
-from headcount.theory.rank.rank_bounds import rank_one_floor
-from headcount.theory.rank.rank_one import random_heads
 
 
 @settings(max_examples=25, deadline=None)
@@ -71,6 +70,12 @@ def test_a_head_is_an_ordinary_module():
     head = AttentionHead(jnp.ones((1, 3)), jnp.ones((1, 3)), jnp.eye(3))
     points = on_sphere(np.random.default_rng(0), 6, 4, 3)
     assert eqx.filter_jit(eqx.filter_vmap(head))(points, points[:, 0]).shape == (6, 3)
+
+
+def expected_error_bound(heads: int, dim: int) -> float:
+    """c pi sqrt(pi / (2 H)): Hoeffding's exp(-2 H (t / pi)^2) against the density, which is at most c."""
+    density = 2 * math.exp(-betaln(0.5, (dim - 1) / 2))
+    return density * math.pi * math.sqrt(math.pi / (2 * heads))
 
 
 def voted(heads: int, dim: int, count: int, *, seed: int) -> tuple[np.ndarray, np.ndarray]:

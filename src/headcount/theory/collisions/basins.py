@@ -6,8 +6,8 @@ from searches and samples in float64.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -119,7 +119,7 @@ def uncovered_basin(
     candidates: list[tuple[float, int, float, Segment]] = []
     outputs = np.argmax(np.abs(report.outer_gradient), axis=0)
     fixed = np.array([*report.minimisers, *(point.token for point in responsive)])
-    values, count = over(task.features, fixed), len(report.minimisers)
+    values, count = map_over(task.features, fixed), len(report.minimisers)
     for i, (ways, steps, *profiles) in enumerate(_along_axes(task, report, outputs)):
         held = np.array([k != i for k in range(count)] + [point.place in task.position_sets[i] for point in responsive])
         ceiling = float(values[held, i].min())
@@ -155,26 +155,41 @@ def _along_axes(
     """Per component: directions, steps along each up to the face of the cube, and there f_i, its slope, that of F0."""
     low, high = CUBE.inner
     ways = np.concatenate([np.eye(task.dim), -np.eye(task.dim)])
-    places = np.clip(report.minimisers, low, high)
-    rooms = np.concatenate([high - places, places - low], axis=1)
+    starts = np.clip(report.minimisers, low, high)
+    rooms = np.concatenate([high - starts, starts - low], axis=1)
     steps = rooms[..., None] * np.linspace(0, 1, SAMPLES)
-
-    @jax.jit
-    @partial(jax.vmap, in_axes=(0, 0, 0, 0))
-    @partial(jax.vmap, in_axes=(None, None, 0, 0))
-    @partial(jax.vmap, in_axes=(None, None, None, 0))
-    def profile(i: Array, output: Array, way: Array, step: Array) -> tuple[Array, Array, Array]:
-        start = jnp.asarray(places)[i]
-        value, slope = jax.jvp(lambda u: task.features(start + u * way)[i], (step,), (jnp.ones_like(step),))
-        gradient = jnp.atleast_2d(jax.jacobian(task.outer)(jnp.asarray(report.minima).at[i].set(value)))
-        return value, slope, gradient[output, i]
-
-    count = len(places)
-    each = np.broadcast_to(ways, (count, *ways.shape))
-    profiles = profile(jnp.arange(count), jnp.asarray(outputs), jnp.asarray(each), jnp.asarray(steps))
+    each = np.broadcast_to(ways, (len(starts), *ways.shape))
+    arguments = (starts, np.asarray(report.minima), outputs, each, steps)
+    profiles = _profiles(task, *(jnp.asarray(argument) for argument in arguments))
     return zip(each, steps, *(np.asarray(part) for part in profiles), strict=True)
 
 
+@eqx.filter_jit
+def _profiles(
+    task: Retrieval,
+    starts: Float[Array, "D dim"],
+    minima: Float[Array, " D"],
+    outputs: Int[Array, " D"],
+    ways: Float[Array, "D ways dim"],
+    steps: Float[Array, "D ways samples"],
+) -> tuple[Array, Array, Array]:
+    """f_i, its slope and that of F0 at every step from x^(i) along every direction."""
+
+    def at(i: Array, way: Array, step: Array) -> tuple[Array, Array, Array]:
+        value, slope = jax.jvp(lambda u: task.features(starts[i] + u * way)[i], (step,), (jnp.ones_like(step),))
+        gradient = jnp.atleast_2d(jax.jacobian(task.outer)(minima.at[i].set(value)))
+        return value, slope, gradient[outputs[i], i]
+
+    over_steps = jax.vmap(at, in_axes=(None, None, 0))
+    over_ways = jax.vmap(over_steps, in_axes=(None, 0, 0))
+    return jax.vmap(over_ways)(jnp.arange(len(starts)), ways, steps)
+
+
 def map_over(function: Callable[[Array], Array], tokens: np.ndarray) -> np.ndarray:
-    """A function of one token or sequence, at many."""
-    return np.asarray(jax.jit(jax.vmap(function))(jnp.asarray(tokens)))
+    """A function of one token or sequence, at many. Pytrees (modules, `jax.tree_util.Partial`) are compiled once."""
+    return np.asarray(_mapped(function, jnp.asarray(tokens)))
+
+
+@eqx.filter_jit
+def _mapped(function: Callable[[Array], Array], tokens: Array) -> Array:
+    return jax.vmap(function)(tokens)

@@ -20,12 +20,12 @@ first, or the two minima could be equal; and the segment ends below f_i(y_j) and
 
 import dataclasses
 from dataclasses import dataclass
-from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int
 from scipy.spatial import KDTree
 
@@ -137,7 +137,7 @@ def find_pigeonhole(
         # pigeonhole principle promises.
         shares = np.linspace(0, 1, free_places * resolution).reshape(resolution, free_places).T
         grid = segment.at(shares)
-        values = map_over(jax.vmap(wide.features), grid)[..., component]
+        values = map_over(wide.features, grid.reshape(-1, task.dim))[:, component].reshape(grid.shape[:2])
         spacing = float(np.diff(np.sort(values, axis=None)).min())
         require(
             spacing > ROUNDING,
@@ -150,7 +150,7 @@ def find_pigeonhole(
         pair = np.stack([base, base])
         for tokens, choice in zip(pair, (one, other), strict=True):
             tokens[free[differs]] = grid[np.arange(free_places), choice][differs]
-        seen = map_over(partial(folded.class_output, in_double(model)), pair)
+        seen = map_over(Partial(folded.class_output, in_double(model)), pair)
         targets = map_over(wide.target, pair)
     distance, gap = float(np.linalg.norm(seen[0] - seen[1])), float(np.abs(targets[0] - targets[1]).max())
     min_distance = max(distance, ROUNDING * max(1.0, float(np.linalg.norm(seen[0]))))
