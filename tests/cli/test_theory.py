@@ -3,8 +3,7 @@
 import pytest
 
 from headcount.cli import theory as theory_commands
-from headcount.theory import ledger
-from headcount.theory.ledger import Entry, Verdict
+from headcount.theory.claims import Entry, Verdict, ledger
 
 from .commands import a_sentence, headcount, strict_json
 
@@ -20,7 +19,7 @@ def test_the_bounds_are_told_with_their_sources_and_conditions():
     found = {bound["name"]: bound for bound in strict_json(headcount("bounds", *SETTING, "--json").out)}
     assert found["too few heads: exponent k"]["applies"]
     assert not found["enough heads: exponent"]["applies"]
-    assert found["depth: least heads a layer"]["kind"] == "conjecture"
+    assert found["depth: minimum heads per layer"]["kind"] == "conjecture"
 
 
 def test_a_vacuous_bound_says_nothing_and_from_which_length_it_would():
@@ -43,7 +42,7 @@ RANK = ["--heads", 8, "--rank", 8, "--dim", 64, "--length", 2, "--eps", 0.1]
 def test_with_a_rank_the_second_papers_bounds_are_told():
     told = headcount("bounds", *RANK)
     assert told.code == 0
-    assert "low rank: least error: 0.178" in told.out
+    assert "low rank: minimum error: 0.178" in told.out
     for words in ("full rank", "Theorem 2", "Theorem 3", "gives the order only", "majority vote", "conjecture"):
         assert words in told.out
     assert "2510.06662" not in told.out
@@ -65,7 +64,7 @@ def test_the_floor_is_drawn_for_any_rank(tmp_path, rank, dim):
     [
         (["--heads", 8, "--length", 2], "give --intrinsic-dim"),
         ([*RANK, "--intrinsic-dim", 4], "not both"),
-        ([*RANK, "--rank", 65], "rank is at most dim = 64, got 65"),
+        ([*RANK, "--rank", 65], "at most dim = 64, got 65"),
         ([*RANK, "--heads", 0], "heads must be a whole number of at least 1, got 0"),
         ([*RANK, "--length", 1], "length must be a whole number of at least 2, got 1"),
         (["--heads", 8, "--length", 2, "--rank", 1], "--rank needs the --dim"),
@@ -94,7 +93,7 @@ def _entry(verdict):
 
 @pytest.fixture
 def quick_claims(monkeypatch):
-    """The ledger's claims themselves are run in tests/theory/test_ledger.py."""
+    """The ledger's claims themselves are run in tests/theory/claims/test_ledger.py."""
 
     def use(*verdicts):
         claims = tuple((lambda verdict=verdict: _entry(verdict)) for verdict in verdicts)

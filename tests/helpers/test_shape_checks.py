@@ -11,8 +11,8 @@ from beartype.roar import BeartypeCallHintViolation
 from jaxtyping import Float, PyTree
 
 from headcount.theory import Domain
-from headcount.theory.collisions import anchored_starts
-from headcount.theory.pigeonhole import find_pigeonhole
+from headcount.theory.collisions import find_pigeonhole
+from headcount.theory.collisions.starts import anchored_starts
 
 from .shape_checks import check, checked, names_an_axis
 

@@ -13,8 +13,7 @@ from headcount.report.section import Section
 from headcount.studies import COMPUTED, ClosedFormStudy, Scale, rank_random_features
 from headcount.studies.folder import sections_of
 from headcount.studies.rank_random_features import DIMS, DRAWS, PUBLISHED, STUDY
-from headcount.theory.rank_bounds import rank_one_floor
-from headcount.theory.rank_one import random_heads
+from headcount.theory.rank import random_heads, rank_one_floor
 
 from .. import made_up
 from ..report.laws import check_page

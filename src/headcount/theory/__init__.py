@@ -1,19 +1,62 @@
-"""Theorems as programs. Knows tasks and models, and nothing of measurement."""
+"""What the two papers prove, as programs. Depends on tasks and models, not on training or measurement.
+
+bounds          the first paper's formulas: value, claim, source, conditions
+constructions   models with explicit weights and a bound on their error (Theorems 1, 2(1), 2(3))
+collisions      pairs of sequences that a model cannot tell apart, searched and certified (Theorem 2(2))
+intervals       interval arithmetic and enclosures of JAX functions, which certificates rest on
+rank            the second paper: heads of low rank on the nearest point
+claims          every claim of both papers with a check that runs it
+"""
 
 from .bounds import Bound, Condition, Setting, all_bounds
-from .certificates import Certificate, certify
-from .collisions import Collision, Domain, domain_of, find_collisions
-from .density import promised_error, retrieval_of
-from .enough_heads import Construction, construct, largest_error
-from .fitted import Fitted
-from .nearest import AttentionHead, MajorityVote, exact_head, farthest_head
-from .pigeonhole import Pigeonhole, find_pigeonhole
-from .rank_bounds import RankSetting, all_rank_bounds, heads_needed, rank_floor, rank_one_floor
-from .rank_one import RankOneHeads, plane_heads, random_heads, staircase_heads
-from .relu_nets import ReluNet, beside, compose, interpolation_net, max_net, min_net
-from .ridges import Ridge, RidgeSum, linear
-from .uniqueness import Comparison, compare_representations
-from .wide_head import WideConstruction, WideHead, construct_wide, wide_size
+from .collisions import (
+    Certificate,
+    Collision,
+    Comparison,
+    Domain,
+    Pigeonhole,
+    certify,
+    compare_representations,
+    domain_of,
+    find_collisions,
+    find_pigeonhole,
+)
+from .constructions import (
+    Construction,
+    Fitted,
+    ReluNet,
+    Ridge,
+    RidgeSum,
+    WideConstruction,
+    WideHead,
+    beside,
+    compose,
+    construct,
+    construct_wide,
+    interpolation_net,
+    largest_error,
+    linear,
+    max_net,
+    min_net,
+    promised_error,
+    retrieval_of,
+    wide_size,
+)
+from .rank import (
+    AttentionHead,
+    MajorityVote,
+    RankOneHeads,
+    RankSetting,
+    all_rank_bounds,
+    exact_head,
+    farthest_head,
+    heads_needed,
+    plane_heads,
+    random_heads,
+    rank_floor,
+    rank_one_floor,
+    staircase_heads,
+)
 
 __all__ = [
     "AttentionHead",

@@ -1,0 +1,195 @@
+"""The most responsive tokens of all heads, and a basin without one: the first half of the proof of Theorem 2(2).
+
+Tokens stay a little inside the cube, so that a certificate has room around them. Minimisers, scores and slopes come
+from searches and samples in float64.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from ..._errors import require
+from ..._keys import named_generator
+from ...tasks import Retrieval
+from ...tasks.assumptions import AssumptionReport
+from .._ascent import sign_ascent
+from .domain import CUBE
+from .heads import Heads
+
+POINTS, CLIMBERS, CLIMB_STEPS = 1024, 16, 200
+"""Random tokens, ascents from the best of them, and steps per ascent, in the search for a most responsive token."""
+SAMPLES = 257
+"""Points at which the slopes along a segment are evaluated."""
+START = 0.25
+"""Start of a segment, as a share of the way from the minimiser to its end: at the minimiser f_i is flat."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Responsive:
+    """The token and place at which one head has its highest score."""
+
+    head: int
+    place: int
+    token: Float[np.ndarray, " dim"]
+    score: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment:
+    """A segment from `start` to `stop`, leading away from x^(i), with two sampled slopes.
+
+    |f_i(x) - f_i(y)| >= slope |x - y| on it, and the target moves at least `outer_slope` times as much as z_i while the
+    other minima stay at z_k*.
+    """
+
+    start: Float[np.ndarray, " dim"]
+    stop: Float[np.ndarray, " dim"]
+    slope: float
+    outer_slope: float
+
+    def at(self, share: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape dim"]:
+        """The points at these shares of the way, 0 for `start` and 1 for `stop`."""
+        return self.start + np.asarray(share)[..., None] * (self.stop - self.start)
+
+
+def most_responsive(heads: Heads, dim: int, seed: int) -> tuple[Responsive, ...]:
+    """For each head in turn its highest score over the cube and all places that no earlier head uses."""
+    points = named_generator(seed, "most responsive tokens").random((POINTS, dim))
+    points[::4] = points[::4].round()  # corners: scores are piecewise linear and often highest there
+    points = CUBE.clip(points)
+    biases = np.concatenate([np.asarray(heads.bias), np.asarray(heads.score_bias)], axis=1)
+    _, kinds, kind = np.unique(biases, axis=0, return_index=True, return_inverse=True)  # equal places: one search
+    tokens, scores = (np.asarray(part)[kind.ravel()] for part in _climb(heads, jnp.asarray(points), jnp.asarray(kinds)))
+    responsive, used = [], np.zeros(len(biases), bool)
+    for head in range(scores.shape[1]):
+        place = int(np.argmax(np.where(used, -np.inf, scores[:, head])))
+        used[place] = True
+        score = float(scores[place, head])
+        responsive.append(Responsive(head=head, place=place, token=tokens[place, head], score=score))
+    return tuple(responsive)
+
+
+@jax.jit
+def _climb(
+    heads: Heads, points: Float[Array, "points dim"], places: Int[Array, " places"]
+) -> tuple[Float[Array, "places heads dim"], Float[Array, "places heads"]]:
+    """For every place and head the token with the highest score, and that score."""
+
+    low, high = CUBE.inner
+
+    def ascend(place: Array, head: Array, token: Array) -> tuple[Array, Array]:
+        return sign_ascent(
+            lambda x: heads.scores(x, place)[head],
+            token,
+            steps=CLIMB_STEPS,
+            low=low,
+            high=high,
+            step_size=0.2,
+            decay=0.95,
+        )
+
+    def at(place: Array) -> tuple[Array, Array]:
+        scores = jax.vmap(lambda token: heads.scores(token, place))(points)
+        starts = points[jnp.argsort(-scores, axis=0)[:CLIMBERS].T]
+        each = jnp.arange(scores.shape[1])
+        tops, tokens = jax.vmap(lambda head, begun: jax.vmap(lambda x: ascend(place, head, x))(begun))(each, starts)
+        best = jnp.argmax(tops, axis=1)
+        return tokens[each, best], tops[each, best]
+
+    return jax.lax.map(at, places)
+
+
+def uncovered_basin(
+    task: Retrieval, report: AssumptionReport, responsive: tuple[Responsive, ...]
+) -> tuple[int, float, Segment]:
+    """The component i whose segment moves the target most, the distance of x^(i) to the nearest fixed token, the
+    segment.
+
+    Candidates lead from every minimiser along every axis in both directions, up to where f_i stops rising or reaches
+    the value of a fixed token, or where F0 has lost half of its slope.
+
+    Raises:
+        InputError: no candidate has a positive length.
+    """
+    candidates: list[tuple[float, int, float, Segment]] = []
+    outputs = np.argmax(np.abs(report.outer_gradient), axis=0)
+    fixed = np.array([*report.minimisers, *(point.token for point in responsive)])
+    values, count = map_over(task.features, fixed), len(report.minimisers)
+    for i, (ways, steps, *profiles) in enumerate(_along_axes(task, report, outputs)):
+        held = np.array([k != i for k in range(count)] + [point.place in task.position_sets[i] for point in responsive])
+        ceiling = float(values[held, i].min())
+        radius = float(np.linalg.norm(fixed[held] - report.minimisers[i], axis=1).min())
+        for way, step, value, slope, outer in zip(ways, steps, *profiles, strict=True):
+            here = float(report.outer_gradient[outputs[i], i])
+            good = (slope > 0) & (value < ceiling) & (outer * np.sign(here) >= abs(here) / 2)
+            good[0] = True  # the minimiser itself, where the slope is zero
+            last = SAMPLES - 1 if good.all() else int(np.argmin(good)) - 1
+            first = int(np.ceil(START * last))
+            if first == last:
+                continue
+            outer_slope = float(np.abs(outer[: last + 1]).min())
+            segment = Segment(
+                start=CUBE.clip(report.minimisers[i] + step[first] * way),
+                stop=CUBE.clip(report.minimisers[i] + step[last] * way),
+                slope=float(slope[first : last + 1].min()),
+                outer_slope=outer_slope,
+            )
+            candidates.append((outer_slope * float(value[last] - value[first]), i, radius, segment))
+    require(
+        len(candidates) > 0,
+        f"{task.name}: no f_i rises along an axis from its minimiser before it reaches the value of a most responsive "
+        "token; minimisers must be further apart.",
+    )
+    _, component, radius, segment = max(candidates, key=lambda each: each[0])
+    return component, radius, segment
+
+
+def _along_axes(
+    task: Retrieval, report: AssumptionReport, outputs: Int[np.ndarray, " D"]
+) -> Iterator[tuple[np.ndarray, ...]]:
+    """Per component: directions, steps along each up to the face of the cube, and there f_i, its slope, that of F0."""
+    low, high = CUBE.inner
+    ways = np.concatenate([np.eye(task.dim), -np.eye(task.dim)])
+    starts = np.clip(report.minimisers, low, high)
+    rooms = np.concatenate([high - starts, starts - low], axis=1)
+    steps = rooms[..., None] * np.linspace(0, 1, SAMPLES)
+    each = np.broadcast_to(ways, (len(starts), *ways.shape))
+    arguments = (starts, np.asarray(report.minima), outputs, each, steps)
+    profiles = _profiles(task, *(jnp.asarray(argument) for argument in arguments))
+    return zip(each, steps, *(np.asarray(part) for part in profiles), strict=True)
+
+
+@eqx.filter_jit
+def _profiles(
+    task: Retrieval,
+    starts: Float[Array, "D dim"],
+    minima: Float[Array, " D"],
+    outputs: Int[Array, " D"],
+    ways: Float[Array, "D ways dim"],
+    steps: Float[Array, "D ways samples"],
+) -> tuple[Array, Array, Array]:
+    """f_i, its slope and that of F0 at every step from x^(i) along every direction."""
+
+    def at(i: Array, way: Array, step: Array) -> tuple[Array, Array, Array]:
+        value, slope = jax.jvp(lambda u: task.features(starts[i] + u * way)[i], (step,), (jnp.ones_like(step),))
+        gradient = jnp.atleast_2d(jax.jacobian(task.outer)(minima.at[i].set(value)))
+        return value, slope, gradient[outputs[i], i]
+
+    over_steps = jax.vmap(at, in_axes=(None, None, 0))
+    over_ways = jax.vmap(over_steps, in_axes=(None, 0, 0))
+    return jax.vmap(over_ways)(jnp.arange(len(starts)), ways, steps)
+
+
+def map_over(function: Callable[[Array], Array], tokens: np.ndarray) -> np.ndarray:
+    """A function of one token or sequence, at many. Pytrees (modules, `jax.tree_util.Partial`) are compiled once."""
+    return np.asarray(_mapped(function, jnp.asarray(tokens)))
+
+
+@eqx.filter_jit
+def _mapped(function: Callable[[Array], Array], tokens: Array) -> Array:
+    return jax.vmap(function)(tokens)

@@ -1,0 +1,150 @@
+"""Certificates of collisions: what two given sequences prove about a model, by interval arithmetic.
+
+Near. The distance A of what the readout sees of two sequences and the gap B of their targets are enclosed. The
+predictions of a readout of slope at most K differ by at most K A, so its error on one of the sequences is at least
+(B - K A) / 2. By Lemma 4 a two-layer net with weights of at most 1 and error below eps has M >= (B - 2 eps) / (A
+sqrt(E)) units.
+
+Exact. Krawczyk's test (`krawczyk`) proves that an exact collision lies within a stated radius of the pair. Then *every*
+readout, whatever its size and slope, has an error of at least B / 2.
+"""
+
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from ..._errors import require
+from ..._precision import in_double
+from ...models import ClassTokenTransformer, folded
+from ...tasks import AbstractTask
+from ..bounds import Bound, steep_net_size
+from ..intervals import EnclosureError, Interval, enclose, point, product, subtract
+from .domain import Domain
+from .heads import coordinates_read, fold
+from .krawczyk import EnclosedObservables, prove_collision
+from .observables import HeadOutputs, check_fit
+from .search import Collision
+
+ESTIMATE_SLACK = 1e-6
+"""Subtracted from a gap that could not be enclosed, relative to the targets."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """What a pair of sequences proves. `gap` is guaranteed at the pair, or at the exact collision near it."""
+
+    pair: Float[np.ndarray, "2 length dim"]
+    domain: Domain
+    distance: float
+    """Upper bound on the Euclidean distance of what the readout sees of the pair."""
+    gap: float
+    """Lower bound on the difference of the targets."""
+    seen: int
+    """Inputs of the readout, E."""
+    radius: float | None
+    """An exact collision differs from the pair by at most this, entry by entry; None where none is proved."""
+    contraction: float
+    """The largest row sum of |I - DG C|; an exact collision needs less than 1."""
+    estimated: str
+    """Why the gap is estimated and not enclosed; empty where it is enclosed."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether an exact collision is proved."""
+        return self.radius is not None
+
+    def floor(self, slope: float = math.inf) -> float:
+        """Every readout of at most this slope has at least this error somewhere on the domain.
+
+        Raises:
+            InputError: `slope` is negative.
+        """
+        require(slope >= 0, f"slope must not be negative, got {slope!r}.")
+        if self.exact:
+            return self.gap / 2
+        if not (math.isfinite(slope) and math.isfinite(self.distance)):
+            return 0.0
+        return max(0.0, (self.gap - slope * self.distance) / 2)
+
+    def size_needed(self, eps: float) -> Bound:
+        """Lemma 4: units of a two-layer net with weights of at most 1 whose error on the pair is below `eps`.
+
+        Raises:
+            InputError: `eps` is negative, or at least half of the gap.
+        """
+        require(0 <= eps < self.gap / 2, f"eps must be less than half of the gap, {self.gap / 2:.3g}, got {eps!r}.")
+        return steep_net_size(self.gap - 2 * eps, max(self.distance, 1e-300), self.seen)
+
+
+def certify(collision: Collision, model: ClassTokenTransformer, task: AbstractTask, domain: Domain) -> Certificate:
+    """What the pair of a collision proves about the model; an exact collision where that can be proved.
+
+    Raises:
+        InputError: the model does not fit the task, or the pair has another shape or leaves the domain.
+    """
+    check_fit(model, task)
+    pair = np.asarray(collision.pair, np.float64)
+    shape = (2, task.length, task.dim)
+    require(pair.shape == shape, f"a pair of {task.name} has shape {shape}, got {pair.shape}.")
+    low, high = float(pair.min()), float(pair.max())
+    require(
+        domain.low <= low and high <= domain.high,
+        f"the pair must lie in [{domain.low:g}, {domain.high:g}], got values from {low:g} to {high:g}.",
+    )
+    with jax.enable_x64(True):
+        try:
+            distance = _max_distance(model, pair)
+        except EnclosureError:
+            distance = math.inf
+        exact = prove_collision(collision.observables, model, pair, domain)
+        boxes = exact.boxes if exact.boxes is not None else [point(tokens) for tokens in pair]
+        gap, estimated = _min_gap(in_double(task), boxes)
+    return Certificate(
+        pair=pair,
+        domain=domain,
+        distance=distance,
+        gap=gap,
+        seen=len(model.class_token),
+        radius=exact.radius,
+        contraction=exact.contraction,
+        estimated=estimated,
+    )
+
+
+def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
+    """An upper bound on the Euclidean distance of what the readout sees of the pair."""
+    if len(model.attention) == 1:
+        (layer,) = model.attention
+        coordinates = coordinates_read([model])
+        heads, rows = np.array(coordinates).T
+        observables = HeadOutputs(heads=fold(model, coordinates, pair.shape[1])[0], coordinates=coordinates)
+        enclosed = EnclosedObservables(observables, model, pair.shape[1])
+        outputs = [enclosed.enclose(lambda one, x: one.of(x, None), point(tokens)) for tokens in pair]
+        mixing = np.asarray(layer.output, np.float64)[:, heads, rows]
+        apart = product(point(mixing), subtract(*outputs).map(lambda end: end[:, None]))
+    else:
+        wide = in_double(model)
+        outputs = [enclose(lambda x: folded.class_output(wide, x), point(tokens)) for tokens in pair]
+        apart = subtract(*outputs)
+    largest = float(apart.magnitude.max())
+    if not math.isfinite(largest):
+        return math.inf
+    return largest * float(np.linalg.norm(apart.magnitude / largest)) * (1 + 1e-12) if largest > 0 else 0.0
+
+
+def _min_gap(task: AbstractTask, boxes: list[Interval]) -> tuple[float, str]:
+    """A lower bound on the difference of the targets of two boxes, and why it is only an estimate where it is."""
+    try:
+        targets = [enclose(task.target, box) for box in boxes]
+        gap = float(subtract(*targets).mignitude.max())
+        if not math.isfinite(gap):
+            raise EnclosureError("it is not finite.")
+        return gap, ""
+    except Exception as error:  # a user's function may contain operations that no rule covers
+        values = [np.asarray(task.target(jnp.asarray((box.low + box.high) / 2))) for box in boxes]
+        slack = ESTIMATE_SLACK * max(1.0, float(np.abs(values).max()))
+        return max(0.0, float(np.abs(values[0] - values[1]).max()) - slack), f"the target is not enclosed: {error}"

@@ -1,0 +1,181 @@
+"""What the readout sees of a sequence: the observables that must agree for two sequences to collide.
+
+Three systems, each of them sufficient:
+
+    class outputs   c(X), the class token after attention: E coordinates, at any depth
+    head outputs    sum over t of a_i(t) v_i(t) for each head i, the same before W_O: n h coordinates, one layer
+    moments         sum over t of exp(beta s_i(t)) (1, v_i(t)) for each head, without the tokens that both sequences
+                    share: (n + 1) h coordinates, numerators and denominators of the softmax, scaled per head
+
+A trained head often attends to one token with a weight that is 1 to sixteen digits, and in float64 its output then does
+not depend on the other tokens. Its moments do: once the tokens that take the weight are shared, they cancel exactly.
+The proof of Theorem 2(2) uses them, with the most responsive points shared (Yu et al., arXiv 2510.06662).
+"""
+
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..._errors import require
+from ..._shapes import Tokens
+from ...models import ClassTokenTransformer, folded
+from ...tasks import AbstractTask
+from .heads import Coordinates, Heads
+
+Pair = Float[Array, "2 length dim"]
+Scale = Any
+"""One score per head, subtracted before the exponential for both sequences; None where observables need no scale."""
+
+
+class AbstractObservables(eqx.Module):
+    """Coordinates that must agree between two sequences. `shared` are the places at which both hold the same token."""
+
+    shared: eqx.AbstractVar[tuple[int, ...]]
+
+    @abstractmethod
+    def of(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
+        """The coordinates of one sequence."""
+
+    @abstractmethod
+    def jacobian(self, tokens: Tokens, scale: Scale) -> Float[Array, "observed length dim"]:
+        """Their derivative with respect to the tokens."""
+
+    def scale(self, pair: Pair) -> Scale:
+        """The scale of a pair."""
+        return None
+
+    def reach(self, pair: Pair) -> Float[Array, ""]:
+        """How far a token can move before a score moves by about one: the range of a linearisation."""
+        return jnp.asarray(jnp.inf)
+
+    def tied(self, pair: Pair) -> Pair:
+        """The pair with the first sequence's tokens at the shared places."""
+        if not self.shared:
+            return pair
+        return pair.at[1, np.array(self.shared)].set(pair[0, np.array(self.shared)])
+
+    def difference(self, pair: Pair, scale: Scale) -> Float[Array, " observed"]:
+        return self.of(pair[0], scale) - self.of(pair[1], scale)
+
+    def linearised(self, pair: Pair) -> tuple[Float[Array, " observed"], Float[Array, "observed entries"]]:
+        """G, the difference of a pair, and its derivative with respect to all token entries of the pair."""
+        scale = self.scale(pair)
+        one, other = (self.jacobian(tokens, scale) for tokens in pair)
+        rows = jnp.concatenate([one.reshape(len(one), -1), -other.reshape(len(other), -1)], axis=1)
+        return self.difference(pair, scale), rows
+
+
+class ClassOutputs(AbstractObservables):
+    """The class token after attention."""
+
+    model: ClassTokenTransformer
+    shared: tuple[int, ...] = eqx.field(static=True, default=())
+
+    def of(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
+        return folded.class_output(self.model, tokens)
+
+    def jacobian(self, tokens: Tokens, scale: Scale) -> Float[Array, "observed length dim"]:
+        return jax.jacrev(lambda tokens: self.of(tokens, scale))(tokens)
+
+
+class AbstractHeadObservables(AbstractObservables):
+    """Observables of one layer: sums over tokens of contributions to each head.
+
+    With `features`, the values of a head are those entries of (x(t), r(t)), the token and its hidden units, instead of
+    W_V x^(t). Where every other unit is off at all tokens, or on at all tokens and the token is among the features,
+    W_V x^(t) is an affine function of the features.
+    """
+
+    heads: Heads
+    coordinates: Coordinates = eqx.field(static=True)
+    shared: tuple[int, ...] = eqx.field(static=True, default=())
+    features: tuple[int, ...] | None = eqx.field(static=True, default=None)
+
+    def reach(self, pair: Pair) -> Float[Array, ""]:
+        places = np.arange(pair.shape[1])
+        slopes = [jax.vmap(jax.jacfwd(self.heads.scores))(tokens, places) for tokens in pair]
+        return 1 / jnp.maximum(jnp.max(jnp.linalg.norm(jnp.concatenate(slopes), axis=-1)), 1e-12)
+
+    @property
+    def owners(self) -> np.ndarray:
+        """The head of every coordinate."""
+        return np.array(self.coordinates)[:, 0]
+
+    def places(self, length: int) -> np.ndarray:
+        """The places that are not shared."""
+        return np.array([place for place in range(length) if place not in self.shared])
+
+    def values(self, token: Float[Array, " dim"], place: Any) -> Float[Array, " coordinates"]:
+        if self.features is None:
+            return self.heads.values(token, place)
+        return jnp.concatenate([token, self.heads.hidden(token, place)])[np.array(self.coordinates)[:, 1]]
+
+
+class HeadOutputs(AbstractHeadObservables):
+    """The output of every head, before W_O."""
+
+    def of(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
+        return jnp.sum(self._weights(tokens) * jax.vmap(self.values)(tokens, np.arange(len(tokens))), axis=0)
+
+    def jacobian(self, tokens: Tokens, scale: Scale) -> Float[Array, "observed length dim"]:
+        """a_i(t) (dv_i(t) + (v_i(t) - output_i) ds_i(t)) for every token t."""
+        places, weights = np.arange(len(tokens)), self._weights(tokens)
+        values = jax.vmap(self.values)(tokens, places)
+        outputs = jnp.sum(weights * values, axis=0)
+        score_slopes = jax.vmap(jax.jacfwd(self.heads.scores))(tokens, places)[:, self.owners]
+        value_slopes = jax.vmap(jax.jacfwd(self.values))(tokens, places)
+        return jnp.moveaxis(weights[..., None] * (value_slopes + (values - outputs)[..., None] * score_slopes), 0, 1)
+
+    def _weights(self, tokens: Tokens) -> Float[Array, "length coordinates"]:
+        """The attention weight of every coordinate's head."""
+        scores = jax.vmap(self.heads.scores)(tokens, np.arange(len(tokens)))
+        return jax.nn.softmax(scores, axis=0)[:, self.owners]
+
+
+class Moments(AbstractHeadObservables):
+    """Numerators and denominators of every head, over the places that are not shared."""
+
+    def of(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
+        places = self.places(len(tokens))
+        return jnp.sum(jax.vmap(self._contribution, in_axes=(0, 0, None))(tokens[places], places, scale), axis=0)
+
+    def jacobian(self, tokens: Tokens, scale: Scale) -> Float[Array, "observed length dim"]:
+        places = self.places(len(tokens))
+        blocks = jax.vmap(jax.jacfwd(self._contribution), in_axes=(0, 0, None))(tokens[places], places, scale)
+        parts = jnp.moveaxis(blocks, 0, 1)
+        zero = jnp.zeros((parts.shape[0], 1, parts.shape[2]))
+        order = [int(np.flatnonzero(places == t)[0]) if t in places else len(places) for t in range(len(tokens))]
+        return jnp.concatenate([parts, zero], axis=1)[:, np.array(order)]
+
+    def scale(self, pair: Pair) -> Scale:
+        """The highest score of each head, which makes its moments of the order of one."""
+        places = self.places(pair.shape[1])
+        scores = [jax.vmap(self.heads.scores)(tokens[places], places) for tokens in pair]
+        return jax.lax.stop_gradient(jnp.max(jnp.concatenate(scores), axis=0))
+
+    def _contribution(self, token: Float[Array, " dim"], place: Any, scale: Scale) -> Float[Array, " observed"]:
+        """The contribution of one token: its weight in each head, and the weight times each value."""
+        weights = jnp.exp(self.heads.scores(token, place) - scale)
+        return jnp.concatenate([weights[np.unique(self.owners)], weights[self.owners] * self.values(token, place)])
+
+
+def check_fit(model: ClassTokenTransformer, task: AbstractTask) -> None:
+    """Check that a model reads the task's sequences.
+
+    Raises:
+        InputError: the model has another token dimension, or positions for another length.
+    """
+    table = model.position_table
+    dim = model.encoder_in.weight.shape[1]
+    if table is not None:
+        require(
+            table.shape[0] == task.length,
+            f"the model has positions for length {table.shape[0]}, {task.name} has length {task.length}.",
+        )
+        dim -= table.shape[1] if model.concatenated else 0
+    require(dim == task.dim, f"the model reads tokens of dim {dim}, {task.name} has dim {task.dim}.")

@@ -1,0 +1,217 @@
+"""Two sequences that a model cannot tell apart: the search for collisions.
+
+The readout sees only c(X), the E = n h coordinates of the class token after attention. Where c(X1) = c(X2) every
+readout gives both sequences the same prediction, so its error on one of them is at least half the difference of the
+targets, however large the readout is. This is the mechanism of Theorem 2(2), run on a given model:
+
+    maximise |H(X1) - H(X2)|   subject to   G(X1, X2) = c(X1) - c(X2) = 0
+
+by projected ascent (`ascent`) in float64, from many starts at once. A search proves nothing: `certificates` does.
+Source: Yu et al. (arXiv 2510.06662), Theorem 2(2), whose pairs come from a pigeonhole argument (`pigeonhole`) instead.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from ..._errors import InputError, require, require_count
+from ..._keys import named_generator
+from ..._precision import in_double
+from ...models import ClassTokenTransformer
+from ...tasks import AbstractTask
+from .ascent import ascend_all, gaps_all, linearise_all, newton_step
+from .domain import Domain
+from .heads import coordinates_read, stacked
+from .observables import AbstractObservables, ClassOutputs, HeadOutputs, Moments, check_fit
+from .starts import anchored_starts, free_starts, shared_places
+
+STARTS = 48
+STEPS = 150
+ROUNDS = 2
+"""Each later round starts from the best pairs of the one before, perturbed."""
+SURVIVORS = 12
+PERTURBATION = 0.02
+"""Of pairs between rounds, as a share of the domain's width."""
+NEWTON_STEPS = 60
+CONVERGED = 1e-13
+"""Newton steps stop at this distance: the rest is rounding."""
+NEAR = 1e-3
+"""An ascent that ends further than this from the constraint ranks below all others."""
+
+Pair = Float[np.ndarray, "2 length dim"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Collision:
+    """Two sequences, the distance of their observables and the gap of their targets."""
+
+    pair: Pair
+    distance: float
+    """|G|, the Euclidean norm, in the units of `observables`."""
+    gap: float
+    """The largest difference of a target number."""
+    observables: AbstractObservables
+    """What agrees between the two."""
+
+
+def find_collisions(
+    models: Sequence[ClassTokenTransformer],
+    task: AbstractTask,
+    domain: Domain,
+    *,
+    anchors: np.ndarray | None = None,
+    starts: int = STARTS,
+    steps: int = STEPS,
+    seed: int = 0,
+) -> list[list[Collision]]:
+    """Search for pairs that collide, for every model.
+
+    Args:
+        models: models of one shape.
+        task: the task whose targets should differ.
+        domain: the tokens allowed.
+        anchors: sequences (anchors, length, dim) that the first sequence of a pair is taken from; without them both are
+            searched for.
+        starts: ascents per model, or per model and anchor.
+        steps: steps per ascent.
+        seed: of the starts.
+
+    Returns:
+        Per model the pairs found, the largest gap first. Check `distance`: an ascent may fail to return to the
+        constraint.
+
+    Raises:
+        InputError: models that differ in shape or do not fit the task, anchors outside the domain, weights not finite.
+    """
+    for name, count in (("starts", starts), ("steps", steps)):
+        require_count(name, count)
+    require(len(models) > 0, "models must hold at least one model, got none.")
+    shapes = {tuple(np.shape(leaf) for leaf in jax.tree.leaves(model)) for model in models}
+    require(len(shapes) == 1, f"models searched together must have one shape, got {len(shapes)}.")
+    for model in models:
+        check_fit(model, task)
+    with jax.enable_x64(True):
+        if anchors is None:
+            groups, pairs = list(models), [free_starts(task, domain, starts, seed)] * len(models)
+        else:
+            _check_anchors(anchors, task, domain)
+            # A group of pairs per model and anchor.
+            groups = [model for model in models for _ in anchors]
+            pairs = [anchored_starts(anchors, i, domain, starts, seed) for i in range(len(anchors))] * len(models)
+        collisions: list[list[Collision]] = [[] for _ in models]
+        for observables in _observables(groups, task.length, anchored=anchors is not None):
+            search = _Search(observables, in_double(task), domain, steps, anchored=anchors is not None)
+            for i, group in enumerate(search.run(np.stack(pairs), seed)):
+                collisions[i * len(models) // len(groups)] += group
+    if not any(collisions):
+        raise InputError(f"{task.name}: every search met NaN or infinite numbers; are the model's weights finite?")
+    return [sorted(of_model, key=lambda collision: -collision.gap) for of_model in collisions]
+
+
+def _check_anchors(anchors: np.ndarray, task: AbstractTask, domain: Domain) -> None:
+    require(
+        anchors.ndim == 3 and len(anchors) > 0 and anchors.shape[1:] == (task.length, task.dim),
+        f"anchors of {task.name} must have shape (any, {task.length}, {task.dim}), got {anchors.shape}.",
+    )
+    low, high = float(anchors.min()), float(anchors.max())
+    require(
+        domain.low <= low and high <= domain.high,
+        f"anchors must lie in [{domain.low:g}, {domain.high:g}], got values from {low:g} to {high:g}.",
+    )
+
+
+def _observables(models: Sequence[ClassTokenTransformer], length: int, *, anchored: bool) -> list[AbstractObservables]:
+    """What pairs should agree in: outputs always; moments too where both sequences are free."""
+    if len(models[0].attention) > 1:
+        double = [in_double(model) for model in models]
+        return [ClassOutputs(model=jax.tree.map(lambda *leaves: jnp.stack(leaves), *double))]
+    heads, coordinates = stacked(models, length), coordinates_read(models)
+    searched: list[AbstractObservables] = [HeadOutputs(heads=heads, coordinates=coordinates)]
+    if not anchored:
+        shared = shared_places(len(heads.score_weight[0]), length)
+        searched.append(Moments(heads=heads, coordinates=coordinates, shared=shared))
+    return searched
+
+
+def _ranked(distances: Float[np.ndarray, "models starts"], gaps: Float[np.ndarray, "models starts"]) -> np.ndarray:
+    """Indices of ascents, best first: those near the constraint before the others, the largest gap first."""
+    finite = np.where(np.isfinite(distances), distances, np.inf)
+    return np.lexsort((-gaps, finite > NEAR), axis=1)
+
+
+class _Search:
+    """One search: all models, all pairs at once."""
+
+    def __init__(
+        self, observables: AbstractObservables, task: AbstractTask, domain: Domain, steps: int, *, anchored: bool
+    ):
+        self.observables, self.task, self.domain = observables, task, domain
+        self.steps, self.anchored = steps, anchored
+
+    def run(self, pairs: np.ndarray, seed: int) -> list[list[Collision]]:
+        """For each group the best pairs of the last round."""
+        generator = named_generator(seed, "shaken pairs")
+        size = PERTURBATION * (self.domain.high - self.domain.low)
+        starts = pairs.shape[1]
+        ends, best = self._round(pairs)
+        for _ in range(ROUNDS - 1):
+            again = best[:, np.arange(starts) % best.shape[1]]
+            pairs = np.take_along_axis(ends, again[..., None, None, None], axis=1)
+            # One draw for all groups: the pairs of a model do not depend on the models searched with it.
+            moved = np.broadcast_to(size * generator.standard_normal(pairs.shape[1:]), pairs.shape).copy()
+            if self.anchored:
+                moved[:, :, 0] = 0.0
+            ends, best = self._round(np.where(moved == 0, pairs, self.domain.clip(pairs + moved)))
+        return self._polish(np.take_along_axis(ends, best[..., None, None, None], axis=1))
+
+    def _round(self, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where every ascent ended, and the indices of the best."""
+        arguments = self.observables, self.task, jnp.asarray(pairs), self.domain, self.steps, self.anchored
+        ends, distances, gaps = (np.asarray(part) for part in ascend_all(*arguments))
+        return ends, _ranked(distances, gaps)[:, :SURVIVORS]
+
+    def _polish(self, pairs: np.ndarray) -> list[list[Collision]]:
+        """Minimum-norm Newton steps, damped where they overshoot, until no pair comes nearer."""
+        pairs = self._tied(pairs)
+        trial, best = pairs.copy(), pairs.copy()
+        distance, damping = np.full(pairs.shape[:2], np.inf), np.full(pairs.shape[:2], 1e-15)
+        difference = jacobian = np.empty(0)
+        for _ in range(NEWTON_STEPS):
+            here = linearise_all(self.observables, self.task, jnp.asarray(trial), self.anchored)
+            trial_difference, trial_jacobian = np.asarray(here[0]), np.asarray(here[1])
+            trial_distance = np.linalg.norm(trial_difference, axis=-1)
+            better = trial_distance < distance
+            if distance[0, 0] == np.inf:
+                difference, jacobian = trial_difference.copy(), trial_jacobian.copy()
+            difference[better], jacobian[better] = trial_difference[better], trial_jacobian[better]
+            best[better], distance[better] = trial[better], trial_distance[better]
+            damping = np.clip(np.where(better, damping / 100, damping * 30), 1e-15, 1.0)
+            busy = (distance > CONVERGED) & np.isfinite(distance) & (damping < 1.0)
+            if not busy.any():
+                break
+            for at in zip(*np.nonzero(busy), strict=True):
+                trial[at] = newton_step(best[at], difference[at], jacobian[at], float(damping[at]), self.domain)
+        best = self._tied(best)
+        gaps = np.asarray(gaps_all(self.task, jnp.asarray(best)))
+        return [
+            [
+                Collision(pair=pair, distance=float(apart), gap=float(gap), observables=self._of_group(i))
+                for pair, apart, gap in zip(*rows, strict=True)
+                if np.isfinite(apart)
+            ]
+            for i, rows in enumerate(zip(best, distance, gaps, strict=True))
+        ]
+
+    def _tied(self, pairs: np.ndarray) -> np.ndarray:
+        """A copy with the first sequence's tokens at the shared places of the second."""
+        tied, shared = pairs.copy(), list(self.observables.shared)
+        tied[:, :, 1, shared] = tied[:, :, 0, shared]
+        return tied
+
+    def _of_group(self, i: int) -> AbstractObservables:
+        """The observables of the i-th group."""
+        return jax.tree.map(lambda leaf: leaf[i], self.observables)

@@ -1,0 +1,50 @@
+"""Pairs of sequences that searches for collisions start from."""
+
+import numpy as np
+from jaxtyping import Float
+
+from ..._keys import named_generator
+from ...tasks import AbstractTask
+from .domain import Domain
+
+
+def shared_places(heads: int, length: int) -> tuple[int, ...]:
+    """One place per head, spread over the sequence: a shared token can take the attention weight of one head."""
+    if heads >= length:
+        return ()
+    return tuple(int(place) for place in np.unique(np.linspace(0, length - 1, heads).round().astype(int)))
+
+
+def free_starts(task: AbstractTask, domain: Domain, starts: int, seed: int) -> Float[np.ndarray, "starts 2 length dim"]:
+    """Pairs of which both sequences are free.
+
+    A quarter are two independent sequences, a quarter a sequence and a neighbour, half a sequence of clustered tokens
+    and a neighbour: no head prefers one of several clustered tokens by much.
+    """
+    generator = named_generator(seed, "starts of collisions")
+    middle, half = (domain.low + domain.high) / 2, (domain.high - domain.low) / 2
+    shape = (starts, task.length, task.dim)
+    first = middle + half / 3 * generator.standard_normal(shape)
+    width = half * np.exp(generator.uniform(np.log(0.02), np.log(0.5), (starts, 1, 1)))
+    centre = middle + half / 3 * generator.standard_normal((starts, 1, task.dim))
+    clustered = np.arange(starts)[:, None, None] % 2 == 1
+    first = np.where(clustered, centre + width * generator.standard_normal(shape), first)
+    second = first + 0.1 * np.where(clustered, width, half) * generator.standard_normal(shape)
+    second[::4] = middle + half / 3 * generator.standard_normal(second[::4].shape)
+    return domain.clip(np.stack([first, second], axis=1))
+
+
+def anchored_starts(
+    anchors: Float[np.ndarray, "anchors length dim"], which: int, domain: Domain, starts: int, seed: int
+) -> Float[np.ndarray, "starts 2 length dim"]:
+    """Pairs whose first sequence is one anchor; the second is a neighbour at growing distances.
+
+    Every third neighbour is one of another anchor.
+    """
+    generator = named_generator(seed, "neighbours of anchors")
+    width = (domain.high - domain.low) / 2 * np.exp(np.linspace(np.log(0.01), np.log(0.5), starts))[:, None, None]
+    anchor = anchors[which]
+    others = anchors[(which + 1 + np.arange(starts)) % len(anchors)]
+    centre = np.where(np.arange(starts)[:, None, None] % 3 == 2, others, anchor)
+    near = centre + width * generator.standard_normal((starts, *anchor.shape))
+    return np.stack([np.broadcast_to(anchor, near.shape), domain.clip(near)], axis=1)

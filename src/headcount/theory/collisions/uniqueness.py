@@ -1,0 +1,178 @@
+"""Corollary 1 as a check: are two representations, with D1 and D2 components, the same function, and may they be?
+
+A task's D is unique among representations that meet Assumption 2 when D1^2 + D2^2 <= T / 50. Two representations that
+agree everywhere with D1 != D2 must therefore fail a clause, or be too short. Agreement is searched for, not proved: a
+difference found is a witness; no difference found is evidence only, as with the clauses.
+Source: Yu et al. (arXiv 2510.06662), Corollary 1.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..._errors import require, require_count
+from ..._keys import named_generator
+from ..._precision import in_double
+from ..._shapes import Tokens
+from ...tasks import Retrieval
+from ...tasks.assumptions import AssumptionReport, check_assumptions
+from .._ascent import sign_ascent
+from ..bounds import Bound, unique_dim
+from .pigeonhole import CLAUSES_NEEDED
+
+
+class Agreement(StrEnum):
+    """What a comparison of two representations says."""
+
+    DIFFERENT = "different functions"
+    ONE_DIM = "one function, one D"
+    CLAUSE_FAILS = "one function, two D: a clause fails"
+    TOO_SHORT = "one function, two D: the corollary does not apply (T is too short)"
+    CONTRADICTION = "contradicts the corollary"
+    """Points to a search that missed a difference, or a clause that does not hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two representations side by side."""
+
+    verdict: Agreement
+    dims: tuple[int, int]
+    length: Bound
+    """Corollary 1; `length.applies` says whether T is long enough."""
+    failing: tuple[tuple[str, ...], tuple[str, ...]]
+    """The clauses of Assumption 2, among those the corollary needs, that each of them fails."""
+    difference: float
+    """The largest difference of the targets found."""
+    where: Float[np.ndarray, "length dim"]
+    """The sequence that has it."""
+
+    @property
+    def sentence(self) -> str:
+        """The verdict with its evidence."""
+        first, second = self.dims
+        if self.verdict is Agreement.DIFFERENT:
+            return f"{self.verdict}: the targets differ by {self.difference:.3g} at one sequence"
+        if self.verdict is Agreement.ONE_DIM:
+            return f"{self.verdict} = {first}: no sequence found differs by more than {self.difference:.3g}"
+        if self.verdict is not Agreement.CLAUSE_FAILS:
+            return f"{self.verdict}: D = {first} and {second}, length {self.length.value:g} or more is needed"
+        parts = [
+            f"clause {', '.join(clauses)} fails for the {which} (D = {dim})"
+            for which, dim, clauses in zip(("first", "second"), self.dims, self.failing, strict=True)
+            if clauses
+        ]
+        short = "" if self.length.applies else f"; T is also too short, length {self.length.value:g} or more is needed"
+        return "one function, two D: " + " and ".join(parts) + short
+
+
+def compare_representations(
+    first: Retrieval,
+    second: Retrieval,
+    *,
+    starts: int = 64,
+    steps: int = 200,
+    seed: int = 0,
+    tolerance: float = 1e-6,
+) -> Comparison:
+    """Compare two retrieval tasks on the cube, and say what Corollary 1 implies for their D.
+
+    Args:
+        first, second: tasks of one length and dim with equally many targets.
+        starts: ascents of the difference of the targets.
+        steps: steps per ascent.
+        seed: of the starts.
+        tolerance: targets count as equal where no difference above this is found, relative to targets larger than 1.
+
+    Raises:
+        InputError: the tasks cannot be compared, or no target is finite.
+    """
+    for name, count in (("starts", starts), ("steps", steps)):
+        require_count(name, count)
+    require(0 < tolerance < np.inf, f"tolerance must be positive and finite, got {tolerance!r}.")
+    _check(first, second)
+    reports = check_assumptions(first), check_assumptions(second)
+    clauses = tuple(tuple(name for name in report.failing if name in CLAUSES_NEEDED) for report in reports)
+    dims = len(first.position_sets), len(second.position_sets)
+    length = unique_dim(*dims, first.length)
+    tokens = _starts(first, reports, starts, seed)
+    difference, size, where = _largest_difference(first, second, tokens, steps)
+    if difference > tolerance * max(1.0, size):
+        verdict = Agreement.DIFFERENT
+    elif dims[0] == dims[1]:
+        verdict = Agreement.ONE_DIM
+    elif any(clauses):  # before the length: more tokens would not help
+        verdict = Agreement.CLAUSE_FAILS
+    else:
+        verdict = Agreement.CONTRADICTION if length.applies else Agreement.TOO_SHORT
+    return Comparison(
+        verdict=verdict,
+        dims=dims,
+        length=length,
+        failing=(clauses[0], clauses[1]),
+        difference=difference,
+        where=where,
+    )
+
+
+def _check(first: Retrieval, second: Retrieval) -> None:
+    for name in ("length", "dim", "distribution"):
+        one, other = getattr(first, name), getattr(second, name)
+        require(one == other, f"two representations need the same {name}, got {one} ({first.name}) and {other}.")
+    require(
+        first.distribution == "cube",
+        f'Corollary 1 needs tokens in the cube, got "{first.distribution}"; set distribution="cube".',
+    )
+    tokens = jax.ShapeDtypeStruct((first.length, first.dim), jnp.float32)
+    one, other = (jax.eval_shape(task.target, tokens).shape[0] for task in (first, second))
+    require(one == other, f"two representations need equally many targets, got {one} ({first.name}) and {other}.")
+
+
+def _starts(
+    task: Retrieval, reports: tuple[AssumptionReport, ...], starts: int, seed: int
+) -> Float[np.ndarray, "starts length dim"]:
+    """Starts of the ascents: uniform tokens, corners, clusters, and clusters with minimisers among them.
+
+    In a long uniform sequence nearly all minima are at their lowest, whatever the components. Two tasks differ at
+    sequences whose tokens stay away from minimisers.
+    """
+    generator = named_generator(seed, "starts of a comparison")
+    shape = (starts, task.length, task.dim)
+    tokens = generator.random(shape)
+    tokens[1::4] = tokens[1::4].round()
+    width = np.exp(generator.uniform(np.log(0.003), 0.0, (starts, 1, 1)))
+    centres = generator.random((starts, 1, task.dim))
+    # Every second cluster is in a corner, corners in turn: bowls and planes differ most there.
+    centres[2::8, 0] = (np.arange(len(centres[2::8]))[:, None] >> np.arange(task.dim)) & 1
+    clustered = np.clip(centres + width * (generator.random(shape) - 0.5), 0, 1)
+    clustered[2::8] = centres[2::8]
+    tokens[2::4], tokens[3::4] = clustered[2::4], clustered[3::4]
+    minimisers = np.concatenate([report.minimisers for report in reports])
+    for sequence in tokens[3::4]:
+        count = int(generator.integers(1, min(len(minimisers), task.length) + 1))
+        places = generator.choice(task.length, count, replace=False)
+        sequence[places] = minimisers[generator.choice(len(minimisers), count, replace=False)]
+    return tokens
+
+
+def _largest_difference(
+    first: Retrieval, second: Retrieval, starts: Float[np.ndarray, "starts length dim"], steps: int
+) -> tuple[float, float, Float[np.ndarray, "length dim"]]:
+    """The largest difference of a target number met on the ascents, the size of the targets there, and the sequence."""
+    with jax.enable_x64(True):
+        one, other = in_double((first, second))
+
+        def difference(tokens: Tokens) -> Array:
+            return jnp.max(jnp.abs(one.target(tokens) - other.target(tokens)))
+
+        best, where = jax.jit(jax.vmap(lambda x: sign_ascent(difference, x, steps=steps)))(jnp.asarray(starts))
+        require(
+            bool(jnp.isfinite(best).any()),
+            f"{first.name} and {second.name}: no finite target was met; are their values finite?",
+        )
+        worst = int(jnp.nanargmax(best))
+        return float(best[worst]), float(jnp.max(jnp.abs(one.target(where[worst])))), np.asarray(where[worst])

@@ -1,0 +1,51 @@
+"""The largest error that a search finds: what a construction's promise is tested against."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..._keys import named_generator
+from ..._precision import in_double
+from ..._shapes import Target, Tokens
+from ...models import ClassTokenTransformer, folded
+from ...tasks import Retrieval
+from .._ascent import sign_ascent
+
+
+def largest_error(
+    model: ClassTokenTransformer | Callable[[Tokens], Target],
+    task: Retrieval,
+    *,
+    starts: int = 64,
+    steps: int = 200,
+    seed: int = 0,
+) -> tuple[float, Float[np.ndarray, "length dim"]]:
+    """Search the cube for the sequence with the largest error.
+
+    Args:
+        model: a class-token transformer, or any function of one sequence; weights held as a pytree are used in float64.
+        task: the task whose target is the right answer.
+        starts: ascents, a quarter of them from corners of the cube, the others from uniform tokens.
+        steps: steps per ascent.
+        seed: of the starts.
+
+    Returns:
+        The largest error found, in float64, and the sequence that has it. A lower bound of the true supremum.
+    """
+    tokens = named_generator(seed, "starts of an adversary").uniform(0, 1, (starts, task.length, task.dim))
+    tokens[: starts // 4] = tokens[: starts // 4].round()  # corners, where minima tie
+    with jax.enable_x64(True):
+        wide_model, wide_task = in_double((model, task))
+
+        def answer(x: Array) -> Array:
+            return folded.predict(wide_model, x) if isinstance(model, ClassTokenTransformer) else wide_model(x)
+
+        def error(x: Array) -> Array:
+            return jnp.abs(answer(x) - wide_task.target(x))[0]
+
+        errors, where = jax.jit(jax.vmap(lambda x: sign_ascent(error, x, steps=steps)))(jnp.asarray(tokens))
+        worst = int(jnp.argmax(errors))
+        return float(errors[worst]), np.asarray(where[worst])

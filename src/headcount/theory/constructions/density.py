@@ -1,0 +1,117 @@
+"""Theorem 1 as a program: any continuous function of a short sequence as a retrieval task, within a proved error.
+
+With m = T/4 the primitives min over S of x(t)_j and of 1 - x(t)_j, for all sets S of m places, give order statistics:
+
+    v = max over S of min over S of x_j        the m-th largest value of coordinate j
+    w = 1 - max over S of min over S of 1 - x_j    the m-th smallest
+    Y_t = max over S with t of min over S of x_j = min(x(t)_j, v)
+    1 - Z_t, likewise from 1 - x_j,              = max(x(t)_j, w)
+
+One of Y_t and 1 - Z_t is x(t)_j itself. A smooth selector weighs them by exp(q (Y - v)^2) and exp(q (1 - Z - w)^2) and
+is off by at most `bounds.selector_error(q)`, which falls as q^(-1/2) and is attained.
+Source: Yu et al. (arXiv 2510.06662), Theorem 1. Its last step, a polynomial in place of the function, is omitted: the
+outer map here is the function itself, continuous but not C^1.
+"""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from ..._errors import require, require_count
+from ..._shapes import Target, Tokens
+from ...tasks import Retrieval
+from ..bounds import selector_error
+
+MAX_SETS = 2000
+"""Limit on the position sets of m places; T = 12 has 220, T = 16 has 1,820, T = 20 would have 15,504."""
+
+
+class Primitives(eqx.Module):
+    """The f_i of one token: every coordinate, and one minus it, once per position set."""
+
+    sets: int = eqx.field(static=True)
+
+    def __call__(self, token: Float[Array, " dim"]) -> Float[Array, " D"]:
+        return jnp.repeat(jnp.concatenate([token, 1 - token]), self.sets)
+
+
+class Recovery(eqx.Module):
+    """Recovers the sequence from the minima of the primitives."""
+
+    members: Bool[np.ndarray, "sets length"]
+    dim: int = eqx.field(static=True)
+    q: float = eqx.field(static=True)
+
+    def __call__(self, minima: Float[Array, " D"]) -> Float[Array, "length dim"]:
+        of_x, of_rest = minima.reshape(2, self.dim, len(self.members))
+        return jax.vmap(self._coordinate, out_axes=1)(of_x, of_rest)
+
+    def _coordinate(self, of_x: Float[Array, " sets"], of_rest: Float[Array, " sets"]) -> Float[Array, " length"]:
+        upper, lower = jnp.max(of_x), 1 - jnp.max(of_rest)
+        capped = self._best_with(of_x)
+        raised = 1 - self._best_with(of_rest)
+        # The ratio of the two weights as a sigmoid, so that no exponential overflows.
+        share = jax.nn.sigmoid(self.q * ((raised - lower) ** 2 - (capped - upper) ** 2))
+        return capped + share * (raised - capped)
+
+    def _best_with(self, minima: Float[Array, " sets"]) -> Float[Array, " length"]:
+        """For every place the largest minimum over a set that contains it."""
+        return jnp.max(jnp.where(self.members, minima[:, None], -jnp.inf), axis=0)
+
+
+class Composed(eqx.Module):
+    """The outer map: the function of the recovered sequence."""
+
+    function: Callable[[Tokens], Target]
+    recovery: Recovery
+
+    def __call__(self, minima: Float[Array, " D"]) -> Target:
+        return jnp.atleast_1d(self.function(self.recovery(minima)))
+
+
+def retrieval_of(
+    function: Callable[[Tokens], Target], *, length: int, dim: int, q: float, name: str = "density"
+) -> Retrieval:
+    """A retrieval task whose target approximates `function` on sequences in [0,1]^(length x dim).
+
+    Every input is recovered within `bounds.selector_error(q)`; `promised_error` bounds the error of the target.
+
+    Raises:
+        InputError: 4 does not divide the length, or the length has more than `MAX_SETS` position sets.
+    """
+    require_count("length", length)
+    require_count("dim", dim)
+    require(length % 4 == 0, f"length must be a multiple of 4 (Theorem 1 uses sets of T/4 places), got {length}.")
+    require(0 < q < math.inf, f"q must be positive and finite, got {q!r}.")
+    count = math.comb(length, length // 4)
+    require(
+        count <= MAX_SETS,
+        f"length {length} has {count} sets of {length // 4} places, more than {MAX_SETS}; length must be at most 16.",
+    )
+    sets = list(itertools.combinations(range(length), length // 4))
+    members = np.zeros((count, length), bool)
+    for row, places in enumerate(sets):
+        members[row, list(places)] = True
+    return Retrieval(
+        Primitives(count),
+        Composed(function, Recovery(members, dim, float(q))),
+        length=length,
+        dim=dim,
+        distribution="cube",
+        position_sets=sets * (2 * dim),
+        name=name,
+    )
+
+
+def promised_error(q: float, lipschitz: float = 1.0) -> float:
+    """Upper bound on the error of `retrieval_of` for a function of this Lipschitz constant in the maximum norm."""
+    require(0 <= lipschitz < math.inf, f"lipschitz must be finite and not negative, got {lipschitz!r}.")
+    value = selector_error(q).value
+    assert value is not None
+    return lipschitz * value

@@ -1,0 +1,165 @@
+"""Theorem 2(1) as a program: a model of h = D heads with head_dim 2, its weights written down, its error bounded.
+
+Block i of the embedding is (Psi_i(x), r_i(t)): a two-layer net within delta of f_i, and a gate that is 0 on S_i and -G
+elsewhere. Head i scores -Psi_i + r_i and its value is Psi_i; the readout is a two-layer net of F0. With
+L0 = sup |grad F0|_1,
+
+    error <= L0 (delta + head error) + error of the readout
+
+where the head error is `bounds.head_error`. A fitted F0 is known on [0,1]^D only: the head outputs are rescaled into
+it, and delta counts twice. The readout of our models is a GELU net; gelu(k u) / k is within 0.17 / k of relu(u), and k
+is chosen so that this costs a hundredth of eps.
+Source: Yu et al. (arXiv 2510.06662), Theorem 2(1), with a gate of depth G = 2 in place of 1.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..._errors import require
+from ...models import ClassTokenTransformer
+from ...tasks import Retrieval
+from ..bounds import Setting, component_accuracy, head_error, sharpness_needed
+from .assembly import one_layer_model
+from .parts import Parts, parts_of
+from .relu_nets import Affine, ReluNet, beside
+from .ridges import RidgeSum
+
+GATE = 2.0
+"""Depth G of the gate."""
+GELU_GAP = 0.17
+"""sup |gelu(u) - relu(u)| = 0.16997."""
+READOUT_SHARE, GELU_SHARE = 0.49, 0.01
+"""Shares of eps for the net of F0 and for GELU in place of ReLU; the other half is for delta and the head error."""
+MAX_DELTA = 0.1
+"""However flat the outer map: the gate must stay deeper than the range of the components."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Construction:
+    """A model whose error on every sequence of the cube is at most `promised`.
+
+    Where `proved`, this is a theorem, given the slopes and curvatures that the ridges state. Otherwise it is an
+    estimate, from errors and slopes measured at sample points (`fitted.py`).
+    """
+
+    model: ClassTokenTransformer
+    eps: float
+    promised: float
+    proved: bool
+    delta: float
+    beta: float
+    parameters: int
+    """M: weights and biases of both feed-forward nets."""
+
+
+def construct(
+    task: Retrieval,
+    eps: float,
+    *,
+    components: tuple[RidgeSum, ...] | None = None,
+    outer: RidgeSum | None = None,
+) -> Construction:
+    """A model of D heads whose error is at most `eps` everywhere on [0,1]^(length x dim).
+
+    Args:
+        task: a retrieval task on the cube with one target number.
+        eps: between 0 and 1.
+        components: f_1 .. f_D as sums of ridges. Presets with known parts need none; other parts that are not given are
+            fitted, and `promised` is then an estimate.
+        outer: F0 as a sum of ridges; as above.
+
+    Raises:
+        InputError: Theorem 2 does not cover the task, a given part differs from the task's, or a part cannot be fitted.
+    """
+    require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
+    parts = parts_of(task, components=components, outer=outer)
+    setting = _setting(task, parts, eps)
+    beta, delta = sharpness_needed(setting), min(component_accuracy(setting).value or MAX_DELTA, MAX_DELTA)
+    # Head outputs leave [0, 1] by up to delta. A fitted outer map may not exist there, so its net rescales them, which
+    # moves them by up to delta again: half of delta leaves room for both.
+    moves = 1 if isinstance(parts.outer, RidgeSum) else 2
+    delta /= moves
+    encoder = beside([part.net(low=0.0, high=1.0, delta=delta) for part in parts.components])
+    readout = parts.outer.net(low=-delta, high=1 + delta, delta=READOUT_SHARE * eps)
+    scale = 100 * GELU_GAP * float(np.abs(readout.layers[1].weight).sum()) / eps + 1.0  # 1 / GELU_SHARE = 100
+    head = _max_head_error(task, beta, delta)
+    model = _assemble(task, encoder, readout, beta, scale)
+    nets = (model.encoder_in, model.encoder_out, model.readout_in, model.readout_out)
+    return Construction(
+        model=model,
+        eps=eps,
+        promised=setting.slope * (moves * delta + head) + READOUT_SHARE * eps + GELU_SHARE * eps,
+        proved=parts.proved,
+        delta=delta,
+        beta=beta,
+        parameters=sum(layer.weight.size + layer.bias.size for layer in nets),
+    )
+
+
+def _setting(task: Retrieval, parts: Parts, eps: float) -> Setting:
+    """The theorem's setting: h = D heads."""
+    count = len(parts.components)
+    slope = max(parts.outer.steepness, 1e-12)
+    return Setting(heads=count, intrinsic_dim=count, length=task.length, head_dim=2, eps=eps, outer_slope=slope)
+
+
+def _max_head_error(task: Retrieval, beta: float, delta: float) -> float:
+    """The largest head error over the position sets.
+
+    Psi_i lies in [-delta, 1 + delta]: the gate is shallower by 2 delta, and the value of a wrong token may be off by
+    more than 1.
+    """
+    errors = [head_error(beta, len(places), task.length, GATE - 2 * delta).value for places in task.position_sets]
+    return (1 + 2 * delta) * max(error for error in errors if error is not None)
+
+
+def _merged(encoder: ReluNet, dim: int) -> ReluNet:
+    """The nets of all components on one shared token instead of one copy per component."""
+    first = encoder.layers[0]
+    copies = first.weight.shape[1] // dim
+    shared = first.weight.reshape(len(first.bias), copies, dim).sum(axis=1)
+    return ReluNet((Affine(shared, first.bias), *encoder.layers[1:]))
+
+
+def _assemble(task: Retrieval, encoder: ReluNet, readout: ReluNet, beta: float, scale: float) -> ClassTokenTransformer:
+    """Nets and gates as the weights of an ordinary model; `scale` is the k of gelu(k u) / k."""
+    count = len(task.position_sets)
+    total = 2 * count
+    inwards, outwards = _merged(encoder, task.dim).layers
+    gates = np.zeros((task.length, total))
+    gates[:, 1::2] = -GATE * ~task.mask
+    query, key, value = np.zeros((3, count, 2, total))
+    output = np.zeros((total, count, 2))
+    for i in range(count):
+        query[i, 0, 0], query[i, 1, 0] = -1.0, 1.0
+        key[i, 0, 2 * i] = key[i, 1, 2 * i + 1] = 1.0
+        value[i, 0, 2 * i] = output[i, i, 0] = 1.0
+    # The class token is all ones, so head outputs arrive plus one; the readout's bias subtracts it again.
+    read_in, read_out = readout.layers
+    widened = np.zeros((len(read_in.bias), total))
+    widened[:, :count] = read_in.weight
+    return one_layer_model(
+        encoder=ReluNet((inwards, Affine(_interleave(outwards.weight, total), _interleave(outwards.bias, total)))),
+        readout=ReluNet(
+            (
+                Affine(scale * widened, scale * (read_in.bias - read_in.weight @ np.ones(count))),
+                Affine(read_out.weight / scale, read_out.bias),
+            )
+        ),
+        position_table=gates,
+        class_token=np.ones(total),
+        query=query,
+        key=key,
+        value=value,
+        output=output,
+        concatenated=False,
+        beta=beta,
+    )
+
+
+def _interleave(rows: np.ndarray, total: int) -> np.ndarray:
+    """The rows at indices 0, 2, 4, .. of `total`, zeros between: the second coordinate of a block is its gate."""
+    spread = np.zeros((total, *rows.shape[1:]))
+    spread[0::2] = rows
+    return spread

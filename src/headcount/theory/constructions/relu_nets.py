@@ -1,0 +1,156 @@
+"""ReLU nets with explicit weights, each within a proved distance of the function it approximates.
+
+A net of L layers is L affine maps with a ReLU between consecutive ones. Weights are float64. Source: Yu et al. (arXiv
+2510.06662), Lemmas 8 and 9; the interpolation bound is the classical one.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.linalg import block_diag
+
+from ..._errors import require, require_count
+
+
+@dataclass(frozen=True)
+class Affine:
+    """x -> W x + b."""
+
+    weight: Float[np.ndarray, "after before"]
+    bias: Float[np.ndarray, " after"]
+
+    def __call__(self, x: Float[np.ndarray, " before"]) -> Float[np.ndarray, " after"]:
+        return self.weight @ x + self.bias
+
+
+@dataclass(frozen=True)
+class ReluNet:
+    """x -> W_L relu(.. relu(W_1 x + b_1) ..) + b_L."""
+
+    layers: tuple[Affine, ...]
+
+    def __call__(self, x: Float[np.ndarray, " inputs"]) -> Float[np.ndarray, " outputs"]:
+        for layer in self.layers[:-1]:
+            x = np.maximum(layer(x), 0.0)
+        return self.layers[-1](x)
+
+    @property
+    def inputs(self) -> int:
+        return self.layers[0].weight.shape[1]
+
+    @property
+    def outputs(self) -> int:
+        return len(self.layers[-1].bias)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Units of the hidden layers."""
+        return tuple(len(layer.bias) for layer in self.layers[:-1])
+
+    @property
+    def parameters(self) -> int:
+        """Weights and biases, as the paper counts M."""
+        return sum(layer.weight.size + layer.bias.size for layer in self.layers)
+
+
+def compose(*nets: ReluNet) -> ReluNet:
+    """nets[-1] after .. after nets[0] as one net: two affine maps that meet become one (Lemma 8).
+
+    Nets of 2, 3 and 2 layers make one of 5.
+    """
+    require(len(nets) > 0, "compose needs at least one net, got none.")
+    return functools.reduce(_after, nets)
+
+
+def _after(inner: ReluNet, outer: ReluNet) -> ReluNet:
+    require(
+        inner.outputs == outer.inputs,
+        f"a net of {outer.inputs} inputs cannot follow one of {inner.outputs} outputs.",
+    )
+    last, first = inner.layers[-1], outer.layers[0]
+    joined = Affine(first.weight @ last.weight, first(last.bias))
+    return ReluNet((*inner.layers[:-1], joined, *outer.layers[1:]))
+
+
+def beside(nets: Sequence[ReluNet]) -> ReluNet:
+    """Nets of equal depth in parallel: inputs and outputs are concatenated."""
+    depths = {len(net.layers) for net in nets}
+    require(len(depths) == 1, f"nets in parallel must have the same depth, got {sorted(depths)}.")
+    return ReluNet(tuple(_blocks(layers) for layers in zip(*(net.layers for net in nets), strict=True)))
+
+
+def _blocks(layers: Sequence[Affine]) -> Affine:
+    """The affine map whose matrix has those of `layers` along its diagonal."""
+    weights = [layer.weight for layer in layers]
+    return Affine(np.asarray(block_diag(*weights), float), np.concatenate([layer.bias for layer in layers]))
+
+
+def affine(weight: Float[np.ndarray, "after before"], bias: Float[np.ndarray, " after"]) -> ReluNet:
+    """A net of one layer, without a ReLU."""
+    return ReluNet((Affine(np.asarray(weight, float), np.asarray(bias, float)),))
+
+
+def pieces_needed(curvature: float, low: float, high: float, delta: float) -> int:
+    """Equal pieces for linear interpolation within delta: its error is (high - low)^2 |f''| / (8 pieces^2)."""
+    require(low < high, f"low must be less than high, got {low!r} and {high!r}.")
+    require(0 <= curvature < math.inf, f"curvature must be a finite number from 0 on, got {curvature!r}.")
+    require(delta > 0, f"delta must be positive, got {delta!r}.")
+    return max(1, math.ceil((high - low) * math.sqrt(curvature / (8 * delta))))
+
+
+def interpolation_net(
+    function: Callable[[float], float], *, curvature: float, low: float, high: float, delta: float
+) -> ReluNet:
+    """A two-layer net within `delta` of a function on [low, high] with second derivative at most `curvature`.
+
+    f(x_0) + sum over j of (slope_j - slope_(j-1)) relu(x - x_j): one unit per piece, so width C / delta^(1/2).
+    """
+    knots = np.linspace(low, high, pieces_needed(curvature, low, high, delta) + 1)
+    values = np.array([float(function(float(knot))) for knot in knots])
+    require(bool(np.isfinite(values).all()), f"the function must be finite on [{low:g}, {high:g}].")
+    return through_net(knots, values)
+
+
+def through_net(knots: Float[np.ndarray, " knots"], values: Float[np.ndarray, " knots"]) -> ReluNet:
+    """The two-layer net that interpolates `values` at increasing `knots` linearly: one unit per piece."""
+    slopes = np.diff(values) / np.diff(knots)
+    changes = np.diff(slopes, prepend=0.0)
+    return ReluNet((Affine(np.ones((len(slopes), 1)), -knots[:-1]), Affine(changes[None, :], values[:1])))
+
+
+def ridges_net(directions: Float[np.ndarray, "ridges dim"], profiles: Sequence[ReluNet]) -> ReluNet:
+    """x -> sum over k of profile_k(a_k . x), with the depth of the profiles."""
+    inwards = affine(directions, np.zeros(len(directions)))
+    return compose(inwards, beside(profiles), affine(np.ones((1, len(profiles))), np.zeros(1)))
+
+
+def max_net(count: int, eps: float) -> ReluNet:
+    """A three-layer net within `eps` of the maximum of `count` numbers in [0, 1] (Lemma 9).
+
+    With N = ceil(1 / eps) and S_j = sum over t of relu(x_t - j/N): the sum over j of relu(S_j) - relu(S_j - 1/N).
+
+    Inputs outside [0, 1] act as if clipped to it, and the output lies in [0, 1]: each summand is min(S_j, 1/N), an
+    input below 0 adds nothing to any S_j, as 0 would, and one above 1 makes every S_j at least 1/N, as 1 would.
+    """
+    require_count("count", count)
+    require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
+    steps = math.ceil(1 / eps)
+    levels = np.arange(steps) / steps
+    sums = np.kron(np.eye(steps), np.ones((1, count)))
+    return ReluNet(
+        (
+            Affine(np.tile(np.eye(count), (steps, 1)), -np.repeat(levels, count)),
+            Affine(np.concatenate([sums, sums]), np.concatenate([np.zeros(steps), np.full(steps, -1 / steps)])),
+            Affine(np.concatenate([np.ones(steps), -np.ones(steps)])[None, :], np.zeros(1)),
+        )
+    )
+
+
+def min_net(count: int, eps: float) -> ReluNet:
+    """A three-layer net within `eps` of the minimum: 1 - max(1 - x)."""
+    turned = affine(-np.eye(count), np.ones(count))
+    return compose(turned, max_net(count, eps), affine(-np.ones((1, 1)), np.ones(1)))

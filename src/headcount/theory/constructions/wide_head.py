@@ -1,0 +1,204 @@
+"""Theorem 2(3) as a program: one head with head_dim T d that only averages, and a readout of five ReLU layers.
+
+Hidden unit (t, j) of the encoder is relu(x_j + code_t - 1) with a one-hot position code: x_j at place t, 0 elsewhere
+since x_j <= 1. So token t occupies block t of R^(T d). The query is zero, attention is uniform, W_V and W_O are the
+identity, the class token is zero: the head outputs (x(1), .., x(T)) / T. The readout F is one net of 2 + 3 + 2 - 2
+layers (Lemma 8): nets within delta of f_i on every token of S_i, a minimum over S_i within 1/N (Lemma 9), a net of F0.
+
+    error <= L0 (delta + 1/N) + error of the net of F0,    L0 = sup |grad F0|_1
+
+The component nets may leave [0, 1] by delta at no cost: the net of Lemma 9 clips its inputs to [0, 1] (see `max_net`),
+which stays within delta of f_i, and its output lies in [0, 1], where F0 is known.
+
+M counts zero weights too. The middle matrices of the minima have |S_i| N times 2 N entries per component, most of them
+zeros, so M grows as eps^-max(2, 1 + gamma); the weights that may differ from zero grow as eps^-(1 + gamma), as
+published.
+Source: Yu et al. (arXiv 2510.06662), Theorem 2(3), Lemmas 8 and 9.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from ..._errors import require
+from ..._shapes import Target, Tokens
+from ...models import ClassTokenTransformer, folded
+from ...models.transformer import Linear
+from ...tasks import Retrieval
+from ..bounds import max_net_widths
+from .assembly import linear_layers, one_layer_model
+from .parts import parts_of
+from .relu_nets import Affine, ReluNet, affine, beside, compose, min_net
+from .ridges import RidgeSum
+
+MAX_PARAMETERS = 20_000_000
+"""160 MB in float64."""
+MAX_DELTA = 0.5
+"""Of delta and the resolution, however flat the outer map."""
+OUTER_SHARE = 0.24
+"""Share of eps for the outer map: a little less than the remaining quarter, so that the sum stays below eps."""
+
+
+class WideHead(eqx.Module):
+    """A model of one head whose readout has five layers; `head` is an ordinary model with an empty readout."""
+
+    head: ClassTokenTransformer
+    layers: tuple[Linear, ...]
+
+    def __call__(self, tokens: Tokens) -> Target:
+        """The prediction for one sequence."""
+        x = folded.class_output(self.head, tokens)
+        for layer in self.layers[:-1]:
+            x = jax.nn.relu(layer(x))
+        return self.layers[-1](x)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WideConstruction:
+    """A model whose error on every sequence of the cube is at most `promised`; `proved` as in `Construction`."""
+
+    model: WideHead
+    eps: float
+    promised: float
+    proved: bool
+    delta: float
+    resolution: float
+    """Error of a minimum over a position set, with N = ceil(1 / resolution) steps."""
+    widths: tuple[int, ...]
+    """Units of the four hidden layers of the readout."""
+    parameters: int
+    """M: weights and biases of the encoder and of the readout, zeros included."""
+
+
+def construct_wide(
+    task: Retrieval, eps: float, *, components: tuple[RidgeSum, ...] | None = None, outer: RidgeSum | None = None
+) -> WideConstruction:
+    """A model of one wide head whose error is at most `eps` everywhere on [0,1]^(length x dim).
+
+    `components` and `outer` are as in `construct`: those neither given nor known of a preset are fitted.
+
+    Raises:
+        InputError: as `construct`, or the model would have more than `MAX_PARAMETERS` parameters.
+    """
+    plan = _plan(task, eps, components, outer)
+    require(
+        plan.parameters <= MAX_PARAMETERS,
+        f"{task.name}: one wide head within eps = {eps:g} has {plan.parameters:,} weights and biases, more than "
+        f"{MAX_PARAMETERS:,}; use a larger eps or a shorter length.",
+    )
+    return WideConstruction(
+        model=WideHead(_averaging_head(task), linear_layers(_readout(plan))),
+        eps=eps,
+        promised=plan.promised,
+        proved=plan.proved,
+        delta=plan.delta,
+        resolution=plan.resolution,
+        widths=plan.widths,
+        parameters=plan.parameters,
+    )
+
+
+def wide_size(
+    task: Retrieval,
+    eps: float,
+    *,
+    components: tuple[RidgeSum, ...] | None = None,
+    outer: RidgeSum | None = None,
+    zeros: bool = True,
+) -> int:
+    """M of `construct_wide`, counted without building it; without `zeros`, only weights that may differ from zero."""
+    plan = _plan(task, eps, components, outer)
+    return plan.parameters if zeros else plan.connections
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """The nets that the readout is composed of, and the sizes that follow."""
+
+    task: Retrieval
+    components: tuple[ReluNet, ...]
+    outer: ReluNet
+    delta: float
+    resolution: float
+    promised: float
+    proved: bool
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        sizes = [len(places) for places in self.task.position_sets]
+        minima = [max_net_widths(size, self.resolution) for size in sizes]
+        inner = sum(size * net.widths[0] for size, net in zip(sizes, self.components, strict=True))
+        return inner, sum(first for first, _ in minima), sum(second for _, second in minima), self.outer.widths[0]
+
+    @property
+    def parameters(self) -> int:
+        inputs = self.task.length * self.task.dim
+        encoder = (self.task.dim + self.task.length, inputs, inputs)
+        return _dense(encoder) + _dense((inputs, *self.widths, 1))
+
+    @property
+    def connections(self) -> int:
+        """Weights inside the blocks, and all biases: a unit reads one token, one component's net, one position set."""
+        inputs, widths = self.task.length * self.task.dim, self.widths
+        sizes = [len(places) for places in self.task.position_sets]
+        blocks = zip(sizes, self.components, strict=True)
+        steps = max_net_widths(1, self.resolution)[0]
+        minima = sum(size * steps * (net.widths[0] + 2) for size, net in blocks)
+        encoder = 3 * inputs + 2 * inputs
+        return encoder + widths[0] * self.task.dim + minima + widths[2] * widths[3] + widths[3] + sum(widths) + 1
+
+
+def _dense(sizes: tuple[int, ...]) -> int:
+    return sum(before * after + after for before, after in pairwise(sizes))
+
+
+def _plan(task: Retrieval, eps: float, components: tuple[RidgeSum, ...] | None, outer: RidgeSum | None) -> _Plan:
+    """Half of eps for the minima, which cost most, a quarter for the components, the rest for the outer map."""
+    require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
+    parts = parts_of(task, components=components, outer=outer)
+    slope = max(parts.outer.steepness, 1e-12)
+    delta, resolution = min(eps / (4 * slope), MAX_DELTA), min(eps / (2 * slope), MAX_DELTA)
+    return _Plan(
+        task=task,
+        components=tuple(part.net(low=0.0, high=1.0, delta=delta) for part in parts.components),
+        outer=parts.outer.net(low=0.0, high=1.0, delta=OUTER_SHARE * eps),
+        delta=delta,
+        resolution=resolution,
+        promised=slope * (delta + resolution) + OUTER_SHARE * eps,
+        proved=parts.proved,
+    )
+
+
+def _readout(plan: _Plan) -> ReluNet:
+    """F: five layers from the head output (x(1), .., x(T)) / T to the prediction."""
+    task, sets = plan.task, plan.task.position_sets
+    block = task.length * np.eye(task.dim)
+    wanted = np.concatenate([np.eye(task.length)[list(places)] for places in sets])
+    tokens = affine(np.kron(wanted, block), np.zeros(len(wanted) * task.dim))
+    components = [net for places, net in zip(sets, plan.components, strict=True) for _ in places]
+    minima = [min_net(len(places), plan.resolution) for places in sets]
+    return compose(tokens, beside(components), beside(minima), plan.outer)
+
+
+def _averaging_head(task: Retrieval) -> ClassTokenTransformer:
+    """One head with head_dim T d: token t in block t, averaged over places. Its own readout has no units."""
+    length, dim = task.length, task.dim
+    total = length * dim
+    places = np.repeat(np.eye(length), dim, axis=0)
+    inwards = np.concatenate([np.tile(np.eye(dim), (length, 1)), places], axis=1)
+    identity, zeros = np.eye(total), np.zeros((1, total, total))
+    return one_layer_model(
+        encoder=ReluNet((Affine(inwards, -np.ones(total)), Affine(identity, np.zeros(total)))),
+        readout=ReluNet((Affine(np.zeros((0, total)), np.zeros(0)), Affine(np.zeros((1, 0)), np.zeros(1)))),
+        position_table=np.eye(length),
+        class_token=np.zeros(total),
+        query=zeros,
+        key=zeros,
+        value=identity[None],
+        output=identity[:, None],
+        concatenated=True,
+        beta=1.0,
+    )

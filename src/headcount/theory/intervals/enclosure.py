@@ -1,0 +1,151 @@
+"""Enclosures of JAX functions: the code of a model or a task, evaluated on intervals instead of numbers.
+
+A function is traced to its jaxpr, and every operation is replaced by its rule in `rules`. The program itself is
+enclosed, derivatives included, as a function of real numbers: casts to float32 are ignored. An operation without a rule
+raises `EnclosureError`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+
+from .arithmetic import EnclosureError, Interval, point
+from .rules import ARITHMETIC, RULES
+
+INNER = (
+    "jit",
+    "pjit",
+    "closed_call",
+    "remat",
+    "remat2",
+    "checkpoint",
+    "custom_jvp_call",
+    "custom_vjp_call",
+    "custom_vjp_call_jaxpr",
+)
+"""Operations that only call a function."""
+CARRYING = ("broadcast_in_dim", "reshape", "squeeze", "convert_element_type", "copy", "select_n")
+"""Operations that may pass on a NaN that is never selected, as in the variance of an empty array."""
+MOVING = ("copy", "copy_p", "gather", "dynamic_slice", "pad", "rev", "tile", "sort", "cummax", "cummin")
+"""Operations without rounding that increase in every entry, mostly because they only move entries."""
+
+
+def enclose(function: Callable[..., Any], *boxes: Interval) -> Interval:
+    """An interval that contains function(x, ..) for all x in the boxes.
+
+    Args:
+        function: takes one array per box and returns one array.
+        boxes: one interval per argument.
+
+    Call it under `jax.enable_x64(True)`: tracing must not round to float32.
+
+    Raises:
+        EnclosureError: an operation has no rule, or a result has no bound.
+    """
+    if jnp.asarray(0.0).dtype != jnp.float64:
+        raise EnclosureError("an enclosure needs float64; use jax.enable_x64(True).")
+    shapes = [jax.ShapeDtypeStruct(box.shape, jnp.float64) for box in boxes]
+    closed = jax.make_jaxpr(function)(*shapes)
+    with np.errstate(invalid="ignore", over="ignore"):
+        (result,) = _evaluate(closed.jaxpr, [_constant(value) for value in closed.consts], list(boxes))
+    return _checked(result)
+
+
+def _constant(value: Any) -> Interval:
+    array = np.asarray(value)
+    if jnp.issubdtype(array.dtype, jnp.floating):
+        array = array.astype(np.float64)  # exact: the weights of a model are float32 numbers
+    return point(array)
+
+
+def _evaluate(jaxpr: Jaxpr, constants: list[Interval], arguments: list[Interval]) -> list[Interval]:
+    known: dict[Any, Interval] = dict(zip(jaxpr.constvars, constants, strict=True))
+    known.update(zip(jaxpr.invars, arguments, strict=True))
+
+    def read(variable: Any) -> Interval:
+        return _constant(variable.val) if isinstance(variable, Literal) else known[variable]
+
+    for equation in _needed(jaxpr):
+        inputs = [read(variable) for variable in equation.invars]
+        name = equation.primitive.name
+        if name not in (*INNER, *CARRYING):
+            inputs = [_checked(x) for x in inputs]
+        outputs = _apply(name, inputs, equation.params, equation)
+        known.update(zip(equation.outvars, outputs, strict=True))
+    return [read(variable) for variable in jaxpr.outvars]
+
+
+def _checked(x: Interval) -> Interval:
+    """`x`, checked to be float64 without NaN."""
+    if jnp.issubdtype(x.low.dtype, jnp.floating):
+        if x.low.dtype != np.float64:
+            raise EnclosureError(f"values of type {x.low.dtype} have no bound.")
+        if np.any(np.isnan(x.low) | np.isnan(x.high)):
+            raise EnclosureError("an intermediate result is NaN.")
+    return x
+
+
+def _needed(jaxpr: Jaxpr) -> list[Any]:
+    """The equations that the outputs depend on: tracing a derivative leaves comparisons that nothing uses."""
+    wanted = {variable for variable in jaxpr.outvars if not isinstance(variable, Literal)}
+    kept = []
+    for equation in reversed(jaxpr.eqns):
+        if any(variable in wanted for variable in equation.outvars):
+            kept.append(equation)
+            wanted.update(variable for variable in equation.invars if not isinstance(variable, Literal))
+    return kept[::-1]
+
+
+def _apply(name: str, inputs: list[Interval], params: dict[str, Any], equation: Any) -> list[Interval]:
+    if name in INNER:
+        inner = next(value for value in params.values() if isinstance(value, ClosedJaxpr | Jaxpr))
+        consts = [_constant(value) for value in inner.consts] if isinstance(inner, ClosedJaxpr) else []
+        return _evaluate(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner, consts, inputs)
+    if _is_constant(equation, inputs):
+        return _exactly(equation, inputs)
+    if name in ("and", "or", "not") and any(x.low.dtype != bool for x in inputs):
+        raise EnclosureError(f'"{name}" of integers that depend on the input has no bound.')
+    if name in ARITHMETIC and any(_is_integer(x) for x in inputs):
+        raise EnclosureError(f'"{name}" of integers that depend on the input has no bound.')
+    if name in MOVING:
+        return _at_both_ends(equation, inputs)
+    if name not in RULES:
+        raise EnclosureError(f'no rule encloses the operation "{name}".')
+    result = RULES[name](*inputs, **params)
+    return result if isinstance(result, list) else [result]
+
+
+def _is_integer(x: Interval) -> bool:
+    return not np.issubdtype(x.low.dtype, np.floating)
+
+
+def _is_constant(equation: Any, inputs: list[Interval]) -> bool:
+    """Whether integers that do not depend on the input are mapped to integers."""
+    known = all(_is_integer(x) and np.array_equal(x.low, x.high) for x in inputs)
+    return bool(inputs) and known and not any(jnp.issubdtype(v.aval.dtype, jnp.floating) for v in equation.outvars)
+
+
+def _exactly(equation: Any, inputs: list[Interval]) -> list[Interval]:
+    """Integers and truth values that do not depend on the input, computed by JAX itself."""
+    result = equation.primitive.bind(*(jnp.asarray(x.low) for x in inputs), **equation.params)
+    parts = result if equation.primitive.multiple_results else [result]
+    return [_constant(part) for part in parts]
+
+
+def _at_both_ends(equation: Any, inputs: list[Interval]) -> list[Interval]:
+    name = equation.primitive.name
+    for index in inputs[1:]:
+        if not (np.issubdtype(index.low.dtype, np.floating) or np.array_equal(index.low, index.high)):
+            raise EnclosureError(f'"{name}" at indices that depend on the input has no bound.')
+    if len(equation.outvars) != 1:
+        raise EnclosureError(f'"{name}" of several arrays at once has no bound.')
+    low, high = (
+        equation.primitive.bind(*(jnp.asarray(end) for end in ends), **equation.params)
+        for ends in ([x.low for x in inputs], [x.high for x in inputs])
+    )
+    low, high = (np.asarray(end[0] if equation.primitive.multiple_results else end) for end in (low, high))
+    return [Interval(low, high)]

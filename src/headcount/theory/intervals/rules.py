@@ -1,0 +1,203 @@
+"""Rules of enclosure: for every JAX operation, the operation on intervals that contains its result."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import erf, expit
+
+from . import arithmetic
+from .arithmetic import EnclosureError, Interval, point
+
+WAVE_SLACK = 2.0**-48
+"""Error of sin and cos, relative to 1 and to the argument."""
+
+
+def _dot_general(x: Interval, y: Interval, *, dimension_numbers: Any, **_) -> Interval:
+    """A matrix product, after transposing to (batch, rows, terms) and (batch, terms, columns)."""
+    (summed_x, summed_y), (batch_x, batch_y) = dimension_numbers
+    free_x = [axis for axis in range(len(x.shape)) if axis not in (*summed_x, *batch_x)]
+    free_y = [axis for axis in range(len(y.shape)) if axis not in (*summed_y, *batch_y)]
+    batch = [x.shape[axis] for axis in batch_x]
+    rows, columns = [x.shape[axis] for axis in free_x], [y.shape[axis] for axis in free_y]
+    count, terms = int(np.prod(batch)), int(np.prod([x.shape[axis] for axis in summed_x]))
+    height, width = int(np.prod(rows)), int(np.prod(columns))
+    left = x.map(lambda a: a.transpose(*batch_x, *free_x, *summed_x).reshape(count, height, terms))
+    right = y.map(lambda a: a.transpose(*batch_y, *summed_y, *free_y).reshape(count, terms, width))
+    return arithmetic.product(left, right).map(lambda a: a.reshape(*batch, *rows, *columns))
+
+
+def _reshape(x: Interval, *, new_sizes: Any, dimensions: Any = None, **_) -> Interval:
+    if dimensions is not None:
+        raise EnclosureError("a reshape that permutes axes has no rule.")
+    return x.map(lambda a: a.reshape(new_sizes))
+
+
+def _broadcast(x: Interval, *_, shape: Any, broadcast_dimensions: Any, **__) -> Interval:
+    spread = [1] * len(shape)
+    for axis, place in enumerate(broadcast_dimensions):
+        spread[place] = x.shape[axis]
+    return x.map(lambda a: np.broadcast_to(a.reshape(spread), shape))
+
+
+def _slice(x: Interval, *, start_indices: Any, limit_indices: Any, strides: Any, **_) -> Interval:
+    steps = strides or (1,) * len(start_indices)
+    where = tuple(slice(*edges) for edges in zip(start_indices, limit_indices, steps, strict=True))
+    return x.map(lambda a: a[where])
+
+
+def _concatenate(*parts: Interval, dimension: Any, **_) -> Interval:
+    low, high = ([getattr(part, end) for part in parts] for end in ("low", "high"))
+    return Interval(np.concatenate(low, axis=dimension), np.concatenate(high, axis=dimension))
+
+
+def _stack(*parts: Interval, axis: Any, **_) -> Interval:
+    return Interval(np.stack([part.low for part in parts], axis), np.stack([part.high for part in parts], axis))
+
+
+def _unstack(x: Interval, *, axis: Any, **_) -> list[Interval]:
+    ends = zip(np.moveaxis(x.low, axis, 0), np.moveaxis(x.high, axis, 0), strict=True)
+    return [Interval(low, high) for low, high in ends]
+
+
+def _split(x: Interval, *, sizes: Any, axis: Any, **_) -> list[Interval]:
+    edges = np.cumsum(sizes)[:-1]
+    return [
+        Interval(low, high)
+        for low, high in zip(np.split(x.low, edges, axis), np.split(x.high, edges, axis), strict=True)
+    ]
+
+
+def _select(which: Interval, *cases: Interval, **_) -> Interval:
+    if len(cases) != 2:
+        raise EnclosureError(f"a select between {len(cases)} cases has no rule.")
+    return arithmetic.choose(which, *cases)
+
+
+def _convert(x: Interval, *, new_dtype: Any, **_) -> Interval:
+    if jnp.issubdtype(new_dtype, jnp.floating):
+        return x.map(lambda a: a.astype(np.float64))  # over the real numbers a cast to float32 does not round
+    if np.issubdtype(x.low.dtype, np.floating):
+        raise EnclosureError("a cast from float to integer has no bound.")
+    if not np.can_cast(x.low.dtype, new_dtype, "safe"):
+        raise EnclosureError("a narrowing cast of an integer that depends on the input has no bound.")
+    return x.map(lambda a: a.astype(new_dtype))
+
+
+def _iota(*_, shape: Any, dimension: Any, dtype: Any, **__) -> Interval:
+    places = np.arange(shape[dimension], dtype=np.float64 if jnp.issubdtype(dtype, jnp.floating) else dtype)
+    spread = [1] * len(shape)
+    spread[dimension] = -1
+    return point(np.broadcast_to(places.reshape(spread), shape))
+
+
+def _wave(x: Interval, phase: float) -> Interval:
+    """sin(x + phase): its values at both ends, and 1 or -1 where a maximum or minimum may lie between."""
+    low, high = x.low + phase, x.high + phase
+    ends = (np.sin(low), np.sin(high))
+    slack = WAVE_SLACK * (1 + np.maximum(np.abs(low), np.abs(high)))
+    turn = 2 * np.pi
+
+    def contains(place: float) -> np.ndarray:
+        """Whether place + 2 pi k may lie inside, for some k."""
+        return np.asarray(np.ceil((low - slack - place) / turn) <= np.floor((high + slack - place) / turn))
+
+    smallest, largest = np.minimum(*ends) - slack, np.maximum(*ends) + slack
+    return Interval(
+        np.where(contains(-np.pi / 2), -1.0, np.maximum(smallest, -1.0)),
+        np.where(contains(np.pi / 2), 1.0, np.minimum(largest, 1.0)),
+    )
+
+
+def _power(x: Interval, exponent: Interval, **_) -> Interval:
+    """x^p for x >= 0 and a constant p >= 0."""
+    power = exponent.low.ravel()[0] if exponent.low.size else 1.0
+    if np.any(exponent.low != power) or np.any(exponent.high != power) or power < 0 or np.any(x.low < 0):
+        raise EnclosureError("a power has a bound only for a constant exponent >= 0 and a base >= 0.")
+    return arithmetic.increasing(lambda a: a**power, x)
+
+
+def _differ(x: Interval, y: Interval, **_) -> Interval:
+    same = arithmetic.equals(x, y)
+    return Interval(~same.high, ~same.low)
+
+
+def _increasing(function: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Interval]:
+    return lambda x, **_: arithmetic.increasing(function, x)
+
+
+def _ends(function: Callable[..., np.ndarray]) -> Callable[..., Interval]:
+    """The rule of an exact function that increases in every argument."""
+    return lambda *inputs, **_: Interval(function(*(x.low for x in inputs)), function(*(x.high for x in inputs)))
+
+
+def _rule(function: Callable[..., Interval]) -> Callable[..., Interval]:
+    return lambda *inputs, **_: function(*inputs)
+
+
+ARITHMETIC = ("add", "add_any", "sub", "mul", "div", "neg", "abs", "square", "integer_pow", "dot_general")
+ARITHMETIC += ("reduce_prod", "rem", "xor", "shift_left", "shift_right_logical")
+"""Operations whose rules hold for real numbers only: integers overflow, and divide with a remainder. (Sums of integers
+are allowed: they are counts.)"""
+
+RULES: dict[str, Callable[..., Interval | list[Interval]]] = {
+    "add": _rule(arithmetic.add),
+    "add_any": _rule(arithmetic.add),
+    "sub": _rule(arithmetic.subtract),
+    "mul": _rule(arithmetic.multiply),
+    "div": _rule(arithmetic.divide),
+    "neg": _rule(arithmetic.negative),
+    "abs": _rule(arithmetic.absolute),
+    "square": lambda x, **_: arithmetic.power(x, 2),
+    "integer_pow": lambda x, *, y, **_: arithmetic.power(x, y),
+    "dot_general": _dot_general,
+    "reduce_sum": lambda x, *, axes, **_: arithmetic.sum_over(x, tuple(int(axis) for axis in axes)),
+    "reduce_max": lambda x, *, axes, **_: x.map(lambda a: a.max(axis=tuple(axes))),
+    "reduce_min": lambda x, *, axes, **_: x.map(lambda a: a.min(axis=tuple(axes))),
+    "max": _ends(np.maximum),
+    "min": _ends(np.minimum),
+    "and": _ends(np.logical_and),
+    "or": _ends(np.logical_or),
+    "not": lambda x, **_: Interval(~x.high, ~x.low),
+    "reduce_and": lambda x, *, axes, **_: x.map(lambda a: a.all(axis=tuple(axes))),
+    "reduce_or": lambda x, *, axes, **_: x.map(lambda a: a.any(axis=tuple(axes))),
+    "reduce_prod": lambda x, *, axes, **_: arithmetic.product_over(x, tuple(int(axis) for axis in axes)),
+    "is_finite": lambda x, **_: Interval(np.isfinite(x.low) & np.isfinite(x.high), np.ones(x.shape, bool)),
+    "ne": _differ,
+    "gt": lambda x, y, **_: arithmetic.greater(x, y, equal=False),
+    "ge": lambda x, y, **_: arithmetic.greater(x, y, equal=True),
+    "lt": lambda x, y, **_: arithmetic.greater(y, x, equal=False),
+    "le": lambda x, y, **_: arithmetic.greater(y, x, equal=True),
+    "eq": _rule(arithmetic.equals),
+    "select_n": _select,
+    "exp": _increasing(np.exp),
+    "exp2": _increasing(np.exp2),
+    "expm1": _increasing(np.expm1),
+    "log": _increasing(np.log),
+    "log1p": _increasing(np.log1p),
+    "sqrt": _increasing(np.sqrt),
+    "tanh": _increasing(np.tanh),
+    "atan": _increasing(np.arctan),
+    "erf": _increasing(erf),
+    "logistic": _increasing(expit),
+    "pow": _power,
+    "sign": _ends(np.sign),
+    "erfc": lambda x, **_: arithmetic.subtract(point(np.ones(x.shape)), arithmetic.increasing(erf, x)),
+    "rsqrt": lambda x, **_: arithmetic.divide(point(np.ones(x.shape)), arithmetic.increasing(np.sqrt, x)),
+    "sin": lambda x, **_: _wave(x, 0.0),
+    "cos": lambda x, **_: _wave(x, np.pi / 2),
+    "stop_gradient": lambda x, **_: x,
+    "convert_element_type": _convert,
+    "broadcast_in_dim": _broadcast,
+    "transpose": lambda x, *, permutation, **_: x.map(lambda a: a.transpose(permutation)),
+    "reshape": _reshape,
+    "squeeze": lambda x, *, dimensions, **_: x.map(lambda a: a.squeeze(tuple(dimensions))),
+    "expand_dims": lambda x, *, dimensions, **_: x.map(lambda a: np.expand_dims(a, tuple(dimensions))),
+    "slice": _slice,
+    "concatenate": _concatenate,
+    "split": _split,
+    "stack": _stack,
+    "unstack": _unstack,
+    "iota": _iota,
+}
