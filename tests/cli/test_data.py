@@ -16,12 +16,12 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from headcount.studies.labelled import labelled_encoder
 from PIL import Image
 
 from headcount.datasets.embeddings import MINILM
 from headcount.store import Outcome, Record, Store
 from headcount.studies import LABELLED, STUDIES, Scale, labelled
-from headcount.studies.labelled import labelled_encoder
 
 from .commands import Result, a_sentence, contents, headcount, strict_json
 from .datasets.texts import bert_tensors, write, write_bert, write_records

@@ -16,8 +16,8 @@ from headcount.datasets.cifar import ARCHIVE, BATCHES, CLASSES, fetch_cifar10, i
 from headcount.datasets.images import ImageSet, colour_statistics
 
 from ..helpers.cifar_files import batch_bytes, random_cifar, write_cifar_archive, write_cifar_folder
+from ..helpers.refusals import refused
 from ..helpers.shared_data import convert_cifar, needs_cifar
-from ..tasks.laws import refused
 
 IMAGES, LABELS = random_cifar(2)
 

@@ -13,7 +13,7 @@ from headcount._errors import HeadcountError
 from headcount.datasets import embeddings
 from headcount.datasets.embeddings import MINILM, WordEmbeddings, find_embeddings, load_embeddings
 
-from ..tasks.laws import refused
+from ..helpers.refusals import refused
 from .texts import VOCABULARY, bert_tensors, write, write_bert
 
 needs_minilm = pytest.mark.skipif(

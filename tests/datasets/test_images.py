@@ -15,7 +15,7 @@ from PIL import Image
 from headcount.datasets import images as module
 from headcount.datasets.images import ImageSet, colour_statistics, read_image_folder
 
-from ..tasks.laws import refused
+from ..helpers.refusals import refused
 
 NAMES = st.text("abcdefgXYZ0123456789 _-ü", min_size=1, max_size=8).filter(lambda name: name.strip() == name)
 

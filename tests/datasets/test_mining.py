@@ -16,8 +16,8 @@ from headcount.datasets import mining, rankings
 from headcount.datasets.mining import given_negatives, mine
 from headcount.datasets.passages import PassageSet, read_passages
 
+from ..helpers.refusals import refused
 from ..helpers.shared_data import convert_marco, marco_queries, needs_marco
-from ..tasks.laws import refused
 from .texts import made_up, parts_of_corpora
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from headcount.datasets.passages import PassageSet, is_passages, read_passages
 
+from ..helpers.refusals import refused
 from ..helpers.shared_data import convert_marco, needs_marco
-from ..tasks.laws import refused
 from .texts import write, write_beir, write_official, write_records
 
 LINES = [

@@ -16,8 +16,8 @@ from jax.extend.core import jaxprs_in_params
 
 from headcount.models import AbstractSpec, from_arrays, spec_from_dict
 
-from ..tasks.laws import refused
-from ..tolerance import assert_close, assert_trees_close, assert_trees_equal, in_double
+from ..helpers.refusals import refused
+from ..helpers.tolerance import assert_close, assert_trees_close, assert_trees_equal, in_double
 
 SIZES = {"length": 4, "dim": 3, "outputs": 2}
 BATCH = 2

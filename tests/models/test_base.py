@@ -8,7 +8,7 @@ from headcount import models
 from headcount._choices import require_choice
 from headcount.models import KINDS, AbstractModel, AbstractSpec, ClassTokenSpec, EncoderSpec, register, spec_from_dict
 
-from ..tasks.laws import refused
+from ..helpers.refusals import refused
 
 
 def test_kinds_have_their_names():

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from headcount._choices import POSITIONS
 from headcount.models import ClassTokenSpec, folded, from_arrays
 
-from ..tasks.laws import compile_quickly, refused  # noqa: F401
-from ..tolerance import assert_trees_close, assert_trees_equal
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.refusals import refused
+from ..helpers.tolerance import assert_trees_close, assert_trees_equal
 from .laws import ModelLaws, products_performed, some_tokens
 
 quick = settings(deadline=None, max_examples=40)

@@ -15,8 +15,8 @@ from headcount.models.encoder import attention
 from headcount.models.encoder import model as encoder_model
 from headcount.models.encoder.attention import attention_weights
 
-from ..tasks.laws import compile_quickly  # noqa: F401
-from ..tolerance import assert_close, assert_trees_close, assert_trees_equal
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.tolerance import assert_close, assert_trees_close, assert_trees_equal
 from .encoders import (
     LENGTH,
     WIDTH,

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from headcount._choices import ACTIVATIONS, ANSWERED_AT, ATTENTION_KINDS, NORMS, POSITIONS
 from headcount.models import EncoderSpec, from_arrays
 
-from ..tasks.laws import compile_quickly, refused  # noqa: F401
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.refusals import refused
 from .encoders import WIDTH, a_spec, options
 from .laws import SIZES, ModelLaws
 

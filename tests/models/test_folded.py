@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from headcount._choices import POSITIONS
 from headcount.models import ClassTokenSpec, folded, textbook
 
-from ..tasks.laws import compile_quickly  # noqa: F401
-from ..tolerance import assert_close, assert_trees_close, in_double
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.tolerance import assert_close, assert_trees_close, in_double
 
 LENGTH, DIM, OUTPUTS = 4, 3, 2
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 import headcount as hc
 from headcount.models import from_arrays
 
-from ..tasks.laws import compile_quickly  # noqa: F401
+from ..helpers.compiling import compile_quickly  # noqa: F401
 from .laws import ModelLaws
 from .mean_pool import MeanPoolSpec
 

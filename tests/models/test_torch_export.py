@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from headcount._choices import POSITIONS
 from headcount.models import ClassTokenSpec, EncoderSpec, to_torch
 
-from ..tasks.laws import compile_quickly, refused  # noqa: F401
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.refusals import refused
 from .encoders import options, slowly
 from .mean_pool import MeanPoolSpec
 

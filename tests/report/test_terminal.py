@@ -3,10 +3,10 @@
 import io
 
 import pytest
+from headcount.analysis.comparison import Claim, Verdict
 from rich.console import Console
 
 from headcount.analysis import experiments
-from headcount.analysis.comparison import Claim, Verdict
 from headcount.report.render.terminal import experiment_view, section_view
 from headcount.report.section import Grid, Section, experiment_section
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from headcount.analysis.comparison import Verdict
+from headcount.studies.rank_random_features import DIMS, DRAWS, PUBLISHED, STUDY
 
 from headcount._errors import HeadcountError, StoreError
-from headcount.analysis.comparison import Verdict
 from headcount.report.render.html import page
 from headcount.report.section import Section
 from headcount.studies import COMPUTED, ClosedFormStudy, Scale, rank_random_features
 from headcount.studies.folder import sections_of
-from headcount.studies.rank_random_features import DIMS, DRAWS, PUBLISHED, STUDY
 from headcount.theory.rank import random_heads, rank_one_floor
 
 from .. import made_up

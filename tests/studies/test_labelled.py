@@ -7,16 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from PIL import Image
-
 from headcount.analysis.comparison import Claim, PublishedTable, Verdict
-from headcount.analysis.signals import reversal_scores
-from headcount.engine import plan_sweep
-from headcount.report.render.html import page
-from headcount.report.render.pictures import frames_png
-from headcount.store import Cell, Outcome, Record, Store
-from headcount.studies import LABELLED, STUDIES, Scale, cifar, marco
-from headcount.studies.folder import sections_of, studies_in
 from headcount.studies.labelled import Accuracies, LabelledEffort, LabelledStudy, accuracies, beside, cache_folder
 from headcount.studies.labelled_claims import (
     growth_claim,
@@ -26,6 +17,15 @@ from headcount.studies.labelled_claims import (
     reversal_claim,
     transition_claim,
 )
+from PIL import Image
+
+from headcount.analysis.signals import reversal_scores
+from headcount.engine import plan_sweep
+from headcount.report.render.html import page
+from headcount.report.render.pictures import frames_png
+from headcount.store import Cell, Outcome, Record, Store
+from headcount.studies import LABELLED, STUDIES, Scale, cifar, marco
+from headcount.studies.folder import sections_of, studies_in
 from headcount.tasks import ImageTask
 
 from .. import made_up

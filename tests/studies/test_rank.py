@@ -7,13 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-
 from headcount.analysis.comparison import Verdict
-from headcount.engine import grid, joined, run_sweep
-from headcount.models import EncoderSpec
-from headcount.store import Outcome, Store, TrainSpec
-from headcount.studies import SECOND_PAPER, STUDIES, Scale, rank_figure_n, rank_in_context, rank_positions
-from headcount.studies.rank import Curves, RankEffort, RankStudy, Variant, curves, published_curves
 from headcount.studies.rank_claims import (
     blocks_claim,
     depth_claim,
@@ -22,6 +16,12 @@ from headcount.studies.rank_claims import (
     more_heads_claim,
     shorter_claim,
 )
+
+from headcount.engine import grid, joined, run_sweep
+from headcount.models import EncoderSpec
+from headcount.store import Outcome, Store, TrainSpec
+from headcount.studies import SECOND_PAPER, STUDIES, Scale, rank_figure_n, rank_in_context, rank_positions
+from headcount.studies.rank import Curves, RankEffort, RankStudy, Variant, curves, published_curves
 from headcount.tasks import FarthestPoint
 
 from .. import made_up

@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 import pytest
+from headcount.analysis.comparison import Verdict
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from headcount.analysis.comparison import Verdict
 from headcount.report.provenance import provenance
 from headcount.report.render.figure import draw
 from headcount.report.render.html import page

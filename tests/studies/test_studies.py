@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from headcount.studies.table import TableStudy
 
 from headcount._errors import InputError
 from headcount.studies import ALIASES, COMPUTED, FIRST_PAPER, LABELLED, STUDIES, Scale, study
 from headcount.studies.base import ALL_LENGTHS
 from headcount.studies.published import published_table
-from headcount.studies.table import TableStudy
 
 SCALES = (Scale.SMOKE, Scale.LAPTOP, Scale.PAPER)
 every_study = pytest.mark.parametrize("name", STUDIES)

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-
-from headcount.tasks import AnsweredAt, LabelledTask, Tokenise, taken
 from headcount.tasks.kept import Labelled
 
-from ..tolerance import assert_close, assert_trees_equal
+from headcount.tasks import AnsweredAt, LabelledTask, Tokenise, taken
+
+from ..helpers.tolerance import assert_close, assert_trees_equal
 
 ALL = 10**6
 

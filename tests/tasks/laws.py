@@ -15,7 +15,7 @@ import pytest
 from headcount._errors import InputError
 from headcount.tasks import AbstractTask, AnsweredAt
 
-from ..tolerance import assert_close, assert_trees_equal
+from ..helpers.tolerance import assert_close, assert_trees_equal
 
 
 @pytest.fixture(autouse=True, scope="module")

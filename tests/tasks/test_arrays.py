@@ -7,7 +7,7 @@ import pytest
 from headcount._errors import InputError
 from headcount.tasks import ArrayTask, load_arrays
 
-from ..tolerance import assert_trees_equal
+from ..helpers.tolerance import assert_trees_equal
 from .laws import Construction, TaskLaws, compile_quickly  # noqa: F401
 
 X = np.random.default_rng(0).normal(size=(120, 6, 2)).astype(np.float32)

@@ -10,7 +10,7 @@ import headcount
 from headcount.tasks import ArrayTask, quadratic_basins
 from headcount.tasks.find import find_task
 
-from ..tolerance import assert_trees_equal
+from ..helpers.tolerance import assert_trees_equal
 from .laws import refused
 
 X = np.random.default_rng(0).normal(size=(120, 6, 2)).astype(np.float32)

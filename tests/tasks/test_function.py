@@ -7,7 +7,7 @@ import pytest
 
 from headcount.tasks import FunctionTask
 
-from ..tolerance import assert_close
+from ..helpers.tolerance import assert_close
 from .laws import Construction, TaskLaws, compile_quickly, refused  # noqa: F401
 
 

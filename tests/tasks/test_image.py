@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from headcount.tasks.kept import learned_of, set_apart
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.tasks import ImageTask
-from headcount.tasks.kept import learned_of, set_apart
 
-from ..tolerance import assert_close
+from ..helpers.tolerance import assert_close
 from .kept_laws import ALL, KeptConstruction, KeptTaskLaws
 from .labelled import some_images
 from .laws import compile_quickly, refused  # noqa: F401

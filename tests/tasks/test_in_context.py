@@ -8,7 +8,7 @@ import pytest
 
 from headcount.tasks import InContextRegression
 
-from ..tolerance import assert_close
+from ..helpers.tolerance import assert_close
 from .laws import compile_quickly, refused  # noqa: F401
 
 

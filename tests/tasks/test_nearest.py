@@ -11,7 +11,7 @@ from scipy import stats
 from headcount.tasks import BiasedNearestNeighbour, Dataset, FarthestPoint, NearestNeighbour, require_on_sphere
 from headcount.tasks.base import check_dataset
 
-from ..tolerance import assert_close, assert_trees_equal
+from ..helpers.tolerance import assert_close, assert_trees_equal
 from .laws import compile_quickly, refused  # noqa: F401
 
 

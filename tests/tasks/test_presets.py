@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headcount.tasks import PRESETS, average, max_plus_min, preset, preset_options, quadratic_basins, sum_of_maxima
 from headcount.tasks.presets import Basins, LinearMean, Ridges, preset_from_spec
 
-from ..tolerance import assert_close
+from ..helpers.tolerance import assert_close
 from .laws import Construction, TaskLaws, compile_quickly, refused  # noqa: F401
 
 HALVES = [(0.0, 0.5), (0.5, 1.0)]

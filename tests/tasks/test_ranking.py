@@ -15,7 +15,7 @@ from headcount._precision import in_double
 from headcount.datasets.mining import given_negatives
 from headcount.tasks import Ranking, ranking
 
-from ..tolerance import assert_close
+from ..helpers.tolerance import assert_close
 from .kept_laws import ALL, KeptConstruction, KeptTaskLaws
 from .labelled import some_passages, tiny_bert
 from .laws import compile_quickly, refused  # noqa: F401

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headcount.tasks import Retrieval
 
-from ..tolerance import assert_close, assert_trees_equal
+from ..helpers.tolerance import assert_close, assert_trees_equal
 from .laws import Construction, TaskLaws, compile_quickly  # noqa: F401
 
 CENTRES = np.array([[0.2, 0.9, 0.1], [0.7, 0.3, 0.8], [0.5, 0.5, 0.4]], np.float32)

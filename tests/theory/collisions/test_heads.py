@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from headcount._choices import POSITIONS
 from headcount._errors import InputError
 from headcount._precision import in_double
-from headcount.models import ClassTokenSpec, init, textbook
-from headcount.models.spec import POSITIONS
+from headcount.models import ClassTokenSpec, textbook
 from headcount.theory.collisions.heads import coordinates_read, fold, stacked
 from headcount.theory.collisions.observables import HeadOutputs
-from tests.tolerance import assert_close
+from tests.helpers.tolerance import assert_close
 
 LENGTH, DIM = 5, 3
 

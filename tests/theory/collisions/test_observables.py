@@ -8,16 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from headcount._choices import POSITIONS
 from headcount._errors import InputError
 from headcount._precision import in_double
-from headcount._choices import POSITIONS
 from headcount.models import ClassTokenSpec, folded
 from headcount.tasks import sum_of_maxima
 from headcount.theory.collisions.heads import coordinates_read, fold
 from headcount.theory.collisions.observables import ClassOutputs, HeadOutputs, Moments, check_fit
 from headcount.theory.collisions.reduced import is_steady, reduced
 from headcount.theory.intervals.arithmetic import ball
-from tests.tolerance import assert_close
+from tests.helpers.tolerance import assert_close
 
 LENGTH, DIM, HEADS = 5, 2, 2
 

@@ -86,7 +86,7 @@ def test_the_task_is_an_ordinary_one_of_the_family():
     task = TASKS[8, 2]
     assert task.intrinsic_dim == 2 * 2 * 28
     assert {len(places) for places in task.position_sets} == {2}
-    assert task.dataset(20, 20).train_targets.shape == (20, 16)
+    assert task.examples(20, 20).train.targets.shape == (20, 16)
 
 
 @pytest.mark.parametrize(

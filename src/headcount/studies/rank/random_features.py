@@ -13,7 +13,7 @@ import numpy as np
 from ..analysis.comparison import Claim, Verdict, decided
 from ..report.chart import Chart, Series
 from ..report.section import Grid, Section
-from ..theory.rank import first_degree_error, random_heads, rank_one_floor
+from ..theory.rank import first_degree_error
 from .base import Scale
 from .computed import ClosedFormStudy, Pieces
 

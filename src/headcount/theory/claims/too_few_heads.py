@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ..._keys import named_generator
-from ...models import ClassTokenSpec, ClassTokenTransformer, init, resize_heads
+from ...models import ClassTokenSpec, ClassTokenTransformer
 from ...tasks import Retrieval, max_plus_min, quadratic_basins
 from ..bounds import Setting, depth_conjecture, exponent, steep_net_size
 from ..collisions import (
@@ -56,7 +56,7 @@ def too_few_heads() -> Result:
     setting = Setting(heads=2, intrinsic_dim=4, length=128, head_dim=8, eps=1e-2)
     k = exponent(setting.heads, setting.intrinsic_dim, setting.length, setting.head_dim)
     task = quadratic_basins(length=32, intrinsic_dim=3, dim=2)
-    model = init(ClassTokenSpec(heads=1, head_dim=2, hidden=16, beta=300.0), 0, length=32, dim=2, outputs=1)
+    model = ClassTokenSpec(heads=1, head_dim=2, hidden=16, beta=300.0).init(0, length=32, dim=2, outputs=1)
     pairs = [find_pigeonhole(model, task, subsequences=count) for count in (100, 1000, 10_000)]
     distances, gaps = [pair.distance for pair in pairs], [pair.gap for pair in pairs]
     parts = ", ".join(f"{distance:.1e}" for distance in distances)
@@ -94,7 +94,7 @@ def collisions() -> Result:
     task = quadratic_basins(length=16, intrinsic_dim=3, dim=2)
     parts, holds = [], True
     for heads in (1, 2):
-        model = init(ClassTokenSpec(heads=heads, head_dim=2, hidden=16), heads, length=16, dim=2, outputs=1)
+        model = ClassTokenSpec(heads=heads, head_dim=2, hidden=16).init(heads, length=16, dim=2, outputs=1)
         certificate = _best_exact(_certificates(model, task))
         holds &= certificate is not None and certificate.floor() > 0.01
         if certificate is not None:
@@ -112,7 +112,7 @@ def collisions_of_a_construction() -> Result:
     task = max_plus_min(length=8)
     built = construct(task, 0.2)
     # Sharp heads need many short steps.
-    models = (built.model, resize_heads(built.model, 1))
+    models = (built.model, built.model.with_heads(1))
     whole, without = (_certificates(model, task, steps=600) for model in models)
     largest = max((one.gap / 2 for one in whole), default=math.nan)
     cut = _best_exact(without)

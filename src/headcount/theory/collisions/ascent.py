@@ -14,7 +14,7 @@ import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Float
 
-from ...tasks import AbstractTask
+from ...tasks import GeneratedTask
 from .domain import Domain
 from .observables import AbstractObservables
 
@@ -27,13 +27,13 @@ MIN_STEP = 1e-3
 """The smallest step, as a share of the reach of the observables."""
 
 
-def _gap(task: AbstractTask, pair: Array) -> Array:
+def _gap(task: GeneratedTask, pair: Array) -> Array:
     """The largest difference of a target number."""
     return jnp.max(jnp.abs(task.target(pair[0]) - task.target(pair[1])))
 
 
 def _linearise(
-    observables: AbstractObservables, task: AbstractTask, pair: Array, anchored: bool
+    observables: AbstractObservables, task: GeneratedTask, pair: Array, anchored: bool
 ) -> tuple[Array, Array, Array]:
     """G of one pair, J, and the gradient of the gap; zeros for coordinates that are held."""
     difference, jacobian = observables.linearised(observables.tied(pair))
@@ -45,7 +45,7 @@ def _linearise(
 
 
 def _ascend(
-    observables: AbstractObservables, task: AbstractTask, pair: Array, domain: Domain, steps: int, anchored: bool
+    observables: AbstractObservables, task: GeneratedTask, pair: Array, domain: Domain, steps: int, anchored: bool
 ) -> tuple[Array, Array, Array]:
     """One ascent from one pair: along the constraint by shrinking steps, and back to it.
 
@@ -95,7 +95,7 @@ def _for_all(
 
 @eqx.filter_jit
 def ascend_all(
-    observables: AbstractObservables, task: AbstractTask, pairs: Array, domain: Domain, steps: int, anchored: bool
+    observables: AbstractObservables, task: GeneratedTask, pairs: Array, domain: Domain, steps: int, anchored: bool
 ) -> tuple[Array, Array, Array]:
     """Where every ascent ended, its distance from a collision, and its gap."""
     return _for_all(lambda one, pair: _ascend(one, task, pair, domain, steps, anchored), observables, pairs)
@@ -103,14 +103,14 @@ def ascend_all(
 
 @eqx.filter_jit
 def linearise_all(
-    observables: AbstractObservables, task: AbstractTask, pairs: Array, anchored: bool
+    observables: AbstractObservables, task: GeneratedTask, pairs: Array, anchored: bool
 ) -> tuple[Array, Array, Array]:
     """G, J and the gradient of the gap, for every pair of every model."""
     return _for_all(lambda one, pair: _linearise(one, task, pair, anchored), observables, pairs)
 
 
 @eqx.filter_jit
-def gaps_all(task: AbstractTask, pairs: Array) -> Array:
+def gaps_all(task: GeneratedTask, pairs: Array) -> Array:
     """The gap of every pair of every model."""
     return jax.vmap(jax.vmap(lambda pair: _gap(task, pair)))(pairs)
 

@@ -20,7 +20,7 @@ from jaxtyping import Float
 from ..._errors import require
 from ..._precision import in_double
 from ...models import ClassTokenTransformer, folded
-from ...tasks import AbstractTask
+from ...tasks import GeneratedTask
 from ..bounds import Bound, steep_net_size
 from ..intervals import EnclosureError, Interval, enclose, point, product, subtract
 from .domain import Domain
@@ -80,7 +80,7 @@ class Certificate:
         return steep_net_size(self.gap - 2 * eps, max(self.distance, 1e-300), self.seen)
 
 
-def certify(collision: Collision, model: ClassTokenTransformer, task: AbstractTask, domain: Domain) -> Certificate:
+def certify(collision: Collision, model: ClassTokenTransformer, task: GeneratedTask, domain: Domain) -> Certificate:
     """What the pair of a collision proves about the model; an exact collision where that can be proved.
 
     Raises:
@@ -136,7 +136,7 @@ def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
     return largest * float(np.linalg.norm(apart.magnitude / largest)) * (1 + 1e-12) if largest > 0 else 0.0
 
 
-def _min_gap(task: AbstractTask, boxes: list[Interval]) -> tuple[float, str]:
+def _min_gap(task: GeneratedTask, boxes: list[Interval]) -> tuple[float, str]:
     """A lower bound on the difference of the targets of two boxes, and why it is only an estimate where it is."""
     try:
         targets = [enclose(task.target, box) for box in boxes]

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..._errors import require
-from ...tasks import AbstractTask
+from ...tasks import GeneratedTask
 
 MARGIN = 1e-6
 """Distance that searches keep from the faces of a domain, as a share of its width."""
@@ -39,7 +39,7 @@ class Domain:
 CUBE = Domain(0.0, 1.0)
 
 
-def domain_of(task: AbstractTask, radius: float = 3.0) -> Domain:
+def domain_of(task: GeneratedTask, radius: float = 3.0) -> Domain:
     """The cube for tasks on the cube; for Gaussian tokens, which are unbounded, the box [-radius, radius].
 
     Raises:

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 from ..._errors import require
 from ..._shapes import Tokens
 from ...models import ClassTokenTransformer, folded
-from ...tasks import AbstractTask
+from ...tasks import GeneratedTask
 from .heads import Coordinates, Heads
 
 Pair = Float[Array, "2 length dim"]
@@ -164,7 +164,7 @@ class Moments(AbstractHeadObservables):
         return jnp.concatenate([weights[np.unique(self.owners)], weights[self.owners] * self.values(token, place)])
 
 
-def check_fit(model: ClassTokenTransformer, task: AbstractTask) -> None:
+def check_fit(model: ClassTokenTransformer, task: GeneratedTask) -> None:
     """Check that a model reads the task's sequences.
 
     Raises:

@@ -22,7 +22,7 @@ from ..._errors import InputError, require, require_count
 from ..._keys import named_generator
 from ..._precision import in_double
 from ...models import ClassTokenTransformer
-from ...tasks import AbstractTask
+from ...tasks import GeneratedTask
 from .ascent import ascend_all, gaps_all, linearise_all, newton_step
 from .domain import Domain
 from .heads import coordinates_read, stacked
@@ -60,7 +60,7 @@ class Collision:
 
 def find_collisions(
     models: Sequence[ClassTokenTransformer],
-    task: AbstractTask,
+    task: GeneratedTask,
     domain: Domain,
     *,
     anchors: np.ndarray | None = None,
@@ -112,7 +112,7 @@ def find_collisions(
     return [sorted(of_model, key=lambda collision: -collision.gap) for of_model in collisions]
 
 
-def _check_anchors(anchors: np.ndarray, task: AbstractTask, domain: Domain) -> None:
+def _check_anchors(anchors: np.ndarray, task: GeneratedTask, domain: Domain) -> None:
     require(
         anchors.ndim == 3 and len(anchors) > 0 and anchors.shape[1:] == (task.length, task.dim),
         f"anchors of {task.name} must have shape (any, {task.length}, {task.dim}), got {anchors.shape}.",
@@ -147,7 +147,7 @@ class _Search:
     """One search: all models, all pairs at once."""
 
     def __init__(
-        self, observables: AbstractObservables, task: AbstractTask, domain: Domain, steps: int, *, anchored: bool
+        self, observables: AbstractObservables, task: GeneratedTask, domain: Domain, steps: int, *, anchored: bool
     ):
         self.observables, self.task, self.domain = observables, task, domain
         self.steps, self.anchored = steps, anchored

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..._keys import named_generator
-from ...tasks import AbstractTask
+from ...tasks import GeneratedTask
 from .domain import Domain
 
 
@@ -15,7 +15,9 @@ def shared_places(heads: int, length: int) -> tuple[int, ...]:
     return tuple(int(place) for place in np.unique(np.linspace(0, length - 1, heads).round().astype(int)))
 
 
-def free_starts(task: AbstractTask, domain: Domain, starts: int, seed: int) -> Float[np.ndarray, "starts 2 length dim"]:
+def free_starts(
+    task: GeneratedTask, domain: Domain, starts: int, seed: int
+) -> Float[np.ndarray, "starts 2 length dim"]:
     """Pairs of which both sequences are free.
 
     A quarter are two independent sequences, a quarter a sequence and a neighbour, half a sequence of clustered tokens

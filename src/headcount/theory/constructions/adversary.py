@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from ..._keys import named_generator
 from ..._precision import in_double
 from ..._shapes import Target, Tokens
-from ...models import ClassTokenTransformer, folded
+from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
 from .._ascent import sign_ascent
 
@@ -40,11 +40,8 @@ def largest_error(
     with jax.enable_x64(True):
         wide_model, wide_task = in_double((model, task))
 
-        def answer(x: Array) -> Array:
-            return folded.predict(wide_model, x) if isinstance(model, ClassTokenTransformer) else wide_model(x)
-
         def error(x: Array) -> Array:
-            return jnp.abs(answer(x) - wide_task.target(x))[0]
+            return jnp.abs(wide_model(x) - wide_task.target(x))[0]
 
         errors, where = jax.jit(jax.vmap(lambda x: sign_ascent(error, x, steps=steps)))(jnp.asarray(tokens))
         worst = int(jnp.argmax(errors))

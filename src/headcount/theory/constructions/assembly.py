@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from ...models import ClassTokenTransformer
-from ...models.transformer import Attention, Linear
+from ...models import ClassTokenSpec, ClassTokenTransformer
+from ...models.class_token import Attention, Linear
 from .relu_nets import ReluNet
 
 
@@ -34,8 +34,14 @@ def one_layer_model(
         attention=(Attention(query=_leaf(query), key=_leaf(key), value=_leaf(value), output=_leaf(output)),),
         readout_in=readout_in,
         readout_out=readout_out,
-        concatenated=concatenated,
-        beta=beta,
+        spec=ClassTokenSpec(
+            heads=len(value),
+            head_dim=value.shape[1],
+            rank=query.shape[1],
+            hidden=len(encoder_in.bias),
+            positions="concatenated" if concatenated else "additive",
+            beta=beta,
+        ),
     )
 
 

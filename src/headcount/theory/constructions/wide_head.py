@@ -26,7 +26,7 @@ import numpy as np
 from ..._errors import require
 from ..._shapes import Target, Tokens
 from ...models import ClassTokenTransformer, folded
-from ...models.transformer import Linear
+from ...models.class_token import Linear
 from ...tasks import Retrieval
 from ..bounds import max_net_widths
 from .assembly import linear_layers, one_layer_model
