@@ -133,7 +133,7 @@ def labelled_encoder(
         activation="gelu",
         answered_at=task.answered_at,
         query_is_key=True,
-        padded=task.padded,
+        masks_padding=task.padded,
         always_maps=True,
         **options,
     )

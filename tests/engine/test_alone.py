@@ -9,16 +9,16 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import pytest
-from headcount.engine.labelled import LABELLED_TRAIN, labelled_encoder
 
 from headcount.engine import grid, plan_sweep, run_sweep
 from headcount.engine.hardware import Hardware
+from headcount.engine.labelled import LABELLED_TRAIN, labelled_encoder
 from headcount.engine.train import sequential_map
 from headcount.store import Store
 from headcount.tasks import ImageTask
 
-from ..helpers.tolerance import assert_trees_equal
 from ..tasks.labelled import some_images
+from ..tolerance import assert_trees_equal
 
 CPU = Hardware("cpu", "pretend CPU", 2**33, 1, side_by_side=False)
 TRAIN = replace(LABELLED_TRAIN, steps=20, batch=16, validation_examples=40)

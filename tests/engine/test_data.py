@@ -14,8 +14,8 @@ from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.store import TrainSpec
 from headcount.tasks import ArrayTask, FarthestPoint, FunctionTask, sum_of_maxima
 
-from ..helpers.compiling import compile_quickly  # noqa: F401
-from ..helpers.tolerance import assert_close, assert_trees_equal
+from ..tasks.laws import compile_quickly  # noqa: F401
+from ..tolerance import assert_close, assert_trees_equal
 
 STORED = TrainSpec(train_examples=40, validation_examples=20)
 STREAM = TrainSpec(train_examples=0, validation_examples=20)

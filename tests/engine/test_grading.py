@@ -7,14 +7,14 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from headcount.engine.grading import ERROR, grades_of, loss_of, respond, scores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headcount.engine.grading import ERROR, grades_of, loss_of, respond, scores
 from headcount.models import EncoderSpec, init_encoder, predict
 
-from ..helpers.compiling import compile_quickly  # noqa: F401
-from ..helpers.tolerance import assert_close
+from ..tasks.laws import compile_quickly  # noqa: F401
+from ..tolerance import assert_close
 
 EXAMPLES, CHOICES = 5, 4
 kinds = pytest.mark.parametrize("graded_by", ["class", "choice"])

@@ -13,23 +13,23 @@ import jax.random as jr
 import numpy as np
 import optax
 import pytest
-from headcount.engine.labelled import LABELLED_TRAIN, labelled_encoder
 
 from headcount._keys import named_key
 from headcount.datasets.mining import given_negatives
 from headcount.engine import Hardware, grid, plan_sweep, run_sweep
 from headcount.engine.data import Kept, examples
+from headcount.engine.labelled import LABELLED_TRAIN, labelled_encoder
 from headcount.engine.sweep import default_model, default_train, shape_of
 from headcount.engine.train import program
 from headcount.models import ClassTokenSpec, from_arrays, init_encoder, predict
 from headcount.store import Outcome, Record, Store, TrainSpec
 from headcount.tasks import CANDIDATES, IMAGES, PAIRS, ImageTask, LabelledTask, Ranking
 
-from ..helpers.refusals import refused
-from ..helpers.tolerance import TOLERANCE, assert_close, assert_trees_close, assert_trees_equal
 from ..models.encoders import slowly
 from ..tasks.kept_laws import ALL
 from ..tasks.labelled import some_images, some_passages, tiny_bert
+from ..tasks.laws import refused
+from ..tolerance import TOLERANCE, assert_close, assert_trees_close, assert_trees_equal
 
 ONE_BY_ONE = Hardware("cpu", "a test", 1 << 30, 1, side_by_side=False)
 SIDE_BY_SIDE = Hardware("gpu", "pretend", 1 << 30, 1, side_by_side=True)

@@ -22,7 +22,7 @@ from headcount.models import ClassTokenSpec, EncoderSpec, folded, init, init_enc
 from headcount.store import Cell, TrainSpec
 from headcount.tasks import FarthestPoint, sum_of_maxima
 
-from ..helpers.tolerance import TOLERANCE, assert_close, assert_trees_close, assert_trees_equal
+from ..tolerance import TOLERANCE, assert_close, assert_trees_close, assert_trees_equal
 
 TRAIN = TrainSpec(steps=40, batch=8, warmup=4, train_examples=60, validation_examples=40)
 TASK = sum_of_maxima(length=6, intrinsic_dim=2, dim=3)

@@ -18,7 +18,7 @@ from headcount.store import cell as cell_module
 from headcount.store.cell import cell_from_spec
 from headcount.tasks import FarthestPoint, InContextRegression, NearestNeighbour, average, max_plus_min, sum_of_maxima
 
-from ..helpers.refusals import refused
+from ..tasks.laws import refused
 from .laws import a_cell, cells, cells_of, encoders, transformers, unchecked_randomness
 
 pytestmark = unchecked_randomness

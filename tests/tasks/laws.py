@@ -1,46 +1,60 @@
-"""What every task promises, and how every bad request is refused."""
+"""What every task promises: `TaskLaws`, and what generated and labelled tasks promise on top of it."""
 
+import functools
 import json
 from collections.abc import Callable
-from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
-import jaxtyping
 import numpy as np
 import pytest
 
-from headcount._errors import InputError
-from headcount.tasks import AbstractTask, AnsweredAt
+from headcount._choices import AnsweredAt
+from headcount.tasks import AbstractTask, Choice, Classification, Examples, Regression, Split, Tokenise, examples_at
 
 from ..helpers.tolerance import assert_close, assert_trees_equal
 
-
-@pytest.fixture(autouse=True, scope="module")
-def compile_quickly():
-    """For modules whose programs run once, on a few numbers, so that compiling is all they cost; import it there."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
+ALL = 10**6
 
 
 @dataclass(frozen=True)
 class Construction:
-    """One way to make a task, and what is known of it. `other_length=None`: it exists at its own length only."""
+    """One way to make a task, and what is known of it.
+
+    `other_length=None`: it exists at its own length only. `stored`: all its training and validation examples, where it
+    is not endless. `tokens`: the shape of one example's tokens at a length, where that is not (length, dim).
+    """
 
     make: Callable[[], AbstractTask]
     outputs: int = 1
     other_length: int | None = 12
     answered_at: AnsweredAt = "sequence"
+    stored: tuple[int, int] | None = None
+    tokens: Callable[[int], tuple[int, ...]] | None = None
 
     def target_shape(self, length: int) -> tuple[int, ...]:
         return (length, self.outputs) if self.answered_at == "tokens" else (self.outputs,)
 
 
+@functools.cache
+def split_of(construction: Construction, seed: int) -> Split:
+    """16 training and 8 validation examples, drawn once for all laws."""
+    return construction.make().examples(16, 8, seed)
+
+
 class TaskLaws:
-    """Inherited by the test class of every task, which gives the fixture `construction`."""
+    """Inherited by the test class of every task, which sets `constructions`."""
+
+    constructions: dict[str, Construction]
+
+    def pytest_generate_tests(self, metafunc):
+        """One case per construction."""
+        if "construction" in metafunc.fixturenames:
+            metafunc.parametrize("construction", self.constructions.values(), ids=self.constructions.keys())
 
     @pytest.fixture
     def task(self, construction):
@@ -50,17 +64,94 @@ class TaskLaws:
     def other(self, task, construction):
         return task.at(construction.other_length or task.length)
 
-    def test_same_key_same_tokens(self, task):
-        assert_trees_equal(task.sample(jr.key(0)), task.sample(jr.key(0)))
+    @staticmethod
+    def names(part: Examples) -> list:
+        """What tells examples apart, for each of them."""
+        return [np.asarray(example).tobytes() for example in part.content]
 
-    def test_other_key_other_tokens(self, task):
+    @staticmethod
+    def numbers(task: AbstractTask) -> Any:
+        """Some numbers of a task: equal for equal tasks."""
+        raise NotImplementedError
+
+    def test_spec_is_json_and_stable(self, task, other, construction):
+        assert "length" not in task.spec()
+        assert as_json(construction.make().spec()) == as_json(task.spec()) == as_json(other.spec())
+
+    def test_at_changes_only_the_length(self, task, other, construction):
+        assert type(other) is type(task)
+        assert other.length == (construction.other_length or task.length)
+        for name in ("name", "dim", "intrinsic_dim", "uses_positions", "answered_at", "padded", "endless"):
+            assert getattr(other, name) == getattr(task, name), name
+        assert other.outputs == task.outputs == construction.outputs
+        assert type(other.objective) is type(task.objective)
+        assert task.answered_at == construction.answered_at
+        assert task.endless == (construction.stored is None)
+
+    def test_there_and_back_is_the_same_task(self, task, other):
+        for back in (other.at(task.length), task.at(task.length)):
+            assert back.length == task.length
+            assert back.spec() == task.spec()
+            assert_trees_equal(self.numbers(back), self.numbers(task))
+
+    def test_equal_arguments_give_equal_examples(self, task, construction):
+        assert_trees_equal(task.examples(16, 8, 1), split_of(construction, 1))
+        assert self.names(split_of(construction, 1).train) != self.names(split_of(construction, 2).train)
+
+    def test_as_many_examples_as_asked_for(self, construction):
+        for part, count in zip(split_of(construction, 1), (16, 8), strict=True):
+            assert {len(leaf) for leaf in jax.tree.leaves(part)} == {count}
+
+    def test_training_and_validation_examples_are_disjoint(self, construction):
+        split = split_of(construction, 1)
+        assert len({*self.names(split.train), *self.names(split.validation)}) == 16 + 8
+
+    def test_targets_fit_the_objective(self, task, construction):
+        for part in split_of(construction, 1):
+            targets = np.asarray(part.targets)
+            if isinstance(task.objective, Regression):
+                assert targets.dtype == np.float32
+                assert targets.shape[1:] == construction.target_shape(task.length)
+                assert np.all(np.isfinite(targets))
+            else:
+                assert targets.dtype == np.int32
+                assert targets.ndim == 1
+                assert set(targets.tolist()) <= set(range(choices(task)))
+
+    def test_a_perfect_answer_has_no_error(self, task, construction):
+        targets = jnp.asarray(split_of(construction, 1).validation.targets)
+        loss, error = task.objective.loss(perfect_answers(task, targets), targets)
+        grades = task.objective.grades(perfect_answers(task, targets), targets)
+        assert float(loss) == pytest.approx(0, abs=1e-6)
+        assert float(error) == float(grades[task.objective.error]) == 0
+
+    def test_the_best_constant_answer_has_the_error_of_the_baseline(self, task, construction):
+        targets = np.asarray(split_of(construction, 1).validation.targets)
+        error, standard_error = task.objective.baseline(targets)
+        grades = task.objective.grades(best_constant_answers(task, targets), jnp.asarray(targets))
+        assert 0 < error <= 1
+        assert 0 < standard_error < 1
+        assert float(grades[task.objective.error]) == pytest.approx(error, abs=1e-6)
+        assert all(np.isfinite(float(grade)) for grade in grades.values())
+
+
+class GeneratedTaskLaws(TaskLaws):
+    """Inherited by the test class of every task that draws its sequences and computes their targets."""
+
+    @staticmethod
+    def numbers(task):
+        tokens = task.sample(jr.key(6))
+        return tokens, task.target(tokens)
+
+    def test_tokens_are_a_function_of_the_key(self, task):
+        assert_trees_equal(task.sample(jr.key(0)), task.sample(jr.key(0)))
         assert not np.array_equal(task.sample(jr.key(0)), task.sample(jr.key(1)))
 
-    def test_shapes_follow_length_dim_and_outputs(self, task, construction):
-        tokens = task.sample(jr.key(2))
-        assert tokens.shape == (task.length, task.dim)
-        assert task.answered_at == construction.answered_at
-        assert task.target(tokens).shape == construction.target_shape(task.length)
+    def test_shapes_follow_length_dim_and_outputs(self, task, other, construction):
+        for one in (task, other):
+            tokens = one.sample(jr.key(2))
+            assert tokens.shape == (one.length, one.dim)
+            assert one.target(tokens).shape == construction.target_shape(one.length)
 
     def test_target_is_a_function_of_tokens_alone(self, task, construction):
         tokens = task.sample(jr.key(3))
@@ -73,70 +164,95 @@ class TaskLaws:
         assert_close(jax.vmap(task.target)(tokens), one_by_one)
         assert_close(eqx.filter_jit(lambda task, sequence: task.target(sequence))(task, tokens[0]), one_by_one[0])
 
-    def test_at_changes_the_length(self, task, other, construction):
-        length = construction.other_length or task.length
-        tokens = other.sample(jr.key(5))
-        assert other.length == length
-        assert tokens.shape == (length, other.dim)
-        assert other.target(tokens).shape == construction.target_shape(length)
-
-    def test_at_changes_only_the_length(self, task, other):
-        assert type(other) is type(task)
-        for name in ("name", "dim", "intrinsic_dim", "uses_positions", "answered_at"):
-            assert getattr(other, name) == getattr(task, name), name
-
-    def test_there_and_back_is_the_same_task(self, task, other):
-        self._assert_equivalent(other.at(task.length), task)
-
-    def test_at_its_own_length_is_the_same_task(self, task):
-        self._assert_equivalent(task.at(task.length), task)
-
-    def test_spec_is_json_and_the_same_for_equal_constructions(self, task, construction):
-        assert _as_json(construction.make().spec()) == _as_json(task.spec())
-
-    def test_spec_is_the_same_at_every_length(self, task, other):
-        assert _as_json(other.spec()) == _as_json(task.spec())
-
-    def test_dataset(self, task, construction):
-        data, again, other = task.dataset(16, 16, 1), task.dataset(16, 16, 1), task.dataset(16, 8, 2)
-        assert_trees_equal(again, data)
-        assert not np.array_equal(other.train_tokens, data.train_tokens)
-        assert other.train_tokens.shape == (16, task.length, task.dim)
-        assert other.train_targets.shape == (16, *construction.target_shape(task.length))
-        assert other.validation_tokens.shape == (8, task.length, task.dim)
-        assert other.validation_targets.shape == (8, *construction.target_shape(task.length))
-        # Every target belongs to its sequence, and no validation sequence is trained on.
-        tokens = np.concatenate([other.train_tokens, other.validation_tokens])
-        targets = np.concatenate([other.train_targets, other.validation_targets])
+    def test_every_target_belongs_to_its_sequence(self, task, construction):
+        tokens, targets = jax.tree.map(lambda *parts: np.concatenate(parts), *split_of(construction, 2))
+        assert tokens.shape == (16 + 8, task.length, task.dim)
         assert_close(targets, jax.vmap(task.target)(tokens))
-        assert len({sequence.tobytes() for sequence in tokens}) == 16 + 8
+
+
+class LabelledTaskLaws(TaskLaws):
+    """Inherited by the test class of every task of stored examples with labels."""
 
     @staticmethod
-    def _assert_equivalent(got: AbstractTask, want: AbstractTask) -> None:
-        tokens = want.sample(jr.key(6))
-        assert got.length == want.length
-        assert got.spec() == want.spec()
-        assert_trees_equal(got.sample(jr.key(6)), tokens)
-        assert_trees_equal(got.target(tokens), want.target(tokens))
+    def numbers(task):
+        return task.examples(30, 20, 3), shown(task)
+
+    @pytest.mark.parametrize(("train", "validation"), [(1, 20), (30, 21), (ALL, ALL)])
+    def test_at_most_as_many_as_are_stored(self, task, construction, train, validation):
+        counts = [len(part.targets) for part in task.examples(train, validation)]
+        assert counts == [min(train, construction.stored[0]), min(validation, construction.stored[1])]
+        assert task.intrinsic_dim is None
+
+    def test_no_seed_validates_on_training_examples(self, task):
+        splits = [task.examples(ALL, ALL, seed) for seed in range(3)]
+        train, validation = ({name for split in splits for name in self.names(split[place])} for place in range(2))
+        assert not train & validation
+        assert (len(train), len(validation)) == tuple(len(part.targets) for part in splits[0])
+
+    def test_fewer_examples_are_the_first_of_more(self, task):
+        few, many = task.examples(10, 20, 1), task.examples(30, 20, 1)
+        assert_trees_equal(few.train, jax.tree.map(lambda leaf: leaf[:10], many.train))
+        assert_trees_equal(few.validation, many.validation)
+
+    def test_another_length_has_the_same_examples(self, task, other):
+        for part, at_other in zip(task.examples(40, 20, 2), other.examples(40, 20, 2), strict=True):
+            assert self.names(part) == self.names(at_other)
+
+    def test_every_label_occurs(self, task, other):
+        for one in (task, other):
+            labels = np.concatenate([part.targets for part in one.examples(ALL, ALL)])
+            assert set(labels.tolist()) == set(range(choices(one)))
+
+    def test_tokens_are_finite_and_of_the_promised_shape(self, task, other, construction):
+        for one in (task, other):
+            tokens = np.asarray(shown(one))
+            assert tokens.shape == (5, *construction.tokens(one.length))
+            assert tokens.shape[-1] == one.dim
+            assert tokens.dtype == np.float32
+            assert np.all(np.isfinite(tokens))
+            assert one.sequences == (tokens.shape[1:3] if tokens.ndim == 4 else (1, one.length))
+
+    def test_tokens_are_a_function_of_content_and_key(self, other):
+        tokens = np.asarray(shown(other))
+        assert_trees_equal(shown(other), tokens)
+        assert len({example.tobytes() for example in tokens}) == len(tokens)
+        content = other.examples(5, 20).train.content
+        tokenise = on_device(other)
+        alone = jax.jit(lambda *one: tokenise(*one))(examples_at(content, 3), jr.split(jr.key(7), 5)[3])
+        assert_close(alone, tokens[3])
 
 
-def _as_json(spec: dict) -> str:
+def as_json(spec: dict) -> str:
     return json.dumps(spec, sort_keys=True, allow_nan=False)
 
 
-@contextmanager
-def refused(*given: str):
-    """What a user without a type checker meets: an `InputError` of one line that names what was `given`."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    try:
-        with pytest.raises(InputError) as caught:
-            yield
-    finally:
-        jaxtyping.config.update("jaxtyping_disable", before)
-    message = str(caught.value)
-    assert "\n" not in message, f"more than one line: {message}"
-    assert message.endswith((".", "?")), f"not a sentence: {message}"
-    assert not message.endswith(".."), f"two full stops: {message}"
-    missing = [words for words in given if words not in message]
-    assert not missing, f"{missing} not named in: {message}"
+def choices(task: AbstractTask) -> int:
+    """How many labels there are."""
+    return task.objective.candidates if isinstance(task.objective, Choice) else task.outputs
+
+
+def label_answers(task: AbstractTask, labels: np.ndarray | jax.Array) -> jax.Array:
+    """Answers of a model that is sure of these labels."""
+    scores = jnp.asarray(100 * np.eye(choices(task), dtype=np.float32)[np.asarray(labels)])
+    return scores if isinstance(task.objective, Classification) else scores[..., None]
+
+
+def perfect_answers(task: AbstractTask, targets: jax.Array) -> jax.Array:
+    return targets if isinstance(task.objective, Regression) else label_answers(task, targets)
+
+
+def best_constant_answers(task: AbstractTask, targets: np.ndarray) -> jax.Array:
+    if isinstance(task.objective, Regression):
+        return jnp.broadcast_to(targets.mean(axis=0), targets.shape)
+    return label_answers(task, np.full_like(targets, np.argmax(np.bincount(targets))))
+
+
+def on_device(task: AbstractTask) -> Tokenise:
+    """As the engine has it, with what examples share on the device."""
+    return jax.tree.map(jnp.asarray, task.tokenise)
+
+
+def shown(task: AbstractTask):
+    """The tokens of five examples."""
+    content = task.examples(5, 20).train.content
+    return jax.jit(jax.vmap(on_device(task)))(examples_at(content, slice(None)), jr.split(jr.key(7), 5))

@@ -7,24 +7,24 @@ import pytest
 from headcount._errors import InputError
 from headcount.tasks import ArrayTask, load_arrays
 
+from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.tolerance import assert_trees_equal
-from .laws import Construction, TaskLaws, compile_quickly  # noqa: F401
+from .laws import Construction, GeneratedTaskLaws
 
 X = np.random.default_rng(0).normal(size=(120, 6, 2)).astype(np.float32)
 Y = X[:, :, 0].max(axis=1)
+STORED = (96, 24)
 TWO = np.stack([Y, X[:, 0, 1]], axis=1)
 
 
-class TestArrayTask(TaskLaws):
+class TestArrayTask(GeneratedTaskLaws):
     constructions = {  # noqa: RUF012
-        "given": Construction(lambda: ArrayTask(X, Y), other_length=None),
-        "leading": Construction(lambda: ArrayTask(X, Y, shorter="leading"), other_length=4),
-        "trailing": Construction(lambda: ArrayTask(X, TWO, shorter="trailing", name="own"), outputs=2, other_length=1),
+        "given": Construction(lambda: ArrayTask(X, Y), other_length=None, stored=STORED),
+        "leading": Construction(lambda: ArrayTask(X, Y, shorter="leading"), other_length=4, stored=STORED),
+        "trailing": Construction(
+            lambda: ArrayTask(X, TWO, shorter="trailing", name="two"), outputs=2, other_length=1, stored=STORED
+        ),
     }
-
-    @pytest.fixture(params=constructions.values(), ids=constructions.keys())
-    def construction(self, request):
-        return request.param
 
 
 def rows(tokens) -> set[bytes]:
@@ -32,8 +32,8 @@ def rows(tokens) -> set[bytes]:
 
 
 def test_split_is_disjoint_and_leaves_nothing_out():
-    data = ArrayTask(X, Y, validation_fraction=0.25).dataset(10_000, 10_000)
-    train, validation = rows(data.train_tokens), rows(data.validation_tokens)
+    data = ArrayTask(X, Y, validation_fraction=0.25).examples(10_000, 10_000)
+    train, validation = rows(data.train.content), rows(data.validation.content)
     assert (len(train), len(validation)) == (90, 30)
     assert not train & validation
     assert train | validation == rows(X)
@@ -42,23 +42,23 @@ def test_split_is_disjoint_and_leaves_nothing_out():
 def test_split_is_the_same_at_every_length():
     whole = ArrayTask(X, Y, shorter="leading")
     for length in (5, 3):
-        short = whole.at(length).dataset(50, 20, 3)
-        long = whole.dataset(50, 20, 3)
-        assert_trees_equal(short.train_tokens, long.train_tokens[:, :length])
-        assert_trees_equal(short.validation_tokens, long.validation_tokens[:, :length])
-        assert_trees_equal(short.train_targets, long.train_targets)
+        short = whole.at(length).examples(50, 20, 3)
+        long = whole.examples(50, 20, 3)
+        assert_trees_equal(short.train.content, long.train.content[:, :length])
+        assert_trees_equal(short.validation.content, long.validation.content[:, :length])
+        assert_trees_equal(short.train.targets, long.train.targets)
 
 
 def test_fewer_examples_are_the_first_of_the_same_split():
-    few, many = ArrayTask(X, Y).dataset(10, 5), ArrayTask(X, Y).dataset(1000, 1000)
-    assert_trees_equal(few.train_tokens, many.train_tokens[:10])
-    assert_trees_equal(few.validation_tokens, many.validation_tokens[:5])
+    few, many = ArrayTask(X, Y).examples(10, 5), ArrayTask(X, Y).examples(1000, 1000)
+    assert_trees_equal(few.train.content, many.train.content[:10])
+    assert_trees_equal(few.validation.content, many.validation.content[:5])
 
 
 @pytest.mark.parametrize(("shorter", "kept"), [("leading", slice(0, 2)), ("trailing", slice(4, 6))])
 def test_shorter_lengths_follow_the_rule(shorter, kept):
     short = ArrayTask(X, Y, shorter=shorter).at(2)
-    assert rows(short.dataset(1000, 1000).train_tokens) <= rows(X[:, kept])
+    assert rows(short.examples(1000, 1000).train.content) <= rows(X[:, kept])
     assert np.asarray(short.sample(jr.key(0))).tobytes() in rows(X[:, kept])
     for i in (0, 7, 119):
         assert_trees_equal(short.target(X[i, kept]), Y[i : i + 1])
@@ -66,7 +66,7 @@ def test_shorter_lengths_follow_the_rule(shorter, kept):
 
 def test_a_shorter_task_can_grow_back():
     task = ArrayTask(X, Y, shorter="trailing")
-    assert_trees_equal(task.at(2).at(6).dataset(20, 20), task.dataset(20, 20))
+    assert_trees_equal(task.at(2).at(6).examples(20, 20), task.examples(20, 20))
 
 
 def test_spec_tells_data_apart():
@@ -89,7 +89,7 @@ def test_spec_tells_data_apart():
 def test_whole_numbers_are_numbers():
     whole = np.random.default_rng(1).integers(0, 9, (100, 3, 1))
     task = ArrayTask(whole, whole[:, 0, 0] > 4)
-    assert_trees_equal(task.dataset(9, 9), ArrayTask(whole.astype(float), 1.0 * (whole[:, 0] > 4)).dataset(9, 9))
+    assert_trees_equal(task.examples(9, 9), ArrayTask(whole.astype(float), 1.0 * (whole[:, 0] > 4)).examples(9, 9))
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -99,7 +99,7 @@ def test_an_npz_holds_x_and_y(tmp_path, compressed):
     task = load_arrays(path, shorter="leading", validation_fraction=0.3)
     assert (task.name, task.length, task.dim) == ("mine", 6, 2)
     assert (task.shorter, task.validation_fraction) == ("leading", 0.3)
-    assert_trees_equal(task.dataset(50, 20), ArrayTask(X, Y, validation_fraction=0.3).dataset(50, 20))
+    assert_trees_equal(task.examples(50, 20), ArrayTask(X, Y, validation_fraction=0.3).examples(50, 20))
 
 
 def test_an_npy_holds_x_and_another_y(tmp_path):
@@ -107,16 +107,16 @@ def test_an_npy_holds_x_and_another_y(tmp_path):
     np.save(tmp_path / "y.npy", TWO)
     task = load_arrays(tmp_path / "x.npy", tmp_path / "y.npy", name="pair")
     assert task.name == "pair"
-    assert_trees_equal(task.dataset(50, 20), ArrayTask(X, TWO).dataset(50, 20))
+    assert_trees_equal(task.examples(50, 20), ArrayTask(X, TWO).examples(50, 20))
 
 
 def test_a_split_of_the_users_own_is_kept(tmp_path):
     generator = np.random.default_rng(0)
     x, y = generator.normal(size=(150, 6, 2)), generator.normal(size=150)
     np.savez(tmp_path / "split.npz", x=x[:120], y=y[:120], x_validation=x[120:], y_validation=y[120:])
-    data = load_arrays(tmp_path / "split.npz").dataset(1000, 1000)
-    assert np.array_equal(data.train_tokens, x[:120].astype(np.float32))
-    assert np.array_equal(data.validation_targets[:, 0], y[120:].astype(np.float32))
+    data = load_arrays(tmp_path / "split.npz").examples(1000, 1000)
+    assert np.array_equal(data.train.content, x[:120].astype(np.float32))
+    assert np.array_equal(data.validation.targets[:, 0], y[120:].astype(np.float32))
 
 
 def test_a_split_of_other_shapes_is_refused(tmp_path):

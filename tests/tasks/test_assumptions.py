@@ -7,7 +7,7 @@ import pytest
 from headcount.tasks import Retrieval, check_assumptions, max_plus_min, quadratic_basins
 from headcount.tasks.presets import Basins
 
-from .laws import compile_quickly  # noqa: F401
+from ..helpers.compiling import compile_quickly  # noqa: F401
 
 CLAUSES = ("range", "2.1", "2.2", "2.3", "2.4", "sets")
 CENTRES = np.array([[0.3, 0.6], [0.7, 0.2]], np.float32)

@@ -10,8 +10,8 @@ import headcount
 from headcount.tasks import ArrayTask, quadratic_basins
 from headcount.tasks.find import find_task
 
+from ..helpers.refusals import refused
 from ..helpers.tolerance import assert_trees_equal
-from .laws import refused
 
 X = np.random.default_rng(0).normal(size=(120, 6, 2)).astype(np.float32)
 Y = X[:, :, 0].max(axis=1)
@@ -124,8 +124,8 @@ def test_options_that_do_not_fit(own, tmp_path):
         find_task(f"{own}:ready", length=8)
     with refused("mine.npz", '"dim"', "shorter"):
         find_task(str(tmp_path / "mine.npz"), dim=3)
-    with refused("average", '"law_"', 'Did you mean "distribution"?'):
-        find_task("average", law_="cube")
+    with refused("average", '"distributions"', 'Did you mean "distribution"?'):
+        find_task("average", distributions="cube")
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ import pytest
 
 from headcount.tasks import FunctionTask
 
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.refusals import refused
 from ..helpers.tolerance import assert_close
-from .laws import Construction, TaskLaws, compile_quickly, refused  # noqa: F401
+from .laws import Construction, GeneratedTaskLaws
 
 
 def second_moment(tokens):
@@ -23,17 +25,13 @@ def make(function=second_moment, **changes):
     return FunctionTask(**({"function": function, "length": 8, "dim": 2} | changes))
 
 
-class TestFunctionTask(TaskLaws):
+class TestFunctionTask(GeneratedTaskLaws):
     constructions = {  # noqa: RUF012
         "scalar": Construction(make),
         "vector of places": Construction(
             lambda: make(ends, distribution="cube", uses_positions=True, intrinsic_dim=3, name="ends"), outputs=3
         ),
     }
-
-    @pytest.fixture(params=constructions.values(), ids=constructions.keys())
-    def construction(self, request):
-        return request.param
 
 
 def test_target_is_the_function():
@@ -43,7 +41,7 @@ def test_target_is_the_function():
 
 
 @pytest.mark.parametrize(("distribution", "low", "high", "mean"), [("cube", 0, 1, 0.5), ("gaussian", -9, 9, 0.0)])
-def test_tokens_follow_the_law(distribution, low, high, mean):
+def test_tokens_follow_the_distribution(distribution, low, high, mean):
     tokens = np.asarray(make(length=4000, distribution=distribution).sample(jr.key(0)))
     assert low <= tokens.min()
     assert tokens.max() <= high
@@ -79,21 +77,21 @@ def test_a_bad_length_asked_of_a_task_is_refused():
         make().at(0)
 
 
-def test_a_bad_law_is_refused():
+def test_an_unknown_distribution_is_refused():
     with refused("distribution", '"uniform"', "cube"):
         make(distribution="uniform")
 
 
 def test_a_constant_function_is_refused():
     with refused("function", "constant", "2.5"):
-        make(lambda tokens: jnp.full((), 2.5)).dataset(16, 8)
+        make(lambda tokens: jnp.full((), 2.5)).examples(16, 8)
 
 
 def test_a_function_that_is_not_finite_is_refused():
-    with refused("train_targets", "NaN", "in 16"):
-        make(lambda tokens: jnp.log(tokens[0, 0])).dataset(16, 8)
+    with refused("train targets", "NaN", "in 16"):
+        make(lambda tokens: jnp.log(tokens[0, 0])).examples(16, 8)
 
 
 def test_a_function_whose_target_is_no_vector_is_refused():
     with refused("(2, 2)"):
-        make(lambda tokens: tokens.T @ tokens).dataset(16, 8)
+        make(lambda tokens: tokens.T @ tokens).examples(16, 8)

@@ -7,48 +7,43 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from headcount.tasks.kept import learned_of, set_apart
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.tasks import ImageTask
+from headcount.tasks.labelled import train_and_validation, train_count
 
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.refusals import refused
 from ..helpers.tolerance import assert_close
-from .kept_laws import ALL, KeptConstruction, KeptTaskLaws
 from .labelled import some_images
-from .laws import compile_quickly, refused  # noqa: F401
+from .laws import ALL, Construction, LabelledTaskLaws
 
 CONSTRUCTIONS = {
-    "set apart": KeptConstruction(
+    "given validation images": Construction(
         make=lambda: ImageTask(some_images(), patch=4),
-        answered_at="sequence",
+        outputs=2,
         other_length=9,
-        known=(120, 40),
-        shown=lambda length: (length, 48),
+        stored=(120, 40),
+        tokens=lambda length: (length, 48),
     ),
-    "nobody set any apart": KeptConstruction(
+    "drawn validation images": Construction(
         make=lambda: ImageTask(some_images(held_out=None, side=5), patch=2, side=6),
-        answered_at="sequence",
+        outputs=2,
         other_length=16,
-        known=(128, 32),
-        shown=lambda length: (length, 12),
+        stored=(128, 32),
+        tokens=lambda length: (length, 12),
     ),
 }
 
 
-class TestImages(KeptTaskLaws):
-    @pytest.fixture(params=CONSTRUCTIONS.values(), ids=CONSTRUCTIONS.keys())
-    def construction(self, request):
-        return request.param
-
-    @staticmethod
-    def names(part):
-        return [image.tobytes() for image in part.content]
+class TestImages(LabelledTaskLaws):
+    constructions = CONSTRUCTIONS
 
     def test_labels_stay_with_their_images(self, task):
         known = {image.tobytes(): label for image, label in zip(task.images, task.labels, strict=True)}
         for part in task.examples(ALL, ALL, 4):
-            assert [known[name] for name in self.names(part)] == part.labels.tolist()
+            assert [known[name] for name in self.names(part)] == part.targets.tolist()
 
 
 # The frame.
@@ -120,23 +115,23 @@ def test_patches_are_the_frame_row_by_row(across, patch, seed):
 # Standard colours.
 
 
-def learned_from(task: ImageTask) -> np.ndarray:
-    return task.examples(ALL, ALL)[0].content
+def training_images(task: ImageTask) -> np.ndarray:
+    return task.examples(ALL, ALL).train.content
 
 
 @pytest.mark.parametrize("held_out", [40, None])
-def test_colours_are_standard_over_what_is_learned_from_alone(held_out):
+def test_colours_are_standard_over_the_training_images_alone(held_out):
     source = some_images(held_out=held_out)
     task = ImageTask(source, patch=4)
-    pixels = learned_from(task).reshape(-1, 3) / 255
+    pixels = training_images(task).reshape(-1, 3) / 255
     assert_close(task.mean, np.mean(pixels, axis=0))
     assert_close(task.scale, np.std(pixels, axis=0))
-    shown = np.asarray(jax.vmap(task.tokenise.patches)(learned_from(task))).reshape(-1, 3)
+    shown = np.asarray(jax.vmap(task.tokenise.patches)(training_images(task))).reshape(-1, 3)
     assert_close(np.mean(shown, axis=0, dtype=np.float64).astype(np.float32), np.zeros(3))
     assert_close(np.std(shown, axis=0, dtype=np.float64).astype(np.float32), np.ones(3))
 
 
-def test_images_that_are_judged_on_set_no_colours():
+def test_validation_images_do_not_change_the_colours():
     one, other = some_images(), some_images()
     other.images[-40:] = 255 - other.images[-40:]
     assert np.array_equal(ImageTask(one).mean, ImageTask(other).mean)
@@ -211,21 +206,21 @@ def test_a_bad_length_is_refused():
 
 @pytest.mark.parametrize(("count", "held_out"), [(100, None), (120, 30), (160, 19)])
 def test_too_few_images_are_refused(count, held_out):
-    learned, judged = (80, 20) if held_out is None else (count - held_out, held_out)
-    with refused(f"{learned} examples", f"{judged} to be judged on", "at least 100 and 20"):
+    train, validation = (80, 20) if held_out is None else (count - held_out, held_out)
+    with refused(f"{train} training", f"{validation} validation", "at least 100 and 20"):
         ImageTask(some_images(count=count, held_out=held_out)).examples(ALL, ALL)
 
 
-# Who is set apart.
+# The split.
 
 
 @given(st.integers(0, 30_000), st.none() | st.integers(0, 30_000))
-def test_every_example_is_learned_from_or_judged_on(count, held_out):
+def test_every_example_is_for_training_or_for_validation(count, held_out):
     held_out = None if held_out is None else min(held_out, count)
-    learned, judged = set_apart(count, held_out)
-    assert np.array_equal(np.sort(np.concatenate([learned, judged])), np.arange(count))
+    train, validation = train_and_validation(count, held_out)
+    assert np.array_equal(np.sort(np.concatenate([train, validation])), np.arange(count))
     if held_out is None:
-        assert len(judged) == min(count // 5, 2000)
-        assert len(learned) == learned_of(count)
+        assert len(validation) == min(count // 5, 2000)
+        assert len(train) == train_count(count)
     else:
-        assert judged.tolist() == list(range(count - held_out, count))
+        assert validation.tolist() == list(range(count - held_out, count))

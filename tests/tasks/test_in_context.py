@@ -8,8 +8,9 @@ import pytest
 
 from headcount.tasks import InContextRegression
 
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.refusals import refused
 from ..helpers.tolerance import assert_close
-from .laws import compile_quickly, refused  # noqa: F401
 
 
 def make(**changes):

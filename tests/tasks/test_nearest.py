@@ -1,4 +1,4 @@
-"""Nearest and farthest points are what a search over all of them finds, and draws follow the law they are named by."""
+"""Nearest and farthest points are what a search over all points finds; draws follow their distribution."""
 
 import equinox as eqx
 import jax
@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from headcount.tasks import BiasedNearestNeighbour, Dataset, FarthestPoint, NearestNeighbour, require_on_sphere
-from headcount.tasks.base import check_dataset
+from headcount.tasks import BiasedNearestNeighbour, Examples, FarthestPoint, NearestNeighbour, Split, require_on_sphere
+from headcount.tasks.base import check_examples
 
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.refusals import refused
 from ..helpers.tolerance import assert_close, assert_trees_equal
-from .laws import compile_quickly, refused  # noqa: F401
 
 
 def nearest(**changes):
@@ -124,7 +125,7 @@ def test_the_order_of_the_points_does_not_matter(make):
     assert not task.uses_positions
 
 
-# Laws of the draws.
+# Distributions of the draws.
 
 
 @every_task
@@ -168,10 +169,10 @@ def test_doubled_points_are_followed_by_their_antipodes():
 
 @pytest.mark.parametrize("dim", [2, 3, 8])
 @pytest.mark.parametrize("terms", [1, 3, 5])
-def test_biases_are_the_quantiles_of_a_beta_law(dim, terms):
+def test_biases_are_the_quantiles_of_a_beta_distribution(dim, terms):
     biases = np.asarray(biased(dim=dim, terms=terms).biases)
-    law = stats.beta((dim - 1) / 2, (dim - 1) / 2, loc=-(2**0.5), scale=2 * 2**0.5)
-    assert_close(biases, law.ppf(np.arange(1, terms + 1) / (terms + 1)))
+    distribution = stats.beta((dim - 1) / 2, (dim - 1) / 2, loc=-(2**0.5), scale=2 * 2**0.5)
+    assert_close(biases, distribution.ppf(np.arange(1, terms + 1) / (terms + 1)))
     assert np.all(np.diff(biases) > 0)
     assert np.array_equal(biases, -biases[::-1])
 
@@ -213,7 +214,7 @@ def test_a_bad_length_is_refused(make):
 
 
 @pytest.mark.parametrize("make", [nearest, farthest])
-def test_an_unknown_law_is_answered_with_the_nearest(make):
+def test_unknown_points_are_answered_with_the_nearest(make):
     with refused('"orthogonals"', 'Did you mean "orthogonal"?', "uniform"):
         make(points="orthogonals")
 
@@ -270,10 +271,10 @@ def test_points_off_the_sphere_are_refused(norm):
 def test_targets_of_tokens_with_no_place_for_each_are_refused(shape):
     tokens, targets = np.zeros((16, 5, 4), np.float32), np.zeros(shape, np.float32)
     with refused("(5, outputs)", str(shape[1:])):
-        check_dataset(Dataset(tokens, targets, tokens, targets), "mine", "tokens")
+        check_examples(Split(Examples(tokens, targets), Examples(tokens, targets)), "mine", "tokens")
 
 
 def test_constant_targets_of_tokens_are_refused():
     tokens, targets = drawn(farthest())[:16], np.full((16, 5, 2), 2.5, np.float32)
     with refused("mine", "2.5", "constant"):
-        check_dataset(Dataset(tokens, targets, tokens, targets), "mine", "tokens")
+        check_examples(Split(Examples(tokens, targets), Examples(tokens, targets)), "mine", "tokens")

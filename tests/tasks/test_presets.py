@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 from headcount.tasks import PRESETS, average, max_plus_min, preset, preset_options, quadratic_basins, sum_of_maxima
 from headcount.tasks.presets import Basins, LinearMean, Ridges, preset_from_spec
 
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.refusals import refused
 from ..helpers.tolerance import assert_close
-from .laws import Construction, TaskLaws, compile_quickly, refused  # noqa: F401
+from .laws import Construction, GeneratedTaskLaws
 
 HALVES = [(0.0, 0.5), (0.5, 1.0)]
 
 
-class TestPresets(TaskLaws):
+class TestPresets(GeneratedTaskLaws):
     constructions = {  # noqa: RUF012
         "sum-of-maxima": Construction(lambda: preset("sum-of-maxima", length=8, intrinsic_dim=2, dim=2)),
         "sum-of-maxima basis": Construction(
@@ -41,10 +43,6 @@ class TestPresets(TaskLaws):
             lambda: preset("in-context-regression", length=5, inputs=2, noise=0.5), answered_at="query"
         ),
     }
-
-    @pytest.fixture(params=constructions.values(), ids=constructions.keys())
-    def construction(self, request):
-        return request.param
 
 
 def test_every_preset_has_its_laws_tested():

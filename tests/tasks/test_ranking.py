@@ -1,4 +1,4 @@
-"""Candidates and pairs: against BERT's own order, word by word, in float64; and who stands in a list."""
+"""Candidates and pairs: against BERT's own order, word by word, in float64; and candidate lists."""
 
 import dataclasses
 import functools
@@ -15,10 +15,11 @@ from headcount._precision import in_double
 from headcount.datasets.mining import given_negatives
 from headcount.tasks import Ranking, ranking
 
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.refusals import refused
 from ..helpers.tolerance import assert_close
-from .kept_laws import ALL, KeptConstruction, KeptTaskLaws
 from .labelled import some_passages, tiny_bert
-from .laws import compile_quickly, refused  # noqa: F401
+from .laws import ALL, Construction, LabelledTaskLaws, shown
 
 QUERIES, MOST = 125, 9
 QUERY_TOKENS, PASSAGE_TOKENS = 3, 4
@@ -44,34 +45,32 @@ def make(layout: str = "candidates", length: int = 4, **changes) -> Ranking:
 
 
 CONSTRUCTIONS = {
-    "candidates": KeptConstruction(
-        make=make, answered_at="tokens", other_length=7, known=(100, 25), shown=lambda length: (length + 1, 6)
+    "candidates": Construction(
+        make=make, answered_at="tokens", other_length=7, stored=(100, 25), tokens=lambda length: (length + 1, 6)
     ),
-    "pairs": KeptConstruction(
+    "pairs": Construction(
         make=lambda: make("pairs"),
         answered_at="query",
         other_length=7,
-        known=(100, 25),
-        shown=lambda length: (length, JOINED, 6),
+        stored=(100, 25),
+        tokens=lambda length: (length, JOINED, 6),
     ),
 }
 
 
-class TestRanking(KeptTaskLaws):
-    @pytest.fixture(params=CONSTRUCTIONS.values(), ids=CONSTRUCTIONS.keys())
-    def construction(self, request):
-        return request.param
+class TestRanking(LabelledTaskLaws):
+    constructions = CONSTRUCTIONS
 
     @staticmethod
     def names(part):
         return part.content["query"].tolist()
 
-    def test_what_is_padded_is_said(self, task):
-        tokens = np.asarray(self.shown(task))
-        assert task.form.padded == bool(np.any(np.all(tokens == 0, axis=-1)))
+    def test_a_task_with_tokens_of_zeros_is_padded(self, task):
+        tokens = np.asarray(shown(task))
+        assert task.padded == bool(np.any(np.all(tokens == 0, axis=-1)))
 
 
-# Who stands in a list.
+# Candidate lists.
 
 
 def everyone(task: Ranking, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -79,7 +78,7 @@ def everyone(task: Ranking, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.n
     parts = task.examples(ALL, ALL, seed)
     joined = [
         np.concatenate([read(part) for part in parts])
-        for read in (lambda part: part.content["query"], lambda part: part.content["candidates"], lambda p: p.labels)
+        for read in (lambda part: part.content["query"], lambda part: part.content["candidates"], lambda p: p.targets)
     ]
     return joined[0], joined[1], joined[2]
 
@@ -133,9 +132,9 @@ def test_without_negatives_they_are_mined(tmp_path):
 
 
 def test_more_candidates_than_there_are_are_refused():
-    with refused(f"lists of {MOST + 2} candidates", f"{MOST + 1} are there"):
+    with refused(f"{MOST + 2} candidates", f"there are {MOST}"):
         make().at(MOST + 2)
-    with refused(f"lists of {MOST + 2} candidates", f"{MOST + 1} are there"):
+    with refused(f"{MOST + 2} candidates", f"there are {MOST}"):
         make(length=MOST + 2)
     with refused("candidates need", "99"):
         ranking(corpus(), embeddings(), most=99)
@@ -155,7 +154,7 @@ def test_an_unknown_layout_is_refused():
 def test_more_joined_tokens_than_positions_are_refused():
     with refused("13 joined tokens", "tiny has 12", "fewer tokens"):
         make("pairs", passage_tokens=7)
-    assert make("pairs", passage_tokens=6).joined == 12
+    assert make("pairs", passage_tokens=6).sequences == (4, 12)
 
 
 def test_the_spec_covers_layout_negatives_and_tokens():
@@ -208,18 +207,18 @@ def joined_slowly(query: int, passage: int) -> np.ndarray:
 
 def in_double_precision(task: Ranking, count: int = 30) -> tuple[dict, np.ndarray]:
     """The content of some examples, and their tokens in float64."""
-    content, _ = task.examples(count, 20)[0]
+    content, _ = task.examples(count, 20).train
     with jax.enable_x64(True):
         show = jax.tree.map(jnp.asarray, in_double(task.tokenise))
-        shown = jax.jit(jax.vmap(show))(jax.tree.map(jnp.asarray, content), jr.split(jr.key(0), count))
-        return content, np.asarray(shown)
+        tokens = jax.jit(jax.vmap(show))(jax.tree.map(jnp.asarray, content), jr.split(jr.key(0), count))
+        return content, np.asarray(tokens)
 
 
 def test_pairs_are_joined_as_bert_joins_them():
-    content, shown = in_double_precision(make("pairs"))
-    assert shown.dtype == np.float64
+    content, shown_tokens = in_double_precision(make("pairs"))
+    assert shown_tokens.dtype == np.float64
     counts = set()
-    for query, candidates, tokens in zip(content["query"], content["candidates"], shown, strict=True):
+    for query, candidates, tokens in zip(content["query"], content["candidates"], shown_tokens, strict=True):
         for passage, pair in zip(candidates, tokens, strict=True):
             want = joined_slowly(query, passage)
             assert_close(pair, want)
@@ -229,18 +228,19 @@ def test_pairs_are_joined_as_bert_joins_them():
 
 
 def test_the_class_token_stands_last_and_is_the_same_for_all():
-    _, shown = in_double_precision(make("pairs"))
-    assert_close(shown[..., -1, :], np.broadcast_to(embedded(embeddings().cls, 0, 0), shown[..., -1, :].shape))
+    _, shown_tokens = in_double_precision(make("pairs"))
+    class_tokens = shown_tokens[..., -1, :]
+    assert_close(class_tokens, np.broadcast_to(embedded(embeddings().cls, 0, 0), class_tokens.shape))
 
 
 def test_candidates_are_the_means_of_their_words():
-    content, shown = in_double_precision(make())
+    content, shown_tokens = in_double_precision(make())
 
     def mean(text: str, most: int, segment: int) -> np.ndarray:
         tokens = [embedded(word, place, segment) for place, word in enumerate(pieces(text, most), start=1)]
         return np.mean(tokens, axis=0).astype(np.float32)  # as they are kept
 
-    for query, candidates, tokens in zip(content["query"], content["candidates"], shown, strict=True):
+    for query, candidates, tokens in zip(content["query"], content["candidates"], shown_tokens, strict=True):
         for passage, token in zip(candidates, tokens[:-1], strict=True):
             assert_close(token, mean(corpus().passages[passage], PASSAGE_TOKENS, 1))
         assert_close(tokens[-1], mean(corpus().queries[query], QUERY_TOKENS, 0))

@@ -3,14 +3,14 @@
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.tasks import Retrieval
 
+from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.tolerance import assert_close, assert_trees_equal
-from .laws import Construction, TaskLaws, compile_quickly  # noqa: F401
+from .laws import Construction, GeneratedTaskLaws
 
 CENTRES = np.array([[0.2, 0.9, 0.1], [0.7, 0.3, 0.8], [0.5, 0.5, 0.4]], np.float32)
 HALVES = [(0.0, 0.5), (0.5, 1.0)]
@@ -31,12 +31,12 @@ def both_ways(z):
     return jnp.stack([uneven(z), uneven(z[::-1]), jnp.max(z)])
 
 
-def own_functions():
+def user_functions():
     """What a user may write: separate Python functions of a token, one of them returning shape (1,)."""
     return [lambda x: x[0] ** 2, lambda x: jnp.abs(x[1] - 1), lambda x: -x[:1]]
 
 
-class TestRetrieval(TaskLaws):
+class TestRetrieval(GeneratedTaskLaws):
     constructions = {  # noqa: RUF012
         "whole": Construction(lambda: Retrieval(bowls(2, 2), uneven, length=8, dim=2)),
         "cube": Construction(lambda: Retrieval(bowls(2, 2), length=8, dim=2, distribution="cube")),
@@ -46,12 +46,8 @@ class TestRetrieval(TaskLaws):
             lambda: Retrieval(bowls(2, 2), uneven, length=8, dim=2, position_sets=[[0, 3, 5], [1, 2]]),
             other_length=None,
         ),
-        "own functions": Construction(lambda: Retrieval(own_functions(), uneven, length=8, dim=2)),
+        "user functions": Construction(lambda: Retrieval(user_functions(), uneven, length=8, dim=2)),
     }
-
-    @pytest.fixture(params=constructions.values(), ids=constructions.keys())
-    def construction(self, request):
-        return request.param
 
 
 def slow_minima(tokens: np.ndarray, count: int, sets) -> list[float]:
@@ -146,7 +142,7 @@ def test_a_list_of_functions_is_the_function_of_the_list():
     def stacked(x):
         return jnp.stack([x[0] ** 2, jnp.abs(x[1] - 1), -x[0]])
 
-    separate = Retrieval(own_functions(), uneven, length=8, dim=2)
+    separate = Retrieval(user_functions(), uneven, length=8, dim=2)
     together = Retrieval(stacked, uneven, length=8, dim=2)
     tokens = together.sample(jr.key(1))
     assert separate.intrinsic_dim == together.intrinsic_dim == 3

@@ -5,7 +5,7 @@ import pytest
 
 from headcount.tasks import Retrieval
 
-from .laws import refused
+from ..helpers.refusals import refused
 
 
 def two(token):
@@ -65,7 +65,7 @@ def test_a_window_that_rounds_to_too_little_at_another_length():
         task.at(1)
 
 
-def test_a_bad_law():
+def test_an_unknown_distribution():
     with refused("distribution", '"normal"', "gaussian", "cube"):
         make(distribution="normal")
 

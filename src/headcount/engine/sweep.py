@@ -94,8 +94,8 @@ def sweep(
         place: replace(train, **dict(zip(train_axes, place, strict=True)))  # pyright: ignore[reportArgumentType]
         for place in _product(axes, train_axes)
     }
-    for spec in specs.values():
-        _require_fit(task, spec, train)
+    for spec, each in itertools.product(specs.values(), trains.values()):
+        _require_fit(task, spec, each)
     require(
         task.endless or all(each.train_examples > 0 for each in trains.values()),
         f"{task.name} is stored examples, which cannot be drawn afresh; train_examples must be at least 1, got 0.",
@@ -112,6 +112,11 @@ def sweep(
                     cell = Cell(task=task_spec, length=length, model=content, train=each, seed=seed)
                     cells.append(cell)
                     places[cell.key] = (*of_model, *shared.values(), length, *of_train, seed)
+    require(
+        len(places) == len(cells),
+        f"the {len(cells)} combinations of {', '.join(axes)} give only {len(places)} different models; "
+        "every axis must change the model or its training.",
+    )
     settings = {
         "task": task_spec,
         "model": _shared(models.values()),

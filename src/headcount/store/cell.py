@@ -64,17 +64,13 @@ class TrainSpec:
             require_count(name, getattr(self, name), least=0)
         for name in ("learning_rate", "clip"):
             value = getattr(self, name)
-            require(0 < value < float("inf"), f"{name} must be positive and finite, got {value!r}.")
+            require(0 < value < float("inf"), what=name, given=value, needed="positive and finite")
             object.__setattr__(self, name, float(value))  # 1 and 1.0 are one content, and JSON would tell them apart
-        require(
-            0 < self.second_moment_decay < 1,
-            f"second_moment_decay must lie between 0 and 1, got {self.second_moment_decay!r}.",
-        )
+        decay = self.second_moment_decay
+        require(0 < decay < 1, what="second_moment_decay", given=decay, needed="between 0 and 1")
         require_count("validation_examples", self.validation_examples, least=20)
-        require(
-            0 <= self.weight_decay < float("inf"),
-            f"weight_decay must be finite and not negative, got {self.weight_decay!r}.",
-        )
+        decay = self.weight_decay
+        require(0 <= decay < float("inf"), what="weight_decay", given=decay, needed="finite and not negative")
         object.__setattr__(self, "weight_decay", float(self.weight_decay))
         require_choice("precision", self.precision, PRECISIONS)
 

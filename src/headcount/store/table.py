@@ -94,14 +94,15 @@ class Store:
         """Store what is about to be run, so that every reader knows it; cells that were asked for before stay.
 
         Returns the experiment under the name it has in this folder: a number is added where another one has its name.
+        Where the same coordinates are those of another cell already, it is another experiment.
         """
         command = command.encode(errors="replace").decode()
         started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         with self._committing():
             run = self._connection.execute
-            stored = run("SELECT name FROM experiments WHERE identity = ?", (experiment.identity,)).fetchone()
-            name = stored[0] if stored else self._free_name(experiment.name)
-            row = (experiment.identity, name, experiment.question, experiment.task, json.dumps(experiment.axes))
+            identity, stored = self._identity(experiment)
+            name = stored or self._free_name(experiment.name)
+            row = (identity, name, experiment.question, experiment.task, json.dumps(experiment.axes))
             row += (json.dumps(experiment.settings, sort_keys=True), experiment.study, experiment.scale)
             run(
                 "INSERT OR IGNORE INTO experiments (identity, name, question, task, axes, settings, study, scale) "
@@ -117,6 +118,23 @@ class Store:
                 "INSERT OR IGNORE INTO runs (experiment, command, started) VALUES (?, ?, ?)", (number, command, started)
             )
         return replace(experiment, name=name)
+
+    def _identity(self, experiment: Experiment) -> tuple[str, str]:
+        """Under which identity the experiment is stored, or is to be, and its stored name; equal settings may hide
+        models that differ in what follows an axis, such as a width of total_dim / heads."""
+        for number in itertools.count(1):
+            identity = experiment.identity if number == 1 else f"{experiment.identity}-{number}"
+            rows = self._connection.execute(
+                "SELECT e.name, p.place, p.key FROM experiments e LEFT JOIN places p ON p.experiment = e.id "
+                "WHERE e.identity = ?",
+                (identity,),
+            ).fetchall()
+            keys: dict[str, set[str]] = {}
+            for _, place, key in rows:
+                keys.setdefault(place, set()).add(key)
+            if all(key in keys.get(json.dumps(place), {key}) for key, place in experiment.places.items()):
+                return identity, rows[0][0] if rows else ""
+        raise AssertionError("unreachable")
 
     def _free_name(self, name: str) -> str:
         taken = {row[0] for row in self._connection.execute("SELECT name FROM experiments")}
