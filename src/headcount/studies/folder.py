@@ -33,8 +33,7 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
             reason = f" ({lost.rstrip('.')})" if lost else ""
             warnings.append(f"None of the {how_far.cells} models of {experiment.name} has finished{reason}.")
             continue
-        runs = how_far.runs
-        origin = provenance(results, missing=how_far.cells - len(results), runs=runs)
+        origin = provenance(results, missing=how_far.cells - len(results), runs=how_far.runs)
         if experiment.study:
             studied += [with_provenance(each, origin) for each in _study_sections(experiment, results, root)]
         else:

@@ -24,7 +24,7 @@ from .._errors import require, require_count
 from .._keys import named_generator
 from .._shapes import AnyArray, Key, Tokens
 from ..datasets.embeddings import WordEmbeddings
-from ..datasets.mining import fewest_usable, given_negatives, mine
+from ..datasets.mining import given_negatives, min_usable, mine
 from ..datasets.passages import PassageSet
 from .base import Examples, Split, Tokenise, fingerprint
 from .labelled import LabelledTask, split_indices
@@ -210,10 +210,10 @@ def ranking(
     if corpus.negatives is not None:
         negatives = given_negatives(corpus, None if most is None else most - 1)
     else:
-        most = min(MAX_CANDIDATES, fewest_usable(corpus) + 1) if most is None else most
+        most = min(MAX_CANDIDATES, min_usable(corpus) + 1) if most is None else most
         require_count("most", most, least=2)
         vectors = mean_vectors(corpus, embeddings, query_tokens, passage_tokens)
-        negatives = mine(corpus, most=most - 1, vectors=vectors, cache=cache)
+        negatives = mine(corpus, count=most - 1, vectors=vectors, cache=cache)
     return Ranking(
         corpus,
         embeddings,

@@ -1,7 +1,7 @@
 """The second paper's random features: the smallest error of H random hard heads of rank one on two orthogonal points.
 
 Nothing is trained and nothing sampled but the heads: the best mixing weights solve a Gram system in closed form
-(`theory.rank.rank_one`), and one Cholesky factor gives the errors of every number of heads.
+(`theory.rank`), and one Cholesky factor gives the errors of every number of heads.
 """
 
 import functools
@@ -10,12 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..analysis.comparison import Claim, Verdict, decided
-from ..report.chart import Chart, Series
-from ..report.section import Grid, Section
-from ..theory.rank import first_degree_error
-from .base import Scale
-from .computed import ClosedFormStudy, Pieces
+from ...analysis.claim import Claim, Verdict, decided
+from ...report.chart import Chart, Series
+from ...report.section import Grid, Section
+from ..base import ClosedFormStudy, Pieces, Scale
 
 DIMS = (8, 16, 32, 64)
 MAX_HEADS = {Scale.SMOKE: 1024, Scale.LAPTOP: 4096, Scale.PAPER: 16_384}
@@ -66,8 +64,8 @@ class RandomFeaturesStudy(ClosedFormStudy):
             charts=(_chart(heads, errors, floors),),
             notes=(
                 "Heads are drawn as for the published curve: q uniform on the sphere, and q . k uniform in [-1, 1]. "
-                "With q and k independent the errors at d = 64 are much larger (theory.rank.rank_one).",
-                f"In high dimension the curves level off near {first_degree_error(10**6):.3f}, the error left when all "
+                "With q and k independent the errors at d = 64 are much larger (theory.rank).",
+                f"In high dimension the curves level off near {FIRST_DEGREE_ERROR:.3f}, the error left when all "
                 "harmonics of degree one are learned; beyond it takes of the order of d^3 heads.",
                 f"At {scale} scale: {DRAWS[scale]} draws, up to {MAX_HEADS[scale]:,} heads; published are five draws, "
                 f"up to {PUBLISHED_HEADS:,}.",
