@@ -2,12 +2,18 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 from headcount.store.experiment import Experiment
+from headcount.studies.base import AbstractStudy, Scale
+from headcount.studies.head_count import table2
+from headcount.studies.head_count.width import HEADS, WidthStudy
+from headcount.studies.rank.base import RankStudy
+from headcount.studies.real_data.cifar import CifarStudy
+from headcount.studies.real_data.marco import MarcoStudy
 
 PROVENANCE = {"device": "a test", "versions": {"headcount": "0"}, "seconds": 2.0, "finished": "2026-01-01T00:00:00"}
 LINE = {"heads": (1, 2, 3, 4, 5, 6), "length": (8, 16), "seed": (0, 1)}
@@ -107,3 +113,43 @@ def write(root: Path, records: Iterable[Record], begun: Mapping[str, Any] | None
             store.begin(made.experiment, command)
         store.commit(list(records))
     return root
+
+
+def study_sweep(study: AbstractStudy, scale: Scale = Scale.SMOKE) -> Sweep:
+    """A study's experiment over its true axes, without tasks and models."""
+    parts = [sweep(axes, task=study.trained_by, **study_names(study, scale)) for axes in _study_axes(study, scale)]
+    places = {key: place for part in parts for key, place in part.experiment.places.items()}
+    experiment = replace(parts[0].experiment, places=places)
+    return Sweep(experiment, tuple(cell for part in parts for cell in part.cells))
+
+
+def study_names(study: AbstractStudy, scale: Scale) -> dict[str, str]:
+    return {"name": f"{study.trained_by}-{scale}", "study": study.trained_by, "scale": scale.value}
+
+
+def _study_axes(study: AbstractStudy, scale: Scale) -> list[dict[str, Sequence[Any]]]:
+    effort = study.efforts[scale]
+    rest = {"length": effort.lengths, "seed": tuple(range(effort.seeds))}
+    if isinstance(study, WidthStudy):
+        return [{"heads": HEADS, "hidden": study.widths[scale]} | rest]
+    if isinstance(study, RankStudy):
+        effort = study.efforts[scale]
+        return [
+            {"rank": tuple(width // h for h in effort.heads), "layers": effort.layers, "multiplier": effort.multipliers}
+            | {"dim": (dim,), "positions": (positions,)}
+            | rest
+            for dim in effort.dims
+            for positions in effort.positions
+            for width in [2 * dim if positions == "concatenated" else dim]
+        ]
+    if isinstance(study, MarcoStudy):
+        efforts = {"candidates": study.efforts[scale], "pairs": study.efforts[scale].pairs}
+        return [
+            {"heads": e.heads, "layout": (layout,), "length": e.lengths, "seed": tuple(range(e.seeds))}
+            for layout, e in efforts.items()
+        ]
+    if isinstance(study, CifarStudy):
+        return [{"heads": study.efforts[scale].heads} | rest]
+    return [
+        {"heads": table2.STUDY.published.values("heads") if study.reads else study.published.values("heads")} | rest
+    ]

@@ -1,174 +1,132 @@
-"""A results folder as sections: which studies it was asked for, what else it holds, and what is not there."""
+"""A results folder as sections: its studies, the user's own experiments, and what has not finished."""
 
 import pytest
 
-from headcount._errors import InputError
-from headcount.report.render.html import page
-from headcount.store import Outcome, Store
-from headcount.studies import STUDIES, Scale
-from headcount.studies.folder import sections_of, studies_in
+from headcount._errors import InputError, StoreError
+from headcount.store import Outcome
+from headcount.studies.base import Scale
+from headcount.studies.folder import sections_of, what_was_lost
+from headcount.studies.registry import REAL_DATA, STUDIES
 
-from .. import made_up
-from ..report.laws import check_page
+from ..helpers import fabricated
+from .test_real_data import metrics
 
 TABLE2 = "headcount reproduce table2 --scale smoke"
 OWN = "headcount measure own"
 
 
-def told(root) -> str:
-    """All that the page of a folder says."""
-    sections, warnings = sections_of(root)
-    return " ".join(check_page(page(sections, folder="results", warnings=warnings)).said.split())
+def names(root) -> list[str]:
+    return [section.name for section in sections_of(root)[0]]
 
 
-@pytest.mark.parametrize("name", STUDIES)
-@pytest.mark.parametrize("scale", Scale)
-def test_a_study_is_known_by_what_was_asked_for(tmp_path, name, scale):
-    with Store.open_for_writing(tmp_path) as store:
-        store.begin_sweep("any words", made_up.study_cells(name, scale))
-        found = [(study.name, each) for study, each in studies_in(store)]
-    assert (name, scale) in found
-    assert {each for _, each in found} == {scale}
-    assert len({each in {known for known, _ in found} for each in ("table2", "figure2e", "figure3")}) == 1
+@pytest.mark.parametrize("name", [name for name, study in STUDIES.items() if not study.reads])
+def test_a_study_is_known_by_its_experiment(tmp_path, name):
+    for scale in (Scale.SMOKE, Scale.LAPTOP):
+        made = fabricated.study_sweep(STUDIES[name], scale)
+        root = fabricated.write(tmp_path / scale, fabricated.finished(made)[:1], {"any words": made})
+        readers = {"table2": ["table2", "figure2e", "figure3"]}.get(name, [name])
+        sections, warnings = sections_of(root)
+        assert [section.name for section in sections] == readers
+        assert sections[0].title == f"{STUDIES[name].title}, {scale} scale"
+        assert warnings == []
+        for section in sections:
+            assert section.provenance.commands == ("any words",)
+            assert (section.provenance.cells, section.provenance.missing) == (1, len(made.cells) - 1)
 
 
-@pytest.mark.parametrize("done", [1, 7, 19, 20, 24])
-def test_a_half_finished_study_says_how_much_is_missing(tmp_path, done):
-    cells = made_up.study_cells("table2")
-    done = min(done, len(cells))
-    made_up.write(tmp_path, made_up.finished(cells[:done]), {TABLE2: cells})
-    said = told(tmp_path)
-    assert (f"{len(cells) - done} of {len(cells)} models are not trained yet" in said) == (done < len(cells))
-    assert TABLE2 in said
-    assert {section.name for section in sections_of(tmp_path)[0]} == {"table2", "figure2e", "figure3"}
+@pytest.mark.parametrize("name", REAL_DATA)
+def test_a_study_of_real_data_is_known_without_the_data(tmp_path, name):
+    made = fabricated.study_sweep(REAL_DATA[name])
+    records = fabricated.graded(made, lambda _: metrics(0.5))
+    (section,), warnings = sections_of(fabricated.write(tmp_path, records, {"reproduce": made}))
+    assert (section.name, section.provenance.missing, warnings) == (name, 0, [])
 
 
 @pytest.mark.parametrize("outcome", [Outcome.DIVERGED, Outcome.FAILED])
-@pytest.mark.parametrize("kind", ["study", "own"])
-def test_a_folder_where_nothing_finished_says_why(tmp_path, outcome, kind):
-    cells = made_up.study_cells("table5") if kind == "study" else made_up.own_cells()
-    made_up.write(tmp_path, made_up.lost(cells, outcome, "the reason\nin two lines"), {"any command": cells})
-    with pytest.raises(InputError) as refused:
+@pytest.mark.parametrize("study", ["table5", ""])
+def test_a_folder_where_nothing_finished_says_why(tmp_path, outcome, study):
+    made = fabricated.study_sweep(STUDIES[study]) if study else fabricated.sweep()
+    records = fabricated.lost(made.cells[:1], outcome)
+    records += fabricated.lost(made.cells[1:], outcome, "the reason\nin two lines")
+    fabricated.write(tmp_path, records, {"any command": made})
+    with pytest.raises(InputError, match="the reason") as refused:
         sections_of(tmp_path)
-    assert "the reason" in str(refused.value)
     assert "\n" not in str(refused.value), "one sentence"
 
 
-def test_the_reason_is_found_wherever_it_is(tmp_path):
-    first, *rest = made_up.own_cells()
-    made_up.write(
-        tmp_path, made_up.lost([first], Outcome.FAILED) + made_up.lost(rest, Outcome.FAILED, "the reason"), {}
-    )
-    with pytest.raises(InputError, match="the reason"):
-        sections_of(tmp_path)
+def test_a_folder_where_nothing_has_begun_says_how_to_go_on(tmp_path):
+    with pytest.raises(StoreError):
+        sections_of(tmp_path / "nowhere")
+    for number, begun in enumerate(
+        ({}, {OWN: fabricated.sweep()}, {TABLE2: fabricated.study_sweep(STUDIES["table2"])})
+    ):
+        with pytest.raises(InputError, match="headcount status"):
+            sections_of(fabricated.write(tmp_path / str(number), [], begun))
 
 
-def test_a_folder_that_was_only_asked_says_how_to_begin(tmp_path):
-    for asked in ({}, {OWN: made_up.own_cells()}, {TABLE2: made_up.study_cells("table2")}):
-        with pytest.raises(InputError, match="no finished model yet"):
-            sections_of(made_up.write(tmp_path / str(len(str(asked))), [], asked))
-
-
-@pytest.mark.parametrize("others", [("table5",), ("table5", "table3")])
-def test_every_study_of_a_folder_has_a_section(tmp_path, others):
-    names = ("table2", *others)
-    asked = {f"headcount reproduce {name}": made_up.study_cells(name) for name in names}
-    made_up.write(tmp_path, made_up.finished(cell for cells in asked.values() for cell in cells), asked)
-    sections, warnings = sections_of(tmp_path)
-    assert {section.name for section in sections} == {*names, "figure2e", "figure3"}
+def test_every_study_of_a_folder_has_a_section_with_its_own_provenance(tmp_path):
+    begun = {f"headcount reproduce {name}": fabricated.study_sweep(STUDIES[name]) for name in ("table2", "table5")}
+    records = [record for made in begun.values() for record in fabricated.finished(made)]
+    sections, warnings = sections_of(fabricated.write(tmp_path, records, begun))
+    assert [section.name for section in sections] == ["table2", "figure2e", "figure3", "table5"]
     assert warnings == []
     for section in sections:
-        own = section.name if section.name in names else "table2"
-        assert section.account.commands == (f"headcount reproduce {own}",)
-        assert section.account.cells == len(made_up.study_cells(own))
-    told(tmp_path)
+        command = f"headcount reproduce {'table5' if section.name == 'table5' else 'table2'}"
+        assert section.provenance.commands == (command,)
+        assert section.provenance.cells == len(begun[command].cells)
 
 
 def test_two_scales_of_a_study_are_two_sections(tmp_path):
-    asked = {f"reproduce {scale}": made_up.study_cells("table5", scale) for scale in (Scale.SMOKE, Scale.LAPTOP)}
-    made_up.write(tmp_path, made_up.finished(cell for cells in asked.values() for cell in cells), asked)
-    sections, _ = sections_of(tmp_path)
+    begun = {scale: fabricated.study_sweep(STUDIES["table5"], scale) for scale in (Scale.SMOKE, Scale.LAPTOP)}
+    records = [record for made in begun.values() for record in fabricated.finished(made)]
+    sections, _ = sections_of(fabricated.write(tmp_path, records, begun))
     assert len({section.name for section in sections}) == len({section.title for section in sections}) == 2
-    told(tmp_path)
 
 
-def test_the_title_is_the_answer_of_one_result_and_a_count_of_several(tmp_path):
-    table2, table5 = made_up.study_cells("table2"), made_up.study_cells("table5")
-    one = made_up.write(tmp_path / "one", made_up.finished(table2), {"headcount reproduce all": table2})
-    (first, *_), _ = sections_of(one)
-    assert f"<h1>{first.headline}</h1>" in page(sections_of(one)[0], folder="one")
-    several = made_up.write(one, made_up.finished(table5), {"headcount reproduce all": table5})
-    assert "<h1>4 results in several</h1>" in page(sections_of(several)[0], folder="several")
+def test_what_has_not_begun_or_came_to_nothing_is_named_beside_what_has(tmp_path):
+    table2, table5 = (fabricated.study_sweep(STUDIES[name]) for name in ("table2", "table5"))
+    broken = fabricated.sweep(task="broken")
+    records = fabricated.finished(table5) + fabricated.lost(broken.cells, Outcome.FAILED, "the reason")
+    sections, warnings = sections_of(fabricated.write(tmp_path, records, {"5": table5, "2": table2, "b": broken}))
+    assert [section.name for section in sections] == ["table5"]
+    waiting, failed = warnings
+    assert "table2" in waiting
+    assert str(len(table2.cells)) in waiting
+    assert "broken" in failed
+    assert "the reason" in failed
 
 
-def test_a_study_that_has_not_begun_is_named_beside_one_that_has(tmp_path):
-    table2, table5 = made_up.study_cells("table2"), made_up.study_cells("table5")
-    made_up.write(tmp_path, made_up.finished(table5), {"five": table5, TABLE2: table2})
-    assert [section.name for section in sections_of(tmp_path)[0]] == ["table5"]
-    assert f"none of its {len(table2)} models" in told(tmp_path)
-
-
-def test_a_study_and_an_own_experiment_do_not_mix(tmp_path):
-    table5, own = made_up.study_cells("table5"), made_up.own_cells()
-    made_up.write(tmp_path, made_up.finished(table5 + own[:-2]), {"five": table5, OWN: own})
-    study, experiment = sections_of(tmp_path)[0]
-    assert (study.name, study.account.cells, study.account.missing, study.account.commands) == (
-        "table5",
-        len(table5),
-        0,
-        ("five",),
-    )
-    assert (experiment.title, experiment.account.cells, experiment.account.missing, experiment.account.commands) == (
-        "own",
-        len(own) - 2,
-        2,
-        (OWN,),
-    )
-
-
-def test_an_own_experiment_on_a_studys_task_keeps_its_cells(tmp_path):
-    table5 = made_up.study_cells("table5")
-    made_up.write(tmp_path, made_up.finished(table5[:-2]), {"a part of it": table5[:-2]})
-    sections, _ = sections_of(tmp_path)
-    assert sum(section.account.cells for section in sections) == len(table5) - 2
-    assert all(section.claims == () for section in sections)
-
-
-def test_two_experiments_each_say_what_is_missing(tmp_path):
-    short, long = made_up.own_cells(steps=100), made_up.own_cells(steps=200)
-    made_up.write(tmp_path, made_up.finished(short[:-1] + long[:-2]), {"short": short, "long": long})
-    sections, warnings = sections_of(tmp_path)
-    assert sorted(section.account.missing for section in sections) == [1, 2]
-    assert "2 experiments" in " ".join(warnings)
-    assert {section.account.commands for section in sections} == {("short",), ("long",)}
-
-
-def test_an_experiment_that_has_not_begun_is_named_beside_one_that_has(tmp_path):
-    begun, waiting = made_up.own_cells(), made_up.own_cells(task={"task": "waiting"})
-    made_up.write(tmp_path, made_up.finished(begun), {OWN: begun, "headcount measure waiting": waiting})
-    assert "headcount measure waiting" in told(tmp_path)
-
-
-def test_an_experiment_that_came_to_nothing_is_named_beside_one_that_did_not(tmp_path):
-    fine, broken = made_up.own_cells(), made_up.own_cells(task={"task": "broken"})
-    made_up.write(tmp_path, made_up.finished(fine) + made_up.lost(broken, Outcome.FAILED, "the reason"))
-    said = told(tmp_path)
-    assert "none of the 12 models on broken finished: the reason." in said
-    assert len(sections_of(tmp_path)[0]) == 1
+def test_a_study_and_the_users_experiments_do_not_mix(tmp_path):
+    table5, own, other = fabricated.study_sweep(STUDIES["table5"]), fabricated.sweep(), fabricated.sweep(steps=7)
+    records = fabricated.finished(table5) + fabricated.finished(own)[:-2] + fabricated.finished(other)[:-1]
+    begun = {"five": table5, OWN: own, "again": other}
+    (study, *mine), warnings = sections_of(fabricated.write(tmp_path, records, begun))
+    assert (study.name, study.provenance.missing, study.provenance.commands) == ("table5", 0, ("five",))
+    assert [(each.name, each.provenance.missing, each.provenance.commands) for each in mine] == [
+        ("own", 2, (OWN,)),
+        ("own-2", 1, ("again",)),
+    ]
+    assert all(each.claims == () for each in mine)
+    assert warnings == []
 
 
 def test_a_command_given_twice_is_shown_once(tmp_path):
-    cells = made_up.own_cells()
-    made_up.write(tmp_path, made_up.finished(cells), {OWN: cells[:4]})
-    made_up.write(tmp_path, [], {OWN: cells})
-    (section,) = sections_of(tmp_path)[0]
-    assert section.account.commands == (OWN,)
-    assert section.account.missing == 0
+    made = fabricated.sweep()
+    fabricated.write(tmp_path, fabricated.finished(made), {OWN: made})
+    (section,), _ = sections_of(fabricated.write(tmp_path, [], {OWN: made}))
+    assert (section.provenance.commands, section.provenance.missing) == ((OWN,), 0)
 
 
 def test_reading_a_folder_changes_nothing_in_it(tmp_path):
-    cells = made_up.study_cells("table5")
-    made_up.write(tmp_path, made_up.finished(cells), {"five": cells})
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*")}
-    told(tmp_path)
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*")} == before
+    made = fabricated.study_sweep(STUDIES["table5"])
+    fabricated.write(tmp_path, fabricated.finished(made), {"five": made})
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    sections_of(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_what_was_lost_is_counted_with_the_first_reason():
+    made = fabricated.sweep()
+    assert what_was_lost(fabricated.finished(made)) == ""
+    lost = fabricated.lost(made.cells[:2], Outcome.DIVERGED) + fabricated.lost(made.cells[2:3], Outcome.FAILED, "why")
+    assert what_was_lost(lost) == "2 diverged, 1 failed: why."

@@ -36,7 +36,7 @@ def answer(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> A
     for axis in over:
         table = table.reduced(axis)
     lengthless = not table.has("length")
-    table = _with_axes(table)
+    table = table.with_axes("heads", "length", "seed")
     if has_map(table):
         found = answer_by_rank(table.ordered(*ASKED), resamples=resamples, seed=seed)
     else:
@@ -63,12 +63,3 @@ def has_map(table: ErrorTable) -> bool:
 
 def _varied(table: ErrorTable, axis: str) -> bool:
     return len(table.values(axis)) > 1
-
-
-def _with_axes(table: ErrorTable) -> ErrorTable:
-    """The table with an axis of one value for each of heads, length and seed that it lacks."""
-    for axis in ("heads", "length", "seed"):
-        if not table.has(axis):
-            parts = {name: getattr(table, name)[..., None] for name in ("errors", "baseline", "noise")}
-            table = replace(table, axes=dict(table.axes) | {axis: (1,)}, deviation=None, **parts)
-    return table

@@ -167,6 +167,15 @@ class ErrorTable:
         parts = {name: None if array is None else array.transpose(places) for name, array in self._arrays().items()}
         return replace(self, axes={axis: self.axes[axis] for axis in order}, **parts)
 
+    def with_axes(self, *axes: str) -> "ErrorTable":
+        """The same table with these axes first, an axis of the one value 1 for each that it lacks."""
+        table = self
+        for axis in axes:
+            if not table.has(axis):
+                parts = {name: None if array is None else array[..., None] for name, array in table._arrays().items()}
+                table = replace(table, axes=dict(table.axes) | {axis: (1,)}, **parts)
+        return table.ordered(*axes)
+
     def _arrays(self) -> dict[str, np.ndarray | None]:
         return {name: getattr(self, name) for name in ("errors", "baseline", "noise", "deviation")}
 
@@ -202,8 +211,8 @@ class ErrorTable:
         finite = np.isfinite(self.errors)
         kept = {}
         for place, (axis, values) in enumerate(self.axes.items()):
-            there = finite.any(axis=tuple(i for i in range(finite.ndim) if i != place))
-            kept[axis] = [value for value, keep in zip(values, there, strict=True) if keep]
+            rows = np.moveaxis(finite, place, 0)
+            kept[axis] = [value for value, row in zip(values, rows, strict=True) if row.any()]
         return self.select(**kept)
 
     def lines(self, axis: str) -> list[tuple[dict[str, Any], dict[Any, float]]]:

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from .._errors import StoreError
 from ..report.files import write_whole
@@ -48,6 +48,13 @@ class Effort:
         return replace(recipes.TRAIN, steps=self.steps)
 
 
+class Named(TypedDict):
+    name: str
+    question: str
+    study: str
+    scale: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class AbstractStudy(ABC):
     """`name` is what one types, `title` what the paper calls it, `asks` what it shows.
@@ -82,9 +89,9 @@ class AbstractStudy(ABC):
         """What was drawn of its data in a results folder."""
         return ()
 
-    def named(self, scale: Scale) -> dict[str, str]:
+    def named(self, scale: Scale) -> Named:
         """The arguments of `engine.sweep` by which its experiment is known."""
-        return {"name": f"{self.name}-{scale}", "question": self.asks, "study": self.name, "scale": scale.value}
+        return Named(name=f"{self.name}-{scale}", question=self.asks, study=self.name, scale=scale.value)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -161,7 +161,7 @@ def reversal_claims(table: ErrorTable, published: ErrorTable, transition: int) -
             f"{count_of_heads(heads)} {ours[heads]:.2f}, of our means {means[heads]:.2f} ({theirs[heads]:.2f})"
             for heads in chosen
         )
-        return Claim(statement, decided(all((ours[heads] > REVERSED) is positive for heads in chosen)), evidence)
+        return Claim(statement, decided(all(bool(ours[heads] > REVERSED) is positive for heads in chosen)), evidence)
 
     few, many = _sides(table, transition)
     return (

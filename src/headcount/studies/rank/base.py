@@ -62,7 +62,7 @@ class RankEffort(Effort):
 def farthest_point(dim: int, length: int) -> "AbstractTask":
     from ...tasks import FarthestPoint
 
-    return FarthestPoint(length=length, dim=dim)
+    return FarthestPoint(length=length, dim=dim)  # pyright: ignore[reportCallIssue]
 
 
 @dataclass(frozen=True, kw_only=True)

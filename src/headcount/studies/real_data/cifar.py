@@ -75,7 +75,7 @@ class CifarStudy(RealDataStudy):
         from .stand_in import StandIn
 
         length = (SIDES[0] // self.patch) ** 2
-        return (StandIn(name="cifar10", length=length, dim=3 * self.patch**2, classes=CLASSES, count=EPOCH),)
+        return (StandIn("cifar10", length=length, dim=3 * self.patch**2, classes=CLASSES, count=EPOCH),)
 
     def model(self, task: "AbstractTask", heads: int) -> "EncoderSpec":
         from ... import recipes

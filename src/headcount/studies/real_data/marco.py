@@ -92,8 +92,10 @@ class MarcoStudy(RealDataStudy):
     def stand_ins(self) -> "tuple[AbstractTask, ...]":
         from .stand_in import StandIn
 
-        sizes = {"name": "marco", "length": LENGTHS[0], "dim": BERT_DIM, "count": QUERIES}
-        return StandIn(**sizes), StandIn(**sizes, pair_tokens=PAIR_TOKENS)
+        return tuple(
+            StandIn("marco", length=LENGTHS[0], dim=BERT_DIM, count=QUERIES, pair_tokens=tokens)
+            for tokens in (0, PAIR_TOKENS)
+        )
 
     def model(self, task: "AbstractTask", heads: int) -> "EncoderSpec":
         from ... import recipes

@@ -17,7 +17,7 @@ class Nothing(Tokenise):
 
 
 class StandIn(LabelledTask):
-    """Sizes of a task: `classes` of images, or candidates of which one is chosen where it is 0.
+    """Sizes of a task of `count` examples: `classes` of images, or candidates of which one is chosen where it is 0.
 
     `pair_tokens` are the tokens of each sequence where an example is one sequence per candidate, otherwise 0.
     """
@@ -25,9 +25,13 @@ class StandIn(LabelledTask):
     name: str = eqx.field(static=True)
     length: int = eqx.field(static=True)
     dim: int = eqx.field(static=True)
-    classes: int = eqx.field(static=True, default=0)
-    pair_tokens: int = eqx.field(static=True, default=0)
-    count: int = eqx.field(static=True, default=0)
+    count: int = eqx.field(static=True)
+    classes: int = eqx.field(static=True)
+    pair_tokens: int = eqx.field(static=True)
+
+    def __init__(self, name: str, *, length: int, dim: int, count: int, classes: int = 0, pair_tokens: int = 0):
+        self.name, self.length, self.dim, self.count = name, length, dim, count
+        self.classes, self.pair_tokens = classes, pair_tokens
 
     @property
     def outputs(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
