@@ -77,7 +77,7 @@ def test_sums_differences_and_products_hold_the_exact_ones(name, one, other):
 def test_a_quotient_holds_the_exact_one_and_a_divisor_that_may_be_zero_is_refused(one, other):
     (x, in_x), (y, in_y) = boxed(one, 1), boxed(other, 1)
     if y.low[0] <= 0 <= y.high[0]:
-        with pytest.raises(EnclosureError, match="zero"):
+        with pytest.raises(EnclosureError, match="contains zero"):
             arithmetic.divide(x, y)
     else:
         with np.errstate(over="ignore"):
@@ -90,7 +90,7 @@ def test_a_whole_power_holds_the_exact_one(drawn, exponent):
     box, exact = boxed(drawn, 1)
     with np.errstate(over="ignore", under="ignore"):
         if exponent < 0 and box.low[0] <= 0 <= box.high[0]:
-            with pytest.raises(EnclosureError, match="zero"):
+            with pytest.raises(EnclosureError, match="contains zero"):
                 arithmetic.power(box, exponent)
         elif np.abs(box.magnitude[0]) < 1e60 and (exponent >= 0 or box.mignitude[0] > 1e-60):
             assert_holds(arithmetic.power(box, exponent), exact**exponent)
@@ -215,14 +215,14 @@ def test_a_broken_power_holds_fifty_digits_of_it(base, width, exponent, share):
 @pytest.mark.parametrize(("name", "numbers"), [("log", [-1.0, 2.0]), ("sqrt", [-1e-9, 1.0]), ("log1p", [-2.0, 0.0])])
 def test_a_function_that_leaves_its_domain_is_refused(name, numbers):
     low, high = numbers
-    with pytest.raises(EnclosureError, match="leaves its domain"):
+    with pytest.raises(EnclosureError, match="outside its domain"):
         RULES[name](Interval(np.array([low]), np.array([high])))
 
 
 @pytest.mark.parametrize(("base", "exponent"), [([-1.0, 1.0], [0.5, 0.5]), ([1.0, 2.0], [0.5, 0.6])])
 def test_a_power_without_a_bound_is_refused(base, exponent):
     one, other = (Interval(np.array(ends[:1]), np.array(ends[1:])) for ends in (base, exponent))
-    with pytest.raises(EnclosureError, match="one exponent"):
+    with pytest.raises(EnclosureError, match="constant exponent"):
         RULES["pow"](one, other)
 
 

@@ -104,9 +104,8 @@ def test_the_second_layer_takes_the_side_of_the_majority_whatever_its_direction(
     generator = np.random.default_rng(1)
     points, queries = map(jnp.asarray, orthogonal_pairs(generator, 50, 6))
     directions = on_sphere(generator, 7, 6)
-    answers = [
-        jax.vmap(MajorityVote(jnp.asarray(np.roll(directions, turn, axis=0))))(points, queries) for turn in range(7)
-    ]
+    voted_by = jax.jit(lambda directions, points, queries: jax.vmap(MajorityVote(directions))(points, queries))
+    answers = [voted_by(jnp.asarray(np.roll(directions, turn, axis=0)), points, queries) for turn in range(7)]
     assert all(np.allclose(answer, answers[0], atol=1e-5) for answer in answers)
     votes = np.sign(np.sign(queries @ directions.T) * np.sign((points[:, 0] - points[:, 1]) @ directions.T)).sum(axis=1)
     assert np.allclose(answers[0], np.where(votes[:, None] > 0, points[:, 0], points[:, 1]), atol=1e-5)

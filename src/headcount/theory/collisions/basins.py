@@ -97,7 +97,7 @@ def _climb(
         scores = jax.vmap(lambda token: heads.scores(token, place))(points)
         starts = points[jnp.argsort(-scores, axis=0)[:CLIMBERS].T]
         each = jnp.arange(scores.shape[1])
-        tops, tokens = jax.vmap(lambda head, begun: jax.vmap(lambda x: ascend(place, head, x))(begun))(each, starts)
+        tops, tokens = jax.vmap(lambda head, tokens: jax.vmap(lambda x: ascend(place, head, x))(tokens))(each, starts)
         best = jnp.argmax(tops, axis=1)
         return tokens[each, best], tops[each, best]
 
@@ -107,8 +107,8 @@ def _climb(
 def uncovered_basin(
     task: Retrieval, report: AssumptionReport, responsive: tuple[Responsive, ...]
 ) -> tuple[int, float, Segment]:
-    """The component i whose segment moves the target most, the distance of x^(i) to the nearest fixed token, the
-    segment.
+    """The component i whose segment moves the target most, the distance from x^(i) to the nearest fixed token, and
+    the segment.
 
     Candidates lead from every minimiser along every axis in both directions, up to where f_i stops rising or reaches
     the value of a fixed token, or where F0 has lost half of its slope.

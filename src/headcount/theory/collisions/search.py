@@ -89,7 +89,7 @@ def find_collisions(
     """
     for name, count in (("starts", starts), ("steps", steps)):
         require_count(name, count)
-    require(len(models) > 0, "models must hold at least one model, got none.")
+    require(len(models) > 0, "models must contain at least one model, got none.")
     shapes = {tuple(np.shape(leaf) for leaf in jax.tree.leaves(model)) for model in models}
     require(len(shapes) == 1, f"models searched together must have one shape, got {len(shapes)}.")
     for model in models:

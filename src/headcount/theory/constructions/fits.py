@@ -24,7 +24,7 @@ SAFETY = 1.5
 MAX_UNITS = 2048
 MAX_DIRECTIONS = 128
 POINTS_PER_PIECE, MIN_POINTS = 24, 4096
-"""Points at which an interpolant is checked: inside every piece, and at least in all."""
+"""Points at which an interpolant is checked: per piece, and the minimum in all."""
 POINTS_PER_KNOT = 8
 """Points per unknown of the least squares, as far as the sample goes."""
 NARROWEST = 2.0**-30

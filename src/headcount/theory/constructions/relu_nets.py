@@ -97,7 +97,7 @@ def affine(weight: Float[np.ndarray, "after before"], bias: Float[np.ndarray, " 
 def pieces_needed(curvature: float, low: float, high: float, delta: float) -> int:
     """Equal pieces for linear interpolation within delta: its error is (high - low)^2 |f''| / (8 pieces^2)."""
     require(low < high, f"low must be less than high, got {low!r} and {high!r}.")
-    require(0 <= curvature < math.inf, f"curvature must be a finite number from 0 on, got {curvature!r}.")
+    require(0 <= curvature < math.inf, f"curvature must be finite and not negative, got {curvature!r}.")
     require(delta > 0, f"delta must be positive, got {delta!r}.")
     return max(1, math.ceil((high - low) * math.sqrt(curvature / (8 * delta))))
 

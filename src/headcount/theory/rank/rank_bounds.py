@@ -56,6 +56,7 @@ def all_rank_bounds(setting: RankSetting) -> tuple[Bound, ...]:
 
 
 def full_rank(setting: RankSetting) -> Bound:
+    """One head of full rank is exact."""
     return Bound(
         name="full rank: heads enough",
         value=1.0,
@@ -66,6 +67,7 @@ def full_rank(setting: RankSetting) -> Bound:
 
 
 def min_error(setting: RankSetting) -> Bound:
+    """The floor of any heads of this rank."""
     value = rank_floor(setting.heads, setting.rank, setting.dim)
     return Bound(
         name="low rank: minimum error",
@@ -82,6 +84,7 @@ def min_error(setting: RankSetting) -> Bound:
 
 
 def min_error_of_hard_heads(setting: RankSetting) -> Bound:
+    """The floor of hard heads, for rank one."""
     one = setting.rank == 1
     return Bound(
         name="hard heads of rank one: minimum error",
@@ -95,6 +98,7 @@ def min_error_of_hard_heads(setting: RankSetting) -> Bound:
 
 
 def min_heads(setting: RankSetting) -> Bound:
+    """`heads_needed` for this rank and eps."""
     full = setting.rank == setting.dim
     return Bound(
         name="low rank: heads needed",
@@ -119,6 +123,7 @@ def parameters(setting: RankSetting) -> Bound:
 
 
 def min_error_at_equal_parameters(setting: RankSetting) -> Bound:
+    """The floor of as many heads as have the parameters of one of full rank."""
     heads = setting.dim // setting.rank
     value = rank_floor(heads, setting.rank, setting.dim)
     return Bound(
@@ -133,40 +138,47 @@ def min_error_at_equal_parameters(setting: RankSetting) -> Bound:
 
 
 def exponential_order(setting: RankSetting) -> Bound:
-    return Bound(
+    """Theorem 2, high accuracy."""
+    return _order_only(
+        setting,
         name="low rank, high accuracy: heads",
-        value=None,
         claim="exp(Omega(d - r)) heads, for any value and output matrices",
-        source=f"Theorem 2, {PAPER}",
-        conditions=(_below_full(setting),),
-        why=f"the paper gives the order only: exp(Omega(d - r)) heads, d - r = {setting.dim - setting.rank}",
+        theorem="Theorem 2",
+        order=f"exp(Omega(d - r)) heads, d - r = {setting.dim - setting.rank}",
     )
 
 
 def polynomial_order(setting: RankSetting) -> Bound:
-    return Bound(
+    """Theorem 2, high dimension."""
+    return _order_only(
+        setting,
         name="low rank, high dimension: heads",
-        value=None,
         claim="at least poly(d / r) heads, for any value and output matrices",
-        source=f"Theorem 2, {PAPER}",
-        conditions=(_below_full(setting),),
-        why=f"the paper gives the order only: poly(d / r) heads, d / r = {setting.dim / setting.rank:.3g}",
+        theorem="Theorem 2",
+        order=f"poly(d / r) heads, d / r = {setting.dim / setting.rank:.3g}",
     )
 
 
 def biased_order(setting: RankSetting) -> Bound:
+    """Theorem 3."""
+    claim = "mixtures of polynomially many biased nearest-neighbour functions separate full from low rank even more"
+    return _order_only(setting, name="biased targets: heads", claim=claim, theorem="Theorem 3", order=claim)
+
+
+def _order_only(setting: RankSetting, *, name: str, claim: str, theorem: str, order: str) -> Bound:
+    """A bound of which the paper gives the order of growth and no constant."""
     return Bound(
-        name="biased targets: heads",
+        name=name,
         value=None,
-        claim="mixtures of polynomially many biased nearest-neighbour functions separate full from low rank even more",
-        source=f"Theorem 3, {PAPER}",
+        claim=claim,
+        source=f"{theorem}, {PAPER}",
         conditions=(_below_full(setting),),
-        why="the paper gives the order only: a mixture of polynomially many biased nearest-neighbour functions "
-        "separates full from low rank even more",
+        why=f"the paper gives the order only: {order}",
     )
 
 
 def majority_vote(setting: RankSetting) -> Bound:
+    """Two layers of rank-one heads, for two points."""
     return Bound(
         name="two layers: error of the majority vote",
         value=expected_error(setting.heads, setting.dim),
@@ -181,6 +193,7 @@ def majority_vote(setting: RankSetting) -> Bound:
 
 
 def any_length_conjecture(setting: RankSetting) -> Bound:
+    """Depth does not replace rank, for any number of points."""
     return Bound(
         name="depth: any number of points",
         value=None,
