@@ -1,255 +1,256 @@
-"""From axes to cells to buckets: what is in a sweep, and what is trained together."""
+"""From axes to cells: what a sweep holds, where each cell lies, and what is refused."""
 
-import math
-from collections import Counter
+import itertools
+from dataclasses import asdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount._errors import InputError
-from headcount.engine import grid
-from headcount.engine.sweep import buckets, default_model, default_train, padded_heads, shape_of
-from headcount.models import ClassTokenSpec, EncoderSpec
-from headcount.store import TrainSpec
-from headcount.tasks import (
-    ArrayTask,
-    FarthestPoint,
-    InContextRegression,
-    NearestNeighbour,
-    max_plus_min,
-    sum_of_maxima,
-)
+from headcount.engine import joined, spec_of, sweep
+from headcount.store import Store, TrainSpec
+from headcount.tasks import ArrayTask, NearestNeighbour, max_plus_min, sum_of_maxima
 
-TASK = max_plus_min(length=8)
-FARTHEST, NEAREST = FarthestPoint(length=4, dim=3), NearestNeighbour(length=5, dim=3)
-quick = settings(deadline=None, max_examples=30)
-some = st.lists(st.integers(1, 12), min_size=1, max_size=4, unique=True)
-axes = st.fixed_dictionaries(
-    {
-        "heads": some,
-        "lengths": some,
-        "seeds": some,
-        "learning_rates": st.lists(st.sampled_from([0.1, 0.01, 0.001]), min_size=1, max_size=2, unique=True),
+from ..helpers.refusals import refused
+from ..helpers.sweeps import FARTHEST, TASK, TRAIN, Numbers, class_token, encoder, labelled_model, swept
+
+NEAREST = NearestNeighbour(length=5, dim=3)
+RNG = np.random.default_rng(0)
+STORED = ArrayTask(RNG.normal(size=(100, 6, 2)), RNG.normal(size=100), name="mine")
+ALONG = {
+    "heads": ("model", (1, 3)),
+    "hidden": ("model", (4, 8)),
+    "layers": ("model", (1, 2)),
+    "rank": ("model", (1, 2)),
+    "beta": ("model", (1.0, 2.5)),
+    "positions": ("model", ("none", "additive")),
+    "length": ("", (4, 6)),
+    "seed": ("", (0, 7)),
+    "data_seed": ("train", (0, 7)),
+    "learning_rate": ("train", (0.1, 0.01)),
+    "train_examples": ("train", (0, 24)),
+    "weight_decay": ("train", (0.0, 0.1)),
+}
+
+
+def flat(content: dict, before: str = "") -> dict:
+    """The entries of nested JSON by their path."""
+    parts = {f"{before}{name}": value for name, value in content.items()}
+    inner = [flat(value, f"{name}.") for name, value in parts.items() if isinstance(value, dict)]
+    return {name: value for name, value in parts.items() if not isinstance(value, dict)} | {
+        name: value for part in inner for name, value in part.items()
     }
-)
 
 
-def test_the_grid_is_every_combination_lengths_slowest_and_seeds_fastest():
-    sweep = grid(TASK, heads=[2, 1], lengths=[8, 4], seeds=[5, 3], learning_rates=[0.1, 0.01])
-    found = [(c.length, c.model.heads, c.train.learning_rate, c.seed) for c in sweep.cells]
-    assert found == [(t, h, rate, s) for t in (8, 4) for h in (2, 1) for rate in (0.1, 0.01) for s in (5, 3)]
-    assert len({cell.key for cell in sweep.cells}) == 16
+def one_axis(axis: str, values, model=class_token):
+    return sweep(TASK, axes={axis: values}, model=model, train=TRAIN)
 
 
-def test_what_is_not_said_is_one_length_one_rate_and_four_seeds():
-    train = TrainSpec(learning_rate=0.5)
-    cells = grid(TASK, heads=[1], train=train).cells
-    assert [cell.seed for cell in cells] == [0, 1, 2, 3]
-    assert {(cell.length, cell.train) for cell in cells} == {(8, train)}
+@pytest.mark.parametrize("axis", ALONG)
+def test_cells_along_an_axis_differ_in_that_field_alone(axis):
+    part, values = ALONG[axis]
+    made = one_axis(axis, values)
+    contents = [flat(cell.spec()) for cell in made.cells]
+    differing = {name for name in contents[0] if contents[0][name] != contents[1][name]}
+    assert differing == {f"{part}.{axis}" if part else axis}
+    assert [made.experiment.coordinates(cell.key)[axis] for cell in made.cells] == list(values)
+    assert [content[differing.copy().pop()] for content in contents] == list(values)
 
 
-def encoder(heads: int, **changes) -> EncoderSpec:
-    return EncoderSpec(**({"heads": heads, "rank": 3, "width": 3, "hidden": 4} | changes))
+def test_an_axis_may_be_any_argument_of_the_model():
+    widths = {"narrow": 4, "wide": 16}
+    made = one_axis("style", ["wide", "narrow"], lambda style: class_token(hidden=widths[style]))
+    assert [spec_of(cell).hidden for cell in made.cells] == [16, 4]
+    assert [made.experiment.coordinates(cell.key)["style"] for cell in made.cells] == ["wide", "narrow"]
+    assert "hidden" not in made.experiment.settings["model"]
+    assert made.experiment.settings["model"]["head_dim"] == 2
 
 
-def test_ranks_are_an_axis_between_heads_and_rates():
-    axes = {"heads": [2, 1], "ranks": [1, 3, 2], "learning_rates": [0.1, 0.01], "seeds": [5, 3]}
-    cells = grid(FARTHEST, model=encoder, lengths=[4, 3], **axes).cells
-    found = [(c.length, c.model.heads, c.model.rank, c.train.learning_rate, c.seed) for c in cells]
-    assert found == [
-        (t, h, r, rate, s) for t in (4, 3) for h in (2, 1) for r in (1, 3, 2) for rate in (0.1, 0.01) for s in (5, 3)
+some_axes = st.lists(st.sampled_from(sorted(ALONG)), min_size=1, max_size=4, unique=True)
+
+
+@given(some_axes)
+def test_every_combination_is_one_cell_at_its_own_place(names):
+    made = sweep(TASK, axes={name: ALONG[name][1] for name in names}, model=class_token, train=TRAIN)
+    experiment = made.experiment
+    assert len(made.cells) == len({cell.key for cell in made.cells}) == 2 ** len(names)
+    places = {tuple(experiment.coordinates(cell.key)[name] for name in names) for cell in made.cells}
+    assert places == set(itertools.product(*(ALONG[name][1] for name in names)))
+    for cell in made.cells:
+        content = flat(cell.spec())
+        for axis, value in experiment.coordinates(cell.key).items():
+            part = ALONG[axis][0]
+            assert content[f"{part}.{axis}" if part else axis] == value
+    shared = flat({"model": experiment.settings["model"], "train": experiment.settings["train"]})
+    for cell in made.cells:
+        assert shared.items() <= flat(cell.spec()).items()
+    assert experiment.settings["task"] == TASK.spec()
+
+
+@given(some_axes, st.data())
+def test_fewer_values_are_the_same_experiment(names, data):
+    """So that it can be extended along its axes, one run after another."""
+    axes = {name: ALONG[name][1] for name in names}
+    part = {name: data.draw(st.sampled_from([values, values[:1], values[1:]])) for name, values in axes.items()}
+    whole, some = (sweep(TASK, axes=each, model=class_token, train=TRAIN) for each in (axes, part))
+    assert some.experiment.identity == whole.experiment.identity
+    assert some.experiment.places.items() <= whole.experiment.places.items()
+    kept = whole.part(**part)
+    assert {cell.key for cell in kept.cells} == {cell.key for cell in some.cells} == kept.experiment.places.keys()
+    assert kept.experiment.places == some.experiment.places
+
+
+def test_lengths_come_slowest_and_seeds_fastest():
+    axes = {"heads": [2, 1], "rank": [1, 3, 2], "length": [4, 3], "learning_rate": [0.1, 0.01], "seed": [5, 3]}
+    made = sweep(FARTHEST, axes=axes, model=encoder, train=TRAIN)
+    assert made.experiment.axes == ("heads", "rank", "length", "learning_rate", "seed")
+    assert [made.experiment.places[cell.key] for cell in made.cells] == [
+        (h, r, t, rate, s) for t in (4, 3) for h in (2, 1) for r in (1, 3, 2) for rate in (0.1, 0.01) for s in (5, 3)
     ]
-    assert all(cell.model == encoder(cell.model.heads, rank=cell.model.rank) for cell in cells)
-    assert len({cell.key for cell in cells}) == len(cells) == 48
 
 
-def test_ranks_are_set_on_class_token_transformers_too():
-    cells = grid(TASK, heads=[1, 2], ranks=[1, 8], seeds=[0]).cells
-    assert [cell.model for cell in cells] == [ClassTokenSpec(heads=h, rank=r) for h in (1, 2) for r in (1, 8)]
-    assert {shape_of(cell).model.rank for cell in cells} == {1, 8}, "another rank is another program"
+def test_what_is_not_said_is_the_task_s_length_and_one_seed():
+    (cell,) = one_axis("heads", [1]).cells
+    assert (cell.length, cell.seed, cell.train) == (4, 0, TRAIN)
 
 
-def test_without_ranks_every_spec_keeps_its_own():
-    cells = grid(FARTHEST, heads=[1, 3], seeds=[0], model=lambda heads: encoder(heads, rank=heads)).cells
-    assert [(cell.model.heads, cell.model.rank) for cell in cells] == [(1, 1), (3, 3)]
+def test_values_may_be_numpy_s():
+    made = one_axis("learning_rate", list(np.array([0.5, 0.25])))
+    places = list(made.experiment.places.values())
+    assert [(place[-2], type(place[-2])) for place in places] == [(0.5, float), (0.25, float)]
 
 
-def test_half_precision_is_for_encoders():
-    half = TrainSpec(precision="bfloat16")
-    with pytest.raises(InputError, match="precision bfloat16 is for encoders"):
-        grid(TASK, heads=[1], train=half)
-    assert {cell.train.precision for cell in grid(NEAREST, heads=[1], train=half).cells} == {"bfloat16"}
+# Several sweeps as one.
+
+
+def layouts(*names: str, **axes):
+    return [
+        sweep(task, axes={"heads": [1, 2]} | axes, model=labelled_model(task), train=TRAIN, at={"layout": task.layout})
+        for task in map(Numbers, names)
+    ]
+
+
+def test_joined_sweeps_are_one_experiment_with_one_more_axis():
+    parts = layouts("candidates", "pairs")
+    whole = joined(parts)
+    assert whole.experiment.axes == ("heads", "layout", "length", "seed")
+    assert whole.experiment.values("layout") == ("candidates", "pairs")
+    assert [cell.key for cell in whole.cells] == [cell.key for part in parts for cell in part.cells]
+    for cell in whole.cells:
+        assert whole.experiment.coordinates(cell.key)["layout"] == cell.task["layout"]
+    assert [task.layout for task in whole.tasks] == ["candidates", "pairs"]
+    assert set(whole.by_key) == {key for part in parts for key in part.by_key}
+    assert "layout" not in whole.experiment.settings["task"]
+    assert whole.experiment.settings["task"]["task"] == "numbers"
+    assert {cell.task["layout"] for cell in whole.part(layout=["pairs"]).cells} == {"pairs"}
+    assert joined(parts[:1]).cells == parts[0].cells
+
+
+def test_sweeps_over_other_axes_cannot_be_joined():
+    with refused("heads", "layout", "learning_rate"):
+        joined([*layouts("candidates"), *layouts("pairs", learning_rate=[0.1, 0.2])])
 
 
 @pytest.mark.parametrize(
-    ("ranks", "message"),
-    [
-        ([1, 2, 1], r"ranks must not repeat a value, got \[1, 2, 1\]"),
-        ([], "ranks must name at least one value"),
-        ([0], "rank must be a whole number of at least 1, got 0"),
-        ([1, 4], "rank must be at most the width that is projected, 3; got 4"),
-    ],
+    "other", [sum_of_maxima(length=4, intrinsic_dim=2), max_plus_min(length=4, windows=[(0.0, 0.5), (0.5, 1.0)])]
 )
-def test_ranks_that_cannot_be_right_are_refused(ranks, message):
-    with pytest.raises(InputError, match=message):
-        grid(FARTHEST, heads=[1], ranks=ranks, model=encoder)
+def test_two_tasks_never_share_an_experiment(tmp_path, other):
+    with Store.open_for_writing(tmp_path) as store:
+        for task in (TASK, other):
+            store.begin(sweep(task, axes={"heads": [1, 2]}, model=class_token, train=TRAIN, name="mine").experiment)
+        one, two = store.experiments()
+    assert (one.name, two.name) == ("mine", "mine-2")
+    assert not one.places.keys() & two.places.keys()
 
 
-def test_seeds_may_come_from_a_generator():
-    assert [cell.seed for cell in grid(TASK, heads=[1], seeds=(s for s in (4, 2))).cells] == [4, 2]
+def test_models_that_differ_in_what_follows_the_heads_never_share_an_experiment(tmp_path):
+    """`hidden` is no shared setting, so only the cells tell the two apart."""
+    with Store.open_for_writing(tmp_path) as store:
+        for factor in (4, 8):
+            made = one_axis("heads", [1, 2], lambda heads, factor=factor: class_token(heads, hidden=factor * heads))
+            store.begin(made.experiment)
+        for experiment in store.experiments():
+            assert len(set(experiment.places.values())) == len(experiment.places) == 2
 
 
-@pytest.mark.parametrize("name", ["heads", "lengths", "seeds", "learning_rates"])
-@pytest.mark.parametrize(("values", "message"), [([1, 2, 1], "must not repeat"), ([], "at least one value")])
-def test_repeated_and_missing_values_are_refused(name, values, message):
-    values = [float(v) for v in values] if name == "learning_rates" else values
-    with pytest.raises(InputError, match=f"{name} {message}|{name} must name {message}"):
-        grid(TASK, **({"heads": [1]} | {name: values}))
+# What is refused.
+
+
+@pytest.mark.parametrize("axis", ["heads", "length", "seed", "learning_rate", "hidden"])
+@pytest.mark.parametrize("values", [[1, 2, 1], []], ids=["repeated", "none"])
+def test_repeated_and_missing_values_are_refused(axis, values):
+    with refused(axis, str(values)) as caught:
+        one_axis(axis, values)
+    assert (caught.value.what, caught.value.given) == (axis, values)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"heads": [0]}, "heads must be a whole number of at least 1, got 0"),
-        ({"lengths": [8, 0]}, "length must be a whole number of at least 1, got 0"),
-        ({"learning_rates": [-0.1]}, "learning_rate must be positive and finite, got -0.1"),
-        ({"seeds": [-1]}, "seed"),
-    ],
+    ("axis", "value"),
+    [("heads", 0), ("length", 0), ("learning_rate", -0.1), ("seed", -1), ("rank", 0), ("train_examples", -1)],
 )
-def test_a_value_that_cannot_be_trained_is_refused_before_training(wrong, message):
-    with pytest.raises(InputError, match=message):
-        grid(TASK, **({"heads": [1]} | wrong))
+def test_a_value_that_cannot_be_trained_is_refused_before_training(axis, value):
+    with refused(axis, str(value)) as caught:
+        one_axis(axis, [value])
+    assert (caught.value.what, caught.value.given) == (axis, value)
 
 
-def test_a_length_the_task_cannot_have_is_refused_before_training():
-    generator = np.random.default_rng(0)
-    stored = ArrayTask(generator.normal(size=(100, 6, 2)), generator.normal(size=100))
-    with pytest.raises(InputError, match="no rule for length 4"):
-        grid(stored, heads=[1], lengths=[6, 4])
-    with pytest.raises(InputError, match="at least a quarter"):
-        grid(max_plus_min(windows=[(0.0, 0.26), (0.26, 1.0)]), heads=[1], lengths=[16, 5])
+def test_an_axis_that_changes_nothing_is_refused():
+    with refused("4 combinations", "2 different", "style"):
+        sweep(TASK, axes={"heads": [1, 2], "style": ["a", "b"]}, model=lambda h, style: class_token(h), train=TRAIN)
 
 
-def test_a_cell_left_out_keeps_its_reason():
-    def too_long_for_one_head(cell):
-        return "one head saturates" if cell.model.heads == 1 and cell.length > 8 else None
-
-    sweep = grid(TASK, heads=[1, 2], lengths=[8, 16], seeds=[0, 1], skip=too_long_for_one_head)
-    assert [(s.cell.model.heads, s.cell.length, s.cell.seed, s.reason) for s in sweep.skipped] == [
-        (1, 16, 0, "one head saturates"),
-        (1, 16, 1, "one head saturates"),
-    ]
-    assert len(sweep.cells) == 6
-    assert not {cell.key for cell in sweep.cells} & {skipped.cell.key for skipped in sweep.skipped}
+def test_a_rank_wider_than_what_is_projected_is_refused():
+    with refused("rank", "3", "4"):
+        sweep(FARTHEST, axes={"heads": [1], "rank": [1, 4]}, model=encoder, train=TRAIN)
 
 
-def test_places_are_encoded_where_they_matter():
-    whole, halves = sum_of_maxima(intrinsic_dim=2), sum_of_maxima(intrinsic_dim=2, windows=[(0.0, 0.5), (0.5, 1.0)])
-    assert grid(whole, heads=[1]).cells[0].model == ClassTokenSpec(heads=1, positions="none")
-    assert grid(halves, heads=[1]).cells[0].model == ClassTokenSpec(heads=1, positions="additive")
+def test_a_length_the_task_cannot_have_is_refused():
+    with refused("4"):
+        sweep(STORED, axes={"heads": [1], "length": [6, 4]}, model=class_token, train=TRAIN)
+    with refused("5"):
+        windows = max_plus_min(windows=[(0.0, 0.26), (0.26, 1.0)])
+        sweep(windows, axes={"heads": [1], "length": [16, 5]}, model=class_token, train=TRAIN)
 
 
-def test_what_is_tried_where_nothing_is_said():
-    assert default_model(TASK)(3) == ClassTokenSpec(heads=3)
-    assert default_train(TASK) == TrainSpec()
-    for task in (FARTHEST, NEAREST, InContextRegression(inputs=2)):
-        model = default_model(task)(2)
-        sizes = {"heads": 2, "rank": 3, "width": 3, "hidden": 256}
-        assert model == EncoderSpec(**sizes, norm_first=True, answered_at=task.answered_at)
-        assert default_train(task) == TrainSpec(train_examples=0)
-        assert {(cell.model, cell.train) for cell in grid(task, heads=[2]).cells} == {(model, default_train(task))}
-
-
-def test_stored_examples_are_no_stream():
-    generator = np.random.default_rng(0)
-    stored = ArrayTask(generator.normal(size=(100, 6, 2)), generator.normal(size=100), name="mine")
-    assert default_train(stored) == TrainSpec()
-    with pytest.raises(InputError, match=r"mine is stored examples, which cannot be drawn afresh; .* got 0"):
-        grid(stored, heads=[1], train=TrainSpec(train_examples=0))
+@pytest.mark.parametrize("task", [STORED, Numbers()], ids=["arrays", "labelled"])
+def test_stored_examples_are_no_stream(task):
+    model = class_token if task is STORED else labelled_model(task)
+    with refused(task.name, "train_examples", "0"):
+        sweep(task, axes={"heads": [1], "train_examples": [50, 0]}, model=model, train=TRAIN)
 
 
 @pytest.mark.parametrize(
     ("task", "model", "takes", "gives"),
     [
-        (FARTHEST, lambda heads: ClassTokenSpec(heads=heads), "tokens", "sequence"),
-        (NEAREST, lambda heads: ClassTokenSpec(heads=heads), "query", "sequence"),
+        (FARTHEST, class_token, "tokens", "sequence"),
+        (NEAREST, class_token, "query", "sequence"),
         (NEAREST, encoder, "query", "tokens"),
-        (FARTHEST, lambda heads: encoder(heads, answered_at="query"), "tokens", "query"),
         (TASK, encoder, "sequence", "tokens"),
+        (Numbers("pairs"), labelled_model(Numbers("candidates")), "query", "tokens"),
     ],
 )
 def test_a_model_that_answers_elsewhere_is_refused(task, model, takes, gives):
-    with pytest.raises(InputError, match=f'{task.name} is answered at "{takes}", the model at "{gives}"; take an'):
-        grid(task, heads=[1], model=model)
+    with refused(task.name, f'"{takes}"', f'"{gives}"'):
+        sweep(task, axes={"heads": [1]}, model=model, train=TRAIN)
 
 
 def test_an_encoder_may_answer_for_the_sequence():
-    (cell,) = grid(TASK, heads=[1], seeds=[0], model=lambda heads: encoder(heads, answered_at="sequence")).cells
-    assert cell.model.answered_at == "sequence"
+    (cell,) = one_axis("heads", [1], lambda heads: encoder(heads, answered_at="sequence")).cells
+    assert spec_of(cell).answered_at == "sequence"
 
 
-@quick
-@given(st.integers(1, 1000), st.integers(1, 3), st.integers(1, 3))
-def test_encoders_are_not_padded(heads, rank, multiplier):
-    assert padded_heads(encoder(heads, rank=rank, multiplier=multiplier)) == heads
+def test_a_model_that_standardises_cannot_read_data_with_labels():
+    with refused("numbers", "class-token"):
+        sweep(Numbers(), axes={"heads": [1]}, model=class_token, train=TRAIN)
 
 
-@quick
-@given(st.integers(1, 1000), st.integers(1, 64), st.integers(1, 3))
-def test_padding_adds_little(heads, head_dim, layers):
-    model = ClassTokenSpec(heads=heads, head_dim=head_dim, layers=layers)
-    added = padded_heads(model) - heads
-    assert 0 <= added < 4
-    assert added * head_dim < 32
-    assert layers == 1 or added == 0
-
-
-def test_narrow_heads_of_one_layer_share_a_program():
-    assert {padded_heads(ClassTokenSpec(heads=heads)) for heads in (1, 2, 3, 4)} == {4}
-
-
-@quick
-@given(axes)
-def test_buckets_partition_the_cells_into_shapes(axes):
-    cells = grid(TASK, **axes).cells
-    made = buckets(cells)
-    assert Counter(cell.key for bucket in made for cell in bucket.cells) == Counter(cell.key for cell in cells)
-    assert len({bucket.shape for bucket in made}) == len(made)
-    for bucket in made:
-        for cell in bucket.cells:
-            assert bucket.shape == shape_of(cell)
-            assert bucket.shape.length == cell.length
-            assert bucket.shape.model.heads == padded_heads(cell.model)
-
-
-@quick
-@given(axes, st.randoms(use_true_random=False))
-def test_buckets_do_not_depend_on_the_order_of_cells(axes, random):
-    cells = list(grid(TASK, **axes).cells)
-    orders = (cells, random.sample(cells, len(cells)))
-    first, second = ({(b.shape, frozenset(c.key for c in b.cells)) for b in buckets(order)} for order in orders)
-    assert first == second
-
-
-@quick
-@given(axes)
-def test_a_cell_has_its_shape_whatever_else_is_in_the_sweep(axes):
-    cells = grid(TASK, **axes).cells
-    whole = {cell.key: bucket.shape for bucket in buckets(cells) for cell in bucket.cells}
-    assert {cell.key: buckets([cell])[0].shape for cell in cells} == whole
-
-
-@quick
-@given(axes, st.integers(0, 7))
-def test_a_group_that_is_too_large_is_split_evenly(axes, most):
-    cells = grid(TASK, **axes).cells
-    pieces = buckets(cells, lambda shape: most)
-    for whole in buckets(cells):
-        split = [bucket.cells for bucket in pieces if bucket.shape == whole.shape]
-        assert tuple(cell for piece in split for cell in piece) == whole.cells
-        sizes = [len(piece) for piece in split]
-        assert len(set(sizes[:-1])) <= 1
-        assert sizes[-1] <= sizes[0] <= max(1, most)
-        assert len(sizes) == math.ceil(len(whole.cells) / max(1, most))
+def test_half_precision_is_for_models_that_have_it():
+    half = TrainSpec(**(asdict(TRAIN) | {"precision": "bfloat16"}))
+    with refused("class-token", "bfloat16"):
+        swept(train=half)
+    with pytest.raises(InputError, match="bfloat16"):
+        swept(precision=["float32", "bfloat16"])
+    made = swept(NEAREST, lambda heads: encoder(heads, answered_at="query"), half, length=[5])
+    assert {cell.train.precision for cell in made.cells} == {"bfloat16"}

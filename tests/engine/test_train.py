@@ -10,62 +10,71 @@ import jax.random as jr
 import numpy as np
 import optax
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount._keys import named_key
-from headcount.engine.data import examples
+from headcount.engine.buckets import shape_of, spec_of
+from headcount.engine.data import prepare
 from headcount.engine.run import checkpoint_steps
-from headcount.engine.sweep import shape_of
-from headcount.engine.train import program, schedule, unit_readout
-from headcount.models import ClassTokenSpec, EncoderSpec, folded, init, init_encoder, predict, resize_heads, textbook
-from headcount.store import Cell, TrainSpec
-from headcount.tasks import FarthestPoint, sum_of_maxima
+from headcount.engine.train import program, respond, schedule, sequential_map
+from headcount.models import EncoderSpec, folded, textbook
+from headcount.store import Cell
+from headcount.tasks import FarthestPoint, Regression, sum_of_maxima
 
-from ..tolerance import TOLERANCE, assert_close, assert_trees_close, assert_trees_equal
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.sweeps import TRAIN as TINY
+from ..helpers.sweeps import class_token, encoder
+from ..helpers.tolerance import TOLERANCE, assert_close, assert_trees_close, assert_trees_equal
 
-TRAIN = TrainSpec(steps=40, batch=8, warmup=4, train_examples=60, validation_examples=40)
-TASK = sum_of_maxima(length=6, intrinsic_dim=2, dim=3)
+TRAIN = replace(TINY, steps=40, warmup=4)
+STREAM = replace(TRAIN, train_examples=0)
+TASK = sum_of_maxima(length=4, intrinsic_dim=2, dim=3)
+FARTHEST = FarthestPoint(length=4, dim=3)
 PIECES = (0, 3, 5, 4)
 """Steps between checkpoints; of the forty that the schedule is made for, these dozen."""
+THREE = ((1, 0), (3, 2), (1, 4))
+"""Members of one bucket: the heads and the seed of each."""
 
 
 def a_cell(heads: int, seed: int, learning_rate: float = 1e-2) -> Cell:
-    return Cell(
-        task=TASK.spec(),
-        length=TASK.length,
-        model=ClassTokenSpec(heads=heads, head_dim=4, hidden=8),
-        train=replace(TRAIN, learning_rate=learning_rate),
-        seed=seed,
-    )
-
-
-FIVE = ((1, 0), (2, 1), (3, 2), (4, 3), (1, 4))
-"""Five members of one bucket: the heads and the seed of each."""
+    train = replace(TRAIN, learning_rate=learning_rate)
+    return Cell(task=TASK.spec(), length=4, model=class_token(heads).as_dict(), train=train, seed=seed)
 
 
 @functools.cache
 def data():
-    return examples(TASK, ClassTokenSpec(heads=1), TRAIN)[0]
+    return prepare(TASK, class_token(), TRAIN).data
 
 
-@functools.cache
-def trained(members, *, heads: int = 4, side_by_side: bool = False):
-    """The members' states after all pieces, and the validation and training errors after each."""
-    cells = tuple(a_cell(*member) for member in members)
-    shape = shape_of(cells[0])
-    shape = replace(shape, model=replace(shape.model, heads=heads))
-    parts = program(shape, TASK.dim, 1, side_by_side)
-    states, members = parts.start(cells, data())
+def program_for(shape, side_by_side: bool = False, dim: int = 3, outputs: int = 1):
+    return program(shape, dim, outputs, Regression(), side_by_side)
+
+
+def taught(parts, cells, data):
+    """The members' states after all pieces, and what was measured after each."""
+    states, members = parts.start(cells, data)
     watched = []
     for steps in PIECES:
-        states, measured = parts.advance(states, members, data(), steps)
+        states, measured = parts.advance(states, members, data, steps)
         watched.append(jax.tree.map(np.asarray, measured))
     return jax.tree.map(np.asarray, states), watched
 
 
+@functools.cache
+def trained(members=THREE, *, heads: int = 4, side_by_side: bool = False):
+    cells = tuple(a_cell(*member) for member in members)
+    shape = shape_of(cells[0])
+    shape = replace(shape, model=replace(shape.model, heads=heads))
+    return taught(program_for(shape, side_by_side), cells, data())
+
+
 def member(states, i: int):
     return jax.tree.map(lambda leaf: leaf[i], states)
+
+
+def curve(watched) -> np.ndarray:
+    return np.stack([measured.validation["nmse"] for measured in watched])
 
 
 def size_of_change(before, after) -> float:
@@ -74,190 +83,204 @@ def size_of_change(before, after) -> float:
     return float(np.median(np.concatenate([np.ravel(np.abs(a - b)) for a, b in pairs])))
 
 
-def slowly(cell: Cell, steps: int):
-    """The obvious loop: the textbook model, unpadded, one member, one step at a time, the rate written out."""
-    model = init(cell.model, cell.seed, length=TASK.length, dim=TASK.dim, outputs=1)
-    model = jax.jit(unit_readout)(model, data().train.tokens)
+def rate(step: int) -> float:
+    return 0.01 * ((step + 1) / 4 if step < 4 else 0.5 * (1 + math.cos(math.pi * (step - 4) / 36)))
+
+
+def slowly(start, answer, batch_at, steps: int):
+    """The obvious loop: one member, one step at a time, the rate written out."""
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam(b2=0.99))
-    moments, losses = optimiser.init(model), []
 
     @jax.jit
     def one_step(model, moments, tokens, targets, rate):
         def loss(model):
-            return jnp.mean((jax.vmap(lambda x: textbook.predict(model, x))(tokens) - targets) ** 2)
+            return jnp.mean((jax.vmap(lambda x: answer(model, x))(tokens) - targets) ** 2)
 
         error, gradient = jax.value_and_grad(loss)(model)
         update, moments = optimiser.update(gradient, moments)
         return jax.tree.map(lambda weight, change: weight - rate * change, model, update), moments, error
 
+    model, moments, losses = start, jax.jit(optimiser.init)(start), []
     for step in range(steps):
-        key = jr.fold_in(named_key(cell.seed, "batches"), step)
-        chosen = jr.randint(key, (TRAIN.batch,), 0, TRAIN.train_examples)
-        rate = 0.01 * ((step + 1) / 4 if step < 4 else 0.5 * (1 + math.cos(math.pi * (step - 4) / 36)))
-        batch = data().train.tokens[chosen], data().train.targets[chosen]
-        model, moments, error = one_step(model, moments, *batch, rate)
+        model, moments, error = one_step(model, moments, *batch_at(step), rate(step))
         losses.append(float(error))
-    return model, losses
+    return jax.tree.map(np.asarray, model), losses
+
+
+def assert_taught(start, model, losses, got, measured, i: int, answer, examples, variance) -> None:
+    """A member ended where the obvious loop did, and was measured as it says."""
+    assert size_of_change(start, model) > 20 * TOLERANCE["float32"], "hardly moved, so nothing was compared"
+    assert_trees_close(got, model)
+    assert_close(measured.train_error[i], np.mean(losses[-PIECES[-1] :], dtype=np.float32) / np.asarray(variance))
+    answers = jax.jit(jax.vmap(lambda x: answer(model, x)))(examples.tokens)
+    truth = np.asarray(examples.targets)
+    assert_close(measured.validation["nmse"][i], np.mean((answers - truth) ** 2) / np.mean(np.var(truth, axis=0)))
 
 
 def test_the_program_is_the_obvious_loop():
-    i = 2
-    states, watched = trained(FIVE)
-    model, losses = slowly(a_cell(*FIVE[i]), sum(PIECES))
-    start, _ = slowly(a_cell(*FIVE[i]), 0)
-    got = resize_heads(member(states.model, i), FIVE[i][0])
-    assert size_of_change(start, model) > 20 * TOLERANCE["float32"], "hardly moved, so nothing was compared"
-    assert_trees_close(got, model)
-    assert_close(watched[-1].train_error[i], np.mean(losses[-PIECES[-1] :], dtype=np.float32))
-    answers = jax.vmap(lambda x: textbook.predict(model, x))(data().validation.tokens)
-    truth = data().validation.targets
-    assert_close(watched[-1].validation["nmse"][i], np.mean((answers - truth) ** 2) / np.var(truth))
+    i = 1
+    heads, seed = THREE[i]
+    model = class_token(heads).init(seed, length=4, dim=3, outputs=1)
+    start = jax.tree.map(np.asarray, jax.jit(lambda model, tokens: model.calibrated(tokens))(model, data().probe))
+
+    def batch_at(step):
+        chosen = jr.randint(jr.fold_in(named_key(seed, "batches"), step), (TRAIN.batch,), 0, TRAIN.train_examples)
+        return data().train.tokens[chosen], data().train.targets[chosen]
+
+    model, losses = slowly(start, textbook.predict, batch_at, sum(PIECES))
+    states, watched = trained()
+    got = member(states.model, i).with_heads(heads)
+    assert_taught(start, model, losses, got, watched[-1], i, textbook.predict, data().validation, 1.0)
 
 
 def test_padding_does_not_change_training():
-    (few, few_watched), (many, many_watched) = trained(FIVE), trained(FIVE, heads=8)
-    assert_trees_close([w.validation["nmse"] for w in many_watched], [w.validation["nmse"] for w in few_watched])
-    for i, (heads, _) in enumerate(FIVE):
-        padded, own = member(many.model, i), resize_heads(member(few.model, i), heads)
-        assert_trees_close(resize_heads(padded, heads), own)
-        assert_trees_close(resize_heads(own, 8), padded)  # what was added is still nothing
+    (few, few_watched), (many, many_watched) = trained(), trained(heads=8)
+    assert_trees_close(curve(many_watched), curve(few_watched))
+    for i, (heads, _) in enumerate(THREE):
+        padded, own = member(many.model, i), member(few.model, i).with_heads(heads)
+        assert_trees_close(padded.with_heads(heads), own)
+        assert_trees_close(own.with_heads(8), padded)  # what was added is still nothing
 
 
-@pytest.mark.parametrize("i", [0, 2])
-def test_a_member_does_not_notice_its_neighbours(i):
-    (alone, alone_watched), (together, watched) = trained((FIVE[i],)), trained(FIVE)
-    assert_trees_equal(member(alone, 0), member(together, i))
-    assert [w.validation["nmse"][0] for w in alone_watched] == [w.validation["nmse"][i] for w in watched]
+def test_a_member_does_not_notice_its_neighbours():
+    (alone, alone_watched), (together, watched) = trained(THREE[1:2]), trained()
+    assert_trees_equal(member(alone, 0), member(together, 1))
+    assert np.array_equal(curve(alone_watched)[:, 0], curve(watched)[:, 1])
 
 
 def test_a_member_that_diverges_harms_no_neighbour():
-    wild = (*FIVE[:2], (3, 2, 1e30), *FIVE[3:])
-    (states, watched), (calm, calm_watched) = trained(wild), trained(FIVE)
-    assert not np.isfinite(watched[-1].validation["nmse"][2])
-    assert np.isfinite(states.best_error[2]), "the error before the first step was finite"
-    for i in (0, 1, 3, 4):
+    wild = (THREE[0], (3, 2, 1e30), THREE[2])
+    (states, watched), (calm, calm_watched) = trained(wild), trained()
+    assert not np.isfinite(watched[-1].validation["nmse"][1])
+    assert np.isfinite(states.best_error[1]), "the error before the first step was finite"
+    for i in (0, 2):
         assert_trees_equal(member(states, i), member(calm, i))
-        assert watched[-1].validation["nmse"][i] == calm_watched[-1].validation["nmse"][i]
+        assert np.array_equal(curve(watched)[:, i], curve(calm_watched)[:, i])
 
 
 def test_side_by_side_agrees_with_one_after_another():
-    (side, side_watched), (after, watched) = trained(FIVE, side_by_side=True), trained(FIVE)
+    (side, side_watched), (after, watched) = trained(side_by_side=True), trained()
     assert_trees_close(side.model, after.model)
-    assert_trees_close([w.validation["nmse"] for w in side_watched], [w.validation["nmse"] for w in watched])
+    assert_trees_close(curve(side_watched), curve(watched))
 
 
 def test_the_same_cells_twice_give_the_same_bits_and_one_compilation():
-    cells = tuple(a_cell(*member) for member in FIVE)
-    parts = program.__wrapped__(shape_of(cells[0]), TASK.dim, 1, False)
-    for _ in range(2):
-        states, members = parts.start(cells, data())
-        for steps in PIECES:
-            states, _ = parts.advance(states, members, data(), steps)
-        assert_trees_equal(states, trained(FIVE)[0])
+    cells = tuple(a_cell(*each) for each in THREE)
+    parts = program.__wrapped__(shape_of(cells[0]), 3, 1, Regression(), False)
+    assert_trees_equal(taught(parts, cells, data())[0], trained()[0])
     parts.advance(*parts.start(cells[::-1], data()), data(), 1)
-    assert parts.advance._cache_size() == 1, "five members, every number of steps: one program"
+    assert parts.advance._cache_size() == 1, "three members, every number of steps: one program"
+    assert parts._start._cache_size() == 1
 
 
 def test_a_shape_has_one_program_whatever_its_members():
     shapes = {shape_of(a_cell(heads, seed, rate)) for heads in (1, 2, 4) for seed in (0, 1) for rate in (0.1, 1.0)}
-    assert len({id(program(shape, TASK.dim, 1, False)) for shape in shapes}) == 1
+    assert len({id(program_for(shape)) for shape in shapes}) == 1
 
 
 def test_the_best_error_is_the_least_along_the_curve():
-    states, watched = trained(FIVE)
-    curve = np.stack([w.validation["nmse"] for w in watched])
-    np.testing.assert_array_equal(states.best_error, curve.min(axis=0))
-    np.testing.assert_array_equal(states.step, [sum(PIECES)] * 5)
+    states, watched = trained()
+    np.testing.assert_array_equal(states.best_error, curve(watched).min(axis=0))
+    np.testing.assert_array_equal(states.step, [sum(PIECES)] * 3)
 
 
 def test_seeds_differ_in_weights_and_in_batches():
-    first, second = (resize_heads(member(trained(FIVE)[0].model, i), 1) for i in (0, 4))
+    first, second = (member(trained()[0].model, i).with_heads(1) for i in (0, 2))
     assert size_of_change(first, second) > 0.01
+
+
+@pytest.mark.parametrize("padded", [3, 4])
+def test_what_reaches_the_readout_varies_by_one(padded):
+    model = class_token(3).init(5, length=4, dim=3, outputs=1).with_heads(padded)
+
+    @jax.jit
+    def reached(model, tokens):
+        return jax.vmap(folded.class_output, in_axes=(None, 0))(model.calibrated(tokens), tokens)
+
+    variance = np.var(np.asarray(reached(model, data().train.tokens)), axis=0)
+    assert np.mean(variance[:6]) == pytest.approx(1, rel=1e-4)
+    assert np.all(variance[6:] == 0)
 
 
 # Encoders on a stream.
 
-FARTHEST = FarthestPoint(length=4, dim=3)
-STREAM = replace(TRAIN, train_examples=0)
-
-
-def an_encoder_cell(seed: int) -> Cell:
-    model = EncoderSpec(heads=2, rank=1, width=3, head_dim=3, hidden=5)
-    return Cell(task=FARTHEST.spec(), length=4, model=model, train=STREAM, seed=seed)
-
 
 @functools.cache
 def stream():
-    return examples(FARTHEST, an_encoder_cell(0).model, STREAM)[0]
+    return prepare(FARTHEST, encoder(2), STREAM).data
 
 
 @functools.cache
-def streamed(seeds, *, side_by_side: bool = False):
-    """Encoders after all pieces, and what was measured after each."""
-    cells = tuple(an_encoder_cell(seed) for seed in seeds)
-    parts = program(shape_of(cells[0]), 3, 3, side_by_side)
-    states, members = parts.start(cells, stream())
-    watched = []
-    for steps in PIECES:
-        states, measured = parts.advance(states, members, stream(), steps)
-        watched.append(jax.tree.map(np.asarray, measured))
-    return jax.tree.map(np.asarray, states), watched
+def streamed(*, side_by_side: bool = False):
+    """Two seeds of an encoder after all pieces, and what was measured after each."""
+    content = encoder(2).as_dict()
+    cells = tuple(Cell(task=FARTHEST.spec(), length=4, model=content, train=STREAM, seed=seed) for seed in (0, 1))
+    return taught(program_for(shape_of(cells[0]), side_by_side, 3, 3), cells, stream())
 
 
 def test_a_stream_is_the_obvious_loop_over_fresh_examples():
-    seed, steps = 1, sum(PIECES)
-    start = model = init_encoder(an_encoder_cell(seed).model, seed, length=4, dim=3, outputs=3)
-    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam(b2=0.99))
-    moments, losses = jax.jit(optimiser.init)(model), []
-    draw = jax.jit(lambda key: (tokens := FARTHEST.sample(key), FARTHEST.target(tokens)))
+    start = encoder(2).init(1, length=4, dim=3, outputs=3)
+    draw = jax.jit(jax.vmap(lambda key: (tokens := FARTHEST.sample(key), FARTHEST.target(tokens))))
 
-    @jax.jit
-    def slope(model, tokens, targets):
-        return jax.value_and_grad(lambda model: jnp.mean((predict(model, tokens) - targets) ** 2))(model)
+    def batch_at(step):
+        return draw(jr.split(jr.fold_in(named_key(1, "batches"), step), STREAM.batch))
 
-    @jax.jit
-    def update(model, moments, slopes, rate):
-        gradient = jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *slopes)
-        changes, moments = optimiser.update(gradient, moments)
-        return jax.tree.map(lambda weight, change: weight - rate * change, model, changes), moments
+    def answer(model, tokens):
+        return model(tokens)
 
-    for step in range(steps):
-        keys = jr.split(jr.fold_in(named_key(seed, "batches"), step), STREAM.batch)
-        errors, slopes = zip(*(slope(model, *draw(key)) for key in keys), strict=True)
-        rate = 0.01 * ((step + 1) / 4 if step < 4 else 0.5 * (1 + math.cos(math.pi * (step - 4) / 36)))
-        model, moments = update(model, moments, slopes, rate)
-        losses.append(float(np.mean(errors)))
-
-    states, watched = streamed((0, seed))
-    assert size_of_change(start, model) > 20 * TOLERANCE["float32"], "hardly moved, so nothing was compared"
-    assert_trees_close(member(states.model, 1), model)
-    loss = np.mean(losses[-PIECES[-1] :], dtype=np.float32)
-    assert_close(watched[-1].train_error[1], loss / np.asarray(stream().target_variance))
-    tokens, truth = (np.asarray(part) for part in (stream().validation.tokens, stream().validation.targets))
-    error = np.mean((jax.jit(jax.vmap(predict, in_axes=(None, 0)))(model, tokens) - truth) ** 2)
-    assert_close(watched[-1].validation["nmse"][1], error / np.mean(np.var(truth, axis=0)))
+    model, losses = slowly(start, answer, batch_at, sum(PIECES))
+    states, watched = streamed()
+    got, variance = member(states.model, 1), stream().target_variance
+    assert_taught(start, model, losses, got, watched[-1], 1, answer, stream().validation, variance)
 
 
 def test_encoders_side_by_side_agree_with_one_after_another():
-    (side, side_watched), (after, watched) = streamed((0, 1), side_by_side=True), streamed((0, 1))
+    (side, side_watched), (after, watched) = streamed(side_by_side=True), streamed()
     assert_trees_close(side.model, after.model)
-    assert_trees_close([w.validation["nmse"] for w in side_watched], [w.validation["nmse"] for w in watched])
+    assert_trees_close(curve(side_watched), curve(watched))
 
 
-@pytest.mark.parametrize("padded", [3, 4, 8])
-def test_what_reaches_the_readout_varies_by_one(padded):
-    model = init(ClassTokenSpec(heads=3, head_dim=4, hidden=8), 5, length=TASK.length, dim=TASK.dim, outputs=1)
+# The answers to several sequences.
 
-    @jax.jit
-    def reached(model, tokens):
-        return jax.vmap(folded.class_output, in_axes=(None, 0))(unit_readout(model, tokens), tokens)
-
-    variance = np.var(np.asarray(reached(resize_heads(model, padded), data().train.tokens)), axis=0)
-    assert np.mean(variance[:12]) == pytest.approx(1, rel=1e-4)
-    assert np.all(variance[12:] == 0)
+DROPPING = EncoderSpec(heads=1, rank=2, width=3, hidden=3, answered_at="query", dropout=0.5)
 
 
-@settings(deadline=None, max_examples=60)
+def test_several_sequences_are_answered_one_by_one():
+    model = DROPPING.init(0, length=4, dim=3, outputs=1)
+    several = np.random.default_rng(0).normal(size=(3, 4, 3)).astype(np.float32)
+    got, alone = jax.jit(respond)(model, several), jax.jit(lambda model, tokens: model(tokens))
+    assert got.shape == (3, 1)
+    for sequence, answer in zip(several, got, strict=True):
+        assert_close(answer, alone(model, sequence))
+    assert_close(jax.jit(respond)(model, several[0]), got[0])
+
+
+def test_every_sequence_drops_its_own():
+    model = DROPPING.init(0, length=4, dim=3, outputs=1)
+    same = np.tile(np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32), (6, 1, 1))
+    dropping = jax.jit(respond)
+    answers = np.asarray(dropping(model, same, jr.key(0)))
+    assert len(np.unique(answers.round(4))) > 1
+    assert np.array_equal(answers, dropping(model, same, jr.key(0)))
+    assert not np.array_equal(answers, dropping(model, same, jr.key(1)))
+
+
+# Loops and schedules.
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_members_take_turns_in_a_loop_that_no_compiler_unrolls(count):
+    members = {"weight": jnp.arange(3.0 * count).reshape(count, 3)}
+    begun = jnp.ones(count, bool)
+
+    def one(member):
+        return {"sum": jnp.sum(member["weight"]), "twice": 2 * member["weight"]}
+
+    compiled = jax.jit(functools.partial(sequential_map, one)).lower(members, begun).compile()
+    assert " while(" in compiled.as_text()
+    assert_trees_equal(compiled(members, begun), jax.lax.map(one, members))
+
+
 @given(steps=st.integers(1, 20_000), warmup=st.integers(0, 2_000))
 def test_the_rate_rises_in_a_line_and_falls_in_a_cosine_to_nothing(steps, warmup):
     train = replace(TRAIN, steps=steps, warmup=warmup)
@@ -275,9 +298,16 @@ def test_the_rate_rises_in_a_line_and_falls_in_a_cosine_to_nothing(steps, warmup
 @given(st.integers(1, 100_000))
 def test_a_curve_is_measured_from_the_first_step_to_the_last(steps):
     points = checkpoint_steps(steps)
-    assert points[0] == 0
-    assert points[-1] == steps
     gaps = np.diff(points)
-    assert gaps.min() >= 1
-    assert gaps.max() <= math.ceil(steps / 20)
-    assert len(points) == min(steps, 20) + 1
+    assert (points[0], points[-1], len(points)) == (0, steps, min(steps, 20) + 1)
+    assert 1 <= gaps.min() <= gaps.max() <= math.ceil(steps / 20)
+
+
+def test_a_cell_starts_from_its_own_head_count():
+    """Padding is no part of the draw: a cell's start does not depend on its bucket."""
+    cell = a_cell(3, 2)
+    start = spec_of(cell).init(2, length=4, dim=3, outputs=1)
+    states, _ = program_for(shape_of(cell)).start((a_cell(1, 0), cell, a_cell(1, 4)), data())
+    got = jax.tree.map(np.asarray, member(states.model, 1).with_heads(3))
+    assert_trees_equal(got.encoder_in, start.encoder_in)
+    assert_trees_equal(got.class_token, start.class_token)

@@ -1,0 +1,74 @@
+"""What a sweep will take, before it is trained."""
+
+from collections import Counter
+from dataclasses import replace
+
+from headcount.engine import plan_sweep, spec_of
+from headcount.engine.hardware import CPU_MEMBERS, Sizes, hardware, member_bytes
+from headcount.engine.plan import sizes_of
+
+from ..helpers.sweeps import CPU, GPU, TASK, TRAIN, Numbers, labelled_model, swept
+
+
+def test_the_counts_of_a_plan_add_up():
+    sweep = swept(heads=[1, 2, 5], seed=range(3))
+    settled = [cell.key for cell in sweep.cells if cell.seed == 0 or (spec_of(cell).heads == 5 and cell.length == 4)]
+    plan = plan_sweep(sweep, [*settled, "a key of another sweep"], CPU)
+    left = [cell for bucket in plan.buckets for cell in bucket.cells]
+    assert (plan.cells, plan.settled) == (18, len(settled))
+    assert {cell.key for cell in left} == {cell.key for cell in sweep.cells} - set(settled)
+    assert plan.settled + len(left) == plan.cells
+    assert plan.model_steps == len(left) * TRAIN.steps
+    assert plan.programs == len({(bucket.shape, len(bucket.cells)) for bucket in plan.buckets}) == 3
+    assert plan.seconds > 0
+    nothing = plan_sweep(sweep, [cell.key for cell in sweep.cells], CPU)
+    assert (nothing.settled, nothing.buckets, nothing.model_steps, nothing.seconds) == (18, (), 0, 0)
+
+
+def test_a_cell_stays_in_its_bucket_whatever_is_settled():
+    """So an interrupted sweep and its continuation share their programs."""
+    sweep = swept(seed=range(20))
+    whole = {cell.key: i for i, bucket in enumerate(plan_sweep(sweep, machine=CPU).buckets) for cell in bucket.cells}
+    settled = [cell.key for cell in sweep.cells if cell.seed % 3 == 0]
+    for bucket in plan_sweep(sweep, settled, CPU).buckets:
+        assert len({whole[cell.key] for cell in bucket.cells}) == 1
+        assert len(bucket.cells) <= CPU_MEMBERS
+
+
+def test_memory_grows_with_members_side_by_side():
+    few, many = (plan_sweep(swept(seed=range(count)), machine=GPU) for count in (2, 20))
+    data = 8 * (TRAIN.train_examples + TRAIN.validation_examples) * (4 + 5)
+    assert few.bytes > data
+    assert many.bytes - data == 10 * (few.bytes - data)
+
+
+def test_a_small_memory_splits_buckets_without_losing_a_cell():
+    sweep = swept(heads=[1, 6], seed=range(10))
+    one = member_bytes(plan_sweep(sweep, machine=GPU).buckets[0].shape, Sizes(1, 1))
+    small = replace(GPU, memory=8 * one)
+    plan = plan_sweep(sweep, machine=small)
+    cells = [cell.key for bucket in plan.buckets for cell in bucket.cells]
+    assert Counter(cells) == Counter(cell.key for cell in sweep.cells)
+    assert len(plan.buckets) > len(plan_sweep(sweep, machine=GPU).buckets)
+    for bucket in plan.buckets:
+        assert len(bucket.cells) * member_bytes(bucket.shape, Sizes(1, 1)) <= small.memory / 2
+    none = plan_sweep(sweep, machine=replace(GPU, memory=1))
+    assert {len(bucket.cells) for bucket in none.buckets} == {1}
+
+
+def test_several_sequences_per_example_cost_more():
+    pairs, candidates = (Numbers(layout) for layout in ("pairs", "candidates"))
+    assert sizes_of(TASK) == Sizes(1, 1)
+    assert sizes_of(pairs) == Sizes(3, 1, 3)
+    assert (sizes_of(pairs).sequences(4), sizes_of(candidates).sequences(4)) == ((4, 3), (1, 4))
+    (bucket,) = plan_sweep(swept(pairs, labelled_model(pairs), heads=[1], length=[4], seed=[0]), machine=GPU).buckets
+    assert member_bytes(bucket.shape, Sizes(3, 1, 3)) > member_bytes(bucket.shape, Sizes(3, 1))
+
+
+def test_this_machine_is_described():
+    machine = hardware()
+    assert machine.platform == "cpu"
+    assert not machine.side_by_side
+    assert machine.memory > 0
+    assert machine.workers >= 1
+    assert machine.description.startswith("CPU")
