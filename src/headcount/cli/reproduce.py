@@ -194,8 +194,7 @@ def _cost(each: AnyStudy, scale: Scale, folder: Path | None, part: Part = EVERYT
         done = 0 if folder is None else len(each.read(folder, scale))
         seconds = each.expected_seconds(scale) * (count - done) / count
         return Cost(f"{count} pieces, {done} of them done; about {max(1, round(seconds))} s", count, done, seconds)
-    sizes = each.all_sizes() if isinstance(each, RealDataStudy) and not each.tasks else None
-    plan = plan_sweep(part.of(each, scale), set() if folder is None else settled(folder), sizes=sizes)
+    plan = plan_sweep(part.of(each, scale), set() if folder is None else settled(folder))
     words = "" if folder is None else describe_plan(plan, folder)
     return Cost(words, plan.cells, plan.settled, plan.seconds)
 

@@ -43,12 +43,11 @@ def plan_sweep(
     sweep: Sweep,
     settled: Iterable[str] = (),
     machine: Hardware | None = None,
-    sizes: dict[str, Sizes] | None = None,
 ) -> Plan:
-    """Group the cells that are not settled yet; `sizes` stand for tasks whose data is not at hand."""
+    """Group the cells that are not settled yet, and estimate what they will take."""
     machine = machine or hardware()
     settled = set(settled)
-    sizes = sizes or {key: sizes_of(task) for key, task in sweep.by_key.items()}
+    sizes = {key: sizes_of(task) for key, task in sweep.by_key.items()}
     whole = buckets(sweep.cells, lambda shape: max_members(shape, sizes[shape.task], machine))
     left = [
         Bucket(bucket.shape, cells)
