@@ -1,7 +1,7 @@
 """python benchmarks/mining_speed.py [--data DIR] [--queries N] [--passages N]
 
-Seconds to mine the 63 hardest negatives per query, compared with the simplest program: per query, `bm25s.retrieve` and a
-full sort of the cosines (timed on 200 queries and extrapolated). Without --data, random texts with Zipf-distributed
+Seconds to mine the 63 hardest negatives per query, compared with the simplest program: per query, `bm25s.retrieve` and
+a full sort of the cosines (timed on 200 queries and extrapolated). Without --data, random texts with Zipf-distributed
 words, 60 per passage and 7 per query. Vectors are random, of width 384.
 """
 

@@ -80,10 +80,12 @@ def model_for(
     if task.tokenise is not None:
         refused = {"total_dim": total_dim, "hidden": hidden, "multiplier": multiplier, "beta": beta}
         _refuse(refused, f"{task.name} is data with labels, whose models grow with their heads")
-        return lambda heads, **fields: labelled_encoder(task, heads, **({"positions": places} | options | fields))
+        of_data: dict[str, Any] = {"positions": places} | options
+        return lambda heads, **fields: labelled_encoder(task, heads, **(of_data | fields))
     if task.answered_at == "sequence":
         _refuse({"multiplier": multiplier}, f"{task.name} gets class-token models")
-        make, shared = ClassTokenSpec, {"positions": places} | options
+        make: type[ClassTokenSpec] | type[EncoderSpec] = ClassTokenSpec
+        shared: dict[str, Any] = {"positions": places} | options
     else:
         _refuse({"beta": beta}, f"{task.name} gets encoders")
         make = EncoderSpec

@@ -24,8 +24,7 @@ from ..report.chart import Chart, Series
 from ..report.files import write_whole
 from ..report.progress import counted_progress
 from ..report.render import save_chart
-from ..report.render.figure import save_figure
-from ..report.render.pictures import PairPicture, draw_pair
+from ..report.render.pictures import PairPicture, save_pair
 from ..store import Record, Store
 from ..tasks import GeneratedTask
 from ..tasks.find import task_of_spec
@@ -117,7 +116,7 @@ def _draw_all(found: list[Floors], store: Store, task_of: TaskOf, target: Path) 
         cell, certificate = floors.record.cell, floors.anywhere
         if cell.length == longest and certificate is not None and certificate.floor(floors.slope) > 0:
             picture = pair_picture(floors, certificate, store, task_of(cell.task).at(cell.length))
-            save_figure(draw_pair(picture), target / f"pair-{cell.model['heads']}-heads-{cell.key[:6]}.svg")
+            save_pair(picture, target / f"pair-{cell.model['heads']}-heads-{cell.key[:6]}.svg")
             pictures += 1
     return len(WHERE) + pictures
 

@@ -91,7 +91,9 @@ class Program:
         """Train all members for some steps, then measure them. The old states are used up."""
 
         def advance(states: TrainState, members: Member, data: BucketData, steps):
-            return self._map(lambda pair: self.advance_one(*pair, data, steps), (states, members), states.step >= 0)
+            return self._map(
+                lambda pair: self.advance_one(pair[0], pair[1], data, steps), (states, members), states.step >= 0
+            )
 
         return deterministic_jit(advance, donate=(0,))
 

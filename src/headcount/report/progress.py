@@ -64,7 +64,7 @@ def _in_notebook() -> bool:
 @contextlib.contextmanager
 def notebook_progress(model_steps: int) -> Iterator[Callable[[int], None]]:
     """A bar that redraws itself below the cell."""
-    from IPython.display import HTML, display
+    from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
 
     began, done = time.monotonic(), 0
     handle = display(HTML("training"), display_id=True)

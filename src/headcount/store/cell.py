@@ -143,4 +143,5 @@ class Record:
 
 def cell_from_spec(spec: dict[str, Any]) -> Cell:
     """The cell whose `spec()` this is."""
-    return Cell(**(spec | {"train": TrainSpec(**spec["train"])}))
+    content = {name: spec[name] for name in ("task", "length", "model", "seed")}
+    return Cell(**content, train=TrainSpec(**spec["train"]))

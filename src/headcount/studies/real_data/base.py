@@ -5,7 +5,6 @@ sizes.
 """
 
 import dataclasses
-import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -230,14 +229,9 @@ def error_chart(name: str, title: str, table: ErrorTable, published: ErrorTable 
 
 def to_be_fetched(folder: Path, names: tuple[str, ...]) -> bool:
     """Whether a folder is missing, empty, or has only what an earlier download of these files left."""
+    from ...datasets.hub import STAGING
+
     if not folder.exists():
         return True
-    ours = {f"{name}{ending}" for name in names for ending in ("", ".part")} | {".cache"}  # the hub's
+    ours = {f"{name}{ending}" for name in names for ending in ("", ".part")} | {STAGING}
     return folder.is_dir() and {entry.name for entry in folder.iterdir()} <= ours
-
-
-def cache_folder() -> Path:
-    """Where mined negatives are kept: HEADCOUNT_CACHE, or headcount in the user's cache folder."""
-    given = os.environ.get("HEADCOUNT_CACHE")
-    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(given) if given else usual / "headcount"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..._cache import cache_folder
 from ..._errors import InputError
 from ...analysis import ERROR_RATE, ErrorTable, Surface, surface_fit
 from ...analysis.claim import Claim
@@ -25,7 +26,6 @@ from .base import (
     OnBytes,
     RealDataStudy,
     accuracy_grid,
-    cache_folder,
     error_chart,
     means_of,
     to_be_fetched,
