@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from headcount._errors import StoreError
 from headcount._choices import POSITIONS
+from headcount._errors import StoreError
 from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 

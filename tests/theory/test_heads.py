@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from headcount._choices import POSITIONS
 from headcount._errors import InputError
 from headcount._precision import in_double
-from headcount._choices import POSITIONS
 from headcount.models import ClassTokenSpec, textbook
 from headcount.theory.heads import fold, numbers_read, stacked
 from headcount.theory.sight import HeadOutputs

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from headcount._choices import Positions
 from headcount._errors import InputError
 from headcount._precision import in_double
-from headcount._choices import Positions
 from headcount.models import ClassTokenSpec, folded
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.tasks.assumptions import check_assumptions
