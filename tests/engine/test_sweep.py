@@ -78,7 +78,7 @@ def test_without_ranks_every_spec_keeps_its_own():
 
 def test_half_precision_is_for_encoders():
     half = TrainSpec(precision="bfloat16")
-    with pytest.raises(InputError, match="float32.*got bfloat16"):
+    with pytest.raises(InputError, match=r"float32.*got bfloat16"):
         grid(TASK, heads=[1], train=half)
     assert {cell.train.precision for cell in grid(NEAREST, heads=[1], train=half).cells} == {"bfloat16"}
 

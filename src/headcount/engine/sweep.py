@@ -89,7 +89,7 @@ def grid(
         _require_fit(task, model_spec)
         require(
             train.precision in model_spec.precisions,
-            f"precision must be {' or '.join(model_spec.precisions)} for a {model_spec.kind} model, got {train.precision}.",
+            f"a {model_spec.kind} model is trained in {' or '.join(model_spec.precisions)}, got {train.precision}.",
         )
     require(
         task.endless or train.train_examples > 0,
