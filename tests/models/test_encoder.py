@@ -14,6 +14,7 @@ from headcount.models import EncoderSpec
 from headcount.models.encoder import attention
 from headcount.models.encoder import model as encoder_model
 from headcount.models.encoder.attention import attention_weights
+from headcount.models.encoder.layer import dropped
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.tolerance import assert_close, assert_trees_close, assert_trees_equal
