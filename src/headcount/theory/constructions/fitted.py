@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,7 +32,7 @@ class Fitted:
         Raises:
             InputError: a value is not finite.
         """
-        values = _in_chunks(self._compiled[0], points)
+        values = _in_chunks(_values, self.function, points)
         bad = ~np.isfinite(values)
         require(not bad.any(), f"{self.name} must be finite on the cube, it is {_first(values, points, bad)}.")
         return values
@@ -40,7 +41,7 @@ class Fitted:
     def steepness(self) -> float:
         """The largest |grad|_1 at sample points, times `SAFETY`."""
         points = sample_points(self.dim, "held out")
-        slopes = np.abs(_in_chunks(self._compiled[1], points)).reshape(len(points), -1).sum(axis=1)
+        slopes = np.abs(_in_chunks(_gradients, self.function, points)).reshape(len(points), -1).sum(axis=1)
         bad = ~np.isfinite(slopes)
         require(not bad.any(), f"{self.name} must have a finite slope, it is {_first(slopes, points, bad)}.")
         return SAFETY * float(slopes.max())
@@ -72,18 +73,25 @@ class Fitted:
         width = high - low
         return compose(affine(np.eye(self.dim) / width, np.full(self.dim, -low / width)), fit)
 
-    @functools.cached_property
-    def _compiled(self) -> tuple[Callable, Callable]:
-        def scalar(point):
-            return jnp.reshape(self.function(point), ())
 
-        return jax.jit(jax.vmap(scalar)), jax.jit(jax.vmap(jax.grad(scalar)))
+@eqx.filter_jit
+def _values(function: Callable[[Array], Array], points: Float[Array, "points dim"]) -> Float[Array, " points"]:
+    return jax.vmap(lambda point: jnp.reshape(function(point), ()))(points)
 
 
-def _in_chunks(function: Callable, points: Float[np.ndarray, "points dim"]) -> np.ndarray:
+@eqx.filter_jit
+def _gradients(function: Callable[[Array], Array], points: Float[Array, "points dim"]) -> Float[Array, "points dim"]:
+    return jax.vmap(jax.grad(lambda point: jnp.reshape(function(point), ())))(points)
+
+
+def _in_chunks(
+    evaluate: Callable[[Callable, Array], Array], function: Callable, points: Float[np.ndarray, "points dim"]
+) -> np.ndarray:
     with jax.enable_x64(True):
         padded = np.concatenate([points, np.repeat(points[-1:], -len(points) % CHUNK, axis=0)])
-        parts = [np.asarray(function(jnp.asarray(part)), float) for part in np.split(padded, len(padded) // CHUNK)]
+        parts = [
+            np.asarray(evaluate(function, jnp.asarray(part)), float) for part in np.split(padded, len(padded) // CHUNK)
+        ]
     return np.concatenate(parts)[: len(points)]
 
 

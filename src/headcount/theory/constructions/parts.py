@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Int
 
 from ..._errors import require
 from ..._keys import named_generator
@@ -60,16 +62,25 @@ def parts_of(
     return parts
 
 
+class _Component(eqx.Module):
+    """f_i of a token. The index is an array, so that all components of a task are compiled once."""
+
+    features: Callable[[Float[Array, " dim"]], Float[Array, " D"]]
+    index: Int[np.ndarray, ""]
+
+    def __call__(self, token: Float[Array, " dim"]) -> Float[Array, ""]:
+        return self.features(token)[self.index]
+
+
 def _as_fitted(task: Retrieval) -> tuple[tuple[Fitted, ...], Fitted]:
     """The task's own functions."""
     with jax.enable_x64(True):
         features, outer = in_double((task.features, task.outer))
 
-    def component(i: int) -> Callable:
-        return lambda token: features(token)[i]
-
     count = len(task.position_sets)
-    parts = (Fitted(f"{task.name}: component f_{i + 1}", component(i), task.dim) for i in range(count))
+    parts = (
+        Fitted(f"{task.name}: component f_{i + 1}", _Component(features, np.asarray(i)), task.dim) for i in range(count)
+    )
     return tuple(parts), Fitted(f"{task.name}: outer map", outer, count)
 
 
