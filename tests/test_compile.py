@@ -1,4 +1,4 @@
-"""What is compiled to be deterministic_jit is the same function, and asks a GPU to be deterministic."""
+"""`deterministic_jit` compiles the same function, and asks a GPU to be deterministic."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ import numpy as np
 from headcount import _compile
 
 
-def test_a_repeatable_program_computes_what_it_is_told():
+def test_a_deterministic_program_computes_what_it_is_told():
     program = _compile.deterministic_jit(lambda x, y: jnp.dot(x, y))
     assert program(np.arange(3.0), np.ones(3)) == 3.0
 

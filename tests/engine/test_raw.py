@@ -132,12 +132,12 @@ def test_side_by_side_agrees_with_one_after_another():
 
 
 def test_dropping_changes_training_and_no_grade():
-    dropping = trained(dropout=0.5)
+    dropping = trained(dropout=0.25)
     assert_grades_are_those_of_the_stored_weights(Numbers(), dropping)
     for one, other in zip(dropping.weights, plain().weights, strict=True):
         assert np.max(np.abs(one["read.weight"] - other["read.weight"])) > 0.01
     for record, of_plain in zip(dropping.records, plain().records, strict=True):
-        assert record.metrics["error"] <= 0.2
+        assert record.metrics["error"] < record.metrics["baseline"]
         assert record.metrics["train_error"] >= of_plain.metrics["train_error"]
         assert record.curve[0] == of_plain.curve[0], "nothing was trained yet, and nothing is dropped in validation"
 

@@ -73,20 +73,23 @@ class Numbers(LabelledTask):
     labels: Int[np.ndarray, " examples"]
     layout: Layout = eqx.field(static=True)
     length: int = eqx.field(static=True)
-    outputs: int = eqx.field(static=True)
     name: str = eqx.field(static=True, default="numbers")
     dim: int = eqx.field(static=True, default=NUMBERS)
     uses_positions: bool = eqx.field(static=True, default=False)
 
     def __init__(self, layout: Layout = "classes", count: int = 150):
         generator = np.random.default_rng(0)
-        self.layout, self.length, self.outputs = layout, 4, 2 if layout == "classes" else 1
+        self.layout, self.length = layout, 4
         self.labels = generator.integers(0, 2 if layout == "classes" else CANDIDATES, count).astype(np.int32)
         self.content = generator.normal(size=(count, *SHAPES[layout])).astype(np.float32)
         if layout == "classes":
-            self.content[:, :, 0] += 3 * self.labels[:, None]
+            self.content[:, :, 0] += 6 * self.labels[:, None] - 3
         else:
             self.content[np.arange(count), self.labels, ..., 0] += 4
+
+    @property
+    def outputs(self) -> int:
+        return 2 if self.layout == "classes" else 1
 
     @property
     def answered_at(self) -> Any:
