@@ -112,6 +112,7 @@ class ArrayTask(GeneratedTask):
 
     @property
     def endless(self) -> bool:
+        """False: only the stored examples are used."""
         return False
 
     def sample(self, key: Key) -> Tokens:

@@ -116,11 +116,13 @@ class ImageTask(LabelledTask):
 
     @property
     def tokenise(self) -> Frame:
+        """What places an image in its frame and cuts it into patches."""
         colours: Any = (self.mean, self.scale)
         return Frame(*colours, side=self.side, patch=self.patch)
 
     @property
     def objective(self) -> Classification:
+        """The class of the image."""
         return Classification()
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:

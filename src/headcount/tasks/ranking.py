@@ -180,18 +180,22 @@ class Ranking(LabelledTask):
 
     @property
     def answered_at(self) -> AnsweredAt:
+        """At each candidate's token, or at the last token of each pair."""
         return "tokens" if self.layout == "candidates" else "query"
 
     @property
     def objective(self) -> Choice:
+        """The candidate that answers the query."""
         return Choice(self.length)
 
     @property
     def tokenise(self) -> Tokenise:
+        """What turns indices of a query and its candidates into tokens."""
         return self.tokens_of
 
     @property
     def sequences(self) -> tuple[int, int]:
+        """One sequence of candidates, or a sequence per pair."""
         return (self.length, self.pair_tokens) if self.layout == "pairs" else (1, self.length)
 
     @property
