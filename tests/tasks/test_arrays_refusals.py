@@ -59,7 +59,7 @@ def test_bad_arrays(x, y, words):
         ({"shorter": "first"}, ['"first"', "leading"]),
         ({"validation_fraction": 0.0}, ["validation_fraction", "got 0."]),
         ({"validation_fraction": 0.9}, ["validation_fraction", "0.9"]),
-        ({"length": 7}, ["6 tokens", "length 7"]),
+        ({"length": 7}, ["length", "at most 6", "got 7"]),
         ({"length": 3}, ["length 6", "length 3", "--shorter"]),
     ],
 )

@@ -4,10 +4,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from headcount.tasks import Retrieval, check_assumptions, max_plus_min, quadratic_basins
+from headcount.tasks import Retrieval, average, check_assumptions, max_plus_min, quadratic_basins
 from headcount.tasks.presets import Basins
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.refusals import refused
 
 CLAUSES = ("range", "2.1", "2.2", "2.3", "2.4", "sets")
 CENTRES = np.array([[0.3, 0.6], [0.7, 0.2]], np.float32)
@@ -100,3 +101,8 @@ def test_evidence_of_the_numbers():
     assert report.outer_gradient == pytest.approx(np.array([[2, 0], [0, -0.75]]), abs=1e-6)
     assert clause(report, "2.4").holds  # each z_i moves one of the outputs
     assert "f_2" in clause(report, "2.1").evidence  # a whole edge of the square is minimal
+
+
+def test_a_task_that_is_no_retrieval_is_refused():
+    with refused("task", "average"):
+        check_assumptions(average())

@@ -95,3 +95,12 @@ def test_a_function_that_is_not_finite_is_refused():
 def test_a_function_whose_target_is_no_vector_is_refused():
     with refused("(2, 2)"):
         make(lambda tokens: tokens.T @ tokens).examples(16, 8)
+
+
+def test_a_function_is_run_as_it_is_now():
+    """Even where it reads a variable that has changed since the last call."""
+    powers = [1]
+    task = make(lambda tokens: jnp.sum(tokens) ** powers[0])
+    once = np.asarray(task.examples(16, 8).train.targets)
+    powers[0] = 2
+    assert_close(task.examples(16, 8).train.targets, once**2)

@@ -129,5 +129,5 @@ def test_a_bad_option_is_refused(option, value):
 def test_a_length_with_no_pair_is_refused(length):
     with refused("length", repr(length)):
         make(length=length)
-    with refused("length", "1", "pair"):
+    with refused("length", "at least 2", "got 1"):
         make().at(1)

@@ -198,11 +198,11 @@ def test_a_sphere_of_fewer_than_two_dimensions_is_refused(make, dim):
 
 @pytest.mark.parametrize("length", [1, 2])
 def test_one_point_is_refused(length):
-    with refused("length must be at least 3", f"got {length}", "no question"):
+    with refused("length", "at least 3", f"got {length}"):
         nearest(length=length)
-    with refused("length must be at least 2", "got 1", "no question"):
+    with refused("length", "at least 2", "got 1"):
         farthest(length=1)
-    with refused("length", "got 2", "no question"):
+    with refused("length", "got 2"):
         nearest().at(2)
 
 
@@ -228,7 +228,7 @@ def test_more_orthogonal_points_than_dimensions_are_refused():
 
 
 def test_an_odd_number_of_doubled_points_is_refused():
-    with refused("even in number", "got 5"):
+    with refused("even", "got 5"):
         nearest(length=6, points="doubled")
 
 
@@ -261,7 +261,7 @@ def test_points_off_the_sphere_are_refused(norm):
     require_on_sphere(tokens * 1.0005)
     tokens[1] *= 1.01
     tokens[3] *= norm
-    with refused("token 3", f"length {norm:g}", "0.001"):
+    with refused("token 3", f"norm {norm:g}", "0.001"):
         require_on_sphere(tokens)
     with refused("token 1", "1e-06"):
         require_on_sphere(jnp.asarray(tokens[:3]), tolerance=1e-6)

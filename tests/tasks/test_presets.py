@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.tasks import PRESETS, average, max_plus_min, preset, preset_options, quadratic_basins, sum_of_maxima
+from headcount.tasks.base import _program
 from headcount.tasks.presets import Basins, LinearMean, Ridges, preset_from_spec
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
@@ -47,6 +48,14 @@ class TestPresets(GeneratedTaskLaws):
 
 def test_every_preset_has_its_laws_tested():
     assert set(PRESETS) <= set(TestPresets.constructions)
+
+
+def test_equal_presets_share_a_program():
+    before = _program.cache_info()
+    first, second = (sum_of_maxima(length=5).examples(16, 8, seed).train for seed in (0, 1))
+    after = _program.cache_info()
+    assert (after.misses - before.misses, after.hits - before.hits) == (1, 3)
+    assert not np.array_equal(first.targets, second.targets)
 
 
 @settings(deadline=None, max_examples=12)

@@ -132,9 +132,9 @@ def test_without_negatives_they_are_mined(tmp_path):
 
 
 def test_more_candidates_than_there_are_are_refused():
-    with refused(f"{MOST + 2} candidates", f"there are {MOST}"):
+    with refused("length", str(MOST + 2), f"there are {MOST}"):
         make().at(MOST + 2)
-    with refused(f"{MOST + 2} candidates", f"there are {MOST}"):
+    with refused("length", str(MOST + 2), f"there are {MOST}"):
         make(length=MOST + 2)
     with refused("candidates need", "99"):
         ranking(corpus(), embeddings(), most=99)
@@ -152,7 +152,7 @@ def test_an_unknown_layout_is_refused():
 
 
 def test_more_joined_tokens_than_positions_are_refused():
-    with refused("13 joined tokens", "tiny has 12", "fewer tokens"):
+    with refused("13 tokens", "tiny has 12"):
         make("pairs", passage_tokens=7)
     assert make("pairs", passage_tokens=6).sequences == (4, 12)
 

@@ -1,6 +1,6 @@
-"""A user's own data as a task: x of shape (examples, length, dim) and y, from memory or from .npz / .npy files.
+"""A user's data as a task: x of shape (examples, length, dim) and y, from memory or from .npz / .npy files.
 
-Shorter lengths are made by a rule that the user chooses, because only they know what a shortened sequence means:
+The user chooses how sequences are shortened, because only they know what a shortened sequence means:
 
     given     only the length of the data is used (the default)
     leading   the first tokens of each sequence, its target unchanged
@@ -8,7 +8,7 @@ Shorter lengths are made by a rule that the user chooses, because only they know
 """
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Float
 
+from .._choices import require_choice
 from .._errors import InputError, require, require_count
 from .._keys import named_key
 from .._shapes import AnyArray, Key, Target, Tokens
@@ -23,12 +24,33 @@ from .base import Examples, GeneratedTask, Split, check_examples, fingerprint
 
 ShorterRule = Literal["given", "leading", "trailing"]
 MIN_EXAMPLES = 100
+MIN_VALIDATION = 20
 
 
 class ArrayTask(GeneratedTask):
-    """The task that stored examples define.
+    """A regression task of stored examples.
 
-    A fixed share of them, drawn by a named key, is kept for validation; or, with `held_out`, the last ones as given.
+    Args:
+        x: Sequences, numbers of shape (examples, length, dim).
+        y: Targets, numbers of shape (examples,) or (examples, outputs).
+        length: Tokens per sequence; by default those of `x`.
+        name: Name of the task in tables and reports.
+        shorter: How sequences are shortened: "given" (not at all), "leading" or "trailing" (the tokens that are kept).
+        validation_fraction: Share of the examples that is drawn for validation, 0.05 to 0.5.
+        held_out: Use the last `held_out` examples for validation instead, 20 to half of them.
+        uses_positions: Whether the order of tokens can matter.
+
+    Raises:
+        InputError: Data are not finite numbers of these shapes, are fewer than 100 examples, have constant targets, or
+            an option is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> import headcount as hc
+        >>> x = np.random.default_rng(0).normal(size=(200, 8, 3))
+        >>> task = hc.ArrayTask(x, x[:, :, 0].max(axis=1), shorter="leading")
+        >>> task.length, task.dim, task.outputs, task.at(4).length
+        (8, 3, 1, 4)
     """
 
     x: Float[AnyArray, "examples longest dim"]
@@ -54,28 +76,29 @@ class ArrayTask(GeneratedTask):
         uses_positions: bool = True,
     ):
         x, y = _numbers(x, "x"), _numbers(y, "y")
-        require(x.ndim == 3, f"{name}: x must have shape (examples, length, dim), got {x.shape}.")
+        require(x.ndim == 3, what="x", given=x.shape, needed="of shape (examples, length, dim)")
         y = y[:, None] if y.ndim == 1 else y
-        require(y.ndim == 2, f"{name}: y must have shape (examples,) or (examples, outputs), got {y.shape}.")
+        require(y.ndim == 2, what="y", given=y.shape, needed="of shape (examples,) or (examples, outputs)")
         require(len(x) == len(y), f"{name}: x has {len(x)} examples but y has {len(y)}; they must match.")
         require(0 not in x.shape and 0 not in y.shape, f"{name}: x {x.shape} and y {y.shape} must not be empty.")
         require(
             len(x) >= MIN_EXAMPLES,
             f"{name}: {len(x)} examples are too few to tell head counts apart; give at least {MIN_EXAMPLES}.",
         )
-        require(
-            shorter in ("given", "leading", "trailing"),
-            f'the rule for shorter lengths must be "given", "leading" or "trailing", got "{shorter}".',
-        )
+        require_choice("shorter", shorter, get_args(ShorterRule))
         require(
             0.05 <= validation_fraction <= 0.5,
-            f"validation_fraction must lie between 0.05 and 0.5, got {validation_fraction:g}.",
+            what="validation_fraction",
+            given=validation_fraction,
+            needed="between 0.05 and 0.5",
         )
         self.x, self.y = x, y  # pyright: ignore[reportAttributeAccessIssue]
         self.length, self.name, self.shorter = self._length(length, x.shape[1], name, shorter), name, shorter
         require(
-            held_out is None or 20 <= held_out <= len(x) // 2,
-            f"{name}: {held_out} validation examples of {len(x)} in all; give between 20 and half of them.",
+            held_out is None or MIN_VALIDATION <= held_out <= len(x) // 2,
+            what="held_out",
+            given=held_out,
+            needed=f"between {MIN_VALIDATION} and half of the {len(x)} examples",
         )
         self.validation_fraction, self.held_out = validation_fraction, held_out
         self.uses_positions = uses_positions
@@ -84,10 +107,12 @@ class ArrayTask(GeneratedTask):
 
     @property
     def dim(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Numbers per token."""
         return self.x.shape[2]
 
     @property
     def endless(self) -> bool:
+        """False: only the stored examples are used."""
         return False
 
     def sample(self, key: Key) -> Tokens:
@@ -116,11 +141,14 @@ class ArrayTask(GeneratedTask):
         if asked is None or asked == stored:
             return stored
         require_count("length", asked)
-        require(1 <= asked < stored, f"{name}: the data have {stored} tokens, so length {asked} cannot be made.")
+        require(asked < stored, what="length", given=asked, needed=f"at most {stored}, the tokens of {name}")
         require(
             shorter != "given",
-            f"{name}: the data have length {stored} and no rule for length {asked}; "
-            'choose one with shorter="leading" or "trailing" (--shorter leading).',
+            f"{name}: the data have length {stored}; for length {asked}, say which tokens to keep: "
+            'shorter="leading" or "trailing" (--shorter leading).',
+            what="shorter",
+            given=shorter,
+            needed='"leading" or "trailing"',
         )
         return asked
 
@@ -151,7 +179,7 @@ class ArrayTask(GeneratedTask):
 
 
 def _numbers(values, name: str) -> np.ndarray:
-    """`values` as float32, or a sentence about why they are not numbers of one shape."""
+    """`values` as float32; `InputError` unless they are finite numbers in one rectangular array."""
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -160,7 +188,7 @@ def _numbers(values, name: str) -> np.ndarray:
         array.dtype.kind in "fiub",
         f"{name} must hold numbers in one rectangular array, got dtype {array.dtype} (ragged or object data?).",
     )
-    with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and refused below
+    with np.errstate(over="ignore"):  # what overflows float32 becomes infinite and is refused below
         array = array.astype(np.float32)
     bad = int(np.sum(~np.isfinite(array)))
     require(bad == 0, f"{name} must be finite numbers, found {bad} NaN or infinite values in {array.size}.")
@@ -168,20 +196,27 @@ def _numbers(values, name: str) -> np.ndarray:
 
 
 def load_arrays(path: Path | str, targets: Path | str | None = None, **options) -> ArrayTask:
-    """The task stored in `path`: an .npz with arrays x and y, or x alone in an .npy with y in the .npy `targets`.
+    """The task stored in `path`.
 
-    Where the .npz also holds x_validation and y_validation, those are the validation examples.
+    Args:
+        path: An .npz with arrays x and y, or an .npy with x alone. Where the .npz also holds x_validation and
+            y_validation, those are the validation examples.
+        targets: The .npy with y, where `path` is an .npy.
+        **options: Passed to `ArrayTask`; `name` is the file's by default.
+
+    Raises:
+        InputError: A file is missing, damaged or lacks an array, or `ArrayTask` refuses the data.
     """
     path, targets = Path(path), None if targets is None else Path(targets)
     loaded = _load(path)
     if isinstance(loaded, np.ndarray):
-        require(targets is not None, f"{path} holds x alone; give y in another .npy with --targets.")
+        require(targets is not None, f"{path} holds x alone; pass y in another .npy with --targets.")
         assert targets is not None
         x, y = loaded, _load(targets)
         if not isinstance(y, np.ndarray):
             raise InputError(f"{targets} must be an .npy file with y, as {path} is one with x.")
     else:
-        require(targets is None, f"{path} holds both x and y, so --targets {targets} has no use.")
+        require(targets is None, f"{path} holds both x and y; --targets {targets} is not needed.")
         require(
             {"x", "y"} <= loaded.keys(),
             f"{path} must hold arrays named x and y, found {', '.join(sorted(loaded)) or 'none'}.",
@@ -196,11 +231,11 @@ def _with_validation(x, y, x_validation, y_validation, path: Path) -> tuple[np.n
     for name, part, more in (("x", x, x_validation), ("y", y, y_validation)):
         require(
             part.shape[1:] == more.shape[1:],
-            f"{path}: {name} {part.shape} and {name}_validation {more.shape} must agree but for their examples.",
+            f"{path}: {name} {part.shape} and {name}_validation {more.shape} must agree in all axes but the first.",
         )
     require(
         len(x_validation) == len(y_validation),
-        f"{path}: x_validation has {len(x_validation)} examples and y_validation {len(y_validation)}.",
+        f"{path}: x_validation has {len(x_validation)} examples but y_validation has {len(y_validation)}.",
     )
     return np.concatenate([x, x_validation]), np.concatenate([y, y_validation]), len(x_validation)
 
@@ -211,8 +246,8 @@ def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:
             loaded = np.load(file, allow_pickle=False)
             return loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
     except FileNotFoundError as error:
-        raise InputError(f"there is no file {path}.") from error
-    except Exception as error:  # numpy and zipfile raise many kinds for a damaged or pickled file
+        raise InputError(f"no file {path}.") from error
+    except Exception as error:  # NumPy and zipfile raise many types for a damaged or pickled file
         if "Object arrays" in str(error):
             raise InputError(
                 f"{path} holds Python objects (ragged arrays?); save rectangular arrays of numbers instead."

@@ -8,7 +8,7 @@
     sets   |S_i| >= T/4                                  (section 3)
 
 The test is numerical: minimisers come from many starts of a bounded quasi-Newton search in float64. It can refute a
-clause with a witness; where it finds none it supports the clause, and does not prove it.
+clause with a witness; where it finds none, that supports the clause but does not prove it.
 """
 
 from dataclasses import dataclass
@@ -18,20 +18,21 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize
 
+from .._errors import InputError
 from .._keys import named_generator
 from .._precision import in_double
 from .retrieval import Retrieval
 
 STARTS = 48
 VALUE_TOLERANCE = 1e-7
-"""Two minima this near in value are taken as equal."""
+"""Minima that differ by no more count as equal."""
 PLACE_TOLERANCE = 1e-3
-"""Two minimisers this near are taken as one point."""
+"""Minimisers no farther apart count as one point."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clause:
-    """One clause, whether it held, and the numbers that say so."""
+    """One clause, whether it holds, and the numbers that show it."""
 
     name: str
     holds: bool
@@ -40,8 +41,11 @@ class Clause:
 
 @dataclass(frozen=True, kw_only=True)
 class AssumptionReport:
-    """What was found: `minimisers[i]` is x^(i), `minima[i]` its value, `hessian_floor[i]` the smallest Hessian
-    eigenvalue there, `outer_gradient[o, i]` the derivative of output o of F0 with respect to z_i at the minima."""
+    """The clauses of Assumption 2 for one task, with numbers.
+
+    `minimisers[i]` is x^(i), `minima[i]` its value, `hessian_floor[i]` the smallest Hessian eigenvalue there, and
+    `outer_gradient[o, i]` the derivative of output o of F0 with respect to z_i at the minima.
+    """
 
     clauses: tuple[Clause, ...]
     minimisers: np.ndarray
@@ -51,22 +55,42 @@ class AssumptionReport:
 
     @property
     def failing(self) -> tuple[str, ...]:
+        """Names of the clauses that do not hold."""
         return tuple(clause.name for clause in self.clauses if not clause.holds)
 
     @property
     def holds(self) -> bool:
+        """Whether every clause holds."""
         return not self.failing
 
 
 def check_assumptions(task: Retrieval) -> AssumptionReport:
-    """Test every clause of Assumption 2, and the size of the position sets, for `task` on the cube."""
+    """Test every clause of Assumption 2, and the size of the position sets, numerically on the cube [0, 1]^dim.
+
+    Args:
+        task: A retrieval task; its components and outer map must be differentiable in JAX.
+
+    Returns:
+        An `AssumptionReport`: `.holds`, the names of `.failing` clauses, and the evidence for each clause.
+
+    Raises:
+        InputError: `task` is not a `Retrieval`.
+
+    Example:
+        >>> import headcount as hc
+        >>> report = hc.check_assumptions(hc.find_task("max-plus-min"))
+        >>> report.holds, report.failing
+        (False, ('2.3',))
+    """
+    if not isinstance(task, Retrieval):
+        raise InputError(what="task", given=getattr(task, "name", task), needed="a retrieval task")
     with jax.enable_x64(True):
         features = in_double(task.features)
         outer = in_double(task.outer)
         searches = [_minimise(features, i, task.dim) for i in range(len(task.position_sets))]
-        places = np.stack([found.place for found in searches])
-        minima = np.array([found.value for found in searches])
-        hessian = jax.hessian(features)  # of all components; the i-th is wanted at the i-th minimiser
+        places = np.stack([search.place for search in searches])
+        minima = np.array([search.value for search in searches])
+        hessian = jax.hessian(features)  # of all components; only the i-th is used at the i-th minimiser
         floors = np.array([np.linalg.eigvalsh(hessian(jnp.asarray(place))[i])[0] for i, place in enumerate(places)])
         gradient = np.atleast_2d(np.asarray(jax.jacobian(outer)(jnp.asarray(minima))))
     clauses = (
@@ -87,7 +111,7 @@ class _Search:
     place: np.ndarray
     value: float
     rivals: int
-    """Other points, away from `place`, that reach the same value."""
+    """End points away from `place` that reach the same value."""
     lowest: float
     highest: float
 
@@ -120,20 +144,20 @@ def _clause(name: str, failures: list[str], support: str) -> Clause:
 
 def _range(searches: list[_Search]) -> Clause:
     failures = [
-        f"f_{i} takes values in [{found.lowest:.4g}, {found.highest:.4g}]"
-        for i, found in enumerate(searches, start=1)
-        if found.lowest < -VALUE_TOLERANCE or found.highest > 1 + VALUE_TOLERANCE
+        f"f_{i} takes values in [{search.lowest:.4g}, {search.highest:.4g}]"
+        for i, search in enumerate(searches, start=1)
+        if search.lowest < -VALUE_TOLERANCE or search.highest > 1 + VALUE_TOLERANCE
     ]
     return _clause("range", failures, "every sampled value lies in [0, 1]")
 
 
 def _unique(searches: list[_Search]) -> Clause:
     failures = [
-        f"f_{i} reaches its minimum {found.value:.4g} at {found.rivals} other end points of {STARTS} searches"
-        for i, found in enumerate(searches, start=1)
-        if found.rivals
+        f"f_{i} reaches its minimum {search.value:.4g} at {search.rivals} other end points of {STARTS} searches"
+        for i, search in enumerate(searches, start=1)
+        if search.rivals
     ]
-    return _clause("2.1", failures, f"{STARTS} searches a component met in one minimiser each")
+    return _clause("2.1", failures, f"all {STARTS} searches per component end at one minimiser")
 
 
 def _distinct(places: np.ndarray) -> Clause:
@@ -163,5 +187,5 @@ def _steep(gradient: np.ndarray) -> Clause:
 
 def _large(task: Retrieval) -> Clause:
     smallest = min(len(places) for places in task.position_sets)
-    words = f"the smallest S_i holds {smallest} of {task.length} places"
+    words = f"the smallest S_i holds {smallest} of {task.length} positions"
     return _clause("sets", [words] if 4 * smallest < task.length else [], words)

@@ -1,13 +1,14 @@
 """What is to be learned.
 
-A task is a data source and an objective. Its data source is one of two:
+A task is a data source and an objective. There are two kinds of data source:
 
     GeneratedTask   `sample(key)` draws a sequence, `target(tokens)` is its exact target; written for one example
-    LabelledTask    stored examples with labels, made into tokens on the device (`labelled.py`)
+    LabelledTask    stored examples with labels, tokenised on the device (`labelled.py`)
 
-`at(length)` is the same question about sequences of another length. `spec()` identifies the content.
+`at(length)` is the same task at another length. `spec()` identifies its content.
 """
 
+import functools
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.random as jr
+import jaxtyping
 import numpy as np
 from jaxtyping import PyTree
 
@@ -28,40 +30,44 @@ from .objective import AbstractObjective, Regression
 
 
 class Examples(NamedTuple):
-    """Examples along the first axis. `content` are tokens, or what `task.tokenise` makes tokens of."""
+    """Examples along the first axis. `content` are tokens, or what `task.tokenise` turns into tokens."""
 
     content: PyTree[AnyArray]
     targets: AnyArray
 
 
 class Split(NamedTuple):
-    """Training and validation examples, in the task's own units."""
+    """Training and validation examples, in the task's units."""
 
     train: Examples
     validation: Examples
 
 
 class Tokenise(eqx.Module):
-    """Makes tokens of one stored example. What examples share, such as a table of embeddings, is carried along."""
+    """Turns a stored example into tokens. Its fields are what examples share, such as a table of embeddings."""
 
     @abstractmethod
     def __call__(self, content: PyTree[AnyArray], key: Key) -> AnyArray:
-        """The tokens of one example, (length, dim) or (sequences, length, dim); `key` draws what varies by showing."""
+        """The tokens of one example, (length, dim) or (sequences, length, dim); `key` is for random placement."""
 
 
 class AbstractTask(eqx.Module):
     """A question about sequences of `length` tokens of `dim` numbers, answered by `outputs` numbers.
 
-    `intrinsic_dim` is D where it is known. `uses_positions` says whether a token's position can matter, so that a model
-    without positions would be the wrong one to try. `padded` says that tokens of zeros are padding.
+    `intrinsic_dim` is D where it is known. `uses_positions`: whether a token's position can matter, so that a model
+    needs positions.
     """
 
     name: eqx.AbstractVar[str]
     length: eqx.AbstractVar[int]
     dim: eqx.AbstractVar[int]
-    outputs: eqx.AbstractVar[int]
     intrinsic_dim: eqx.AbstractVar[int | None]
     uses_positions: eqx.AbstractVar[bool]
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int:
+        """Numbers per answer: per target, or per candidate; one per class."""
 
     @property
     def answered_at(self) -> AnsweredAt:
@@ -80,41 +86,43 @@ class AbstractTask(eqx.Module):
 
     @property
     def tokenise(self) -> Tokenise | None:
-        """What makes tokens of the stored content; None where the content is tokens."""
+        """What turns stored content into tokens; None where the content is tokens."""
         return None
 
     @property
     def sequences(self) -> tuple[int, int]:
-        """Sequences per example, and tokens of each."""
+        """Sequences per example, and tokens per sequence."""
         return 1, self.length
 
     @property
     def padded(self) -> bool:
+        """Whether tokens of zeros are padding."""
         return False
 
     @property
     def endless(self) -> bool:
-        """Whether fresh examples can be drawn for ever."""
+        """Whether new examples can be drawn without end."""
         return False
 
     @abstractmethod
     def at(self, length: int) -> "AbstractTask":
-        """The same question about sequences of another length."""
+        """The same task at another length."""
 
     @abstractmethod
     def spec(self) -> dict[str, Any]:
-        """What identifies the task's content, as JSON. Equal specs promise equal data; `length` is not part of it."""
+        """What identifies the task's content, as JSON, without the length. Equal specs promise equal data."""
 
     @abstractmethod
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
-        """Training and validation examples, at most as many as asked for; equal arguments give equal numbers."""
+        """At most that many training and validation examples; equal arguments give equal numbers."""
 
 
 class GeneratedTask(AbstractTask):
     """A task whose target can be computed for any sequence."""
 
     @property
-    def outputs(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def outputs(self) -> int:
+        """Numbers per target."""
         answer = user_supplied(jax.eval_shape, lambda key: self.target(self.sample(key)), jr.key(0), name=self.name)
         return answer.shape[-1]
 
@@ -128,28 +136,55 @@ class GeneratedTask(AbstractTask):
 
     @abstractmethod
     def target(self, tokens: Tokens) -> Target | TokenTargets:
-        """The exact target of one sequence, or of each of its tokens."""
+        """The exact target of one sequence, or of each token."""
 
     @abstractmethod
     def at(self, length: int) -> "GeneratedTask":
-        """The same question about sequences of another length."""
+        """The same task at another length."""
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
-        @deterministic_jit
-        def draw(keys):
-            tokens = jax.vmap(self.sample)(keys)
-            return tokens, jax.vmap(self.target)(tokens)
-
         train_keys = jr.split(named_key(seed, "train examples"), train_examples)
         validation_keys = jr.split(named_key(seed, "validation examples"), validation_examples)
-        train = user_supplied(draw, train_keys, name=self.name)
-        split = Split(Examples(*train), Examples(*draw(validation_keys)))
+        train = user_supplied(_draw, self, train_keys, name=self.name)
+        split = Split(Examples(*train), Examples(*_draw(self, validation_keys)))
         check_examples(split, self.name, self.answered_at)
         return split
 
 
+def _draw(task: GeneratedTask, keys: jaxtyping.Key[AnyArray, " examples"]) -> tuple[AnyArray, AnyArray]:
+    """Tokens and targets of one example per key.
+
+    Equal tasks share a compiled program. Tasks with a user's code do not, because that code may read variables that
+    change.
+    """
+    leaves, structure = jax.tree.flatten(task)
+    others = [None if eqx.is_array(leaf) else leaf for leaf in leaves]
+    shared = not any(_is_user_code(part) for part in jax.tree.leaves(task, is_leaf=_is_user_code))
+    program = (_program if shared else _program.__wrapped__)(structure, *others)
+    return program([leaf for leaf in leaves if eqx.is_array(leaf)], keys)
+
+
+@functools.lru_cache(maxsize=64, typed=True)
+def _program(structure: Any, *others: Any) -> Callable[..., tuple[AnyArray, AnyArray]]:
+    @deterministic_jit
+    def draw(arrays, keys):
+        remaining = iter(arrays)
+        task = jax.tree.unflatten(structure, [next(remaining) if leaf is None else leaf for leaf in others])
+        tokens = jax.vmap(task.sample)(keys)
+        return tokens, jax.vmap(task.target)(tokens)
+
+    return draw
+
+
+def _is_user_code(part: Any) -> bool:
+    """Whether a part of a task is a function or a module from outside headcount and JAX."""
+    module = getattr(part, "__module__", None) or ""
+    is_code = callable(part) or isinstance(part, eqx.Module)
+    return is_code and module.partition(".")[0] not in ("headcount", "jax")
+
+
 def check_examples(split: Split, name: str, answered_at: AnsweredAt = "sequence") -> None:
-    """Refuse data that nothing can be learned from: NaNs, infinities, constant targets, targets of the wrong shape."""
+    """Raise `InputError` for NaNs, infinities, constant targets and targets of the wrong shape."""
     shape, length = split.train.targets.shape[1:], split.train.content.shape[1]
     if answered_at == "tokens":
         require(
@@ -157,7 +192,7 @@ def check_examples(split: Split, name: str, answered_at: AnsweredAt = "sequence"
             f"{name}: a target for each of {length} tokens must have shape ({length}, outputs), got shape {shape}.",
         )
     else:
-        require(len(shape) == 1, f"{name}: a target must be one number or a vector of them, got shape {shape}.")
+        require(len(shape) == 1, f"{name}: a target must be a number or a vector, got shape {shape}.")
     for part, examples in split._asdict().items():
         for kind, values in (("tokens", examples.content), ("targets", examples.targets)):
             bad = int(np.sum(~np.isfinite(values)))
@@ -173,7 +208,7 @@ def check_examples(split: Split, name: str, answered_at: AnsweredAt = "sequence"
 
 
 def user_supplied(function: Callable, *arguments: Any, name: str) -> Any:
-    """`function(*arguments)` of a user's function: what it raises becomes an `InputError` that names it."""
+    """`function(*arguments)`, a user's function: what it raises becomes an `InputError` with the task's name."""
     try:
         return function(*arguments)
     except HeadcountError:

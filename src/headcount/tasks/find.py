@@ -1,4 +1,4 @@
-"""From what a person types to a task: a preset's name, their arrays, images or passages, or a task of their own."""
+"""Finding a task by reference: a preset's name, files of arrays, images or passages, or a Python object."""
 
 import importlib
 import importlib.util
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from .._choices import require_choice
 from .._errors import InputError, did_you_mean, require
 from ..datasets.cifar import is_cifar10, read_cifar10
 from ..datasets.embeddings import find_embeddings, load_embeddings
@@ -26,17 +27,37 @@ ARRAY_OPTIONS = ("targets", "shorter", "validation_fraction")
 
 
 def find_task(reference: str, *, cache: Path | None = None, **options: Any) -> AbstractTask:
-    """The task meant by `reference`; what is mined for it is kept in the folder `cache`:
+    """The task that `reference` names.
 
-    * `sum-of-maxima`, or any other name in `PRESETS`, with the preset's options;
-    * `data.npz` with arrays x and y, or `x.npy` with `targets="y.npy"`;
-    * a folder of images, one subfolder a class, or of CIFAR-10 as it is published;
-    * a folder or a file of queries and passages, in MS MARCO's layouts or as JSON lines;
-    * `mine.py:task` or `package.module:task`, a task or a function that makes one from its options.
+    Args:
+        reference: One of:
+
+            * `sum-of-maxima`, or any other preset (`headcount tasks` lists them);
+            * `data.npz` with arrays x and y, or `x.npy` with `targets="y.npy"`;
+            * a folder of images, one subfolder per class, or of CIFAR-10 as it is published;
+            * a folder or a file of queries and passages, in MS MARCO's layouts or as JSON lines;
+            * `mine.py:task` or `package.module:task`, a task or a function that returns one.
+        cache: Folder for mined negatives; None: they are mined each time.
+        options: Options of the preset, of the kind of data, or arguments of the function.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: Nothing has this name, a file cannot be read or run, or an option is unknown or out of range.
+
+    Example:
+        >>> import headcount as hc
+        >>> task = hc.find_task("sum-of-maxima", intrinsic_dim=3, length=8)
+        >>> task.length, task.intrinsic_dim
+        (8, 3)
+        >>> hc.find_task("sum-of-maximum")
+        Traceback (most recent call last):
+        headcount._errors.InputError: unknown task "sum-of-maximum". Did you mean "sum-of-maxima"? ...
     """
     suffix = Path(reference).suffix
     if suffix in (".npz", ".npy"):
-        _refuse_others(reference, options, ARRAY_OPTIONS)
+        _require_known(reference, options, ARRAY_OPTIONS)
         return load_arrays(Path(reference), **options)
     if ":" in reference:
         return _from_python(reference, options)
@@ -52,25 +73,28 @@ def find_task(reference: str, *, cache: Path | None = None, **options: Any) -> A
 
 
 def _labelled(path: Path, cache: Path | None, options: dict[str, Any]) -> LabelledTask:
-    """Images or passages, as what lies there tells."""
+    """The task of the images or passages at `path`."""
     if not is_cifar10(path) and is_passages(path):
-        _refuse_others(str(path), options, PASSAGE_OPTIONS)
+        _require_known(str(path), options, PASSAGE_OPTIONS)
         layout = options.get("layout", "candidates")
-        require(layout in LAYOUTS, f'layout must be one of {", ".join(LAYOUTS)}, got "{layout}".')
+        require_choice("layout", layout, LAYOUTS)
         words = load_embeddings(find_embeddings(options.get("embeddings")))
         corpus = read_passages(path, split=options.get("split"))
         return ranking(corpus, words, layout=layout, cache=cache)
-    require(path.is_dir() or is_cifar10(path), f"there is no file {path}.")
-    _refuse_others(str(path), options, IMAGE_OPTIONS)
+    require(path.is_dir() or is_cifar10(path), f"no file {path}.")
+    _require_known(str(path), options, IMAGE_OPTIONS)
     side, patch = options.get("side"), options.get("patch", 4)
     if not is_cifar10(path):
         return ImageTask(read_image_folder(path, side=side), patch=patch)
     source = read_cifar10(path)
-    own = source.images.shape[1]
+    pixels = source.images.shape[1]
     require(
-        side in (None, own),
-        f"the images of CIFAR-10 are not resized, they have {own} pixels a side, got side {side}; "
+        side in (None, pixels),
+        f"side must be {pixels} for CIFAR-10, whose images are not resized, got {side}; "
         "longer sequences come from larger frames: --lengths 64,144.",
+        what="side",
+        given=side,
+        needed=str(pixels),
     )
     return ImageTask(source, patch=patch)
 
@@ -82,15 +106,15 @@ def task_of_spec(
     embeddings: Path | None = None,
     cache: Path | None = None,
 ) -> AbstractTask:
-    """The task whose stored spec this is: a preset made again, or the user's own named by `reference`."""
+    """The task whose stored spec this is: a preset, or the one that `reference` names."""
     if reference is None:
-        found = preset_from_spec(spec)
-        if found is None:
+        task = preset_from_spec(spec)
+        if task is None:
             raise InputError(
-                f'"{spec["task"]}" is not a task this headcount can make from its name alone; '
-                "say where it is with --task FILE.py:NAME, --task FILE.npz or --task DIR."
+                f'"{spec["task"]}" is not a preset of this version; '
+                "pass --task FILE.py:NAME, --task FILE.npz or --task DIR."
             )
-        return found
+        return task
     options: dict[str, Any] = {}
     if Path(reference).suffix in (".npz", ".npy"):
         options = {name: spec[name] for name in ("shorter", "validation_fraction") if spec.get(name) is not None}
@@ -99,39 +123,39 @@ def task_of_spec(
         options = {name: spec[name] for name in ("layout", "patch") if name in spec}
         options |= {"side": spec["pixels"]} if "pixels" in spec else {}
         options |= {} if embeddings is None else {"embeddings": embeddings}
-    found = find_task(reference, cache=cache, **options)
-    given = json.loads(json.dumps(found.spec()))
+    task = find_task(reference, cache=cache, **options)
+    given = json.loads(json.dumps(task.spec()))
     changed = [name for name in sorted(spec.keys() | given.keys()) if spec.get(name) != given.get(name)]
-    require(not changed, f"{reference} is not the task these results are of: it differs in {', '.join(changed)}.")
-    return found
+    require(not changed, f"{reference} is not the task of these results: it differs in {', '.join(changed)}.")
+    return task
 
 
-def _refuse_others(reference: str, options: dict[str, Any], known: tuple[str, ...]) -> None:
+def _require_known(reference: str, options: dict[str, Any], known: tuple[str, ...]) -> None:
     for option in options:
         require(option in known, f'{reference} takes no option "{option}"; it takes: {", ".join(known)}.')
 
 
 def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
     where, _, name = reference.rpartition(":")
-    require(bool(where), f'"{reference}" names no Python file or module before its colon.')
+    require(bool(where), f'"{reference}" names no Python file or module before the colon.')
     module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
     require(
         hasattr(module, name),
         f'{where} has no "{name}".{did_you_mean(name, [n for n in vars(module) if not n.startswith("_")])}',
     )
-    found = getattr(module, name)
-    if callable(found) and not isinstance(found, AbstractTask):
-        found = user_supplied(lambda make=found: make(**options), name=reference)
+    task = getattr(module, name)
+    if callable(task) and not isinstance(task, AbstractTask):
+        task = user_supplied(lambda make=task: make(**options), name=reference)
     else:
-        require(not options, f"{reference} is a task already, so it takes no options; got {', '.join(options)}.")
-    if not isinstance(found, AbstractTask):
-        kind = type(found).__name__
+        require(not options, f"{reference} is a task, which takes no options; got {', '.join(options)}.")
+    if not isinstance(task, AbstractTask):
+        kind = type(task).__name__
         raise InputError(f"{reference} must be a headcount task or a function that returns one, got {kind}.")
-    return found
+    return task
 
 
 def _load_file(path: Path):
-    require(path.is_file(), f"there is no file {path}.")
+    require(path.is_file(), f"no file {path}.")
     name = f"headcount_user_{path.stem}"  # a file called headcount.py must not hide this package
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -148,6 +172,6 @@ def _load_file(path: Path):
 def _load_module(name: str):
     try:
         return importlib.import_module(name)
-    except Exception as error:  # a module runs when it is imported, and may raise anything
+    except Exception as error:  # importing runs the module, which may raise anything
         reason = f"{type(error).__name__}: {error}"
         raise InputError(f'the Python module "{name}" cannot be imported ({reason}).') from error

@@ -1,4 +1,4 @@
-"""Any function of a whole sequence as a task: for targets that are not retrievals, or whose D is the question."""
+"""Any function of a sequence as a task: for targets that are no retrievals, or whose D is the question."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,16 +10,38 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._errors import require, require_count
+from .._choices import require_choice
+from .._errors import require_count
 from .._shapes import Key, Target, Tokens
 from .base import GeneratedTask, fingerprint, user_supplied
-from .retrieval import Distribution
+from .retrieval import DISTRIBUTIONS, Distribution, draw_tokens
 
 
 class FunctionTask(GeneratedTask):
-    """The target is `function(tokens)`, a scalar or a vector, for sequences of every length.
+    """A task whose target is `function(tokens)`, for sequences of every length.
 
-    Say `uses_positions=True` when the order of tokens matters.
+    Args:
+        function: Maps tokens of shape (length, dim) to a scalar or a vector, in JAX.
+        length: Tokens per sequence.
+        dim: Numbers per token.
+        distribution: Of the tokens: "gaussian" (standard normal) or "cube" (uniform on [0, 1]^dim).
+        name: Name of the task in tables and reports.
+        uses_positions: Whether the order of tokens matters.
+        intrinsic_dim: D, where it is known.
+        options: What identifies the task, as JSON; by default the function is identified by values it takes.
+
+    Raises:
+        InputError: An argument is out of range. `examples` raises it where the function fails, or where its values are
+            constant, not finite, or neither scalars nor vectors.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import headcount as hc
+        >>> task = hc.FunctionTask(function=lambda tokens: jnp.max(tokens[:, 0]), length=8, dim=2)
+        >>> task.outputs
+        1
+        >>> task.at(16).examples(100, 50).train.content.shape
+        (100, 16, 2)
     """
 
     function: Callable[[Tokens], Float[Array, "*outputs"]]
@@ -34,16 +56,13 @@ class FunctionTask(GeneratedTask):
     def __check_init__(self):
         require_count("length", self.length)
         require_count("dim", self.dim)
-        require(
-            self.distribution in ("gaussian", "cube"),
-            f'distribution must be "gaussian" or "cube", got "{self.distribution}".',
-        )
+        require_choice("distribution", self.distribution, DISTRIBUTIONS)
 
     def sample(self, key: Key) -> Tokens:
-        draw = jr.normal if self.distribution == "gaussian" else jr.uniform
-        return draw(key, (self.length, self.dim))
+        return draw_tokens(self.distribution, key, (self.length, self.dim))
 
     def target(self, tokens: Tokens) -> Target:
+        """`function` of the tokens, as a vector."""
         return jnp.atleast_1d(self.function(tokens))
 
     def at(self, length: int) -> "FunctionTask":
@@ -63,7 +82,7 @@ class FunctionTask(GeneratedTask):
         shared = {"task": self.name, "distribution": self.distribution, "dim": self.dim}
         if self.options is not None:
             return shared | self.options
-        # A function has no content to hash, so it is known by its values, at two lengths.
+        # A function has no content to hash: it is identified by its values at two lengths.
         probes = []
         for length in (4, 8):
             tokens = jax.vmap(self.at(length).sample)(jr.split(jr.key(0), 16))

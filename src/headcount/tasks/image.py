@@ -1,7 +1,7 @@
-"""Images as sequences of patches, each image at a drawn place of a frame that its border colours fill.
+"""Images as sequences of patches, each image at a random place in a frame that repeats its border colours.
 
-A larger frame asks the same question about a longer sequence: `at(length)` is the frame of that many patches. Source:
-the CIFAR-10 experiment of Yu et al. (arXiv 2510.06662), Figures 2c, 2d and 6.
+A larger frame is the same task at a longer length: `at(length)` is the frame of that many patches. Source: the CIFAR-10
+experiment of Yu et al. (arXiv 2510.06662), Figures 2c, 2d and 6.
 """
 
 import math
@@ -33,12 +33,12 @@ class Frame(Tokenise):
         return self.patches(self.placed(content, key))
 
     def placed(self, image: UInt8[AnyArray, "image image 3"], key: Key) -> UInt8[AnyArray, "side side 3"]:
-        """The image at a drawn place; every pixel outside has the colour of the nearest one inside."""
-        own = image.shape[0]
-        if self.side == own:
+        """The image at a random place; a pixel outside has the colour of the nearest one inside."""
+        pixels = image.shape[0]
+        if self.side == pixels:
             return image
-        corner = jr.randint(key, (2,), 0, self.side - own + 1)
-        rows, columns = (jnp.clip(jnp.arange(self.side) - start, 0, own - 1) for start in corner)
+        corner = jr.randint(key, (2,), 0, self.side - pixels + 1)
+        rows, columns = (jnp.clip(jnp.arange(self.side) - start, 0, pixels - 1) for start in corner)
         return image[rows][:, columns]
 
     def patches(self, frame: UInt8[AnyArray, "side side 3"]) -> Tokens:
@@ -49,7 +49,30 @@ class Frame(Tokenise):
 
 
 class ImageTask(LabelledTask):
-    """Which class an image is of, from `length` square patches of `patch` pixels a side."""
+    """The class of an image, from `length` square patches.
+
+    Args:
+        source: Square images, their labels and classes, such as a reader of `headcount.datasets` returns.
+        patch: Side of a patch in pixels.
+        side: Side of the frame in pixels, a multiple of `patch`; by default the image's.
+
+    Raises:
+        InputError: Images are not square, or `side` is smaller than the image or no multiple of `patch`. `examples`
+            raises it for fewer than 100 training or 20 validation images.
+
+    Example:
+        >>> import pathlib
+        >>> import numpy as np
+        >>> from PIL import Image
+        >>> import headcount as hc
+        >>> for place, colour in enumerate(["dark", "light"] * 2):
+        ...     pathlib.Path("photos", colour).mkdir(parents=True, exist_ok=True)
+        ...     pixels = np.full((8, 8, 3), 50 * place, np.uint8)
+        ...     Image.fromarray(pixels).save(f"photos/{colour}/{place}.png")
+        >>> task = hc.find_task("photos", patch=4)  # an ImageTask
+        >>> task.length, task.dim, task.classes, task.at(9).side
+        (4, 48, ('dark', 'light'), 12)
+    """
 
     images: UInt8[np.ndarray, "images image image 3"]
     labels: Int[np.ndarray, " images"]
@@ -64,54 +87,61 @@ class ImageTask(LabelledTask):
     uses_positions: bool = eqx.field(static=True)
 
     def __init__(self, source: ImageSet, *, patch: int = 4, side: int | None = None):
-        """`side` is the frame's, the image's own where it is not given."""
         require_count("patch", patch)
-        own, across = source.images.shape[1:3]
-        require(own == across, f"{source.name}: images must be square, got {own} x {across} pixels.")
+        height, width = source.images.shape[1:3]
+        require(height == width, f"{source.name}: images must be square, got {height} x {width} pixels.")
         train, _ = train_and_validation(len(source.images), source.held_out)
         mean, scale = colour_statistics(source.images[train])
         self.images, self.labels = source.images, source.labels
         self.mean, self.scale = mean.astype(np.float32), np.where(scale > 0, scale, 1.0).astype(np.float32)
         self.classes, self.held_out, self.patch, self.name = source.classes, source.held_out, patch, source.name
         self.content = fingerprint(source.images, source.labels)
-        self.length = _patches(own if side is None else side, patch, own, source.name)
+        self.length = _patches(height if side is None else side, patch, height, source.name)
         self.uses_positions = True
 
     @property
     def side(self) -> int:
-        """Pixels of a frame's side."""
+        """Side of the frame in pixels."""
         return self.patch * math.isqrt(self.length)
 
     @property
     def dim(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Numbers per token: three colours per pixel of a patch."""
         return 3 * self.patch**2
 
     @property
-    def outputs(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def outputs(self) -> int:
+        """One score per class."""
         return len(self.classes)
 
     @property
     def tokenise(self) -> Frame:
+        """What places an image in its frame and cuts it into patches."""
         colours: Any = (self.mean, self.scale)
         return Frame(*colours, side=self.side, patch=self.patch)
 
     @property
     def objective(self) -> Classification:
+        """The class of the image."""
         return Classification()
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
         count = len(self.images)
         parts = split_indices(count, self.held_out, train_examples, validation_examples, seed, self.name)
-        return Split(*(Examples(self.images[part], self.labels[part]) for part in parts))
+        labels: Any = self.labels
+        return Split(*(Examples(self.images[part], labels[part]) for part in parts))
 
     def at(self, length: int) -> "ImageTask":
         require_count("length", length)
-        own, root = self.images.shape[1], math.isqrt(length)
-        least = (-(-own // self.patch)) ** 2
+        pixels, root = self.images.shape[1], math.isqrt(length)
+        min_length = (-(-pixels // self.patch)) ** 2
         require(
-            root**2 == length and root * self.patch >= own,
-            f"{self.name}: {length} patches of {self.patch} pixels fill no square frame around {own} x {own} pixels; "
-            f"give a square number of at least {least}.",
+            root**2 == length and root * self.patch >= pixels,
+            f"{self.name}: {length} patches of {self.patch} pixels fill no square frame around {pixels} x {pixels} "
+            f"pixels; length must be a square number of at least {min_length}.",
+            what="length",
+            given=length,
+            needed=f"a square number of at least {min_length}",
         )
         return self._with_length(length)
 
@@ -126,11 +156,13 @@ class ImageTask(LabelledTask):
         }
 
 
-def _patches(side: int, patch: int, own: int, name: str) -> int:
+def _patches(side: int, patch: int, pixels: int, name: str) -> int:
     require_count("side", side)
     require(
-        side >= own and side % patch == 0,
-        f"{name}: a frame's side must be a multiple of the patch, {patch}, and at least the image's {own} pixels; "
-        f"got {side}.",
+        side >= pixels and side % patch == 0,
+        f"{name}: side must be a multiple of the patch, {patch}, and at least the image's {pixels} pixels, got {side}.",
+        what="side",
+        given=side,
+        needed=f"a multiple of {patch} and at least {pixels}",
     )
     return (side // patch) ** 2

@@ -19,15 +19,15 @@ from .base import GeneratedTask
 
 
 class InContextRegression(GeneratedTask):
-    """The best prediction of w . x for the last token's x, given length - 1 pairs (x_i, y_i); w changes by sequence.
+    """The best prediction of w . x for the last token's x, given length - 1 pairs (x_i, y_i); w differs per sequence.
 
     Tokens are (x_i, y_i), dim = inputs + 1 numbers, and the last is (x, 0). With x_i ~ N(0, I), w ~ N(0, I / inputs)
-    and y_i = w . x_i + noise * N(0, 1), the prediction of least mean squared error is ridge regression with the penalty
-    noise^2 * inputs. Without noise it is least squares of least norm, which is w . x itself once there are as many
-    pairs as inputs.
+    and y_i = w . x_i + noise * N(0, 1), the prediction of minimal mean squared error is ridge regression with penalty
+    noise^2 * inputs. Without noise it is the minimum-norm least-squares solution, which is w . x itself once there are
+    as many pairs as inputs.
 
     Garg et al. alternate x and y as tokens and have a causal decoder predict after every prefix, against w . x; here
-    pairs are tokens and the last token alone asks.
+    pairs are tokens and the last token alone is the query.
     """
 
     inputs: int = eqx.field(static=True)
@@ -38,13 +38,12 @@ class InContextRegression(GeneratedTask):
     uses_positions: bool = eqx.field(static=True)
 
     def __init__(self, *, inputs: int = 8, noise: float = 0.0, length: int | None = None):
-        """`length` is 2 * inputs + 1 where it is not given: two pairs an input, and the query."""
+        """`length` is 2 * inputs + 1 by default: two pairs per input, and the query."""
         require_count("inputs", inputs)
-        known = isinstance(noise, int | float) and math.isfinite(noise) and noise >= 0
-        require(known, f"noise must be a number of at least 0, got {noise!r}.")
+        is_valid = isinstance(noise, int | float) and math.isfinite(noise) and noise >= 0
+        require(is_valid, what="noise", given=noise, needed="a number of at least 0")
         length = 2 * inputs + 1 if length is None else length
-        require_count("length", length)
-        require(length >= 2, f"length must be at least 2, a pair and the query, got {length}.")
+        require_count("length", length, least=2)  # a pair and the query
         self.inputs, self.noise, self.length = inputs, float(noise), length
         self.name, self.intrinsic_dim, self.uses_positions = "in-context-regression", None, False
 
@@ -78,10 +77,10 @@ class InContextRegression(GeneratedTask):
 def _ridge_prediction(
     x: Float[Array, "pairs inputs"], y: Float[Array, " pairs"], query: Float[Array, " inputs"], penalty: float
 ) -> Float[Array, ""]:
-    """query . w for the w that minimises |x w - y|^2 + penalty |w|^2, and of these the shortest.
+    """query . w for the w of least norm that minimises |x w - y|^2 + penalty |w|^2.
 
-    By singular values: the normal equations would square the condition number, which float32 cannot spare where there
-    are about as many pairs as inputs.
+    By singular values: the normal equations would square the condition number, too much for float32 where there are
+    about as many pairs as inputs.
     """
     left, values, right = jnp.linalg.svd(x, full_matrices=False)
     rounding = jnp.finfo(values.dtype).eps * max(x.shape) * values[0]

@@ -1,7 +1,7 @@
 """Tasks made of stored examples with labels: images as bytes, passages as numbers.
 
-Such data has no distribution to draw from and no formula for the target. Tokens are made whenever an example is shown,
-inside the program that trains: what is stored stays small, and an image can be placed anew each time.
+Such data has no distribution to draw from and no formula for the target. An example is tokenised whenever it is used,
+inside the training program: what is stored stays small, and an image can be placed differently each time.
 """
 
 import copy
@@ -27,11 +27,11 @@ class LabelledTask(AbstractTask):
 
     @property
     def intrinsic_dim(self) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Unknown: real data come without a D."""
+        """Unknown for real data."""
         return None
 
     def _with_length(self, length: int) -> Any:
-        """The same data at another length, neither copied nor read again."""
+        """The same data at another length, without a copy."""
         other = copy.copy(self)
         object.__setattr__(other, "length", length)
         return other
@@ -40,7 +40,7 @@ class LabelledTask(AbstractTask):
 def train_and_validation(count: int, held_out: int | None) -> tuple[np.ndarray, np.ndarray]:
     """The indices of training and of validation examples, whatever the seed.
 
-    The last `held_out` are for validation; where none are given, a fifth is drawn, at most 2,000.
+    The last `held_out` are for validation; by default a random fifth, at most 2,000.
     """
     if held_out is None:
         order = named_generator(0, "set apart").permutation(count)
@@ -50,19 +50,19 @@ def train_and_validation(count: int, held_out: int | None) -> tuple[np.ndarray, 
 
 
 def train_count(count: int) -> int:
-    """Training examples among `count` where no validation examples are given."""
+    """Training examples among `count`, where validation examples are drawn."""
     return count - min(count // 5, MAX_VALIDATION)
 
 
 def split_indices(
     count: int, held_out: int | None, train_examples: int, validation_examples: int, seed: int, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The indices of training and validation examples, each in a drawn order."""
+    """The indices of training and validation examples, each in a random order."""
     train, validation = train_and_validation(count, held_out)
     require(
         len(train) >= MIN_EXAMPLES and len(validation) >= MIN_VALIDATION,
         f"{name}: {len(train)} training and {len(validation)} validation examples are too few to tell head counts "
-        f"apart; give at least {MIN_EXAMPLES} and {MIN_VALIDATION}.",
+        f"apart; there must be at least {MIN_EXAMPLES} and {MIN_VALIDATION}.",
     )
     train = named_generator(seed, "train examples").permutation(train)[:train_examples]
     validation = named_generator(seed, "validation examples").permutation(validation)[:validation_examples]

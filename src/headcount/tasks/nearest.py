@@ -16,8 +16,8 @@ from jax import lax
 from jaxtyping import Array, Float
 from scipy.special import betaincinv
 
-from .._choices import AnsweredAt
-from .._errors import did_you_mean, require, require_count
+from .._choices import AnsweredAt, require_choice
+from .._errors import require, require_count
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
 from .base import GeneratedTask
 
@@ -43,12 +43,7 @@ class NearestNeighbour(GeneratedTask):
 
     def __check_init__(self):
         require_count("dim", self.dim, least=2)
-        require_count("length", self.length)
-        require(
-            self.length >= 3,
-            f"length must be at least 3, two points and a query, got {self.length}: "
-            "the nearest of fewer points is no question.",
-        )
+        require_count("length", self.length, least=3)  # two points and a query
         _check_points(self.points, self.length - 1, self.dim)
 
     @property
@@ -74,8 +69,8 @@ class NearestNeighbour(GeneratedTask):
 class FarthestPoint(GeneratedTask):
     """For each of N = length points on the sphere, the one farthest from it: the question in self-attention form.
 
-    `points` is "uniform", or "orthogonal" for two points; what else `NearestNeighbour` knows has no one answer here, or
-    one that no other token is needed for.
+    `points` is "uniform", or "orthogonal" for two points. More orthogonal points are all equally far; the farthest of
+    doubled points is the antipode, which needs no attention.
     """
 
     length: int = eqx.field(static=True)
@@ -87,11 +82,13 @@ class FarthestPoint(GeneratedTask):
 
     def __check_init__(self):
         require_count("dim", self.dim, least=2)
-        require_count("length", self.length)
-        require(self.length >= 2, "length must be at least 2, got 1: the farthest of one point is no question.")
+        require_count("length", self.length, least=2)
         require(
             self.points != "doubled",
             'points must not be "doubled": the farthest from x is then its antipode -x, and no attention is needed.',
+            what="points",
+            given=self.points,
+            needed='"uniform" or "orthogonal"',
         )
         _check_points(self.points, self.length, self.dim)
         require(
@@ -127,7 +124,7 @@ class BiasedNearestNeighbour(GeneratedTask):
     equally likely. They lie evenly about 0, and K is odd, so the answer does not depend on which point comes first;
     one term is the nearest neighbour itself.
 
-    Theorem 3 speaks of a combination of many biased nearest neighbours; that it alternates, and these biases, are our
+    Theorem 3 is about a combination of many biased nearest neighbours; the alternating signs and these biases are our
     reading of it.
     """
 
@@ -142,7 +139,7 @@ class BiasedNearestNeighbour(GeneratedTask):
     def __init__(self, *, dim: int, terms: int = 3):
         require_count("dim", dim, least=2)
         require_count("terms", terms)
-        require(terms % 2 == 1, f"terms must be odd, got {terms}: an even alternating sum of points is no point.")
+        require(terms % 2 == 1, what="terms", given=terms, needed="odd, so that the alternating sum is a point")
         self.dim, self.terms, self.length = dim, terms, 3
         self.biases = jnp.asarray(_quantiles(terms, dim), jnp.float32)
         self.name, self.intrinsic_dim, self.uses_positions = "biased-nearest-neighbour", None, False
@@ -164,7 +161,9 @@ class BiasedNearestNeighbour(GeneratedTask):
     def at(self, length: int) -> "BiasedNearestNeighbour":
         require(
             length == 3,
-            f"{self.name}: biases tell two points apart, so its length is 3 (with the query), got {length}.",
+            what="length",
+            given=length,
+            needed=f"3 for {self.name}: two points and the query",
         )
         return self
 
@@ -179,20 +178,17 @@ def require_on_sphere(points: Tokens, tolerance: float = 1e-3) -> None:
     worst = int(np.argmax(misses))  # a NaN counts as the largest
     require(
         bool(misses[worst] <= tolerance),
-        f"points must lie on the unit sphere to within {tolerance:g}, and token {worst} has length {norms[worst]:.6g}; "
-        "divide each by its length.",
+        f"points must lie on the unit sphere to within {tolerance:g}, but token {worst} has norm {norms[worst]:.6g}; "
+        "divide each by its norm.",
     )
 
 
 def _check_points(points: str, count: int, dim: int) -> None:
-    require(
-        points in DRAWS,
-        f'points must be one of {", ".join(DRAWS)}, got "{points}".{did_you_mean(points, DRAWS)}',
-    )
+    require_choice("points", points, DRAWS)
     if points == "orthogonal":
-        require(count <= dim, f"{count} orthogonal points need as many dimensions, got dim {dim}.")
+        require(count <= dim, f"{count} orthogonal points need a dim of at least {count}, got dim {dim}.")
     if points == "doubled":
-        require(count % 2 == 0, f"doubled points come in pairs x and -x, so they must be even in number, got {count}.")
+        require(count % 2 == 0, f"doubled points are pairs x and -x: their number must be even, got {count}.")
 
 
 def _uniform(key: Key, count: int, dim: int) -> Float[Array, "points dim"]:
@@ -201,14 +197,14 @@ def _uniform(key: Key, count: int, dim: int) -> Float[Array, "points dim"]:
 
 
 def _orthonormal(key: Key, count: int, dim: int) -> Float[Array, "points dim"]:
-    """The Q of a Gaussian matrix's QR with positive diagonal, whose law no rotation changes.
+    """The Q of a Gaussian matrix's QR with positive diagonal, whose distribution no rotation changes.
 
-    By Gram-Schmidt, because a GPU factors the matrices of a batch one after the other.
+    By Gram-Schmidt, because a GPU runs the QR factorisations of a batch one after the other.
     """
 
     def append(frame, place_and_draw):
         place, draw = place_and_draw
-        for _ in range(2):  # what rounding leaves of the frame after one removal, a second removes
+        for _ in range(2):  # the second pass removes what rounding leaves after the first
             draw = draw - jnp.matmul(jnp.matmul(frame, draw, precision="highest"), frame, precision="highest")
         return frame.at[place].set(draw / jnp.linalg.norm(draw)), None
 
@@ -228,15 +224,15 @@ DRAWS = {"uniform": _uniform, "orthogonal": _orthonormal, "doubled": _doubled}
 def _inner_products(
     points: Float[AnyArray, "points dim"], others: Float[AnyArray, "others dim"]
 ) -> Float[Array, "points others"]:
-    """In full float32: a GPU would round the factors to ten bits and take another point for the nearest."""
+    """In full float32: a GPU would round the factors to ten bits and pick another point."""
     return jnp.matmul(points, others.T, precision="highest")
 
 
 def _quantiles(count: int, dim: int) -> Float[np.ndarray, " terms"]:
     """The quantiles j / (count + 1) of (x_1 - x_2) . y for orthonormal x_1, x_2 and y uniform on the sphere of R^dim.
 
-    u = (x_1 - x_2) / sqrt 2 is a unit vector, so (1 + u . y) / 2 has the law Beta((dim - 1) / 2, (dim - 1) / 2).
+    u = (x_1 - x_2) / sqrt 2 is a unit vector, so (1 + u . y) / 2 is distributed as Beta((dim - 1) / 2, (dim - 1) / 2).
     """
     shape = (dim - 1) / 2
     cosines = 2 * betaincinv(shape, shape, np.arange(1, count + 1) / (count + 1)) - 1
-    return math.sqrt(2) * (cosines - cosines[::-1]) / 2  # even about 0, to the last bit
+    return math.sqrt(2) * (cosines - cosines[::-1]) / 2  # symmetric about 0, to the last bit

@@ -1,10 +1,10 @@
-"""What makes an answer good: what training lowers, what is reported, and what the best constant answer scores.
+"""What makes an answer good: the training loss, the reported grades, and the baseline.
 
 Regression       squared distance to the target; reported as nmse, over the variance of the targets
 Classification   cross-entropy of the right class; reported as error (share of wrong answers) and cross_entropy
 Choice           the same over the candidates of each example; also mrr, the mean over examples of 1 / rank
 
-Written for a batch: answers and targets have the examples as their first axis.
+The baseline is the error of the best constant answer. Answers and targets have the examples as their first axis.
 """
 
 from abc import ABC, abstractmethod
@@ -27,11 +27,11 @@ class AbstractObjective(ABC):
 
     @abstractmethod
     def loss(self, answers: Array, targets: Array) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """Of a batch: what training lowers, and the error that is reported while training."""
+        """Of a batch: the training loss, and the error that is reported while training."""
 
     @abstractmethod
     def grades(self, answers: Array, targets: Array) -> Grades:
-        """Of all validation examples: every grade by its name."""
+        """Of all validation examples: every grade by name."""
 
     @abstractmethod
     def baseline(self, targets: np.ndarray) -> tuple[float, float]:
@@ -51,20 +51,20 @@ class Regression(AbstractObjective):
         return {"nmse": jnp.mean((answers - targets) ** 2) / variance}
 
     def baseline(self, targets: np.ndarray) -> tuple[float, float]:
-        """The mean of the targets, whose error is 1 by definition."""
+        """Of the mean of the targets, which is 1 by definition."""
         squares = np.mean((targets - targets.mean(axis=0)) ** 2, axis=tuple(range(1, targets.ndim)))
         return 1.0, float(squares.std() / squares.mean() / len(targets) ** 0.5)
 
 
 @dataclass(frozen=True)
 class AbstractLabelObjective(AbstractObjective):
-    """The right answer is one of several, and its index is the label."""
+    """The target is a label: the index of the right answer among several."""
 
     error: ClassVar[str] = "error"
 
     @abstractmethod
     def scores(self, answers: Array) -> Float[Array, "examples choices"]:
-        """What is compared, in single precision."""
+        """The scores that are compared, in single precision."""
 
     def loss(self, answers: Array, targets: Int[Array, " batch"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         scores = self.scores(answers)
@@ -77,14 +77,14 @@ class AbstractLabelObjective(AbstractObjective):
         return {"error": jnp.mean(ranks(scores, targets) > 1), "cross_entropy": entropy}
 
     def baseline(self, targets: np.ndarray) -> tuple[float, float]:
-        """Always the most frequent label."""
+        """Of the most frequent label."""
         wrong = 1 - float(np.bincount(targets).max()) / len(targets)
         return wrong, (wrong * (1 - wrong) / len(targets)) ** 0.5
 
 
 @dataclass(frozen=True)
 class Classification(AbstractLabelObjective):
-    """A score for each class is the answer."""
+    """The answer is a score per class."""
 
     def scores(self, answers: Array) -> Float[Array, "examples choices"]:
         return answers.astype(jnp.float32)
@@ -92,9 +92,9 @@ class Classification(AbstractLabelObjective):
 
 @dataclass(frozen=True)
 class Choice(AbstractLabelObjective):
-    """A score for each candidate is the answer.
+    """The answer is a score per candidate.
 
-    Where candidates are tokens of one sequence, the query's own token comes after them and cannot be chosen.
+    Where candidates are tokens of one sequence, the query's token comes after them and cannot be chosen.
     """
 
     candidates: int
@@ -107,9 +107,9 @@ class Choice(AbstractLabelObjective):
 
 
 def ranks(scores: Float[Any, "examples choices"], labels: Int[Any, " examples"]) -> Int[Array, " examples"]:
-    """The place of the right answer in the order of scores, from 1.
+    """The rank of the right answer by score, from 1.
 
-    Ties count against the answer: a model that scores all alike has found nothing. NaN ranks last.
+    Ties count against it, so that equal scores for all answers are an error. NaN counts against it too.
     """
     right = jnp.take_along_axis(scores, labels[:, None], axis=1)
     return jnp.sum(~(scores < right), axis=1)

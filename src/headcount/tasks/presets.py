@@ -1,6 +1,7 @@
-"""Tasks with a name: the ones the papers use, and one that needs a single head.
+"""Named tasks: those of the papers, and one that needs a single head.
 
-Every function here is a row of `PRESETS`; its keyword arguments are the task's options, on the command line too.
+Every public function here is an entry of `PRESETS`; its keyword arguments are the task's options, also on the command
+line.
 """
 
 import inspect
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._choices import require_choice
 from .._errors import did_you_mean, require, require_count
 from .._keys import named_generator
 from .._shapes import Tokens
@@ -69,15 +71,16 @@ def sum_of_maxima(
     """Sum over i of max_t a_i . x(t): the first paper's synthetic task (Tables 2 to 5)."""
     require_count("intrinsic_dim", intrinsic_dim)
     require_count("dim", dim)
+    require_choice("directions", directions, DIRECTIONS)
     require(
-        directions in DIRECTIONS,
-        f'directions must be one of {", ".join(DIRECTIONS)}, got "{directions}".{did_you_mean(directions, DIRECTIONS)}',
+        directions != "basis" or intrinsic_dim <= dim,
+        f"intrinsic_dim {intrinsic_dim} needs more than the {dim} basis directions; use directions random.",
+        what="intrinsic_dim",
+        given=intrinsic_dim,
+        needed=f"at most dim, {dim}",
     )
-    if directions == "basis":
-        require(intrinsic_dim <= dim, f"{dim} basis directions cannot serve intrinsic_dim {intrinsic_dim}; use random.")
-    chosen = DIRECTIONS[directions](task_seed, intrinsic_dim, dim)
     return Retrieval(
-        Ridges(chosen),
+        Ridges(DIRECTIONS[directions](task_seed, intrinsic_dim, dim)),
         _minus_sum,
         length=length,
         dim=dim,
@@ -108,7 +111,7 @@ def quadratic_basins(
     """Sum over i of min_t |x(t) - c_i|^2 / d on the cube: meets every clause of Assumption 2."""
     require_count("intrinsic_dim", intrinsic_dim)
     require_count("dim", dim)
-    # Centres keep clear of the faces, so that each minimiser is interior and its Hessian tells.
+    # Centres keep away from the faces, so that each minimiser is interior and clause 2.3 is about its Hessian.
     centres = named_generator(task_seed, "centres").uniform(0.1, 0.9, (intrinsic_dim, dim))
     return Retrieval(
         Basins(jnp.asarray(centres, jnp.float32)),
@@ -129,14 +132,13 @@ def average(
     require_count("dim", dim)
     normal = named_generator(task_seed, "direction").standard_normal(dim)
     mean = LinearMean(jnp.asarray(normal / np.linalg.norm(normal), jnp.float32))
-    options = {"task_seed": task_seed}
     return FunctionTask(
         function=mean,
         length=length,
         dim=dim,
         distribution=distribution,
         name="average",
-        options=options,
+        options={"task_seed": task_seed},
         intrinsic_dim=1,
     )
 
@@ -166,9 +168,9 @@ def in_context_regression(*, length: int = 17, inputs: int = 8, noise: float = 0
 
 
 def _spread_directions(seed: int, count: int, dim: int) -> Float[Array, "D dim"]:
-    """Random unit vectors: of 64 draws, the one whose nearest two are the furthest apart.
+    """Random unit vectors: of 64 draws, the one whose nearest two are farthest apart.
 
-    Two nearly parallel directions have nearly one maximum, and the task would need a head less than its D says.
+    Two nearly parallel directions have nearly the same maximum, and the task would need fewer than D heads.
     """
     normal = named_generator(seed, "directions").standard_normal((64, count, dim))
     unit = normal / np.linalg.norm(normal, axis=-1, keepdims=True)
@@ -177,7 +179,7 @@ def _spread_directions(seed: int, count: int, dim: int) -> Float[Array, "D dim"]
 
 
 def _gaussian_directions(seed: int, count: int, dim: int) -> Float[Array, "D dim"]:
-    """One plain draw a_i ~ N(0, I): some directions weigh more than others, as they would in a paper's first script."""
+    """One draw a_i ~ N(0, I), so that some directions have more weight than others."""
     return jnp.asarray(named_generator(seed, "gaussian directions").standard_normal((count, dim)), jnp.float32)
 
 
@@ -186,7 +188,7 @@ def _basis_directions(_seed: int, count: int, dim: int) -> Float[Array, "D dim"]
 
 
 DIRECTIONS = {"random": _spread_directions, "gaussian": _gaussian_directions, "basis": _basis_directions}
-"""How a_1 .. a_D are chosen: unit vectors well apart, plain normal draws, or the coordinate axes."""
+"""How a_1 .. a_D are chosen: unit vectors well apart, normal draws, or the coordinate axes."""
 
 
 def _minus_sum(z: Float[Array, " D"]) -> Float[Array, ""]:
@@ -210,7 +212,7 @@ PRESETS = {
 
 
 def preset(name: str, **options) -> GeneratedTask:
-    """The preset called `name`; an unknown name or option is refused with the nearest known one."""
+    """The preset called `name`; `InputError` with the nearest known one for an unknown name or option."""
     require(name in PRESETS, f'unknown task "{name}".{did_you_mean(name, PRESETS)} Known: {", ".join(PRESETS)}.')
     known = preset_options(name)
     for option in options:
@@ -227,13 +229,13 @@ def preset_options(name: str) -> dict[str, object]:
 
 
 def preset_from_spec(spec: dict[str, Any]) -> GeneratedTask | None:
-    """The preset whose `spec()` this is; None where no preset has it: a user's own task, or another version's."""
+    """The preset whose `spec()` this is; None for a user's task, or one of another version."""
     name = spec["task"]
     if name not in PRESETS:
         return None
     known = preset_options(name)
     options = {option: value for option, value in spec.items() if option in known}
     if options.get("windows") is not None:
-        options["windows"] = [(start, stop) for start, stop in options["windows"]]  # pairs, which JSON writes as lists
+        options["windows"] = [(start, stop) for start, stop in options["windows"]]  # JSON writes pairs as lists
     task = preset(name, **options)
     return task if json.loads(json.dumps(task.spec())) == spec else None

@@ -8,7 +8,7 @@ Source: Yu et al., "The Effect of Attention Head Count on Transformer Approximat
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import equinox as eqx
 import jax
@@ -17,11 +17,13 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from .._choices import require_choice
 from .._errors import require, require_count
 from .._shapes import Key, Target, Tokens
 from .base import GeneratedTask, fingerprint, user_supplied
 
 Distribution = Literal["gaussian", "cube"]
+DISTRIBUTIONS: tuple[Distribution, ...] = get_args(Distribution)
 Component = Callable[[Float[Array, " dim"]], Float[Array, ""]]
 Outer = Callable[[Float[Array, " D"]], Float[Array, "*outputs"]]
 Windows = Sequence[tuple[float, float]]
@@ -37,15 +39,32 @@ class Stack(eqx.Module):
 
 
 class Retrieval(GeneratedTask):
-    """The D-retrieval task with components `features(x) = (f_1(x), .., f_D(x))` and outer map `outer`.
+    """The D-retrieval task of components f_1 .. f_D and an outer map F0.
 
-    Position sets come in one of three ways:
+    Args:
+        components: D functions of a token, each to a scalar, or one function to a vector of D numbers, in JAX.
+        outer: F0, a function of the D minima to a scalar or a vector; by default their sum.
+        length: Tokens per sequence.
+        dim: Numbers per token.
+        distribution: Of the tokens: "gaussian" (standard normal) or "cube" (uniform on [0, 1]^dim, the papers' domain).
+        windows: Position sets as fractions of the sequence, such as [(0, 0.5), (0.5, 1)], at every length. By default
+            every S_i is the whole sequence.
+        position_sets: Position sets as zero-based positions, such as [[0, 1, 2], [2, 3]], for this length only.
+        name: Name of the task in tables and reports.
+        options: What identifies the task, as JSON; by default the functions are identified by values they take.
 
-    * `windows=None`: every S_i is the whole sequence;
-    * `windows=[(0, 0.5), (0.5, 1)]`: S_i is that fraction of the sequence, at every length;
-    * `position_sets=[[0, 1, 2], [2, 3]]`: explicit sets of zero-based places, for this length only.
+    Raises:
+        InputError: An argument is out of range, the components do not return D numbers, or a position set leaves the
+            sequence or holds fewer than a quarter of it.
 
-    `distribution` of the tokens: "gaussian", standard normal, or "cube", uniform on [0,1]^d (the domain of the papers).
+    Example:
+        >>> import headcount as hc
+        >>> task = hc.Retrieval([lambda token: token[0] ** 2, lambda token: -token[1]], length=8, dim=2)
+        >>> task.intrinsic_dim, task.outputs, task.uses_positions
+        (2, 1, False)
+        >>> halves = hc.Retrieval(task.features, length=8, dim=2, windows=[(0, 0.5), (0.5, 1)])
+        >>> halves.position_sets, halves.uses_positions
+        (((0, 1, 2, 3), (4, 5, 6, 7)), True)
     """
 
     features: Callable[[Float[Array, " dim"]], Float[Array, " D"]]
@@ -72,13 +91,10 @@ class Retrieval(GeneratedTask):
         name: str = "retrieval",
         options: dict[str, Any] | None = None,
     ):
-        """`options`, where given, are what identifies the task; without them it is known by the values it takes."""
         require_count("length", length)
         require_count("dim", dim)
-        require(
-            distribution in ("gaussian", "cube"), f'distribution must be "gaussian" or "cube", got "{distribution}".'
-        )
-        require(windows is None or position_sets is None, "give windows or position_sets, not both.")
+        require_choice("distribution", distribution, DISTRIBUTIONS)
+        require(windows is None or position_sets is None, "pass windows or position_sets, not both.")
         self.features = components if callable(components) else Stack(tuple(components))
         self.outer = outer
         self.length, self.dim, self.distribution, self.name = length, dim, distribution, name
@@ -103,34 +119,34 @@ class Retrieval(GeneratedTask):
         sets, length = self.position_sets, self.length
         require(
             len(sets) == self.intrinsic_dim,
-            f"{self.name}: {self.intrinsic_dim} components need as many position sets, got {len(sets)}.",
+            f"{self.name}: {self.intrinsic_dim} components need {self.intrinsic_dim} position sets, got {len(sets)}.",
         )
         for i, places in enumerate(sets, start=1):
             outside = [t for t in places if not 0 <= t < length]
-            require(not outside, f"{self.name}: S_{i} holds place {outside[:1]}, outside 0..{length - 1}.")
+            require(not outside, f"{self.name}: S_{i} holds position {outside[:1]}, outside 0..{length - 1}.")
             require(
                 4 * len(places) >= length,
-                f"{self.name}: S_{i} holds {len(places)} of {length} places; it must hold at least a quarter of them.",
+                f"{self.name}: S_{i} holds {len(places)} of {length} positions; it must hold at least a quarter.",
             )
 
     @property
     def uses_positions(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether some position set leaves a token out."""
         return any(len(places) < self.length for places in self.position_sets)
 
     @property
     def mask(self) -> Bool[np.ndarray, "length D"]:
-        """True where place t belongs to S_i."""
+        """True where position t belongs to S_i."""
         mask = np.zeros((self.length, len(self.position_sets)), bool)
         for i, places in enumerate(self.position_sets):
             mask[list(places), i] = True
         return mask
 
     def sample(self, key: Key) -> Tokens:
-        shape = (self.length, self.dim)
-        return jr.normal(key, shape) if self.distribution == "gaussian" else jr.uniform(key, shape)
+        return draw_tokens(self.distribution, key, (self.length, self.dim))
 
     def retrieved(self, tokens: Tokens) -> Float[Array, " D"]:
-        """The D minima z_i, each over its own position set."""
+        """The D minima z_i, each over its position set."""
         values = jax.vmap(self.features)(tokens)
         return jnp.min(jnp.where(self.mask, values, jnp.inf), axis=0)
 
@@ -143,7 +159,7 @@ class Retrieval(GeneratedTask):
             return self
         require(
             self.windows is not None or not self.uses_positions,
-            f"{self.name}: position_sets were given for length {self.length}; give windows to use length {length}.",
+            f"{self.name}: position_sets are for length {self.length}; pass windows to use length {length}.",
         )
         return Retrieval(
             self.features,
@@ -165,11 +181,15 @@ class Retrieval(GeneratedTask):
         return shared | {"intrinsic_dim": self.intrinsic_dim, "fingerprint": self._values_fingerprint()}
 
     def _values_fingerprint(self) -> str:
-        """Functions have no content to hash, so the task is known by their values on fixed tokens."""
-        draw = jr.normal if self.distribution == "gaussian" else jr.uniform
-        tokens = draw(jr.key(0), (64, self.dim))
+        """Functions have no content to hash: the task is identified by their values on fixed tokens."""
+        tokens = draw_tokens(self.distribution, jr.key(0), (64, self.dim))
         values = jax.vmap(self.features)(tokens)
         return fingerprint(np.asarray(values), np.asarray(jax.vmap(self.outer)(values)))
+
+
+def draw_tokens(distribution: Distribution, key: Key, shape: tuple[int, int]) -> Tokens:
+    """Independent numbers of the distribution."""
+    return jr.normal(key, shape) if distribution == "gaussian" else jr.uniform(key, shape)
 
 
 def _sets_of_windows(windows: Windows | None, length: int, count: int) -> list[range]:
@@ -178,7 +198,10 @@ def _sets_of_windows(windows: Windows | None, length: int, count: int) -> list[r
     for start, stop in windows:
         require(
             0 <= start < stop <= 1,
-            f"a window is a pair of fractions with 0 <= start < stop <= 1, got ({start:g}, {stop:g}).",
+            f"a window must be two fractions with 0 <= start < stop <= 1, got ({start:g}, {stop:g}).",
+            what="windows",
+            given=(start, stop),
+            needed="pairs of fractions with 0 <= start < stop <= 1",
         )
     # Rounding each edge the same way makes windows that share an edge meet without a gap or an overlap.
     return [range(round(start * length), round(stop * length)) for start, stop in windows]
