@@ -124,7 +124,7 @@ def test_the_distance_bounds_the_true_one_and_the_gap_is_no_larger_than_the_true
                 assert proof.gap >= abs(targets[0] - targets[1]) - 1e-9
 
 
-@pytest.mark.parametrize("name", ["one head", "basins"])
+@pytest.mark.parametrize("name", ["one head", pytest.param("basins", marks=pytest.mark.slow)])
 def test_no_readout_answers_both_sequences_better_than_the_floor(name):
     case, proof, generator = CASES[name], certificate(name), np.random.default_rng(0)
     with jax.enable_x64(True):
@@ -264,7 +264,7 @@ def floor_of(weights, start: np.ndarray) -> float:
     return certify(collision, weights, max_plus_min(length=LENGTH), Domain(0.0, 1.0)).floor()
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_construction_with_enough_heads_has_no_floor_above_what_is_promised(built, seed):
     generator = np.random.default_rng(seed)
     first = generator.uniform(0.2, 0.8, (LENGTH, 1))

@@ -28,7 +28,7 @@ def answers(net, points) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", PARTS)
-@pytest.mark.parametrize("delta", [0.03, 0.003])
+@pytest.mark.parametrize("delta", [0.03, pytest.param(0.003, marks=pytest.mark.slow)])
 def test_a_fit_is_within_delta_at_points_it_has_not_seen(name, delta):
     part = PARTS[name]
     net = part.net(delta=delta)
