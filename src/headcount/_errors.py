@@ -5,6 +5,7 @@ without a traceback, names flags instead of arguments, and exits with the error'
 """
 
 import difflib
+import re
 from collections.abc import Collection, Iterable
 
 
@@ -33,7 +34,7 @@ class InputError(HeadcountError, ValueError):
     """The request itself cannot be right: 0 heads, NaN targets, an unknown task.
 
     `what` names the argument, `given` is its value and `needed` says what it must be, where the error is about one
-    argument; the message is made from them unless one is passed.
+    argument; the message is made from them unless one is passed. Of an error about several, `what` has all names.
     """
 
     exit_code = 2
@@ -43,8 +44,22 @@ class InputError(HeadcountError, ValueError):
         self.what, self.given, self.needed = what, given, needed
 
     def on_command_line(self, flags: Collection[str]) -> str:
-        flag = f"--{self.what.replace('_', '-')}"
-        return str(self).replace(self.what, flag, 1) if flag in flags else str(self)
+        """The message with flags in place of arguments: `--head-dim` for head_dim, `--ranks` for the rank of one model.
+
+        A message that does not spell its argument out is put behind the flag.
+        """
+        message = str(self)
+        for name in self.what.split():
+            flag = next((flag for flag in (_flag(name), f"{_flag(name)}s") if flag in flags), None)
+            if flag is not None and flag not in message:
+                # Not within a path or another word.
+                put = re.sub(rf'(?<![\w/.-])"?{name}"?(?![\w/-])', flag, message, count=1)
+                message = put if flag in put else f"{flag}: {message}"
+        return message
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 class StoreError(HeadcountError):

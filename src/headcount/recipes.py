@@ -74,7 +74,7 @@ def model_for(
     Raises:
         InputError: If an option is given that the task's kind of model does not have.
     """
-    require(head_dim is None or total_dim is None, "give head_dim or total_dim, not both.")
+    require(head_dim is None or total_dim is None, "give head_dim or total_dim, not both.", what="head_dim total_dim")
     options = _given({"head_dim": head_dim, "hidden": hidden, "layers": layers, "beta": beta, "multiplier": multiplier})
     places = ("additive" if task.uses_positions else "none") if positions in (None, "auto") else positions
     if task.tokenise is not None:
@@ -102,7 +102,7 @@ def model_for(
         return lambda heads, **fields: make(heads=heads, **(shared | fields))
 
     def sharing(heads: int, **fields: Any) -> AbstractSpec:
-        require("rank" not in fields, "give ranks or total_dim, which sets the rank, not both.")
+        require("rank" not in fields, "give ranks or total_dim, which sets the rank, not both.", what="ranks total_dim")
         return make.with_total_dim(total_dim, heads=heads, **(shared | fields))
 
     return sharing

@@ -99,6 +99,8 @@ def sweep(
     require(
         task.endless or all(each.train_examples > 0 for each in trains.values()),
         f"{task.name} is stored examples, which cannot be drawn afresh; train_examples must be at least 1, got 0.",
+        what="train_examples",
+        given=0,
     )
     for length in axes["length"]:
         task.at(length)  # refuses a length the task cannot have, before anything is trained
@@ -192,6 +194,8 @@ def _require_fit(task: AbstractTask, spec: AbstractSpec, train: TrainSpec) -> No
     require(
         train.precision in spec.precisions,
         f"a {spec.kind} model is trained in {' or '.join(spec.precisions)}, got precision {train.precision}.",
+        what="precision",
+        given=train.precision,
     )
 
 

@@ -132,7 +132,8 @@ def task_of_spec(
 
 def _require_known(reference: str, options: dict[str, Any], known: tuple[str, ...]) -> None:
     for option in options:
-        require(option in known, f'{reference} takes no option "{option}"; it takes: {", ".join(known)}.')
+        message = f'{reference} takes no option "{option}"; it takes: {", ".join(known)}.'
+        require(option in known, message, what=option, given=options[option])
 
 
 def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
@@ -147,7 +148,8 @@ def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
     if callable(task) and not isinstance(task, AbstractTask):
         task = user_supplied(lambda make=task: make(**options), name=reference)
     else:
-        require(not options, f"{reference} is a task, which takes no options; got {', '.join(options)}.")
+        message = f"{reference} is a task, which takes no options; got {', '.join(options)}."
+        require(not options, message, what=" ".join(options))
     if not isinstance(task, AbstractTask):
         kind = type(task).__name__
         raise InputError(f"{reference} must be a headcount task or a function that returns one, got {kind}.")

@@ -186,9 +186,16 @@ def require_on_sphere(points: Tokens, tolerance: float = 1e-3) -> None:
 def _check_points(points: str, count: int, dim: int) -> None:
     require_choice("points", points, DRAWS)
     if points == "orthogonal":
-        require(count <= dim, f"{count} orthogonal points need a dim of at least {count}, got dim {dim}.")
+        require(
+            count <= dim,
+            f"{count} orthogonal points need a dim of at least {count}, got dim {dim}.",
+            what="dim",
+            given=dim,
+        )
     if points == "doubled":
-        require(count % 2 == 0, f"doubled points are pairs x and -x: their number must be even, got {count}.")
+        require(
+            count % 2 == 0, f"doubled points are pairs x and -x: their number must be even, got {count}.", what="points"
+        )
 
 
 def _uniform(key: Key, count: int, dim: int) -> Float[Array, "points dim"]:

@@ -219,6 +219,8 @@ def preset(name: str, **options) -> GeneratedTask:
         require(
             option in known,
             f'the task "{name}" has no option "{option}".{did_you_mean(option, known)} It takes: {", ".join(known)}.',
+            what=option,
+            given=options[option],
         )
     return PRESETS[name](**options)
 

@@ -120,6 +120,7 @@ class Retrieval(GeneratedTask):
         require(
             len(sets) == self.intrinsic_dim,
             f"{self.name}: {self.intrinsic_dim} components need {self.intrinsic_dim} position sets, got {len(sets)}.",
+            what="windows",
         )
         for i, places in enumerate(sets, start=1):
             outside = [t for t in places if not 0 <= t < length]
@@ -127,6 +128,7 @@ class Retrieval(GeneratedTask):
             require(
                 4 * len(places) >= length,
                 f"{self.name}: S_{i} holds {len(places)} of {length} positions; it must hold at least a quarter.",
+                what="windows",
             )
 
     @property

@@ -50,9 +50,11 @@ class ClassTokenSpec(AbstractSpec):
         require(
             self.rank <= self.total_dim,
             f"rank must be at most heads * head_dim = {self.total_dim}, the width that is projected; got {self.rank}.",
+            what="rank",
+            given=self.rank,
         )
         require_choice("positions", self.positions, POSITIONS)
-        require(0 < self.beta < float("inf"), f"beta must be positive and finite, got {self.beta!r}.")
+        require(0 < self.beta < float("inf"), what="beta", given=self.beta, needed="positive and finite")
         object.__setattr__(self, "beta", float(self.beta))
 
     @classmethod
@@ -65,6 +67,8 @@ class ClassTokenSpec(AbstractSpec):
         require(
             total_dim >= heads and (round_up or total_dim % heads == 0),
             f"{heads} heads do not divide total_dim {total_dim}; choose heads that do, or set head_dim instead.",
+            what="total_dim",
+            given=total_dim,
         )
         return cls(heads=heads, head_dim=-(-total_dim // heads), **others)
 

@@ -100,6 +100,8 @@ class EncoderSpec(AbstractSpec):
             require(
                 getattr(self, name) <= self.stream_dim,
                 f"{name} must be at most the width that is projected, {self.stream_dim}; got {getattr(self, name)}.",
+                what=name,
+                given=getattr(self, name),
             )
 
     @property
@@ -138,6 +140,8 @@ class EncoderSpec(AbstractSpec):
         require(
             total_dim >= heads and total_dim % heads == 0,
             f"{heads} heads do not divide total_dim {total_dim}; choose heads that do, or set rank instead.",
+            what="total_dim",
+            given=total_dim,
         )
         return cls(heads=heads, rank=total_dim // heads, **others)
 
