@@ -12,7 +12,7 @@ import pytest
 
 import headcount as hc
 
-from .helpers.fabricated import written_experiment
+from .helpers import fabricated
 
 PUBLIC = [name for name in hc.__all__ if name != "__version__"]
 MODULES = sorted(
@@ -87,7 +87,8 @@ assert "scipy.stats" not in sys.modules
 
 
 def test_reading_a_folder_imports_no_jax(tmp_path):
-    written_experiment(tmp_path)
+    sweep = fabricated.sweep()
+    fabricated.write(tmp_path, fabricated.finished(sweep), {"headcount measure own": sweep})
     ended = subprocess.run([sys.executable, "-c", READS, str(tmp_path)], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "needs 4 heads" in ended.stdout

@@ -29,14 +29,14 @@ class Measurement:
         run: How the run went that made it; None where it was loaded.
 
     Example:
-        >>> import tempfile, headcount as hc
+        >>> import tempfile, numpy as np, headcount as hc
         >>> measurement = hc.measure(
         ...     "max-plus-min", heads=[1, 2], lengths=[4], seeds=2, steps=4, train_examples=50,
         ...     validation_examples=20, out=tempfile.mkdtemp(), progress=False,
         ... )
         >>> measurement.table.axes
         {'heads': (1, 2), 'length': (4,), 'seed': (0, 1)}
-        >>> measurement.model(heads=2, seed=0)([[0.1], [0.9], [0.5], [0.4]]).shape
+        >>> measurement.model(heads=2, seed=0)(np.full((4, 1), 0.5)).shape
         (1,)
     """
 

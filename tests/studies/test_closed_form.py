@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from headcount.theory.rank import first_degree_error, random_heads, rank_one_floor
 
 from headcount._errors import HeadcountError, StoreError
 from headcount.analysis import Verdict
@@ -15,6 +14,7 @@ from headcount.studies.folder import sections_of
 from headcount.studies.rank import random_features
 from headcount.studies.rank.random_features import DIMS, DRAWS, FIRST_DEGREE_ERROR, PUBLISHED, STUDY
 from headcount.studies.registry import CLOSED_FORM, STUDIES
+from headcount.theory.rank import first_degree_error, random_heads, rank_one_floor
 
 from ..helpers import fabricated
 

@@ -5,16 +5,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from headcount.report.render.pictures import frames_png
 from PIL import Image
 
+from headcount._cache import cache_folder
 from headcount._errors import InputError
 from headcount.analysis import Verdict
 from headcount.analysis.signals import reversal_scores
+from headcount.report.render.pictures import frames_png
 from headcount.store import Outcome
 from headcount.studies.base import Scale
 from headcount.studies.real_data import cifar, marco
-from headcount.studies.real_data.base import cache_folder, means_of, to_be_fetched
+from headcount.studies.real_data.base import means_of, to_be_fetched
 from headcount.studies.registry import REAL_DATA
 from headcount.tasks import ImageTask
 

@@ -22,7 +22,7 @@ def some_images(count: int = 160, side: int = 8, held_out: int | None = 40, seed
     labels = np.tile(np.array([0, 1], np.int32), count // 2)
     images = generator.integers(0, 156, (count, side, side, 3))
     images[..., 0] += 99 * labels[:, None, None]
-    parts = {"classes": ("blue", "red"), "held_out": held_out, "source": "made up"} | changes
+    parts = {"classes": ("blue", "red"), "held_out": held_out} | changes
     return ImageSet(name="colours", images=images.astype(np.uint8), labels=labels, **parts)
 
 

@@ -35,6 +35,14 @@ class Answer:
     alone, None where one is silent; `slopes` and `reversals` are per head count. Of a sweep over heads and rank: `at`
     is the solved (heads, rank) of smallest heads x rank, `frontier` the solved ones that contain no other, fewest heads
     first, `fold` the mean factor by which the error falls there. What was not asked is empty.
+
+    Example:
+        >>> import numpy as np, headcount as hc
+        >>> from headcount.analysis import answer
+        >>> errors = np.array([[0.5, 0.6], [0.5, 0.5], [1e-3, 1e-3], [1e-3, 1e-3]])
+        >>> found = answer(hc.ErrorTable(axes={"heads": (1, 2, 3, 4), "seed": (0, 1)}, errors=errors))
+        >>> found.sentence, found.heads
+        ('needs 3 heads [3, 3]', 3)
     """
 
     sentence: str

@@ -49,6 +49,12 @@ class ErrorTable:
     `baseline` is the error of the best constant answer and `noise` its standard error over the validation examples (0
     where unknown); both are given in any shape that broadcasts to `errors`. A published table has a `source`, the
     `statistic` over seeds that was printed ("mean" or "minimum") and the `deviation` printed beside it.
+
+    Example:
+        >>> import numpy as np, headcount as hc
+        >>> table = hc.ErrorTable(axes={"heads": (1, 2), "seed": (0, 1)}, errors=np.array([[0.5, 0.4], [0.1, 0.2]]))
+        >>> table.best.tolist(), table.at(heads=2, seed=1)
+        ([0.4, 0.1], 0.2)
     """
 
     axes: Mapping[str, tuple[Any, ...]]

@@ -59,7 +59,8 @@ def measure(
         print_plan(plan_sweep(sweep, settled(folder)), folder, as_json)
         return
     measurement = run(sweep, folder, measure_sweep)
-    messages.print(section_view(experiment_section(measurement.experiment, measurement.records)))
+    section = experiment_section(measurement.experiment, measurement.records)
+    messages.print(section_view(section))
     failed = [record for record in measurement.records if record.outcome is Outcome.FAILED]
     if failed:
         say(f"{len(failed)} cells failed; the first: {failed[0].message}", style="red")

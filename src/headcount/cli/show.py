@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from .._errors import require
-from ..measurement import load
+from ..report.render import check_ending, save_chart
 from ..report.render.terminal import section_view
-from ..report.section import experiment_section
+from ..studies.folder import sections_of
 from .app import Folder, Json, data, print_json, say
 
 
@@ -18,25 +18,20 @@ def show(
     as_json: Json = False,
 ) -> None:
     """The answer and the errors of every experiment in a results folder."""
-    measurements = [each for each in load(folder) if each.records]
+    if figure is not None:
+        check_ending(figure)
+    sections, warnings = sections_of(folder)
     require(
-        len(measurements) > 0, f"{folder} holds no trained model yet; `headcount status {folder}` says how to go on."
+        figure is None or len(sections) == 1,
+        f"{folder} holds {len(sections)} results; a figure shows one. `headcount report --figures DIR` draws all.",
     )
-    require(
-        figure is None or len(measurements) == 1,
-        f"{folder} holds {len(measurements)} experiments; a figure shows one. Measure each in its own folder.",
-    )
-    for each in measurements:
+    for section in sections:
         if figure is not None:
-            each.plot(figure)
+            save_chart(section.charts[0], figure, section.headline)
             say(f"drawn in {figure}")
         if not as_json:
-            data.print(section_view(experiment_section(each.experiment, each.records)))
-            data.print(each.answer().sentence, style="bold", highlight=False)
+            data.print(section_view(section))
+    for warning in warnings:
+        say(warning, style="yellow")
     if as_json:
-        print_json(
-            [
-                {"experiment": each.experiment.name, "settings": each.experiment.settings, **each.answer().as_dict()}
-                for each in measurements
-            ]
-        )
+        print_json([section.as_dict() for section in sections])

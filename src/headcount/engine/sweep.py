@@ -63,7 +63,8 @@ def sweep(
         at: Further coordinates that all these cells share; `joined` makes an axis of them.
         name: The experiment's name; the task's where it is empty.
         question: What the experiment asks.
-        study: The study it belongs to, with its `scale`.
+        study: The study it belongs to; empty for a user's own.
+        scale: The scale of that study.
 
     Returns:
         The cells with their experiment, ready for `run_sweep`.

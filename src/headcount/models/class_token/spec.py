@@ -27,6 +27,15 @@ class ClassTokenSpec(AbstractSpec):
     `rank` is given. `positions` says how a token's position enters the encoder net: not at all, as a learned vector
     added to the embedding, or as a learned code concatenated to the token before the net. `beta` multiplies every score
     before the softmax.
+
+    Raises:
+        InputError: If a value is out of range.
+
+    Example:
+        >>> import numpy as np, headcount as hc
+        >>> model = hc.ClassTokenSpec(heads=4).init(0, length=8, dim=3, outputs=1)
+        >>> model(np.zeros((8, 3))).shape
+        (1,)
     """
 
     kind: ClassVar[str] = "class-token"

@@ -56,6 +56,15 @@ class EncoderSpec(AbstractSpec):
 
     Tokens and answers of another size than `width` are mapped to and from it by learned maps; `always_maps` has both
     maps even where the sizes agree. Where width follows the head count, one count would otherwise lack them.
+
+    Raises:
+        InputError: If a value is out of range.
+
+    Example:
+        >>> import numpy as np, headcount as hc
+        >>> model = hc.EncoderSpec(heads=2, rank=4, width=4, hidden=8).init(0, length=8, dim=4, outputs=4)
+        >>> model(np.zeros((8, 4), np.float32)).shape
+        (8, 4)
     """
 
     kind: ClassVar[str] = "encoder"
