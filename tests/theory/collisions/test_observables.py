@@ -133,7 +133,7 @@ def test_class_outputs_agree_to_first_order_along_directions_that_leave_the_numb
     assert np.max(np.abs(outputs @ blind.T)) <= 1e-12
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", [HeadOutputs, Moments])
 def test_fewer_numbers_tell_all_that_the_model_reads_for_every_value_is_an_affine_function_of_them(kind, seed):
     full, pair = head_observables(kind, random_model(seed=seed, head_dim=6)), together(seed)
@@ -171,7 +171,7 @@ def test_fewer_numbers_are_not_made_fewer_again_and_class_outputs_never():
     assert reduced(other, pair) is other
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_unit_that_could_flip_is_not_steady(seed):
     pair = together(seed, width=1e-4)
     observables = reduced(head_observables(HeadOutputs, random_model(seed=seed)), pair)

@@ -139,7 +139,7 @@ def test_what_users_write_is_enclosed(name):
     assert_encloses(FUNCTIONS[name], tokens_of(5))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_box_inside_another_has_an_enclosure_no_wider(seed):
     model = random_model(seed=seed)
     outer, inner = (enclose(lambda x: folded.class_output(model, x), ball(tokens_of(seed), r)) for r in (0.1, 0.01))
