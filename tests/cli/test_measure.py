@@ -1,333 +1,241 @@
-"""The command line as a person meets it: what is said where, exit codes, bad requests, kills and interrupts."""
+"""`headcount measure`: what is said where, what is trained and kept, and how heads and ranks are asked for."""
 
-import contextlib
 import csv
 import io
-import os
+import json
 import shutil
 import signal
-import subprocess
-import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from headcount import cli
-from headcount._errors import StoreError
-from headcount._version import __version__
-from headcount.engine import run
 from headcount.store import Store
 
-from .commands import contents, headcount, start, strict_json, unchecked
+from ..helpers import fabricated
+from ..helpers.commands import a_sentence, contents, headcount, strict_json
+from ..report.laws import check_page
 
-SIZES = {"--train-examples": 300, "--validation-examples": 100, "--lengths": 8}
-TINY = [str(part) for pair in (SIZES | {"--steps": 30, "--seeds": 2, "--heads": "1:2"}).items() for part in pair]
-LONG = [str(part) for pair in (SIZES | {"--steps": 600, "--seeds": 6, "--heads": "1:4"}).items() for part in pair]
-"""One program and three buckets of eight cells, each of them a second of work."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory, worker_id):
-    base = tmp_path_factory.getbasetemp()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str((base if worker_id == "master" else base.parent) / "cache"))
-        yield
+TINY = (
+    "--steps 4 --batch 4 --head-dim 2 --hidden 4 --train-examples 24 --validation-examples 20 --lengths 4,5 --heads 1:2 "
+    "--seeds 2"
+).split()
+MEASURE = ("measure", "max-plus-min", *TINY)
 
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """A folder of four finished cells, and what was said while it was made."""
+    """A folder of eight models that were really trained, and what was said meanwhile."""
     folder = tmp_path_factory.mktemp("measured") / "results"
-    return folder, headcount("measure", "max-plus-min", *TINY, "--out", folder)
+    return folder, headcount(*MEASURE, "--out", folder)
 
 
 @pytest.fixture
-def folder(measured, tmp_path):
-    """A copy of the measured folder."""
+def copied(measured, tmp_path) -> Path:
     return Path(shutil.copytree(measured[0], tmp_path / "results"))
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """Data of all kinds, most of them bad, and a Python file of tasks."""
-    where, generator = tmp_path_factory.mktemp("files"), np.random.default_rng(0)
-    x, y = generator.normal(size=(120, 8, 2)), generator.normal(size=120)
-    with_nan = np.where(np.arange(120) == 7, np.nan, y)
-    ragged = np.array([np.zeros((1 + i % 3, 2)) for i in range(120)], dtype=object)
-    kinds = {"good": (x, y), "nan": (x, with_nan), "constant": (x, np.ones(120)), "few": (x[:9], y[:9])}
-    for name, (tokens, targets) in (kinds | {"objects": (x.astype(object), y), "ragged": (ragged, y)}).items():
-        np.savez(where / f"{name}.npz", x=tokens, y=targets)
-    (where / "mine.py").write_text(
-        "import jax.numpy as jnp\nimport headcount as hc\n"
-        "constant = hc.FunctionTask(function=lambda tokens: jnp.ones(()), length=8, dim=1)\n"
-        "def broken(tokens):\n    raise KeyError('my mistake')\n"
-        "mistaken = hc.FunctionTask(function=broken, length=8, dim=1)\n"
-    )
-    return where
-
-
-def test_the_verdict_alone_goes_to_stdout_and_talk_to_stderr(measured):
+def test_the_answer_alone_goes_to_stdout_and_messages_to_stderr(measured):
     folder, result = measured
-    assert result.code == 0
+    assert result.code == 0, result.err
     assert result.out.count("\n") == 1
     assert result.out.startswith(("no transition found: ", "needs "))
-    assert f"4 models into {folder}" in result.err.replace("\n", "")
-    assert "T = 8" in result.err
+    assert f"8 models into {folder}" in result.err.replace("\n", "")
+    assert "T = 4" in result.err
 
 
-def test_the_same_command_again_trains_nothing(measured, folder, monkeypatch):
-    headcount("measure", "max-plus-min", *TINY, "--out", folder)  # the copy remembers the command with its own name
-    before = contents(folder)
-    again = headcount("measure", "max-plus-min", *TINY, "--out", folder, "--json")
-    assert again.code == 0
+def test_the_same_command_again_trains_nothing(measured, copied, no_training):
+    before = contents(copied / "weights")
+    again = headcount(*MEASURE, "--out", copied, "--json")
     answer = strict_json(again.out)
-    assert (answer["already_done"], answer["trained"]) == (4, {})
+    assert (again.code, answer["already_done"], answer["trained"], answer["out"]) == (0, 8, {}, str(copied))
     assert answer["verdict"] + "\n" == measured[1].out
-    assert {path: data for path, data in contents(folder).items() if path.suffix == ".safetensors"} == {
-        path: data for path, data in before.items() if path.suffix == ".safetensors"
-    }
-    assert headcount("export", folder).out == headcount("export", measured[0]).out
+    assert contents(copied / "weights") == before
+    assert headcount("export", copied).out == headcount("export", measured[0]).out
+    plan = strict_json(headcount(*MEASURE, "--out", copied, "--dry-run", "--json").out)
+    assert (plan["cells"], plan["already_done"], plan["buckets"], plan["model_steps"]) == (8, 8, [], 0)
 
 
-def test_every_verb_speaks_json(folder):
-    status = strict_json(headcount("status", folder, "--json").out)
-    assert status["cells"] == {"finished": 4, "diverged": 0, "failed": 0}
-    assert [(sweep["cells"], sweep["done"]) for sweep in status["sweeps"]] == [(4, 4)]
-    (shown,) = strict_json(headcount("show", folder, "--json").out)
-    assert shown["settings"]["train"]["steps"] == 30
-    rows = strict_json(headcount("export", folder, "--json").out)
-    assert [(row["heads"], row["seed"]) for row in rows] == [(1, 0), (1, 1), (2, 0), (2, 1)]
-    plan = strict_json(headcount("measure", "max-plus-min", *TINY, "--out", folder, "--dry-run", "--json").out)
-    assert (plan["cells"], plan["already_done"], plan["buckets"], plan["model_steps"]) == (4, 4, [], 0)
-    tasks = strict_json(headcount("tasks", "--json").out)
-    assert tasks["max-plus-min"]["options"] == {"length": 16, "windows": None}
-    tested = strict_json(headcount("tasks", "quadratic-basins", "--json").out)
-    assert all(clause["holds"] for clause in tested["clauses"])
-
-
-def test_every_verb_speaks_to_people(folder):
-    assert "4 of 4 cells: headcount measure max-plus-min" in headcount("status", folder).out
-    assert "T = 8" in headcount("show", folder).out
-    assert "quadratic-basins" in headcount("tasks").out
-    assert "Assumption 2" in headcount("tasks", "max-plus-min").out
-    assert headcount("--version").out == f"headcount {__version__}\n"
-
-
-def test_the_doctor_trains_a_model():
-    result = headcount("doctor", "--json")
-    findings = {finding["check"]: finding for finding in strict_json(result.out)}
-    assert findings.keys() == {"versions", "device", "disk", "training"}
-    assert result.code == (0 if all(finding["fine"] for finding in findings.values()) else 1)
-    assert findings["training"]["fine"], findings["training"]["found"]
-
-
-def test_a_dry_run_trains_and_writes_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(cli.measure, "measure_sweep", lambda *_, **__: pytest.fail("trained"))
-    result = headcount("measure", "max-plus-min", *TINY, "--out", tmp_path / "results", "--dry-run")
-    assert result.code == 0
-    assert "4 cells, 0 already done" in result.out
-    assert not (tmp_path / "results").exists()
-
-
-def test_an_export_is_a_table_of_all_cells(folder, tmp_path):
-    plain, timed = (headcount("export", folder, *extra).out for extra in ([], ["--timing"]))
-    rows = list(csv.DictReader(io.StringIO(plain)))
-    as_json = strict_json(headcount("export", folder, "--format", "json").out)
-    assert [row["key"] for row in rows] == [row["key"] for row in as_json]
-    assert [float(row["nmse"]) for row in rows] == [row["nmse"] for row in as_json]
-    assert [row["curve"][-1] for row in as_json] == [[30, row["final_nmse"]] for row in as_json]
-    assert {row["outcome"] for row in rows} == {"finished"}
-    added = csv.DictReader(io.StringIO(timed)).fieldnames[-3:]
-    assert added == ["seconds", "device", "finished"]
-    assert not set(added) & rows[0].keys()
-    assert headcount("export", folder, "-o", tmp_path / "table.csv").out == ""
-    assert (tmp_path / "table.csv").read_text() == plain
-    refused = headcount("export", folder, "-o", tmp_path / "table.csv" / "below")
-    assert (refused.code, refused.err.count("\n")) == (1, 1)
-
-
-def test_equal_results_make_equal_figures(folder, tmp_path):
-    for ending in ("svg", "pdf", "png"):
-        drawn = [tmp_path / f"{name}.{ending}" for name in "ab"]
-        assert [headcount("show", folder, "--figure", path).code for path in drawn] == [0, 0]
-        assert drawn[0].stat().st_size > 1000
-        assert drawn[0].read_bytes() == drawn[1].read_bytes(), ending
-
-
-def test_heads_that_share_a_width_are_one_experiment(tmp_path):
-    measured = headcount("measure", "max-plus-min", *TINY, "--total-dim", 8, "--out", tmp_path, "--json")
-    (shown,) = strict_json(headcount("show", tmp_path, "--json").out)
-    assert shown["verdict"] == strict_json(measured.out)["verdict"]
-
-
-BAD = [
-    ("max-plus-min --heads 0", "whole numbers of at least 1, got 0"),
-    ("max-plus-min --heads x", "must look like 1:6"),
-    ("max-plus-min --heads 1:2:3:4", "must look like 1:6"),
-    ("max-plus-min --heads 6:1", "names no value"),
-    ("max-plus-min --heads 2,1:3", "must not repeat"),
-    ("max-plus-min --heads 1,3 --total-dim 8", "3 heads do not divide total_dim 8"),
-    ("max-plus-min --head-dim 4 --total-dim 8", "not both"),
-    ("max-plus-min --head-dim 0", "head_dim must be a whole number of at least 1, got 0"),
-    ("max-plus-min --seeds 0", "--seeds must be at least 1, got 0"),
-    ("max-plus-min --steps 0", "steps must be a whole number of at least 1, got 0"),
-    ("max-plus-min --learning-rates fast", "must be numbers such as"),
-    ("max-plus-min --learning-rates nan", "must be positive and finite, got nan"),
-    ("max-plus-min --validation-examples 5", "at least 20, got 5"),
-    ("max-plus-min --windows half", "must look like 0:0.5,0.5:1"),
-    ("max-plus-min --windows 0:1,0.7:0.2", "0 <= start < stop <= 1"),
-    ("max-plus-min --windows 0:1,0:0.1", "at least a quarter"),
-    ("max-plus-min --windows 0:1", "as many position sets, got 1"),
-    ("max-plus-min --dim 3", 'has no option "dim"'),
-    ("max-plus-min --figure picture.gif", "a figure ends in .svg, .pdf, .png"),
-    ("max-plus-mins", 'Did you mean "max-plus-min"?'),
-    ("{files}/good.npz --intrinsic-dim 3", 'takes no option "intrinsic_dim"'),
-    ("{files}/good.npz --lengths 4", "no rule for length 4"),
-    ("{files}/good.npz --lengths 9 --shorter leading", "length 9 cannot be made"),
-    ("{files}/nan.npz", "found 1 NaN or infinite values in 120"),
-    ("{files}/constant.npz", "targets are all equal to 1"),
-    ("{files}/objects.npz", "holds Python objects"),
-    ("{files}/ragged.npz", "holds Python objects (ragged arrays?)"),
-    ("{files}/few.npz", "9 examples are too few"),
-    ("{files}/missing.npz", "there is no file"),
-    ("{files}/mine.py:mistaken", "my mistake"),
-]
-
-
-@pytest.mark.parametrize(("request_", "sentence"), BAD, ids=[request_ for request_, _ in BAD])
-def test_a_request_that_cannot_be_right_is_one_sentence(folder, files, request_, sentence):
+def test_what_is_measured_verifies_to_the_last_bit(measured):
+    folder, _ = measured
     before = contents(folder)
-    task, *options = request_.format(files=files).split()
-    result = headcount("measure", task, *TINY, "--out", folder, *options)
-    assert (result.code, result.out) == (2, "")
-    assert result.err.startswith("headcount: ")
-    assert result.err.count("\n") == 1, "one sentence"
-    assert sentence in result.err
+    rows = strict_json(headcount("verify", folder, "--cells", 9, "--json").out)
+    assert [row["agreement"] for row in rows] == ["same"] * 8
+    assert {(row["experiment"], row["heads"]) for row in rows} == {("max-plus-min", 1), ("max-plus-min", 2)}
     assert contents(folder) == before
 
 
-def test_an_unknown_option_is_named():
-    result = headcount("measure", "max-plus-min", "--head", "2")
-    assert result.code == 2
-    assert "--head" in result.err
-
-
-def test_a_mistyped_choice_meets_the_nearest_one(tmp_path):
-    with unchecked():
-        result = headcount("measure", "max-plus-min", *TINY, "--out", tmp_path / "results", "--positions", "additiv")
-    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-    assert 'Did you mean "additive"?' in result.err
+def test_a_dry_run_trains_and_writes_nothing(tmp_path, no_training):
+    result = headcount(*MEASURE, "--out", tmp_path / "results", "--dry-run")
+    assert (result.code, result.err) == (0, "")
+    assert "8 cells, 0 already done" in result.out
     assert not (tmp_path / "results").exists()
 
 
-@pytest.mark.parametrize("verb", ["status", "show", "export"])
-def test_a_folder_without_results_is_told(tmp_path, verb):
-    result = headcount(verb, tmp_path / "none")
-    assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
-    assert "`headcount measure` makes them" in result.err
+def test_without_a_folder_results_go_under_the_tasks_name(tmp_path, monkeypatch, pretended, files):
+    monkeypatch.chdir(tmp_path)
+    assert headcount("measure", f"{files}/mine.py:task").code == 0
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["mine"]
 
 
-def test_a_folder_that_cannot_be_used_is_told(folder, tmp_path):
-    (tmp_path / "file.txt").touch()
-    unwritable = headcount("measure", "max-plus-min", *TINY, "--out", tmp_path / "file.txt" / "below")
-    before = contents(folder)
-    with Store.open_for_writing(folder):
-        in_use = headcount("measure", "max-plus-min", *TINY, "--out", folder)
-    assert contents(folder) == before
-    (folder / "results.sqlite").write_bytes(b"garbage" * 1000)
-    damaged = headcount("measure", "max-plus-min", *TINY, "--out", folder)
-    for result, sentence in ((unwritable, "cannot be written"), (in_use, "in use by"), (damaged, "is damaged")):
-        assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
-        assert sentence in result.err
+def test_a_folder_that_cannot_be_used_is_refused_and_left_alone(own, tmp_path, no_training):
+    (tmp_path / "file").touch()
+    a_sentence(headcount(*MEASURE, "--out", tmp_path / "file" / "below"), 1, str(tmp_path / "file"))
+    before = contents(own)
+    with Store.open_for_writing(own):
+        a_sentence(headcount(*MEASURE, "--out", own), 1, str(own), "in use")
+    assert contents(own).items() >= before.items()
+    (own / "results.sqlite").write_bytes(b"garbage" * 1000)
+    a_sentence(headcount(*MEASURE, "--out", own), 1, str(own / "results.sqlite"), "damaged")
 
 
-def test_a_task_that_nothing_can_be_learned_from_is_refused(folder, files):
-    before = headcount("export", folder).out
-    result = headcount("measure", f"{files}/mine.py:constant", *TINY, "--out", folder)
+def test_a_task_that_nothing_can_be_learned_from_is_refused_before_anything_is_stored(own, files):
+    before = headcount("status", own).out
+    result = headcount("measure", f"{files}/mine.py:constant", *TINY, "--out", own)
     assert (result.code, result.out) == (2, "")
-    assert "all equal to 1" in result.err.splitlines()[-1]
-    assert headcount("export", folder).out == before
+    assert "1" in result.err.splitlines()[-1]
+    assert headcount("status", own).out == before
 
 
-def test_cells_that_fail_are_explained(tmp_path, monkeypatch):
-    def broken(*_):
-        raise ValueError("no luck")
-
-    monkeypatch.setattr(run, "program", broken)
-    result = headcount("measure", "max-plus-min", *TINY, "--out", tmp_path)
+def test_failed_cells_are_explained_and_can_be_trained_again(tmp_path, broken_training):
+    result = headcount(*MEASURE, "--out", tmp_path)
     assert (result.code, result.out.count("\n")) == (3, 1)
-    assert "4 cells failed; the first: ValueError: no luck" in result.err
-    assert strict_json(headcount("status", tmp_path, "--json").out)["cells"]["failed"] == 4
-    assert headcount("show", tmp_path).code == 0
+    assert "8 cells failed; the first: ValueError: no luck" in result.err
+    assert strict_json(headcount("status", tmp_path, "--json").out)["cells"]["failed"] == 8
+    a_sentence(headcount("show", tmp_path), 2, "no luck")
+    plan = headcount(*MEASURE, "--out", tmp_path, "--dry-run", "--json").out
+    assert strict_json(plan)["already_done"] == 0
 
 
-@pytest.mark.parametrize("name", ["plain", "with [brackets]", "closing[/b]", "not-utf8\udcff"])
-def test_a_folder_may_have_any_name(folder, name):
-    named = shutil.copytree(folder, folder.parent / name)
-    result = headcount("measure", "max-plus-min", *TINY, "--out", named)
-    assert result.code == 0
-    told = headcount("status", named)
-    assert told.code == 0
-    if name.isascii():
-        assert name in result.err.replace("\n", "")
-        assert told.out.count(name) >= 2, "once as the folder, once in the command that made it"
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_keeps_what_is_done_and_says_how_to_go_on(tmp_path, monkeypatch, number):
+    commit = Store.commit
+
+    def stopped(*arguments):
+        commit(*arguments)
+        signal.raise_signal(number)
+
+    monkeypatch.setattr(Store, "commit", stopped)
+    result = headcount(*MEASURE, "--lengths", "4,5,6", "--out", tmp_path)
+    assert (result.code, result.out) == (130, "")
+    (experiment,) = strict_json(headcount("status", tmp_path, "--json").out)["experiments"]
+    assert 0 < experiment["done"] <= experiment["cells"] == 12
+    command = f"headcount {' '.join(MEASURE)} --lengths 4,5,6 --out {tmp_path}"
+    stopped_at = f"Stopped. {experiment['done']} of 12 cells are kept in {tmp_path}."
+    assert stopped_at in result.err
+    assert result.err.splitlines()[-1].strip() == command
+    assert command in headcount("status", tmp_path).out
 
 
-def test_a_machine_without_a_home_still_works(folder, monkeypatch):
-    def homeless():
-        raise RuntimeError("Could not determine home directory.")
+# Heads and ranks.
 
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setattr(Path, "home", homeless)
-    assert headcount("status", folder).code == 0
+SMALL = "--dim 4 --lengths 4 --steps 20 --batch 8 --hidden 8 --validation-examples 20".split()
+FARTHEST = ("farthest-point", *SMALL)
+MAP = ("measure", *FARTHEST, "--heads", "1,2", "--ranks", "1,2,4", "--seeds", "2")
 
 
-def test_a_reader_that_goes_away_is_not_complained_about(folder):
-    reader, writer = os.pipe()
-    os.close(reader)
-    process = start("export", folder, stdout=writer)
-    os.close(writer)
-    assert process.communicate()[1] == ""
+@pytest.fixture
+def ranked(pretended, tmp_path):
+    """A folder of heads by rank, whose errors fall at rank 4."""
+    pretended.metrics = lambda at: {"nmse": (0.6 if at["rank"] < 4 else 0.02) * (1 + 0.02 * at["seed"])}
+    return tmp_path / "map", headcount(*MAP, "--out", tmp_path / "map", "--figure", tmp_path / "measure.svg")
 
 
-def when_one_bucket_is_done(process: subprocess.Popen, folder: Path, cells: int) -> None:
-    """Wait until some but not all of the cells are stored."""
-    while process.poll() is None:
-        with contextlib.suppress(StoreError), Store.open_for_reading(folder) as store:
-            if 0 < len(store.settled_keys()) < cells:
-                return
-        time.sleep(0.02)
-    pytest.fail(f"the run ended before it could be stopped: {process.communicate()}")
-
-
-def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path):
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    process = start("measure", "max-plus-min", *LONG, "--out", killed)
-    when_one_bucket_is_done(process, killed, 24)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
-    kept = strict_json(headcount("status", killed, "--json").out)["sweeps"][0]
-    assert 0 < kept["done"] < kept["cells"] == 24
-    result = headcount("measure", "max-plus-min", *LONG, "--out", killed, "--json")
+def test_heads_and_ranks_are_a_table_an_answer_and_a_map(ranked, pretended, tmp_path):
+    folder, result = ranked
     assert result.code == 0, result.err
-    assert strict_json(result.out)["already_done"] == kept["done"]
-    assert f"{kept['done']} of them already in" in result.err
-    assert headcount("measure", "max-plus-min", *LONG, "--out", whole).code == 0
-    assert headcount("export", killed).out == headcount("export", whole).out
-    assert headcount("export", killed, "--json").out == headcount("export", whole, "--json").out
+    assert result.out == "needs rank 4 [3, 4]: from rank 4 on one head is enough, below it 2 heads are not\n"
+    shown = headcount("show", folder, "--figure", tmp_path / "show.svg")
+    for text in (result.err, shown.out):
+        rows = [line.split() for line in text.splitlines()]
+        assert ["heads", "rank", "1", "rank", "2", "rank", "4"] in rows
+        assert ["1", "6.0e-01", "6.0e-01", "2.0e-02"] in rows
+    assert result.out in shown.out
+    drawn = [tmp_path / name for name in ("measure.svg", "show.svg")]
+    assert drawn[0].read_bytes() == drawn[1].read_bytes()
+    assert {(m["heads"], m["rank"], m["width"], m["hidden"]) for m in pretended.models} == {
+        (h, r, 4, 8) for h in (1, 2) for r in (1, 2, 4)
+    }
+    assert {cell.train.train_examples for cell in pretended.sweeps[0].cells} == {0}
 
 
-def test_an_interrupted_run_keeps_what_is_done_and_says_how_to_go_on(tmp_path):
-    folder = tmp_path / "results"
-    process = start("measure", "max-plus-min", *LONG, "--out", folder)
-    when_one_bucket_is_done(process, folder, 24)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate()
-    assert (process.returncode, out) == (130, "")
-    assert "Traceback" not in err
-    done = strict_json(headcount("status", folder, "--json").out)["sweeps"][0]["done"]
-    assert 0 < done < 24
-    assert f"Stopped. {done} of 24 cells are kept in" in err
-    assert f"headcount measure max-plus-min {' '.join(LONG)} --out {folder}" in err
-    assert f"{24 - done} missing; run that command again to go on" in headcount("status", folder).out
+def test_heads_and_ranks_as_json_page_and_table(ranked, tmp_path):
+    folder, _ = ranked
+    answer = strict_json(headcount(*MAP, "--out", folder, "--json").out)
+    assert (answer["limit"], answer["rank"], answer["heads"], answer["at"]) == ("rank", 4, 1, [1, 4])
+    (shown,) = strict_json(headcount("show", folder, "--json").out)
+    assert {name: shown[name] for name in shown if name in answer} == {
+        name: answer[name] for name in shown if name in answer
+    }
+    assert shown["settings"]["task"]["task"] == "farthest-point"
+    page = headcount("report", folder, "-o", tmp_path / "page.html", "--figures", tmp_path / "f", "--json")
+    (section,) = strict_json(page.out)["found"]
+    assert (section["limit"], section["rank"]) == ("rank", 4)
+    assert f"headcount {' '.join(MAP)}" in check_page((tmp_path / "page.html").read_text()).said
+    rows = list(csv.DictReader(io.StringIO(headcount("export", folder).out)))
+    assert sorted((int(row["heads"]), int(row["rank"]), int(row["seed"])) for row in rows) == [
+        (h, r, s) for h in (1, 2) for r in (1, 2, 4) for s in (0, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "models"),
+    [
+        ("--heads 1,2 --ranks 2", [{"heads": 1, "rank": 2}, {"heads": 2, "rank": 2}]),
+        ("--heads 1,2", [{"heads": 1, "rank": 4}, {"heads": 2, "rank": 4}]),
+        ("--heads 1,4 --total-dim 4", [{"heads": 1, "rank": 4}, {"heads": 4, "rank": 1}]),
+        (
+            "--multiplier 3 --layers 2 --positions concatenated --head-dim 2 --train-examples 40 --heads 1 --ranks 8",
+            [{"rank": 8, "width": 4, "head_dim": 2, "multiplier": 3, "layers": 2, "positions": "concatenated"}],
+        ),
+    ],
+)
+def test_what_an_encoder_is_made_of_can_be_said(tmp_path, pretended, options, models):
+    result = headcount("measure", *FARTHEST, *options.split(), "--seeds", 1, "--out", tmp_path, "--json")
+    assert result.code == 0, result.err
+    assert [
+        {name: model[name] for name in wanted} for model, wanted in zip(pretended.models, models, strict=True)
+    ] == models
+    assert strict_json(result.out)["limit"] != "rank"
+
+
+@pytest.mark.parametrize(
+    ("options", "task"),
+    [
+        ("nearest-neighbour --dim 3 --lengths 4 --points orthogonal", {"dim": 3, "points": "orthogonal"}),
+        ("nearest-neighbour --dim 3 --lengths 5 --points doubled", {"dim": 3, "points": "doubled"}),
+        ("biased-nearest-neighbour --dim 3 --terms 5", {"dim": 3, "terms": 5}),
+        ("in-context-regression --inputs 2 --noise 0.5 --lengths 7", {"inputs": 2, "noise": 0.5}),
+        ("farthest-point --dim 4 --lengths 2 --points orthogonal", {"points": "orthogonal"}),
+        ("sum-of-maxima --intrinsic-dim 2 --task-seed 3 --distribution cube", {"task_seed": 3, "distribution": "cube"}),
+        ("max-plus-min --windows 0:0.5,0.5:1", {"windows": [[0, 0.5], [0.5, 1]]}),
+    ],
+)
+def test_tasks_take_their_options(tmp_path, pretended, options, task):
+    result = headcount("measure", *options.split(), "--heads", "1,2", "--steps", 20, "--out", tmp_path)
+    assert result.code == 0, result.err
+    for cell in pretended.sweeps[0].cells:
+        assert task.items() <= cell.task.items(), json.dumps(cell.task)
+
+
+def test_heads_of_a_class_token_model_may_have_any_rank(tmp_path, pretended):
+    result = headcount(*MEASURE, "--heads", 2, "--ranks", "1,4", "--out", tmp_path)
+    assert result.code == 0, result.err
+    assert {(m["kind"], m["heads"], m["rank"]) for m in pretended.models} == {("class-token", 2, r) for r in (1, 4)}
+    assert "rank 1" in headcount("show", tmp_path).out
+
+
+def test_heads_that_share_a_width_are_one_experiment(tmp_path, pretended):
+    shared = [part for place, part in enumerate(MEASURE) if "--head-dim" not in MEASURE[place - 1 : place + 1]]
+    result = headcount(*shared, "--total-dim", 8, "--heads", "1,2,4", "--out", tmp_path, "--json")
+    assert result.code == 0, result.err
+    (shown,) = strict_json(headcount("show", tmp_path, "--json").out)
+    assert shown["verdict"] == strict_json(result.out)["verdict"]
+    assert {m["head_dim"] for m in pretended.models} == {8, 4, 2}
+
+
+def test_learning_rates_are_an_axis_of_which_the_best_counts(tmp_path, pretended):
+    pretended.metrics = lambda at: {"nmse": fabricated.sharp(at) * (1 if at["learning_rate"] == 0.01 else 50)}
+    options = ("--heads", "1:6", "--learning-rates", "0.01,0.003", "--out", tmp_path, "--json")
+    answer = strict_json(headcount(*MEASURE, *options).out)
+    assert (answer["heads"], answer["low"], answer["high"]) == (4, 4, 4)
+    assert any("0.003" in note for note in answer["notes"])

@@ -1,0 +1,102 @@
+"""`show`, `status` and `export`: what a results folder says in a terminal, as JSON and as a table."""
+
+import csv
+import io
+
+import pytest
+
+from headcount.store import Outcome
+
+from ..helpers import fabricated
+from ..helpers.commands import a_sentence, contents, headcount, strict_json
+
+READERS = ("status", "show", "report", "export", "verify", "collide")
+
+
+def test_status_counts_cells_and_says_how_to_go_on(own):
+    before = contents(own)
+    status = strict_json(headcount("status", own, "--json").out)
+    assert status["cells"] == {"finished": 23, "diverged": 0, "failed": 0}
+    (experiment,) = status["experiments"]
+    assert (experiment["experiment"], experiment["cells"], experiment["done"]) == ("own", 24, 23)
+    assert [run["command"] for run in experiment["runs"]] == ["headcount measure own"]
+    lines = headcount("status", own).out.splitlines()
+    assert "23 of 24 cells" in lines[1]
+    assert lines[2].strip() == "headcount measure own"
+    assert "1 missing" in lines[3]
+    assert contents(own) == before
+
+
+def test_status_of_a_run_from_python_names_no_command(tmp_path):
+    made = fabricated.sweep()
+    assert "run from Python" in headcount("status", fabricated.write(tmp_path, fabricated.finished(made), {"": made})).out
+
+
+def test_show_has_the_errors_and_the_answer(own):
+    shown = headcount("show", own)
+    assert (shown.code, shown.err) == (0, "")
+    assert "T = 16" in shown.out
+    assert shown.out.splitlines()[-1].startswith("needs 4 heads [4, 4]")
+    (content,) = strict_json(headcount("show", own, "--json").out)
+    assert (content["name"], content["heads"], content["low"], content["high"]) == ("own", 4, 4, 4)
+    assert content["settings"]["task"] == {"task": "own"}
+    assert len(content["cells"]) == 12
+
+
+@pytest.mark.parametrize("ending", ["svg", "pdf", "png"])
+def test_equal_results_make_equal_figures(own, tmp_path, ending):
+    drawn = [tmp_path / f"{name}.{ending}" for name in "ab"]
+    assert [headcount("show", own, "--figure", path).code for path in drawn] == [0, 0]
+    assert drawn[0].stat().st_size > 1000
+    assert drawn[0].read_bytes() == drawn[1].read_bytes()
+
+
+def test_a_figure_is_refused_before_anything_is_read(own, tmp_path):
+    a_sentence(headcount("show", own, "--figure", tmp_path / "picture.gif"), 2, "picture.gif", ".svg")
+    a_sentence(headcount("show", own, "--figure", own / "results.sqlite.svg"), 2, "results.sqlite.svg")
+
+
+def test_an_export_is_a_table_of_all_cells(own, tmp_path):
+    plain, timed = (headcount("export", own, *extra).out for extra in ([], ["--timing"]))
+    rows = list(csv.DictReader(io.StringIO(plain)))
+    as_json = strict_json(headcount("export", own, "--format", "json").out)
+    assert as_json == strict_json(headcount("export", own, "--json").out)
+    assert [row["key"] for row in rows] == [row["key"] for row in as_json]
+    assert [float(row["nmse"]) for row in rows] == [row["nmse"] for row in as_json]
+    assert {(row["experiment"], row["outcome"]) for row in rows} == {("own", "finished")}
+    places = [(row["heads"], row["length"], row["seed"]) for row in as_json]
+    assert len(set(places)) == 23
+    assert set(places) < {(h, t, s) for h in range(1, 7) for t in (8, 16) for s in (0, 1)}
+    added = csv.DictReader(io.StringIO(timed)).fieldnames[-3:]
+    assert added == ["seconds", "device", "finished"]
+    assert not set(added) & rows[0].keys()
+    assert headcount("export", own, "-o", tmp_path / "table.csv").out == ""
+    assert (tmp_path / "table.csv").read_text() == plain
+    a_sentence(headcount("export", own, "-o", tmp_path / "table.csv" / "below"), 1, str(tmp_path / "table.csv" / "below"))
+    a_sentence(headcount("export", own, "-o", own / "results.sqlite"), 2, "results.sqlite")
+
+
+@pytest.mark.parametrize("verb", READERS)
+@pytest.mark.parametrize("kind", ["missing", "empty", "a file", "foreign", "unused", "only asked", "all failed"])
+def test_a_folder_without_results_is_told_and_left_alone(tmp_path, monkeypatch, verb, kind):
+    monkeypatch.chdir(tmp_path)
+    root, made = tmp_path / "results", fabricated.sweep()
+    if kind == "a file":
+        root.write_text("mine")
+    elif kind != "missing":
+        root.mkdir()
+    if kind == "foreign":
+        (root / "results.sqlite").write_text("mine")
+    if kind in ("unused", "only asked", "all failed"):
+        records = fabricated.lost(made.cells, Outcome.FAILED, "no luck") if kind == "all failed" else []
+        fabricated.write(root, records, {} if kind == "unused" else {"headcount measure own": made})
+    before = contents(tmp_path)
+    result = headcount(verb, root)
+    if kind in ("unused", "only asked", "all failed"):
+        if verb in ("status", "export"):
+            assert (result.code, result.err) == (0, "")
+        else:
+            a_sentence(result, 2, *(["no luck"] if (verb, kind) in (("show", "all failed"), ("report", "all failed")) else []))
+    else:
+        a_sentence(result, 1, "results")
+    assert contents(tmp_path) == before
