@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..analysis import NMSE, Answer, Claim, ErrorTable, Metric, answer, error_table
-from ..analysis.answer import has_map
 from ..store import Experiment, Record
 from .chart import Chart, HeatMap
-from .charts import error_chart, heat_map, rank_chart, rank_map
+from .charts import about_rank, charts_of
 from .provenance import Provenance
 
 
@@ -60,7 +59,7 @@ class Section:
     @property
     def about_rank(self) -> bool:
         """Whether the section answers for heads and rank."""
-        return self.table is not None and has_map(self.table)
+        return self.table is not None and about_rank(self.table)
 
     @property
     def counts_variance(self) -> bool:
@@ -72,7 +71,9 @@ class Section:
         claims = [{"statement": c.statement, "verdict": c.verdict.value, "evidence": c.evidence} for c in self.claims]
         content = {"name": self.name, "title": self.title, "headline": self.headline, "claims": claims}
         content |= {"grids": [asdict(grid) for grid in self.grids]} if self.grids else {}
+        content |= {"settings": self.settings} if self.settings is not None else {}
         content |= {} if self.answer is None else self.answer.as_dict()
+        content |= {} if self.settings is None else {"settings": self.settings}
         return content | ({} if self.table is None else {"cells": _cells(self.table, self.published)})
 
 
@@ -91,27 +92,21 @@ def _cells(table: ErrorTable, published: ErrorTable | None) -> list[dict[str, An
     return cells
 
 
-def with_provenance(section: Section, provenance: Provenance, scale: str = "") -> Section:
-    """The section with where its numbers come from; `scale` is added to its title."""
-    return replace(section, provenance=provenance, title=f"{section.title}, {scale}" if scale else section.title)
+def with_provenance(section: Section, provenance: Provenance) -> Section:
+    """The section with where its numbers come from."""
+    return replace(section, provenance=provenance)
 
 
 def headline(subject: str, answer: Answer) -> str:
     """The answer as a sentence about something."""
-    return (
-        f"{subject} {answer.sentence}" if answer.needs or answer.limit == "neither" else f"{subject}: {answer.sentence}"
-    )
+    separator = " " if answer.needs or answer.limit == "neither" else ": "
+    return f"{subject}{separator}{answer.sentence}"
 
 
 def experiment_section(experiment: Experiment, records: Iterable[Record]) -> Section:
     """The section of a user's own experiment with at least one record."""
     table = error_table(experiment, records)
     found = answer(table)
-    charts = (
-        (rank_map(table, found), rank_chart(table, found))
-        if has_map(table)
-        else (error_chart(table, found), heat_map(table))
-    )
     return Section(
         name=experiment.name,
         title=experiment.name,
@@ -119,6 +114,6 @@ def experiment_section(experiment: Experiment, records: Iterable[Record]) -> Sec
         headline=headline(experiment.task, found),
         table=table,
         answer=found,
-        charts=charts,
+        charts=charts_of(table, found),
         settings=dict(experiment.settings),
     )
