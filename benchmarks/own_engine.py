@@ -15,6 +15,7 @@ from headcount import ClassTokenSpec, TrainSpec, find_task, sweep
 from headcount.engine import hardware
 from headcount.engine.buckets import buckets
 from headcount.engine.data import prepare
+from headcount.engine.plan import sizes_of
 from headcount.engine.train import program
 from headcount.models import AbstractSpec
 from headcount.tasks import AbstractTask
@@ -36,7 +37,7 @@ class WarmProgram:
         (bucket,) = buckets(cells, lambda _: members)
         self.data = prepare(task, bucket.shape.model, train).data if data is None else data
         self.batch, self.members_count = train.batch, members
-        self.program = program(bucket.shape, task.dim, task.outputs, task.objective, hardware().side_by_side)
+        self.program = program(bucket.shape, sizes_of(task), task.objective, hardware().side_by_side)
         self.states, self.members = self.program.start(bucket.cells, self.data)
         self.advance(1)  # compiles; the number of steps is an argument of the program, not a part of it
 

@@ -44,25 +44,25 @@ def test_memory_grows_with_members_side_by_side():
 
 def test_a_small_memory_splits_buckets_without_losing_a_cell():
     sweep = swept(heads=[1, 6], seed=range(10))
-    one = member_bytes(plan_sweep(sweep, machine=GPU).buckets[0].shape, Sizes(1, 1))
+    one = member_bytes(plan_sweep(sweep, machine=GPU).buckets[0].shape, sizes_of(TASK))
     small = replace(GPU, memory=8 * one)
     plan = plan_sweep(sweep, machine=small)
     cells = [cell.key for bucket in plan.buckets for cell in bucket.cells]
     assert Counter(cells) == Counter(cell.key for cell in sweep.cells)
     assert len(plan.buckets) > len(plan_sweep(sweep, machine=GPU).buckets)
     for bucket in plan.buckets:
-        assert len(bucket.cells) * member_bytes(bucket.shape, Sizes(1, 1)) <= small.memory / 2
+        assert len(bucket.cells) * member_bytes(bucket.shape, sizes_of(TASK)) <= small.memory / 2
     none = plan_sweep(sweep, machine=replace(GPU, memory=1))
     assert {len(bucket.cells) for bucket in none.buckets} == {1}
 
 
 def test_several_sequences_per_example_cost_more():
     pairs, candidates = (Numbers(layout) for layout in ("pairs", "candidates"))
-    assert sizes_of(TASK) == Sizes(1, 1)
-    assert sizes_of(pairs) == Sizes(3, 1, 3)
-    assert (sizes_of(pairs).sequences(4), sizes_of(candidates).sequences(4)) == ((4, 3), (1, 4))
+    assert sizes_of(TASK) == Sizes(1, 1, 1, TASK.length)
+    assert sizes_of(pairs) == Sizes(3, 1, 4, 3)
+    assert sizes_of(candidates)[2:] == candidates.sequences
     (bucket,) = plan_sweep(swept(pairs, labelled_model(pairs), heads=[1], length=[4], seed=[0]), machine=GPU).buckets
-    assert member_bytes(bucket.shape, Sizes(3, 1, 3)) > member_bytes(bucket.shape, Sizes(3, 1))
+    assert member_bytes(bucket.shape, Sizes(3, 1, 4, 3)) > member_bytes(bucket.shape, Sizes(3, 1, 1, 3))
 
 
 def test_this_machine_is_described():

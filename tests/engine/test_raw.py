@@ -18,6 +18,7 @@ from headcount._keys import named_key
 from headcount.engine import Hardware, plan_sweep, run_sweep, spec_of
 from headcount.engine.buckets import shape_of
 from headcount.engine.data import prepare
+from headcount.engine.plan import sizes_of
 from headcount.engine.train import program
 from headcount.models import from_arrays
 from headcount.store import Outcome, Record, Store, TrainSpec
@@ -183,10 +184,15 @@ def test_training_is_plain_adamw():
         model, moments = one_step(model, moments, chosen, jr.split(shown, TRAIN.batch))
 
     data = prepare(task, spec_of(cell), TRAIN).data
-    parts = program(shape_of(cell), task.dim, 2, task.objective, False)  # two members: compiled before
+    parts = program(shape_of(cell), sizes_of(task), task.objective, False)  # two members: compiled before
     states, members = parts.start((other, cell), data)
     states, _ = parts.advance(states, members, data, steps)
     got = jax.tree.map(lambda leaf: np.asarray(leaf)[1], states.model)
     moved = [np.median(np.abs(a - b)) for a, b in zip(jax.tree.leaves(start), jax.tree.leaves(model), strict=True)]
     assert np.median(moved) > 20 * TOLERANCE["float32"], "hardly moved, so nothing was compared"
     assert_trees_close(got, jax.tree.map(np.asarray, model))
+
+
+@pytest.mark.parametrize("layout", ["candidates", "pairs"])
+def test_positions_have_a_place_for_every_token_that_is_read(layout):
+    trained(layout, dataclasses.replace(TRAIN, steps=2), positions="additive")

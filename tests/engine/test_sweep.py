@@ -102,6 +102,26 @@ def test_fewer_values_are_the_same_experiment(names, data):
     assert kept.experiment.places == some.experiment.places
 
 
+def test_one_value_is_the_same_experiment_as_several_where_other_fields_follow_it():
+    task = Numbers("classes")
+    for heads in ([1], [2]):
+        one, several = (swept(task, labelled_model(task), heads=tried, length=[4]) for tried in (heads, [1, 2]))
+        assert one.experiment.identity == several.experiment.identity
+
+
+def test_an_axis_that_the_model_does_not_take_is_refused():
+    with refused("depth", "TypeError"):
+        swept(depth=[1, 2])
+
+
+def test_one_cell_at_two_places_cannot_be_joined():
+    parts = [sweep(TASK, axes={"heads": [1]}, model=class_token, train=TRAIN, at={"part": part}) for part in "ab"]
+    with refused("place"):
+        joined(parts)
+    with refused("no sweeps"):
+        joined([])
+
+
 def test_lengths_come_slowest_and_seeds_fastest():
     axes = {"heads": [2, 1], "rank": [1, 3, 2], "length": [4, 3], "learning_rate": [0.1, 0.01], "seed": [5, 3]}
     made = sweep(FARTHEST, axes=axes, model=encoder, train=TRAIN)

@@ -105,7 +105,7 @@ class Numbers(LabelledTask):
 
     @property
     def sequences(self) -> tuple[int, int]:
-        return (CANDIDATES, WORDS) if self.layout == "pairs" else (1, self.length)
+        return (CANDIDATES, WORDS) if self.layout == "pairs" else (1, self.length + (self.layout == "candidates"))
 
     def at(self, length: int) -> "Numbers":
         require(length == self.length, what="length", given=length, needed=f"{self.length}")

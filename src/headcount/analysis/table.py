@@ -82,6 +82,7 @@ class ErrorTable:
             object.__setattr__(self, name, value)
 
     def has(self, axis: str) -> bool:
+        """Whether the table has an axis of this name."""
         return axis in self.axes
 
     def index(self, axis: str) -> int:

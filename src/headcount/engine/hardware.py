@@ -58,23 +58,20 @@ def _free_memory() -> int:
 
 
 class Sizes(NamedTuple):
-    """What a program needs to know of a task: numbers per token and per answer, and, where an example is `length`
-    sequences, the tokens of each (else 0)."""
+    """What a program needs to know of a task at one length: numbers per token and per answer, sequences per example,
+    and tokens of each."""
 
     dim: int
     outputs: int
-    sequence_tokens: int = 0
-
-    def sequences(self, length: int) -> tuple[int, int]:
-        """Sequences per example, and tokens of each."""
-        return (length, self.sequence_tokens) if self.sequence_tokens else (1, length)
+    sequences: int
+    tokens: int
 
 
 def member_bytes(shape: Shape, sizes: Sizes) -> int:
     """Memory one member needs while it takes a step: its weights with Adam's moments, and what its gradient needs."""
-    sequences, tokens = sizes.sequences(shape.length)
-    weights = 6 * shape.model.parameters(length=tokens, dim=sizes.dim, outputs=sizes.outputs)
-    return 4 * (weights + shape.train.batch * sequences * shape.model.activations(length=tokens, dim=sizes.dim))
+    weights = 6 * shape.model.parameters(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
+    activations = sizes.sequences * shape.model.activations(length=sizes.tokens, dim=sizes.dim)
+    return 4 * (weights + shape.train.batch * activations)
 
 
 def max_members(shape: Shape, sizes: Sizes, machine: Hardware) -> int:

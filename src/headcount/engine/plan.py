@@ -47,14 +47,14 @@ def plan_sweep(
     """Group the cells that are not settled yet, and estimate what they will take."""
     machine = machine or hardware()
     settled = set(settled)
-    sizes = {key: sizes_of(task) for key, task in sweep.by_key.items()}
-    whole = buckets(sweep.cells, lambda shape: max_members(shape, sizes[shape.task], machine))
+    sizes = _Sizes(sweep)
+    whole = buckets(sweep.cells, lambda shape: max_members(shape, sizes.of(shape), machine))
     left = [
         Bucket(bucket.shape, cells)
         for bucket in whole
         if (cells := tuple(cell for cell in bucket.cells if cell.key not in settled))
     ]
-    costs = [_bucket_seconds(bucket, sizes[bucket.shape.task], machine) for bucket in left]
+    costs = [_bucket_seconds(bucket, sizes.of(bucket.shape), machine) for bucket in left]
     programs = {(bucket.shape, len(bucket.cells)) for bucket in left}
     pace = _pace(machine)
     return Plan(
@@ -71,9 +71,22 @@ def plan_sweep(
 
 
 def sizes_of(task: AbstractTask) -> Sizes:
-    """Numbers per token and per answer, and how an example is cut into sequences."""
-    count, tokens = task.sequences
-    return Sizes(task.dim, task.outputs, tokens if count > 1 else 0)
+    """The sizes of a task at its length."""
+    return Sizes(task.dim, task.outputs, *task.sequences)
+
+
+class _Sizes:
+    """The sizes of every task of a sweep at every length, each found once."""
+
+    def __init__(self, sweep: Sweep):
+        self.tasks = sweep.by_key
+        self.known: dict[tuple[str, int], Sizes] = {}
+
+    def of(self, shape: Shape) -> Sizes:
+        place = shape.task, shape.length
+        if place not in self.known:
+            self.known[place] = sizes_of(self.tasks[shape.task].at(shape.length))
+        return self.known[place]
 
 
 def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:
@@ -88,9 +101,8 @@ def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:
 
 def _bucket_seconds(bucket: Bucket, sizes: Sizes, machine: Hardware) -> float:
     shape = bucket.shape
-    sequences, tokens = sizes.sequences(shape.length)
     # A training step costs about three forward passes.
-    forward = sequences * shape.model.flops(length=tokens, dim=sizes.dim, outputs=sizes.outputs)
+    forward = sizes.sequences * shape.model.flops(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
     work = 3 * shape.train.batch * forward
     members, pace = len(bucket.cells), _pace(machine, shape.train.precision)
     starts = 1 if machine.side_by_side else members
@@ -103,14 +115,15 @@ def _pace(machine: Hardware, precision: Precision = "float32") -> Pace:
     return GPU_PACE if precision == "float32" else HALF_PACE
 
 
-def _peak_bytes(left: list[Bucket], sizes: dict[str, Sizes], machine: Hardware) -> int:
+def _peak_bytes(left: list[Bucket], sizes: _Sizes, machine: Hardware) -> int:
     """Data of every task and length, and the members that are live at once."""
-    examples = {
-        (b.shape.task, b.shape.length, b.shape.train.train_examples + b.shape.train.validation_examples) for b in left
+    stored = {
+        (b.shape.task, b.shape.length, b.shape.train.train_examples + b.shape.train.validation_examples): b
+        for b in left
     }
-    data = sum(8 * count * length * sizes[task].dim for task, length, count in examples)
+    data = sum(8 * count * length * sizes.of(b.shape).dim for (_, length, count), b in stored.items())
     live = sorted(
-        (member_bytes(b.shape, sizes[b.shape.task]) * (len(b.cells) if machine.side_by_side else 1) for b in left),
+        (member_bytes(b.shape, sizes.of(b.shape)) * (len(b.cells) if machine.side_by_side else 1) for b in left),
         reverse=True,
     )
     return data + sum(live[: machine.workers])

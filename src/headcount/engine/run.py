@@ -190,8 +190,7 @@ class BucketTrainer:
         prepared = self.data_for(shape)
         data, task = prepared.data, self.tasks[shape.task].at(shape.length)
         with self._lock:  # a cache hit, or two threads would each make one
-            sizes = sizes_of(task)
-            parts = program(shape, sizes.dim, sizes.outputs, task.objective, self.machine.side_by_side)
+            parts = program(shape, sizes_of(task), task.objective, self.machine.side_by_side)
         states, members = parts.start(bucket.cells, data)
         steps = checkpoint_steps(shape.train.steps)
         with self._compile_locks.setdefault((shape, len(bucket.cells)), threading.Lock()):

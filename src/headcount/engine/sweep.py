@@ -1,5 +1,6 @@
 """From named axes to cells, and the experiment that remembers where each cell lies."""
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -10,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import require
+from .._errors import InputError, require
 from ..models import AbstractSpec
 from ..store import Cell, Experiment, TrainSpec, Value
 from ..tasks import AbstractTask
+from ..tasks.base import user_supplied
 
 HEADS_QUESTION = "How many attention heads does this task need?"
 RANK_QUESTION = "Does this task need more heads, or heads of a higher rank?"
@@ -126,7 +128,8 @@ def sweep(
         "train": _shared(dataclasses.asdict(each) for each in trains.values()),
     }
     # A value tried alone must leave the same settings as several: the experiment can be extended along its axes.
-    for part, names in (("model", model_axes), ("train", train_axes)):
+    following = {*model_axes, *_following(model, dict(zip(model_axes, next(iter(specs)), strict=True)))}
+    for part, names in (("model", following), ("train", train_axes)):
         settings[part] = {field: value for field, value in settings[part].items() if field not in names}
     experiment = Experiment(
         name=name or task.name,
@@ -144,6 +147,7 @@ def sweep(
 def joined(sweeps: Iterable[Sweep]) -> Sweep:
     """Sweeps of one study over the same axes as one experiment; what they share are its settings."""
     sweeps = list(sweeps)
+    require(len(sweeps) > 0, "there are no sweeps to join.")
     first = sweeps[0].experiment
     for each in sweeps:
         require(
@@ -152,9 +156,14 @@ def joined(sweeps: Iterable[Sweep]) -> Sweep:
         )
     tasks = {key: task for each in sweeps for key, task in each.by_key.items()}
     parts = [each.experiment.settings for each in sweeps]
+    places = {key: place for each in sweeps for key, place in each.experiment.places.items()}
+    require(
+        all(places[key] == place for each in sweeps for key, place in each.experiment.places.items()),
+        "two of the sweeps place the same cell differently; give each its own value of `at`.",
+    )
     experiment = replace(
         first,
-        places={key: place for each in sweeps for key, place in each.experiment.places.items()},
+        places=places,
         settings={part: _shared(settings[part] for settings in parts) for part in ("task", "model", "train")},
     )
     cells = {cell.key: cell for each in sweeps for cell in each.cells}
@@ -168,8 +177,23 @@ def task_key(spec: dict[str, Any]) -> str:
 
 def _spec(model: Callable[..., AbstractSpec], coordinates: dict[str, Value]) -> AbstractSpec:
     """Heads are passed by position, so that `lambda h: ..` will do."""
-    heads = [coordinates.pop("heads")] if "heads" in coordinates else []
-    return model(*heads, **coordinates)
+    others = {axis: value for axis, value in coordinates.items() if axis != "heads"}
+    heads = [coordinates["heads"]] if "heads" in coordinates else []
+    return user_supplied(lambda: model(*heads, **others), name=f"model({', '.join(coordinates)})")
+
+
+def _following(model: Callable[..., AbstractSpec], coordinates: dict[str, Value]) -> set[str]:
+    """The fields of a spec that change along its axes, such as a width that grows with the heads.
+
+    Seen by doubling one coordinate at a time; where the model has no such value, nothing is learned from it.
+    """
+    own, fields = _spec(model, coordinates).as_dict(), set()
+    for axis, value in coordinates.items():
+        if isinstance(value, int):
+            with contextlib.suppress(InputError):
+                other = _spec(model, coordinates | {axis: 2 * value}).as_dict()
+                fields |= {field for field in own if own[field] != other.get(field)}
+    return fields
 
 
 def _product(axes: Mapping[str, Sequence[Value]], names: Sequence[str]) -> Iterable[tuple[Value, ...]]:

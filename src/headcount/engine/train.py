@@ -25,6 +25,7 @@ from ..tasks import AbstractObjective, Choice
 from ..tasks.objective import Grades
 from .buckets import Shape, spec_of
 from .data import BucketData, RawExamples, StoredTokens
+from .hardware import Sizes
 
 EVALUATION_BLOCK = 256
 """Examples evaluated at a time, of lists of candidates at most a batch: bounds the memory of a validation pass."""
@@ -59,9 +60,9 @@ class Measured(NamedTuple):
 
 
 @functools.lru_cache(maxsize=64)
-def program(shape: Shape, dim: int, outputs: int, objective: AbstractObjective, side_by_side: bool) -> "Program":
+def program(shape: Shape, sizes: Sizes, objective: AbstractObjective, side_by_side: bool) -> "Program":
     """The program of a shape; asked for again, it is the same one, already compiled."""
-    return Program(shape, dim, outputs, objective, side_by_side)
+    return Program(shape, sizes, objective, side_by_side)
 
 
 @dataclass(frozen=True)
@@ -72,14 +73,13 @@ class Program:
     """
 
     shape: Shape
-    dim: int
-    outputs: int
+    sizes: Sizes
     objective: AbstractObjective
     side_by_side: bool
 
     def start(self, cells: tuple[Cell, ...], data: BucketData) -> tuple[TrainState, Member]:
         """Initial states. Drawn for a cell's own head count and only then padded: they do not depend on the bucket."""
-        sizes = {"length": self.shape.length, "dim": self.dim, "outputs": self.outputs}
+        sizes = {"length": self.sizes.tokens, "dim": self.sizes.dim, "outputs": self.sizes.outputs}
         models = [spec_of(cell).init(cell.seed, **sizes).with_heads(self.shape.model.heads) for cell in cells]
         stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
         keys = jnp.stack([named_key(cell.seed, "batches") for cell in cells])

@@ -55,9 +55,13 @@ class Experiment:
 
     def values(self, axis: str) -> tuple[Any, ...]:
         """The values tried along an axis: numbers by size, words in the order in which they first come."""
-        index = self.axes.index(axis)
-        found = list(dict.fromkeys(place[index] for place in self.places.values()))
-        return tuple(found if any(isinstance(value, str) for value in found) else sorted(found))
+        index = self._index(axis)
+        values = list(dict.fromkeys(place[index] for place in self.places.values()))
+        return tuple(values if any(isinstance(value, str) for value in values) else sorted(values))
+
+    def _index(self, axis: str) -> int:
+        require(axis in self.axes, what="axis", given=axis, needed=f"one of {', '.join(self.axes)}")
+        return self.axes.index(axis)
 
     def own(self, records: Iterable[Record]) -> list[Record]:
         """Those of the records that are this experiment's cells, in the order in which they come."""
@@ -65,7 +69,7 @@ class Experiment:
 
     def part(self, **kept: Iterable[Value]) -> "Experiment":
         """The same experiment with only these values of some axes: `part(heads=[1, 2], layout=["pairs"])`."""
-        wanted = [(self.axes.index(axis), set(values)) for axis, values in kept.items()]
+        wanted = [(self._index(axis), set(values)) for axis, values in kept.items()]
         places = {
             key: place for key, place in self.places.items() if all(place[index] in values for index, values in wanted)
         }

@@ -196,7 +196,7 @@ class Ranking(LabelledTask):
     @property
     def sequences(self) -> tuple[int, int]:
         """One sequence of candidates, or a sequence per pair."""
-        return (self.length, self.pair_tokens) if self.layout == "pairs" else (1, self.length)
+        return (self.length, self.pair_tokens) if self.layout == "pairs" else (1, self.length + 1)
 
     @property
     def padded(self) -> bool:

@@ -83,6 +83,7 @@ class ClassTokenSpec(AbstractSpec):
 
     @property
     def total_dim(self) -> int:
+        """Value width of all heads together: the embedding width E."""
         return self.heads * self.head_dim
 
     @property

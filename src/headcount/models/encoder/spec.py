@@ -120,6 +120,7 @@ class EncoderSpec(AbstractSpec):
 
     @property
     def total_heads(self) -> int:
+        """Heads of all blocks of a layer."""
         return self.heads * self.multiplier
 
     @property
@@ -129,6 +130,7 @@ class EncoderSpec(AbstractSpec):
 
     @property
     def drops(self) -> bool:
+        """Whether training drops numbers."""
         return self.dropout > 0
 
     def embeds(self, dim: int) -> bool:

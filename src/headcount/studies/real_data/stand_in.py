@@ -57,7 +57,9 @@ class StandIn(LabelledTask):
 
     @property
     def sequences(self) -> tuple[int, int]:
-        return (self.length, self.pair_tokens) if self.pair_tokens else (1, self.length)
+        if self.pair_tokens:
+            return self.length, self.pair_tokens
+        return 1, self.length + (0 if self.classes else 1)
 
     @property
     def padded(self) -> bool:
