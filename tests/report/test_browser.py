@@ -9,9 +9,10 @@ import pytest
 
 from headcount.report.render.html import page
 from headcount.store import Outcome
-from headcount.studies import STUDIES, Scale
+from headcount.studies.base import Scale
+from headcount.studies.registry import STUDIES
 
-from .. import made_up
+from ..helpers.fabricated import finished, lost, study_sweep
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 PROBE = """<script>
@@ -37,9 +38,10 @@ document.body.append(Object.assign(document.createElement("pre"), { id: "said", 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium or Chrome is installed")
 @pytest.mark.parametrize("width", [1280, 500])
 def test_the_page_answers_a_reader(tmp_path, width):
-    cells = made_up.study_cells("table2")
-    records = made_up.finished(cells[:-1]) + made_up.lost(cells[-1:], Outcome.DIVERGED, "no luck")
-    text = page([STUDIES["table2"].section(records, Scale.SMOKE)], folder="results")
+    study = STUDIES["table2"]
+    made = study_sweep(study)
+    records = finished(made)[:-1] + lost(made.cells[-1:], Outcome.DIVERGED, "no luck")
+    text = page([study.section(made.experiment, records, Scale.SMOKE)], folder="results")
     (tmp_path / "page.html").write_text(text.replace("</body>", PROBE))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
     places = [f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},900"]

@@ -1,13 +1,14 @@
-"""Exported rows: every model has its rank, and models of two kinds fit into one table."""
+"""Exported rows: one per cell and experiment, with coordinates, and the same bytes for the same results."""
 
 import csv
 import io
+import json
 
 from headcount.models import ClassTokenSpec, EncoderSpec
-from headcount.report.export import to_csv
-from headcount.store import Cell, TrainSpec
+from headcount.report.export import to_csv, to_json
+from headcount.store import Cell, Experiment, Outcome, Store, TrainSpec
 
-from ..made_up import OWN, finished
+from ..helpers.fabricated import LINE, MAP, finished, graded, lost, record, sharp, sweep, write
 
 MODELS = (
     ClassTokenSpec(heads=2),
@@ -16,18 +17,74 @@ MODELS = (
 )
 
 
-def exported(*models) -> list[dict[str, str]]:
-    cells = [Cell(task=OWN, length=8, model=model, train=TrainSpec(), seed=0) for model in models]
-    return list(csv.DictReader(io.StringIO(to_csv(finished(cells)))))
+def exported(experiments, records) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(to_csv(experiments, records))))
 
 
-def test_every_model_has_its_rank():
-    assert [row["rank"] for row in exported(*MODELS)] == ["8", "3", "1"]
+def test_every_row_has_its_experiment_its_coordinates_and_its_numbers():
+    made = sweep(LINE, name="mine")
+    rows = exported([made.experiment], finished(made))
+    assert len(rows) == len(made.cells)
+    for row, at in zip(rows, made.coordinates(), strict=True):
+        assert (row["experiment"], row["task"], row["outcome"]) == ("mine", "own", "finished")
+        assert {axis: row[axis] for axis in at} == {axis: str(value) for axis, value in at.items()}
+        assert float(row["nmse"]) == sharp(at)
+
+
+def test_two_experiments_that_share_a_cell_have_it_each():
+    one = sweep({"heads": (1, 2), "length": (8,), "seed": (0,)}, name="one")
+    two = sweep({"heads": (2, 3), "length": (8,), "seed": (0,)}, name="two")
+    records = {r.cell.key: r for made in (one, two) for r in finished(made)}.values()
+    rows = exported([one.experiment, two.experiment], records)
+    assert [(row["experiment"], row["heads"]) for row in rows] == [
+        ("one", "1"),
+        ("one", "2"),
+        ("two", "2"),
+        ("two", "3"),
+    ]
+    assert rows[1]["key"] == rows[2]["key"]
+
+
+def test_equal_results_make_equal_bytes(tmp_path):
+    made, labelled = sweep(MAP), sweep(LINE, task="labels")
+    records = finished(made)[:-1] + lost(made.cells[-1:], Outcome.FAILED, 'a "reason",\nin two lines')
+    records += graded(labelled, lambda at: {"error": 0.5, "baseline": 0.5})
+    texts = []
+    for order in (1, -1):
+        root = write(tmp_path / f"{order}", records[::order], {"a": made, "b": labelled})
+        with Store.open_for_reading(root) as store:
+            stored = store.experiments(), store.records()
+        texts.append((to_csv(*stored), to_json(*stored)))
+    assert texts[0] == texts[1]
+    rows = json.loads(texts[0][1])
+    assert {row["message"] for row in rows} == {"", 'a "reason",\nin two lines'}
+    assert [
+        {name: "" if row.get(name) is None else str(row[name]) for name in row if name != "curve"} for row in rows
+    ] == [
+        {name: row[name] for name in of_json if name != "curve"}
+        for row, of_json in zip(csv.DictReader(io.StringIO(texts[0][0])), rows, strict=True)
+    ]
+
+
+def test_timing_is_added_only_when_asked_for():
+    made = sweep(LINE)
+    plain, timed = (to_csv([made.experiment], finished(made), timing=timing) for timing in (False, True))
+    assert "seconds" not in plain
+    assert {row["device"] for row in csv.DictReader(io.StringIO(timed))} == {"a test"}
+
+
+def test_no_records_make_no_rows():
+    made = sweep(LINE)
+    assert to_csv([made.experiment], []) == ""
+    assert json.loads(to_json([made.experiment], [])) == []
 
 
 def test_kinds_of_models_share_a_table_in_any_order():
     for models in (MODELS, MODELS[::-1]):
-        rows = exported(*models)
+        cells = [Cell(task={"task": "own"}, length=8, model=m.as_dict(), train=TrainSpec(), seed=0) for m in models]
+        places = {cell.key: (i,) for i, cell in enumerate(cells)}
+        experiment = Experiment(name="own", question="", task="own", axes=("number",), places=places)
+        rows = exported([experiment], [record(cell, nmse=0.1) for cell in cells])
         assert [row["multiplier"] for row in rows] == ["1" if isinstance(m, EncoderSpec) else "" for m in models]
         assert [row["beta"] for row in rows] == ["" if isinstance(m, EncoderSpec) else "1.0" for m in models]
         assert all(row["heads"] == "2" and row["outcome"] == "finished" for row in rows)

@@ -1,102 +1,111 @@
 """The report's page: it needs nothing but itself, says all that is there, and lets nothing in a name become markup."""
 
-import contextlib
-import os
-import stat
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 
-from headcount._errors import HeadcountError
-from headcount.analysis import experiments
 from headcount.report.provenance import provenance
-from headcount.report.render import write_page
-from headcount.report.render.html import page
+from headcount.report.render import write_report
+from headcount.report.render.html import page, summary
+from headcount.report.render.rows import error_rows
+from headcount.report.render.words import number
 from headcount.report.section import Grid, Section, experiment_section, with_provenance
-from headcount.store import Cell, Outcome
+from headcount.store import Outcome, Store
 
-from .. import made_up
-from .laws import check_page
+from ..helpers import fabricated
+from ..helpers.fabricated import LINE, MAP, finished, graded, lost, sharp, sharp_in_rank, sweep, write
+from .laws import Reader, check_page
 
 NASTY = """<script>alert("1")</script> & 'quotes' <!-- ]]> </section>"""
+STARTED = "2026-01-01T00:00:00"
 
 
-def a_section(records, name: str = "experiment-1", missing: int = 0, command: str = "headcount measure") -> Section:
-    (experiment,) = experiments(records)
-    sweep = {"command": command, "started": "2026-01-01T00:00:00", "keys": []}
-    return with_provenance(experiment_section(experiment, name), provenance(records, missing=missing, sweeps=[sweep]))
+def a_section(made, records, missing: int = 0, command: str = "headcount measure") -> Section:
+    origin = provenance(records, missing=missing, runs=[(command, STARTED)])
+    return with_provenance(experiment_section(made.experiment, records), origin)
 
 
-def zero_for_one_seed(cell: Cell) -> float:
-    return 0.0 if cell.seed == 0 else made_up.sharp(cell)
+def some_lost(axes, gone, outcome: Outcome, message: str, error=sharp):
+    """A sweep and its records; cells at `gone` coordinates did not finish."""
+    made = sweep(axes)
+    records = finished(made, error)
+    for i, (cell, at) in enumerate(zip(made.cells, made.coordinates(), strict=True)):
+        if gone.items() <= at.items():
+            (records[i],) = lost([cell], outcome, message)
+    return made, records
+
+
+def whole(axes, error=sharp):
+    made = sweep(axes)
+    return made, finished(made, error)
 
 
 KINDS = {
-    "plain": made_up.finished(made_up.own_cells()),
-    "one cell": made_up.finished(made_up.own_cells((2,), (8,), (0,))),
-    "one length": made_up.finished(made_up.own_cells(lengths=(8,))),
-    "one head count": made_up.finished(made_up.own_cells(heads=(2,))),
-    "twenty head counts": made_up.finished(made_up.own_cells(heads=range(1, 21))),
-    "twelve lengths": made_up.finished(made_up.own_cells(heads=(1, 2), lengths=range(4, 16))),
-    "errors of 0": made_up.finished(made_up.own_cells(), lambda _: 0.0),
-    "errors of 0 for one seed": made_up.finished(made_up.own_cells(), zero_for_one_seed),
-    "some lost": made_up.finished(made_up.own_cells(seeds=(0,)))
-    + made_up.lost(made_up.own_cells(seeds=(1,)), Outcome.DIVERGED, "not finite"),
-    "a head count lost": made_up.finished(made_up.own_cells((2, 3)))
-    + made_up.lost(made_up.own_cells((1,)), Outcome.FAILED, "no memory"),
+    "plain": whole(LINE),
+    "one cell": whole({"heads": (2,), "length": (8,), "seed": (0,)}),
+    "twenty head counts": whole(LINE | {"heads": range(1, 21)}),
+    "twelve lengths": whole(LINE | {"heads": (1, 2), "length": range(4, 16)}),
+    "errors of 0": whole(LINE, lambda _: 0.0),
+    "errors of 0 for one seed": whole(LINE, lambda at: sharp(at) * at["seed"]),
+    "a seed lost": some_lost(LINE, {"seed": 1}, Outcome.DIVERGED, "not finite"),
+    "a head count lost": some_lost(LINE, {"heads": 1}, Outcome.FAILED, "no memory"),
+    "another axis": whole({"hidden": (8, 16, 32), "length": (8, 16), "seed": (0, 1)}),
+    "words": whole({"kind": ("plain", "wide"), "length": (8,), "seed": (0, 1)}),
+    "rank": whole(MAP, sharp_in_rank),
+    "heads, not rank": whole(MAP | {"length": (8, 16)}),
+    "one seed of heads and rank": whole(MAP | {"seed": (0,)}),
+    "a rank lost": some_lost(MAP, {"rank": 4}, Outcome.DIVERGED, "not finite"),
+    "a cell of heads and rank lost": some_lost(MAP, {"heads": 1, "rank": 1, "seed": 0}, Outcome.FAILED, "no memory"),
 }
+DRAWN = ("plain", "a head count lost", "words", "rank")
+"""The charts of the others are drawn no differently; drawing them costs most of a page."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_page_says_everything_that_is_there(kind):
-    records = KINDS[kind]
-    section = a_section(records, missing=3, command="headcount measure own")
-    text = page([section], folder="results")
+    made, records = KINDS[kind]
+    section = a_section(made, records, missing=3, command="headcount measure own")
+    text = page([section if kind in DRAWN else replace(section, charts=())], folder="results")
     reader = check_page(text)
-    for record in records:
-        assert f'<th scope="row">{record.cell.model.heads}</th>' in text
-        assert f"T = {record.cell.length}" in reader.said
-        assert record.message in reader.said
-    assert section.headline in reader.said
-    assert "headcount measure own" in reader.said
-    assert f"3 of {len(records) + 3} models are not trained yet" in reader.said
-
-
-MAPS = {
-    "rank": made_up.finished(made_up.map_cells(), made_up.sharp_in_rank),
-    "heads": made_up.finished(made_up.map_cells(lengths=(8, 16))),
-    "unknown": made_up.finished(made_up.map_cells(seeds=(0,))),
-    "a rank lost": made_up.finished(made_up.map_cells(ranks=(1, 2)))
-    + made_up.lost(made_up.map_cells(ranks=(4,)), Outcome.DIVERGED, "not finite"),
-    "a seed lost": made_up.finished(made_up.map_cells(seeds=(0, 1, 2)))[1:]
-    + made_up.lost(made_up.map_cells((1,), (1,), seeds=(0,)), Outcome.FAILED, "no memory"),
-}
-
-
-@pytest.mark.parametrize("kind", MAPS)
-def test_a_page_of_heads_and_rank_says_everything_that_is_there(kind):
-    records = MAPS[kind]
-    section = a_section(records, missing=3, command="headcount map own")
-    assert (section.table, section.answer) == (None, None)
-    text = page([section], folder="results")
-    reader = check_page(text)
-    for record in records:
-        assert f'<th scope="row">{record.cell.model.heads}</th>' in text
-        assert f'<th scope="col">rank {record.cell.model.rank}</th>' in text
-        assert record.message in reader.said
-    for said in (section.headline, "headcount map own", "and of which rank", *section.bottleneck.notes):
+    errors = error_rows(section)
+    for column in errors.columns:
+        assert f'<th scope="col">{column}</th>' in text
+    for row in errors.rows:
+        assert f'<th scope="row">{row.value}</th>' in text
+        assert all(number(cell.best) in reader.words for cell in row.cells)
+    for said in (section.headline, section.asks, "headcount measure own", *section.answer.notes):
         assert said in reader.said
-    assert [chart.name for chart in section.charts] == ["heads-by-rank", "error-against-rank"]
-    if kind in ("rank", "heads"):
-        assert section.bottleneck.limit == kind
-        assert section.headline == f"own {section.bottleneck.sentence}"
+    assert all(record.message in reader.said for record in records)
+    assert f"3 of {len(records) + 3} models are not trained yet" in reader.said
+    assert ("and of which rank" in reader.said) == ("rank" in made.experiment.axes)
+    assert text.count('<svg viewBox="0 0') == (len(section.charts) if kind in DRAWN else 0)
 
 
-def test_a_page_holds_sweeps_over_heads_and_over_rank_side_by_side():
-    sections = [a_section(KINDS["plain"], "one"), a_section(MAPS["rank"], "two")]
+def test_errors_are_what_the_experiments_of_a_page_measured():
+    made = sweep(LINE, task="labelled")
+    labelled = experiment_section(
+        made.experiment, graded(made, lambda at: {"error": 0.5 / at["heads"], "baseline": 0.5})
+    )
+    plain = a_section(*KINDS["plain"])
+    for sections, shares, variance in (
+        ([labelled], True, False),
+        ([plain], False, True),
+        ([labelled, plain], True, True),
+    ):
+        said = check_page(page([replace(each, charts=()) for each in sections], folder="results")).said
+        assert ("shares of wrong answers." in said) == shares
+        assert ("over the variance" in said) == variance
+
+
+def test_a_page_holds_several_results_and_an_overview_that_leads_to_each():
+    sections = [a_section(*KINDS[kind]) for kind in ("plain", "rank")]
+    sections += [replace(sections[0], name=name, charts=()) for name in ("own", "theme", "tip", NASTY)]
     reader = check_page(page(sections, folder="results"))
+    assert len(set(reader.links)) == len(reader.links) == len(sections)
     assert all(section.headline in reader.said for section in sections)
 
 
@@ -108,7 +117,6 @@ def test_a_grid_is_a_table_whose_first_column_names_its_rows():
     text = page([Section(name="s", title="t", asks="a", headline="h", grids=grids)], folder="results")
     reader = check_page(text)
     assert [f"{kind} {NASTY}" in reader.said for kind in ("first", "second")] == [True, True]
-    assert reader.said.count("0.5 (0.7)") == 2
     assert text.count('<th scope="row">one layer</th><td>0.5 (0.7)</td>') == 2
     assert (reader.tags.count("caption"), reader.tags.count("table")) == (2, 2)
 
@@ -117,82 +125,54 @@ def test_a_section_needs_no_table():
     check_page(page([Section(name="bare", title="t", asks="a", headline="h")], folder="results"))
 
 
-@pytest.mark.parametrize("place", ["task", "message", "command", "folder", "warning", "device", "version"])
+@pytest.mark.parametrize("place", ["task", "word", "message", "command", "folder", "warning", "device", "version"])
 def test_what_others_wrote_is_shown_as_it_is(place, monkeypatch):
-    given = {name: NASTY if name == place else "plain" for name in ("task", "message", "command", "folder", "warning")}
-    device, version = (NASTY if name == place else "plain" for name in ("device", "version"))
-    monkeypatch.setattr(made_up, "PROVENANCE", {"device": device, "versions": {version: "1"}, "seconds": 1.0})
-    cells = made_up.own_cells(task={"task": given["task"], "option": given["task"]})
-    records = made_up.finished(cells[:-1]) + made_up.lost(cells[-1:], Outcome.FAILED, given["message"])
-    section = replace(a_section(records, command=given["command"]), charts=())
-    text = page([section, replace(section, name="two")], folder=given["folder"], warnings=[given["warning"]])
+    names = ("task", "word", "message", "command", "folder", "warning", "device", "version")
+    given = {name: NASTY if name == place else "plain" for name in names}
+    origin = {"device": given["device"], "versions": {given["version"]: "1"}, "seconds": 1.0}
+    monkeypatch.setattr(fabricated, "PROVENANCE", origin)
+    made = sweep({"kind": (given["word"], "other"), "length": (8,), "seed": (0, 1)}, task=given["task"])
+    records = finished(made)[:-1] + lost(made.cells[-1:], Outcome.FAILED, given["message"])
+    section = replace(a_section(made, records, command=given["command"]), charts=())
+    text = page([section, section], folder=given["folder"], warnings=[given["warning"]])
     assert "<!--" not in text
     assert NASTY in check_page(text).said
 
 
-def test_an_overview_leads_to_every_section():
-    records = KINDS["plain"]
-    text = page([a_section(records, name) for name in ("one", "two")], folder="results")
-    assert check_page(text).links == ["#one", "#two"]
-
-
 def test_equal_results_make_equal_pages(tmp_path):
+    made, records = KINDS["a seed lost"]
     pages = []
     for order in (1, -1):
-        root = made_up.write(tmp_path / f"{order}", KINDS["some lost"][::order])
-        with made_up.Store.open_for_reading(root) as store:
-            pages.append(page([a_section(store.records())], folder="results"))
+        root = write(tmp_path / f"{order}", records[::order], {"headcount measure": made})
+        with Store.open_for_reading(root) as store:
+            (experiment,) = store.experiments()
+            pages.append(page([a_section(replace(made, experiment=experiment), store.records())], folder="results"))
     assert pages[0] == pages[1]
 
 
-def test_a_page_is_replaced_whole(tmp_path):
-    for text in ("first", "second, in every script: \u00e9 \u4e2d \U0001f600"):
-        write_page(text, tmp_path / "new" / "report.html")
-        assert (tmp_path / "new" / "report.html").read_text(encoding="utf-8") == text
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["report.html"]
+def test_every_colour_of_a_page_is_defined_for_every_theme():
+    style = (files("headcount.report") / "assets" / "page.css").read_text()
+    defined = [set(re.findall(r"(--[\w-]+):", block)) for block in re.findall(r":root[^{]*\{([^}]*)\}", style)]
+    light, dark, dark_by_choice_of_the_system, printed = defined
+    assert printed == light == dark == dark_by_choice_of_the_system >= set(re.findall(r"var\((--[\w-]+)\)", style))
 
 
-def test_a_page_that_cannot_be_finished_leaves_the_old_one(tmp_path, monkeypatch):
-    write_page("old", tmp_path / "report.html")
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(HeadcountError, match=r"report\.html: No space left on device\.$"):
-        write_page("new", tmp_path / "report.html")
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
-
-
-def test_the_longest_name_a_file_can_have_is_fine(tmp_path):
-    path = tmp_path / ("a" * 250 + ".html")
-    write_page("page", path)
-    assert path.read_text() == "page"
+def test_the_summary_for_a_notebook_is_short_and_shows_names_as_they_are():
+    axes = {"kind": (NASTY, "other"), "length": (8, 16), "seed": (0, 1)}
+    for made, records, said in ((*KINDS["plain"], "own needs 4 heads"), (*whole(axes), NASTY)):
+        reader = Reader(text := summary(made.experiment, records))
+        assert said in reader.said
+        assert reader.tags[0] == "div"
+        assert not {"script", "svg", "style", "section"} & set(reader.tags)
+        assert len(text) < 1000
+        errors = error_rows(experiment_section(made.experiment, records))
+        assert all(number(cell.best) in reader.words for row in errors.rows for cell in row.cells)
 
 
-def test_a_link_is_written_through(tmp_path):
-    (tmp_path / "link.html").symlink_to(tmp_path / "page.html")
-    write_page("page", tmp_path / "link.html")
-    assert (tmp_path / "link.html").is_symlink()
-    assert (tmp_path / "page.html").read_text() == "page"
-
-
-def test_what_is_not_a_file_is_not_replaced_by_one(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    with contextlib.suppress(HeadcountError):
-        write_page("page", tmp_path / "pipe")
-    os.close(reader)
-    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
-
-
-def test_a_page_respects_the_mask_of_its_maker(tmp_path):
-    before = os.umask(0o077)
-    try:
-        write_page("page", tmp_path / "report.html")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "report.html").stat().st_mode & 0o077 == 0
+def test_a_page_is_written_in_every_script(tmp_path):
+    section = Section(name="s", title="t", asks="a", headline="\u00e9 \u4e2d \U0001f600 \udcff")
+    write_report([section], tmp_path / "new" / "report.html", folder="results")
+    assert "\u00e9 \u4e2d \U0001f600 ?" in (tmp_path / "new" / "report.html").read_text(encoding="utf-8")
 
 
 def test_nothing_that_draws_is_imported_before_something_is_drawn():

@@ -3,63 +3,88 @@
 import io
 
 import pytest
-from headcount.analysis.comparison import Claim, Verdict
 from rich.console import Console
 
-from headcount.analysis import experiments
-from headcount.report.render.terminal import experiment_view, section_view
+from headcount.analysis import Claim, Verdict
+from headcount.report.render.terminal import section_view
 from headcount.report.section import Grid, Section, experiment_section
+from headcount.store import Outcome
 
-from .. import made_up
+from ..helpers.fabricated import LINE, MAP, finished, graded, lost, sharp, sharp_in_rank, sweep
+
+SMALL = MAP | {"heads": (1, 4), "rank": (2, 8)}
 
 
-def shown(records, *, colour: bool = False) -> str:
-    (experiment,) = experiments(records)
-    written = io.StringIO()
-    console = Console(file=written, width=160, force_terminal=colour, highlight=False)
-    console.print(experiment_view(experiment.settings, experiment_section(experiment, "experiment")))
-    return written.getvalue()
+def written(section: Section, *, colour: bool = False) -> str:
+    text = io.StringIO()
+    Console(file=text, width=160, force_terminal=colour, highlight=False).print(section_view(section))
+    return text.getvalue()
+
+
+def shown(axes, error=sharp, *, task: str = "own", colour: bool = False) -> str:
+    made = sweep(axes, task=task)
+    return written(experiment_section(made.experiment, finished(made, error)), colour=colour)
 
 
 def test_errors_stand_by_heads_and_rank_and_the_verdict_under_them():
-    text = shown(made_up.finished(made_up.map_cells(heads=(1, 4), ranks=(2, 8)), made_up.sharp_in_rank))
+    text = shown(SMALL, sharp_in_rank)
     lines = [line.split() for line in text.splitlines()]
     assert ["heads", "rank", "2", "rank", "8"] in lines
     assert ["1", "5.5e-01", "5.0e-02"] in lines
     assert ["4", "5.5e-01", "5.0e-02"] in lines
-    assert ["bottleneck", "rank"] in lines
+    assert ["short", "of", "rank"] in lines
     assert "1 head of rank 8, heads x rank = 8" in text
     assert "the error falls 11-fold" in text
     assert "100% of resamples agree" in text
 
 
 def test_solved_errors_are_green_and_the_smallest_solved_model_bold():
-    text = shown(made_up.finished(made_up.map_cells(heads=(1, 4)), made_up.sharp_in_rank), colour=True)
+    text = shown(SMALL, sharp_in_rank, colour=True)
     assert text.count("\x1b[1;32m5.0e-02\x1b[0m") == 1
     assert text.count("\x1b[32m5.0e-02\x1b[0m") == 1
     assert "\x1b[32m5.5e-01" not in text
 
 
+def test_the_row_of_the_heads_that_are_needed_is_green():
+    (row,) = [line for line in shown(LINE, colour=True).splitlines() if "\x1b[1;32m" in line]
+    assert "\x1b[1;32m    4\x1b[0m" in row
+
+
+def test_an_experiment_over_another_axis_is_a_table_along_it():
+    text = shown({"hidden": (8, 16), "length": (8, 16), "seed": (0, 1)})
+    lines = [line.split() for line in text.splitlines()]
+    assert ["hidden", "T", "=", "8", "T", "=", "16"] in lines
+    assert ["16", "1.9e-04", "(2.0e-04)", "2.3e-04", "(2.4e-04)"] in lines
+
+
+def test_errors_of_labels_are_shares_of_wrong_answers():
+    made = sweep(LINE)
+    records = graded(made, lambda at: {"error": 0.5 / at["heads"], "baseline": 0.5})
+    assert "share of wrong answers" in written(experiment_section(made.experiment, records))
+
+
 @pytest.mark.parametrize("name", ["[red]own[/red]", "$x$"])
 def test_a_name_is_shown_as_it_is(name):
-    assert name in shown(made_up.finished(made_up.map_cells(task={"task": name})))
+    assert name in shown(SMALL, task=name)
 
 
-def test_what_did_not_finish_is_a_dash_and_the_reason_is_said():
-    cells = made_up.map_cells(heads=(1, 2), ranks=(1, 2))
-    text = shown(made_up.finished(cells[:-2]) + made_up.lost(cells[-2:], made_up.Outcome.DIVERGED))
+@pytest.mark.parametrize("axes", [{"heads": (1, 2), "rank": (1, 2)}, {"heads": (1, 2)}], ids=["map", "line"])
+def test_what_did_not_finish_is_a_dash_and_the_reason_is_said(axes):
+    made = sweep(axes | {"length": (8,), "seed": (0, 1)})
+    records = finished(made)[:-2] + lost(made.cells[-2:], Outcome.DIVERGED)
+    text = written(experiment_section(made.experiment, records))
     (row,) = [line.split() for line in text.splitlines() if line.split()[:1] == ["2"]]
-    assert row[-1] == "-"
-    assert "left out for want of two finished seeds at every length: 2 heads of rank 2" in text
+    assert "-" in row
+    assert "nan" not in text
+    assert "excluded (fewer than 2 finished seeds" in text
 
 
 def test_a_grid_stands_above_the_claims_with_its_numbers_as_they_are():
     grid = Grid(title="errors", columns=("", "rank 1", "rank 8"), rows=(("[bold]1 layer[/bold]", "0.5 (0.7)", "-"),))
-    claim = Claim("It falls.", Verdict.HOLDS, "from 0.5 [to] 0.1")
+    claim = Claim("It [i]falls[/i].", Verdict.HOLDS, "from 0.5 [to] 0.1")
     section = Section(name="s", title="t", asks="a", headline="h", grids=(grid, grid), claims=(claim,))
-    written = io.StringIO()
-    Console(file=written, width=160).print(section_view(section))
-    lines = [line.split() for line in written.getvalue().splitlines()]
-    shown = [["errors"], ["rank", "1", "rank", "8"], ["[bold]1", "layer[/bold]", "0.5", "(0.7)", "-"]]
-    assert [line for line in lines if line][:7] == [*shown, *shown, ["holds", "It", "falls."]]
-    assert "from 0.5 [to] 0.1" in written.getvalue()
+    text = written(section)
+    lines = [line.split() for line in text.splitlines()]
+    rows = [["errors"], ["rank", "1", "rank", "8"], ["[bold]1", "layer[/bold]", "0.5", "(0.7)", "-"]]
+    assert [line for line in lines if line][:7] == [*rows, *rows, ["holds", "It", "[i]falls[/i]."]]
+    assert "from 0.5 [to] 0.1" in text

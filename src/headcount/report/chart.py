@@ -7,6 +7,8 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
+from ..store import Value
+
 # Okabe and Ito's palette, distinct for every common kind of colour vision. Markers differ too, for print in grey.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#1b1f24")
 MARKERS = ("circle", "square", "triangle", "diamond", "wedge", "plus", "cross")
@@ -116,12 +118,12 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class HeatMap:
-    """Values over two counts, coloured by their logarithm, with lines over them. NaN is an empty cell."""
+    """Values over two axes, coloured by their logarithm, with lines over them. NaN is an empty cell."""
 
     name: str
     title: str
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
+    rows: tuple[Value, ...]
+    columns: tuple[Value, ...]
     row_label: str
     column_label: str
     values: Float[np.ndarray, "rows columns"]

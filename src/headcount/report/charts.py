@@ -1,8 +1,9 @@
-"""The charts every experiment has: error against heads and the heat map of heads x length, or those of heads x rank."""
+"""The charts of any table: error against its main axis and by length, or those of heads and rank."""
 
 import numpy as np
 
 from ..analysis import Answer, ErrorTable, count_of_heads, size_of
+from ..analysis.answer import has_map
 from .chart import Chart, HeatMap, Line, Series, Span
 
 AXIS_LABELS = {
@@ -11,31 +12,55 @@ AXIS_LABELS = {
     "length": "sequence length T (tokens)",
     "hidden": "hidden width N (units)",
 }
+ACROSS = ("length", "seed")
+"""Axes that no experiment is about."""
+
+
+def charts_of(table: ErrorTable, answer: Answer) -> tuple[Chart | HeatMap, ...]:
+    """The charts of an experiment; words along the main axis have no places on a line."""
+    if about_rank(table):
+        return rank_map(table, answer), rank_chart(table, answer)
+    if any(isinstance(value, str) for value in table.values(main_axis(table))):
+        return (heat_map(table),)
+    return error_chart(table, answer), heat_map(table)
+
+
+def about_rank(table: ErrorTable) -> bool:
+    """Whether some of several head counts was tried at several ranks."""
+    return table.has("heads") and has_map(table)
+
+
+def axis_name(axis: str) -> str:
+    """An axis in words."""
+    return axis.replace("_", " ")
 
 
 def axis_label(axis: str) -> str:
     """An axis as a chart names it."""
-    return AXIS_LABELS.get(axis, axis.replace("_", " "))
+    return AXIS_LABELS.get(axis, axis_name(axis))
 
 
 def main_axis(table: ErrorTable) -> str:
-    """The axis that an experiment is about: heads, or the first one that is neither length nor seed."""
-    return "heads" if table.has("heads") else next(axis for axis in table.axes if axis not in ("length", "seed"))
+    """The axis that an experiment is about: heads where they vary, else the first that does."""
+    axes = [axis for axis in table.axes if axis not in ACROSS]
+    axes = [axis for axis in axes if len(table.values(axis)) > 1] or axes
+    return "heads" if "heads" in axes else (axes or ["model"])[0]
 
 
 def by_length(table: ErrorTable) -> ErrorTable:
     """The table over its main axis, length and seed; over any other axis the best counts."""
-    axis = main_axis(table)
-    for other in [name for name in table.axes if name not in (axis, "length", "seed")]:
-        table = table.reduced(other)
-    return table.ordered(axis, "length", "seed")
+    return _over(table, main_axis(table), *ACROSS)
 
 
 def by_rank(table: ErrorTable) -> ErrorTable:
     """The table over heads, rank, length and seed; over any other axis the best counts."""
-    for other in [name for name in table.axes if name not in ("heads", "rank", "length", "seed")]:
+    return _over(table, "heads", "rank", *ACROSS)
+
+
+def _over(table: ErrorTable, *axes: str) -> ErrorTable:
+    for other in [axis for axis in table.axes if axis not in axes]:
         table = table.reduced(other)
-    return table.ordered("heads", "rank", "length", "seed")
+    return table.with_axes(*axes)
 
 
 def judged(table: ErrorTable) -> np.ndarray:
@@ -44,7 +69,7 @@ def judged(table: ErrorTable) -> np.ndarray:
 
 
 def error_chart(table: ErrorTable, answer: Answer, published: ErrorTable | None = None) -> Chart:
-    """Smallest error over seeds against heads: a line per length, a band over all seeds, the transition marked."""
+    """Best error over seeds along the main axis: a line per length, a band over all seeds, the transition marked."""
     axis, table = main_axis(table), by_length(table)
     values, lengths, seeds = (table.values(name) for name in (axis, "length", "seed"))
     reference = None if published is None else published.aligned(table)
@@ -56,19 +81,18 @@ def error_chart(table: ErrorTable, answer: Answer, published: ErrorTable | None 
             series.append(
                 Series(f"{length} tokens, published", values, tuple(reference[:, j]), place=j, kind="published")
             )
-    need = answer.needs.get(axis)
     caption = f"line: best of {_seeds(seeds)}; band: all seeds"
     if published is not None:
         caption += f"; dashed: the published {published.statistic}"
     return Chart(
         name=f"error-against-{axis}",
-        title=f"Error against {axis.replace('_', ' ')}",
+        title=f"Error against {axis_name(axis)}",
         x_label=axis_label(axis),
         y_label=table.metric.label,
         x_ticks=values,
         series=tuple(series),
         caption=caption,
-        span=None if need is None else Span(answer.sentence, need.at, need.low, need.high),
+        span=_span(answer, axis),
     )
 
 
@@ -87,11 +111,11 @@ def reversal_chart(heads: tuple[int, ...], series: tuple[Series, ...]) -> Chart:
 
 
 def heat_map(table: ErrorTable) -> HeatMap:
-    """The smallest error over seeds for every head count and length."""
+    """The smallest error over seeds at every value of the main axis and length."""
     axis, table = main_axis(table), by_length(table)
     return HeatMap(
         name=f"{axis}-by-length",
-        title=f"{axis.replace('_', ' ').capitalize()} by length",
+        title=f"{axis_name(axis).capitalize()} by length",
         rows=table.values(axis),
         columns=table.values("length"),
         row_label=axis_label(axis),
@@ -141,7 +165,6 @@ def rank_chart(table: ErrorTable, answer: Answer) -> Chart:
         Series(count_of_heads(heads), ranks, tuple(line), place=i, low=tuple(line), high=tuple(high))
         for i, (heads, line, high) in enumerate(zip(table.values("heads"), judged(table), highest, strict=True))
     )
-    need = answer.needs.get("rank") if answer.limit in ("rank", "both") else None
     return Chart(
         name="error-against-rank",
         title="Error against rank",
@@ -151,8 +174,14 @@ def rank_chart(table: ErrorTable, answer: Answer) -> Chart:
         series=series,
         caption=f"line: {judged_by(table)}; band: up to the worst seed",
         log_x=True,
-        span=None if need is None else Span(answer.sentence, need.at, need.low, need.high),
+        span=_span(answer, "rank") if answer.limit in ("rank", "both") else None,
     )
+
+
+def _span(answer: Answer, axis: str) -> Span | None:
+    """The values along an axis that are needed; None where none are known."""
+    need = answer.needs.get(axis)
+    return None if need is None else Span(answer.sentence, need.at, need.low, need.high)
 
 
 def judged_by(table: ErrorTable) -> str:

@@ -16,7 +16,7 @@ TIMING = ("seconds", "device", "finished")
 def rows(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> list[dict[str, Any]]:
     """One flat row per cell and experiment: coordinates, then the cell's content, outcome and metrics."""
     by_key = {record.cell.key: record for record in records}
-    metrics = tuple(dict.fromkeys(name for record in by_key.values() for name in sorted(record.metrics, key=_usual)))
+    metrics = sorted({name for record in by_key.values() for name in record.metrics}, key=_usual)
     table = []
     for experiment in experiments:
         for key, record in by_key.items():

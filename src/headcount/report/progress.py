@@ -22,11 +22,11 @@ from rich.progress import (
 
 @contextlib.contextmanager
 def training_progress(console: Console, model_steps: int) -> Iterator[Callable[[int], None]]:
-    """Yields the function to call with every number of model-steps done."""
-    done = 0
+    """Yields the function to call with every number of model-steps done; without any to do, nothing is shown."""
     if model_steps == 0:
         yield lambda count: None
         return
+    done = 0
     unit, words = (1000, "thousand model-steps") if model_steps >= 20_000 else (1, "model-steps")
     with Progress(*_columns("training", words), console=console) as progress:
         bar = progress.add_task("", total=max(1, round(model_steps / unit)))
@@ -39,20 +39,16 @@ def training_progress(console: Console, model_steps: int) -> Iterator[Callable[[
         yield on_steps
 
 
-@contextlib.contextmanager
-def automatic_progress(model_steps: int, wanted: bool | None = None) -> Iterator[Callable[[int], None]]:
+def automatic_progress(
+    model_steps: int, wanted: bool | None = None
+) -> contextlib.AbstractContextManager[Callable[[int], None]]:
     """A progress bar in a terminal or a notebook, and none where output goes to a file; `wanted` decides otherwise."""
     console = Console(stderr=True)
     if wanted is False or model_steps == 0:
-        yield lambda count: None
-    elif _in_notebook():
-        with notebook_progress(model_steps) as on_steps:
-            yield on_steps
-    elif wanted or console.is_terminal:
-        with training_progress(console, model_steps) as on_steps:
-            yield on_steps
-    else:
-        yield lambda count: None
+        return training_progress(console, 0)
+    if _in_notebook():
+        return notebook_progress(model_steps)
+    return training_progress(console, model_steps if wanted or console.is_terminal else 0)
 
 
 def _in_notebook() -> bool:
@@ -63,7 +59,7 @@ def _in_notebook() -> bool:
 
 @contextlib.contextmanager
 def notebook_progress(model_steps: int) -> Iterator[Callable[[int], None]]:
-    """A bar that redraws itself below the cell."""
+    """A bar that redraws itself below the cell; at the end it says how long training took."""
     from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
 
     began, done = time.monotonic(), 0
@@ -73,13 +69,11 @@ def notebook_progress(model_steps: int) -> Iterator[Callable[[int], None]]:
         nonlocal done
         done += count
         left = (time.monotonic() - began) * (model_steps - done) / max(1, done)
-        handle.update(
-            HTML(
-                f'<progress value="{done}" max="{model_steps}"></progress> {done / model_steps:.0%}, {left:.0f} s left'
-            )
-        )
+        bar = f'<progress value="{done}" max="{model_steps}"></progress>'
+        handle.update(HTML(f"{bar} {done / model_steps:.0%}, {left:.0f} s left"))
 
     yield on_steps
+    handle.update(HTML(f"{done:,} model-steps in {time.monotonic() - began:.0f} s"))
 
 
 @contextlib.contextmanager

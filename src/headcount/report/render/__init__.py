@@ -28,9 +28,5 @@ def write_report(sections: list[Section], path: Path, *, folder: str, warnings: 
     """Write the page of these sections, whole or not at all."""
     from .html import page
 
-    write_page(page(sections, folder=folder, warnings=warnings), path)
-
-
-def write_page(text: str, path: Path) -> None:
-    """Write a page, whole or not at all."""
+    text = page(sections, folder=folder, warnings=warnings)
     write_whole(path, text.encode("utf-8", errors="replace"), "the report")

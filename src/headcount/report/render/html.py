@@ -49,7 +49,7 @@ def page(sections: list[Section], *, folder: str, warnings: Iterable[str] = ()) 
             folder=folder,
             heading=sections[0].headline if results == 1 else f"{len(sections)} results in {folder}",
             about_rank=any(section.about_rank for section in sections),
-            about_variance=any(section.counts_variance for section in sections),
+            about_variance={section.counts_variance for section in sections},
             warnings=list(warnings),
             sections=sections,
             drawings=[[(chart, inlined(chart, f"chart{next(numbers)}")) for chart in s.charts] for s in sections],

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...analysis import Answer, ErrorTable, size_of
-from ..charts import by_length, by_rank, judged, judged_by, main_axis
+from ...analysis import Answer, ErrorTable, Summary, size_of
+from ..charts import axis_name, by_length, by_rank, judged, judged_by, main_axis
 from ..section import Section
 
 NAN = float("nan")
@@ -70,41 +70,20 @@ def error_rows(section: Section) -> ErrorRows | None:
 
 def _length_rows(table: ErrorTable, answer: Answer | None, published: ErrorTable | None) -> ErrorRows:
     axis, table = main_axis(table), by_length(table)
-    summaries = {tuple(row.coordinates.values()): row for row in table.summaries()}
-
-    def cell(value: Any, length: int) -> ErrorCell:
-        row = summaries[value, length]
-        place = {axis: value, "length": length}
-        printed, deviation = (
-            (NAN, NAN) if published is None else (published.at(**place), published.deviation_at(**place))
-        )
-        measured = row.mean if published is not None and published.statistic == "mean" else row.minimum
-        return ErrorCell(
-            best=row.minimum,
-            median=row.median,
-            mean=row.mean,
-            std=row.std,
-            lost=row.lost,
-            models=row.seeds + row.lost,
-            published=printed,
-            published_std=deviation,
-            ratio=measured / printed,
-        )
-
     needed = None if answer is None or axis not in answer.needs else answer.needs[axis].at
+    lengths, summaries = table.values("length"), iter(table.summaries())
+    rows = tuple(
+        ErrorRow(
+            value=value, enough=value == needed, cells=tuple(_summary(next(summaries), published) for _ in lengths)
+        )
+        for value in table.values(axis)
+    )
     return ErrorRows(
-        axis=axis.replace("_", " "),
+        axis=axis_name(axis),
         label=table.metric.label,
-        title=f"Errors by {axis.replace('_', ' ')} and length",
-        columns=tuple(f"T = {length}" for length in table.values("length")),
-        rows=tuple(
-            ErrorRow(
-                value=value,
-                enough=value == needed,
-                cells=tuple(cell(value, length) for length in table.values("length")),
-            )
-            for value in table.values(axis)
-        ),
+        title=f"Errors by {axis_name(axis)} and length",
+        columns=tuple(f"T = {length}" for length in lengths),
+        rows=rows,
         judged="best of seeds (median)",
         detailed=True,
         source="" if published is None else published.source,
@@ -112,10 +91,27 @@ def _length_rows(table: ErrorTable, answer: Answer | None, published: ErrorTable
     )
 
 
+def _summary(seeds: Summary, published: ErrorTable | None) -> ErrorCell:
+    measured, printed, deviation = seeds.minimum, NAN, NAN
+    if published is not None:
+        printed, deviation = published.at(**seeds.coordinates), published.deviation_at(**seeds.coordinates)
+        measured = seeds.mean if published.statistic == "mean" else seeds.minimum
+    return ErrorCell(
+        best=seeds.minimum,
+        median=seeds.median,
+        mean=seeds.mean,
+        std=seeds.std,
+        lost=seeds.lost,
+        models=seeds.seeds + seeds.lost,
+        published=printed,
+        published_std=deviation,
+        ratio=measured / printed,
+    )
+
+
 def _rank_rows(table: ErrorTable, answer: Answer | None) -> ErrorRows:
     table = by_rank(table)
-    errors, best = table.errors, judged(table)
-    lost = np.sum(~np.isfinite(errors), axis=(2, 3))
+    best, lost = judged(table), np.sum(~np.isfinite(table.errors), axis=(2, 3))
     heads, ranks = table.values("heads"), table.values("rank")
 
     def cell(i: int, j: int) -> ErrorCell:
@@ -123,7 +119,7 @@ def _rank_rows(table: ErrorTable, answer: Answer | None) -> ErrorRows:
         return ErrorCell(
             best=float(best[i, j]),
             lost=int(lost[i, j]),
-            models=errors[i, j].size,
+            models=table.errors[i, j].size,
             solved=answer is not None and bool(answer.frontier) and answer.solves(*size),
             smallest=answer is not None and answer.at == size,
         )

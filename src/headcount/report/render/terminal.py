@@ -33,13 +33,14 @@ def section_view(section: Section) -> RenderableType:
         parts += [heading, comparison_view(errors), ""]
     elif errors is not None:
         parts += [f"{errors.label}: {errors.judged}", errors_view(errors), ""]
-    if section.settings is not None:
-        return Group(*parts, facts(evidence_rows(section)), "")
+    if section.settings is not None and section.answer is not None:
+        sentence = f"[bold]{escape(section.answer.sentence)}[/bold]"
+        return Group(*parts, facts(evidence_rows(section)), "", sentence)
     for grid in section.grids:
         parts += [escape(grid.title), grid_view(grid), ""]
     claims = Table(box=None, show_header=False)
     for claim in section.claims:
-        claims.add_row(_MARKS[claim.verdict], claim.statement)
+        claims.add_row(_MARKS[claim.verdict], escape(claim.statement))
         claims.add_row("", f"[dim]{escape(claim.evidence)}[/dim]")
     return Group(*parts, claims, f"[bold]{escape(section.headline)}[/bold]", "")
 
@@ -100,5 +101,5 @@ def _by_heads(errors: ErrorRows, *more: str) -> Table:
 
 def _error(cell: ErrorCell, *, detailed: bool) -> RenderableType:
     if detailed:
-        return f"{cell.best:.1e} ({cell.median:.1e}){f' {cell.lost} lost' if cell.lost else ''}"
+        return f"{number(cell.best)} ({number(cell.median)}){f' {cell.lost} lost' if cell.lost else ''}"
     return Text(number(cell.best), "bold green" if cell.smallest else "green" if cell.solved else "")

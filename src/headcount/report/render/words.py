@@ -26,4 +26,5 @@ def settings_line(settings: dict[str, Any]) -> tuple[str, str]:
     task = {name: value for name, value in settings["task"].items() if value is not None}
     name = task.pop("task")
     parts = [f"{key} {value}" for key, value in (*task.items(), *settings["model"].items())]
-    return name, f"{', '.join(parts)}, steps {settings['train']['steps']}"
+    parts += [f"steps {settings['train']['steps']}"] if "steps" in settings["train"] else []
+    return name, ", ".join(parts)

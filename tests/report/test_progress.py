@@ -1,0 +1,80 @@
+"""Progress: a bar where someone looks at it, and nothing where output goes to a file."""
+
+import io
+import sys
+from types import ModuleType
+
+import pytest
+from rich.console import Console
+
+from headcount.report.progress import automatic_progress, bytes_progress, counted_progress, training_progress
+
+
+class ZMQInteractiveShell:
+    """What a Jupyter kernel's shell is called."""
+
+
+@pytest.fixture
+def notebook(monkeypatch) -> list[str]:
+    """A notebook without IPython; gives what is displayed, in order."""
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, content: str) -> None:
+            shown.append(content)
+
+    def display(content: str, *, display_id: bool) -> Handle:
+        assert display_id
+        shown.append(content)
+        return Handle()
+
+    shell, displaying = ModuleType("IPython"), ModuleType("IPython.display")
+    shell.get_ipython = ZMQInteractiveShell
+    displaying.HTML, displaying.display = str, display
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(sys.modules, "IPython.display", displaying)
+    return shown
+
+
+def test_a_notebook_sees_a_bar_that_fills_and_ends(notebook):
+    with automatic_progress(40) as on_steps:
+        on_steps(10)
+        on_steps(30)
+    assert ['value="10" max="40"' in text for text in notebook] == [False, True, False, False]
+    assert "25%" in notebook[1]
+    assert "100%, 0 s left" in notebook[2]
+    assert "40 model-steps" in notebook[3]
+    assert "<progress" not in notebook[3]
+
+
+@pytest.mark.parametrize(("steps", "wanted"), [(0, None), (0, True), (40, False)])
+def test_a_notebook_sees_nothing_where_nothing_is_trained_or_wanted(notebook, steps, wanted):
+    with automatic_progress(steps, wanted) as on_steps:
+        on_steps(1)
+    assert notebook == []
+
+
+@pytest.mark.parametrize(("steps", "wanted", "shown"), [(40, None, False), (40, True, True), (0, True, False)])
+def test_a_file_sees_a_bar_only_where_one_is_wanted(capsys, monkeypatch, steps, wanted, shown):
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    with automatic_progress(steps, wanted) as on_steps:
+        on_steps(steps)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert ("training" in captured.err) == shown
+
+
+def test_bars_count_what_is_done():
+    written = io.StringIO()
+    console = Console(file=written, width=120)
+    with training_progress(console, 40_000) as on_steps:
+        on_steps(40_000)
+    with counted_progress(console, "searching", 3, "pairs") as on_done:
+        on_done(3)
+    with bytes_progress(console) as on_bytes:
+        for done in (1_000, 2_000, 500):  # fewer bytes than before: the next file
+            on_bytes(done, 2_000)
+    text = written.getvalue()
+    assert "40/40 thousand model-steps" in text
+    assert "3/3 pairs" in text
+    assert text.count("fetching") == 2
