@@ -66,6 +66,7 @@ def test_errors_of_labels_are_shares_of_wrong_answers():
 @pytest.mark.parametrize("name", ["[red]own[/red]", "$x$"])
 def test_a_name_is_shown_as_it_is(name):
     assert name in shown(SMALL, task=name)
+    assert shown({"[b]kind[/b]": (name, "other"), "length": (8,), "seed": (0, 1)}).count(name) == 2  # row and note
 
 
 @pytest.mark.parametrize("axes", [{"heads": (1, 2), "rank": (1, 2)}, {"heads": (1, 2)}], ids=["map", "line"])

@@ -73,9 +73,7 @@ class Chart:
     def limits(self) -> tuple[float, float]:
         """The smallest and largest y drawn, bands included; 0.1 and 1 where nothing is."""
         edges = [edge for series in self.series for edge in (series.y, series.low, series.high) if edge is not None]
-        drawn = np.concatenate([np.empty(0), *(self.drawable(edge) for edge in edges)])
-        drawn = drawn[np.isfinite(drawn)]
-        return (float(drawn.min()), float(drawn.max())) if len(drawn) else (0.1, 1.0)
+        return _limits(np.concatenate([np.empty(0), *(self.drawable(edge) for edge in edges)]))
 
     def drawable(self, values: tuple[float, ...]) -> Float[np.ndarray, " values"]:
         """The values, NaN where the axis has no place for them."""
@@ -133,14 +131,18 @@ class HeatMap:
 
     def limits(self) -> tuple[float, float]:
         """The smallest and largest positive value; 0.1 and 1 where there is none."""
-        known = self.values[np.isfinite(self.values) & (self.values > 0)]
-        return (float(known.min()), float(known.max())) if len(known) else (0.1, 1.0)
+        return _limits(self.values[self.values > 0])
 
     def tip(self, i: int, j: int) -> str:
         """What a cell says when it is pointed at."""
         value = self.values[i, j]
         size = f"{_without_unit(self.row_label)} {self.rows[i]}, {_without_unit(self.column_label)} {self.columns[j]}"
         return f"{size}: {self.unit} {value:.2e}" if np.isfinite(value) else f"{size}: nothing finished"
+
+
+def _limits(values: Float[np.ndarray, " values"]) -> tuple[float, float]:
+    known = values[np.isfinite(values)]
+    return (float(known.min()), float(known.max())) if len(known) else (0.1, 1.0)
 
 
 def _without_unit(label: str) -> str:

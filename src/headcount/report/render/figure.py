@@ -15,7 +15,6 @@ from typing import Any, Literal
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
@@ -56,7 +55,6 @@ _STYLES: dict[str, dict[str, Any]] = {
 def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
     """A figure for a paper: the chart with title, legend or colour bar, and caption."""
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     if isinstance(chart, Chart):
         _draw_lines(axes, chart)

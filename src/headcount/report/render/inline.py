@@ -62,21 +62,16 @@ class _Builder:
         self.marks: dict[int, str] = {}
         self.groups: dict[tuple[str, tuple[int, ...]], Tree.Element] = {}  # what shares a tooltip
 
-    def frame(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
-        """Labels, ticks, grid lines, the axis."""
+    def plain(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
+        """Labels, ticks, grid lines, the axis, and the band of a series."""
         for child in self.shown(group):
             child.set("class", role)
-            self.svg.append(child)
+            (self.series(*indices) if indices else self.svg).append(child)
 
     def span(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
         assert isinstance(self.chart, Chart)
         assert self.chart.span is not None
         self.shared(role, indices, self.chart.span.name).extend(self.shown(group))
-
-    def band(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
-        for child in self.shown(group):
-            child.set("class", "band")
-            self.series(indices[0]).append(child)
 
     def line(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
         assert isinstance(self.chart, Chart)
@@ -169,13 +164,8 @@ class _Builder:
         self.names[shape.get("id", "")] = self.shapes[outline]
 
 
-_ROLES = {
-    "axis": _Builder.frame,
-    "grid": _Builder.frame,
-    "tick": _Builder.frame,
-    "label": _Builder.frame,
+_ROLES = dict.fromkeys(("axis", "grid", "tick", "label", "band"), _Builder.plain) | {
     "span": _Builder.span,
-    "band": _Builder.band,
     "line": _Builder.line,
     "cell": _Builder.cell,
     "equal": _Builder.equal,

@@ -40,13 +40,11 @@ def save_pair(picture: PairPicture, path: Path) -> None:
 
 def _draw_pair(picture: PairPicture) -> "Figure":
     """The two sequences side by side, what each head reads of them, and below what comes out."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     from .figure import literal
 
     figure = Figure(figsize=(9.5, 6.4), layout="constrained")
-    FigureCanvasAgg(figure)
     upper, lower = np.ravel(np.asarray(figure.subfigures(2, 1, height_ratios=[2.4, 1]), object))
     axes = upper.subplots(2 if picture.weights is not None else 1, 2, squeeze=False)
     largest = float(np.abs(picture.tokens).max())

@@ -28,11 +28,9 @@ def section_view(section: Section) -> RenderableType:
         name, rest = settings_line(section.settings)
         parts += [f"[bold]{escape(name)}[/bold]: {escape(rest)}", ""]
     errors = error_rows(section)
-    if errors is not None and errors.source:
-        heading = f"{errors.label}, and in parentheses the published {errors.statistic} over seeds"
-        parts += [heading, comparison_view(errors), ""]
-    elif errors is not None:
-        parts += [f"{errors.label}: {errors.judged}", errors_view(errors), ""]
+    if errors is not None:
+        published = f", and in parentheses the published {errors.statistic} over seeds"
+        parts += [errors.label + (published if errors.source else f": {errors.judged}"), errors_view(errors), ""]
     if section.settings is not None and section.answer is not None:
         sentence = f"[bold]{escape(section.answer.sentence)}[/bold]"
         return Group(*parts, facts(evidence_rows(section)), "", sentence)
@@ -46,27 +44,34 @@ def section_view(section: Section) -> RenderableType:
 
 
 def errors_view(errors: ErrorRows) -> Table:
-    """Errors by head count. The row of the answer, or the cells that count as solved, are green."""
-    view = _by_heads(errors)
-    for row in errors.rows:
-        style = "bold green" if row.enough else None
-        view.add_row(str(row.value), *(_error(cell, detailed=errors.detailed) for cell in row.cells), style=style)
-    return view
+    """Errors along the main axis, with the published number under each where there is one.
 
-
-def comparison_view(errors: ErrorRows) -> Table:
-    """Errors by head count with the published number under each."""
+    The row of the answer, or the cells that count as solved, are green.
+    """
     of_means = errors.statistic == "mean"
-    labels = "best\nmean\n  \u00b1\n(paper)\n(  \u00b1)" if of_means else "best\n(paper)"
-    view = _by_heads(errors, "")
+    labels = ["best\nmean\n  \u00b1\n(paper)\n(  \u00b1)" if of_means else "best\n(paper)"] if errors.source else []
+    view = Table(box=None)
+    view.add_column(escape(errors.axis), justify="right")
+    for _ in labels:
+        view.add_column("")
+    for column in errors.columns:
+        view.add_column(column, justify="right")
     for row in errors.rows:
-        cells = []
-        for cell in row.cells:
-            measured = [cell.best, cell.mean, cell.std] if of_means else [cell.best]
-            published = [cell.published, cell.published_std] if of_means else [cell.published]
-            cells.append("\n".join([*map(number, measured), *(f"({number(value)})" for value in published)]))
-        view.add_row(str(row.value), labels, *cells, style="bold green" if row.enough else None)
+        cells = (_compared(cell, of_means) if errors.source else _error(cell, errors.detailed) for cell in row.cells)
+        view.add_row(escape(str(row.value)), *labels, *cells, style="bold green" if row.enough else None)
     return view
+
+
+def _compared(cell: ErrorCell, of_means: bool) -> str:
+    measured = [cell.best, cell.mean, cell.std] if of_means else [cell.best]
+    published = [cell.published, cell.published_std] if of_means else [cell.published]
+    return "\n".join([*map(number, measured), *(f"({number(value)})" for value in published)])
+
+
+def _error(cell: ErrorCell, detailed: bool) -> RenderableType:
+    if detailed:
+        return f"{number(cell.best)} ({number(cell.median)}){f' {cell.lost} lost' if cell.lost else ''}"
+    return Text(number(cell.best), "bold green" if cell.smallest else "green" if cell.solved else "")
 
 
 def grid_view(grid: Grid) -> Table:
@@ -87,19 +92,3 @@ def facts(rows: Iterable[tuple[str, str]]) -> Table:
     for row in rows:
         view.add_row(*map(escape, row))
     return view
-
-
-def _by_heads(errors: ErrorRows, *more: str) -> Table:
-    view = Table(box=None)
-    view.add_column(errors.axis, justify="right")
-    for column in more:
-        view.add_column(column)
-    for column in errors.columns:
-        view.add_column(column, justify="right")
-    return view
-
-
-def _error(cell: ErrorCell, *, detailed: bool) -> RenderableType:
-    if detailed:
-        return f"{number(cell.best)} ({number(cell.median)}){f' {cell.lost} lost' if cell.lost else ''}"
-    return Text(number(cell.best), "bold green" if cell.smallest else "green" if cell.solved else "")
