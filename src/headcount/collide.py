@@ -54,7 +54,7 @@ class SearchOptions:
         require_count("seed", self.seed, least=0)
         for name in ("radius", "slope"):
             value = getattr(self, name)
-            require(0 < value < math.inf, f"{name} must be positive and finite, got {value!r}.")
+            require(0 < value < math.inf, what=name, given=value, needed="positive and finite")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ def chosen(experiments: list[Experiment], records: list[Record], seeds: int) -> 
     for experiment in experiments:
         for record in experiment.own(records):
             cell = record.cell
-            searchable = record.outcome is Outcome.FINISHED and cell.model["kind"] == ClassTokenSpec.kind
+            searchable = record.outcome is Outcome.FINISHED and cell.model.get("kind") == ClassTokenSpec.kind
             if searchable and cell.key not in grouped:
                 place = experiment.coordinates(cell.key)
                 kind = tuple((axis, value) for axis, value in place.items() if axis not in ("seed", "learning_rate"))

@@ -50,7 +50,7 @@ class Recheck:
 
 def sample(records: Iterable[Record], count: int, seed: int) -> list[Record]:
     """`count` settled records drawn without replacement, all of them when there are fewer."""
-    require(count >= 1, f"at least 1 cell must be verified, got {count}.")
+    require(count >= 1, f"at least 1 cell must be verified, got {count}.", what="cells", given=count)
     settled = [record for record in records if record.outcome is not Outcome.FAILED]
     require(len(settled) > 0, "there is no finished cell to verify.")
     drawn = named_generator(seed, "verified cells").permutation(len(settled))[:count]

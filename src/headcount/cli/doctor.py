@@ -1,6 +1,7 @@
 """`headcount doctor`: whether this machine can run headcount."""
 
 import typer
+from rich.markup import escape
 
 from .. import doctor as checks
 from .app import Json, data, print_json
@@ -14,6 +15,6 @@ def doctor(as_json: Json = False) -> None:
     else:
         for each in findings:
             mark = "[green]ok[/green]" if each.fine else "[red]no[/red]"
-            data.print(f"{mark}  {each.check}: {each.found}", highlight=False)
+            data.print(f"{mark}  {each.check}: {escape(each.found)}", highlight=False)
     if not all(each.fine for each in findings):
         raise typer.Exit(1)

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import typer
 from rich.console import Group
+from rich.markup import escape
 from rich.table import Table
 
 from ..engine import Plan, Sweep, plan_sweep, spec_of
@@ -93,7 +94,7 @@ def print_plan(plan: Plan, folder: Path, as_json: bool) -> None:
             }
         )
         return
-    view = Table(title=f"the plan for {folder}", title_justify="left", box=None)
+    view = Table(title=escape(f"the plan for {folder}"), title_justify="left", box=None)
     for column in ("length", "heads", "members", "steps"):
         view.add_column(column, justify="right")
     for length, heads, count, shape in rows:

@@ -58,12 +58,12 @@ class Setting:
     def __post_init__(self):
         for name in ("heads", "intrinsic_dim", "length", "head_dim", "layers", "dim"):
             require_count(name, getattr(self, name))
-        require(0 < self.eps < 1, f"eps must lie between 0 and 1, got {self.eps!r}.")
+        require(0 < self.eps < 1, what="eps", given=self.eps, needed="between 0 and 1")
         if self.outer_slope is None:
             object.__setattr__(self, "outer_slope", float(self.intrinsic_dim))
         for name in ("outer_slope", "gamma"):
             value = getattr(self, name)
-            require(0 < value < math.inf, f"{name} must be positive and finite, got {value!r}.")
+            require(0 < value < math.inf, what=name, given=value, needed="positive and finite")
 
     @property
     def slope(self) -> float:

@@ -127,7 +127,7 @@ def heads_needed(dim: int, eps: float, rank: int = 1, *, hard: bool = False) -> 
 def require_rank(rank: int, dim: int) -> None:
     """Raise `InputError` unless 1 <= rank <= dim."""
     require_count("rank", rank)
-    require(rank <= dim, f"rank must be at most dim = {dim}, got {rank}.")
+    require(rank <= dim, what="rank", given=rank, needed=f"at most dim = {dim}")
 
 
 def _require_heads(heads: int | float) -> None:

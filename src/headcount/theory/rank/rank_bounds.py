@@ -35,7 +35,7 @@ class RankSetting:
         require_dim(self.dim)
         require_rank(self.rank, self.dim)
         require_count("length", self.length, least=2)
-        require(0 < self.eps < 1, f"eps must lie between 0 and 1, got {self.eps!r}.")
+        require(0 < self.eps < 1, what="eps", given=self.eps, needed="between 0 and 1")
 
 
 def all_rank_bounds(setting: RankSetting) -> tuple[Bound, ...]:
