@@ -1,0 +1,155 @@
+"""`headcount bounds`, `headcount prove`, `headcount tasks` and `headcount doctor`."""
+
+import pytest
+
+from headcount._version import __version__
+from headcount.cli.app import VERBS
+from headcount.tasks import PRESETS
+from headcount.theory.claims import Entry, Verdict, ledger
+
+from ..helpers.commands import a_sentence, headcount, strict_json
+
+SETTING = ["--heads", 2, "--intrinsic-dim", 4, "--length", 128, "--head-dim", 8, "--eps", 1e-2]
+RANK = ["--heads", 8, "--rank", 8, "--dim", 64, "--length", 2, "--eps", 0.1]
+
+
+def test_the_bounds_are_told_with_their_sources_and_conditions():
+    shown = headcount("bounds", *SETTING)
+    assert shown.code == 0
+    assert "too few heads: exponent k: 0.4211" in shown.out
+    for words in ("Theorem 1", "Theorem 2(1)", "Theorem 2(2)", "Theorem 2(3)", "Lemma 9", "Corollary 1", "conjecture"):
+        assert words in shown.out
+    bounds = {bound["name"]: bound for bound in strict_json(headcount("bounds", *SETTING, "--json").out)}
+    assert bounds["too few heads: exponent k"]["applies"]
+    assert not bounds["enough heads: exponent"]["applies"]
+    assert bounds["depth: minimum heads per layer"]["kind"] == "conjecture"
+
+
+def test_a_vacuous_bound_says_nothing_and_from_which_length_it_would():
+    shown = headcount("bounds", *SETTING[:4], "--length", 8, "--head-dim", 8)
+    assert shown.code == 0
+    assert "says nothing" in shown.out
+    assert "length 100" in " ".join(shown.out.split())
+
+
+def test_with_a_rank_the_second_papers_bounds_are_told():
+    shown = headcount("bounds", *RANK)
+    assert shown.code == 0
+    assert "low rank: minimum error: 0.178" in shown.out
+    for words in ("full rank", "Theorem 2", "Theorem 3", "majority vote", "conjecture"):
+        assert words in shown.out
+    assert "2510.06662" not in shown.out
+    bounds = {bound["name"]: bound for bound in strict_json(headcount("bounds", *RANK, "--json").out)}
+    assert bounds["low rank: heads needed"]["value"] == 12955
+    assert bounds["low rank, high accuracy: heads"]["value"] is None
+    assert not bounds["full rank: heads enough"]["applies"]
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        "--heads 1 --intrinsic-dim 1 --length 96",
+        "--heads 1 --intrinsic-dim 4 --length 96",
+        "--heads 8 --rank 1 --dim 64 --length 2",
+        "--heads 8 --rank 8 --dim 24 --length 2",
+        "--heads 8 --rank 64 --dim 64 --length 2",
+        "--heads 8 --rank 200 --dim 256 --length 2",
+    ],
+)
+def test_a_bound_is_drawn_for_any_setting(tmp_path, numbers):
+    assert headcount("bounds", *numbers.split(), "--plot", tmp_path / "bound.svg").code == 0
+    assert "<svg" in (tmp_path / "bound.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--heads", 8, "--length", 2], ("--intrinsic-dim", "--rank")),
+        ([*RANK, "--intrinsic-dim", 4], ("--intrinsic-dim", "--rank")),
+        ([*RANK, "--rank", 65], ("--rank", "64", "65")),
+        ([*RANK, "--heads", 0], ("--heads", "0")),
+        ([*RANK, "--length", 1], ("--length", "1")),
+        (["--heads", 8, "--length", 2, "--rank", 1], ("--rank", "--dim")),
+        ([*SETTING, "--eps", 2], ("--eps", "2.0")),
+        ([*SETTING, "--heads", 0], ("--heads", "0")),
+        ([*SETTING, "--plot", "k.bmp"], ("k.bmp",)),
+        ([*SETTING, "--gamma", -1], ("--gamma", "-1")),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused_in_a_sentence(arguments, words):
+    a_sentence(headcount("bounds", *arguments), 2, *words)
+
+
+@pytest.fixture
+def claims(monkeypatch):
+    """Claims with these verdicts; the true ones are run in tests/theory/claims."""
+
+    def use(*verdicts):
+        def entry(verdict):
+            return Entry(claim="a claim", source="Lemma 0", program="none", evidence="seen 1 of [2]", verdict=verdict)
+
+        quick = tuple((lambda verdict=verdict: entry(verdict)) for verdict in verdicts)
+        monkeypatch.setattr(ledger, "CLAIMS", quick)
+        monkeypatch.setattr("headcount.cli.prove.CLAIMS", quick)
+
+    return use
+
+
+def test_the_ledger_is_told_and_written(claims, tmp_path):
+    claims(Verdict.HOLDS, Verdict.ESTIMATED, Verdict.CONJECTURE)
+    shown = headcount("prove", "--write", tmp_path / "claims.md")
+    assert shown.code == 0
+    assert "3 claims: 1 holds, 1 estimated, 1 conjecture" in shown.out
+    assert "seen 1 of [2]" in shown.out
+    assert (tmp_path / "claims.md").read_text().count("**holds**") == 1
+    verdicts = [entry["verdict"] for entry in strict_json(headcount("prove", "--json").out)]
+    assert verdicts == ["holds", "estimated", "conjecture"]
+
+
+def test_a_claim_that_fails_ends_in_1(claims):
+    claims(Verdict.HOLDS, Verdict.FAILS)
+    shown = headcount("prove")
+    assert shown.code == 1
+    assert "1 fails" in shown.out
+
+
+def test_every_task_is_listed_with_its_options():
+    listed = strict_json(headcount("tasks", "--json").out)
+    assert listed.keys() == PRESETS.keys()
+    assert listed["max-plus-min"]["options"] == {"length": 16, "windows": None}
+    shown = headcount("tasks").out
+    assert all(name in shown for name in PRESETS)
+
+
+def test_the_assumptions_are_tested_on_a_task():
+    tested = strict_json(headcount("tasks", "quadratic-basins", "--json").out)
+    assert all(clause["holds"] for clause in tested["clauses"])
+    assert "Assumption 2" in headcount("tasks", "quadratic-basins").out
+    a_sentence(headcount("tasks", "max-plus-mins"), 2, '"max-plus-min"')
+    a_sentence(headcount("tasks", "farthest-point"), 2, "farthest-point")
+
+
+def test_the_doctor_trains_a_model():
+    result = headcount("doctor", "--json")
+    checks = {each["check"]: each for each in strict_json(result.out)}
+    assert checks.keys() == {"versions", "device", "disk", "training"}
+    assert result.code == (0 if all(each["fine"] for each in checks.values()) else 1)
+    assert checks["training"]["fine"], checks["training"]["found"]
+
+
+def test_the_doctor_says_what_is_wrong(monkeypatch):
+    def no_luck(*_, **__):
+        raise RuntimeError("no luck [/b]")
+
+    monkeypatch.setattr("headcount.doctor.run_sweep", no_luck)
+    result = headcount("doctor")
+    assert result.code == 1
+    assert "no luck [/b]" in result.out
+
+
+def test_the_version_and_every_verb_are_told():
+    assert headcount("--version").out == f"headcount {__version__}\n"
+    listed = headcount("--help").out
+    for verb in VERBS:
+        assert f" {verb} " in listed
+        assert headcount(verb, "--help").code == 0
