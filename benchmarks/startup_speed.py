@@ -30,7 +30,12 @@ def some_results(folder: Path, cells: int = 1000) -> None:
     train = TrainSpec()
     made = [Cell(task={"task": "own"}, length=8, model={"kind": "any"}, train=train, seed=i) for i in range(cells)]
     experiment = Experiment(
-        name="own", question="", task="own", axes=("seed",), places={cell.key: (cell.seed,) for cell in made}
+        name="own",
+        question="How many attention heads does this task need?",
+        task="own",
+        axes=("heads", "length", "seed"),
+        places={cell.key: (1, 8, cell.seed) for cell in made},
+        settings={"task": {"task": "own"}, "model": {}, "train": {}},
     )
     records = [
         Record(cell=cell, outcome=Outcome.FINISHED, metrics={"nmse": 0.1}, curve=(), provenance={}) for cell in made

@@ -1,6 +1,5 @@
 """From a task to an answer: the recipe, the sweep, the store and the analysis joined."""
 
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -13,6 +12,7 @@ from ._errors import did_you_mean, require
 from .engine import HEADS_QUESTION, RANK_QUESTION, RunSummary, Sweep, run_sweep, sweep
 from .measurement import Measurement
 from .models import AbstractSpec
+from .report.files import file_name
 from .report.progress import automatic_progress
 from .store import Store, TrainSpec, Value
 from .tasks import AbstractTask
@@ -142,7 +142,7 @@ def measure_sweep(
 
 def default_folder(name: str) -> Path:
     """Where results go when nobody says where."""
-    return Path("results") / re.sub(r"[^\w.-]+", "-", name)
+    return Path("results") / file_name(name)
 
 
 def _with_rank(model: Callable[..., AbstractSpec], ranks: Sequence[int] | None) -> Callable[..., AbstractSpec]:

@@ -121,7 +121,8 @@ class ErrorTable:
         finite = np.isfinite(self.errors)
         if how in ("best", "worst"):
             smallest = (how == "best") is self.metric.less_is_better
-            filled = np.where(finite, self.errors, np.inf if smallest else -np.inf)
+            # Relative errors: along an axis such as data_seed the baselines of labels differ.
+            filled = np.where(finite, self.relative, np.inf if smallest else -np.inf)
             chosen = np.expand_dims((np.argmin if smallest else np.argmax)(filled, axis=place), place)
 
             def taken(values: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ..report.files import file_name
 from ..report.render import FORMATS, check_ending, save_chart, write_report
 from ..report.section import Section
 from ..studies.folder import sections_of
@@ -41,7 +42,7 @@ def _write_figures(sections: list[Section], folder: Path, ending: str) -> list[P
     drawn = []
     for section in sections:
         for chart in section.charts:
-            path = folder / f"{section.name}-{chart.name}{ending}"
+            path = folder / f"{file_name(section.name)}-{chart.name}{ending}"
             save_chart(chart, path, f"{section.title}: {chart.title.lower()}")
             drawn.append(path)
     say(f"{len(drawn)} figures are in {folder}")

@@ -14,7 +14,8 @@ from .._errors import InputError, require
 from ..engine import RunSummary, Sweep, hardware, plan_sweep, run_sweep
 from ..report.progress import bytes_progress, counted_progress
 from ..report.render import write_report
-from ..report.render.terminal import section_view, spoken_time
+from ..report.render.terminal import section_view
+from ..report.render.words import spoken_time
 from ..report.section import Section
 from ..store import Outcome, Store
 from ..studies.base import AbstractStudy, ClosedFormStudy, Scale

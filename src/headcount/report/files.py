@@ -1,11 +1,17 @@
 """Files for people: written whole or not at all, and never over stored results."""
 
 import os
+import re
 import secrets
 from pathlib import Path
 
 from .._errors import HeadcountError, require
 from ..store import FILE_NAME
+
+
+def file_name(name: str) -> str:
+    """A name of anything as that of a file: what a path could read as its own is replaced."""
+    return re.sub(r"[^\w.-]+", "-", name).strip(".") or "unnamed"
 
 
 def write_whole(path: Path, content: bytes, what: str = "") -> None:

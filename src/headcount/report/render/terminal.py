@@ -10,9 +10,7 @@ from rich.text import Text
 from ...analysis import Verdict
 from ..section import Grid, Section
 from .rows import ErrorCell, ErrorRows, error_rows, evidence_rows
-from .words import number, settings_line, spoken_time
-
-__all__ = ["section_view", "spoken_time"]
+from .words import number, settings_line
 
 _MARKS = {
     Verdict.HOLDS: "[green]holds[/green]",
