@@ -62,7 +62,7 @@ def open_passages(path: Path, split: str | None) -> PassageFiles:
         raise InputError(f"{path} has no passages: collection.tsv or corpus.jsonl is needed (each may be .gz).")
     require(path.exists(), f"there is no file or folder {path}.")
     require(_is_json_lines(path), f"{path} must be a folder, or a file that ends in .jsonl or .jsonl.gz.")
-    require(split is None, f'{path} is one file, so split="{split}" cannot be chosen.')
+    require(split is None, f'{path} is one file, so split="{split}" cannot be chosen.', what="split", given=split)
     return _json_lines(path)
 
 
