@@ -5,20 +5,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headcount.engine import RunSummary
-from headcount.store import Outcome
 from headcount.studies.base import Scale
 from headcount.studies.registry import STUDIES
 
 from ..helpers import fabricated
+from .pretended import Pretended
 
 
 @pytest.fixture(autouse=True, scope="session")
 def cache(tmp_path_factory):
     """No command touches the user's own cache."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HEADCOUNT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("HEADCOUNT_CACHE", str(folder))
+        yield folder
 
 
 @pytest.fixture
@@ -32,35 +32,6 @@ def broken_training(monkeypatch):
         raise ValueError("no luck")
 
     monkeypatch.setattr("headcount.engine.run.program", fail)
-
-
-class Pretended:
-    """Training that takes no time: `metrics` gives those of a cell by its coordinates. `sweeps` are those asked for."""
-
-    def __init__(self):
-        self.sweeps = []
-        self.metrics = lambda at: {"nmse": fabricated.sharp(at), "final_nmse": fabricated.sharp(at), "baseline": 1.0}
-
-    def run_sweep(self, sweep, store, *, command="", **_):
-        self.sweeps.append(sweep)
-        experiment = store.begin(sweep.experiment, command)
-        settled = store.settled_keys()
-        left = fabricated.Sweep(sweep.experiment, tuple(cell for cell in sweep.cells if cell.key not in settled))
-        store.commit(fabricated.graded(left, self.metrics))
-        return RunSummary(
-            experiment=experiment,
-            already_done=len(sweep.cells) - len(left.cells),
-            outcomes={Outcome.FINISHED: len(left.cells)} if left.cells else {},
-            seconds=0.0,
-        )
-
-    @property
-    def keys(self) -> list[str]:
-        return [cell.key for cell in self.sweeps[-1].cells]
-
-    @property
-    def models(self) -> list[dict]:
-        return [cell.model for cell in self.sweeps[-1].cells]
 
 
 @pytest.fixture

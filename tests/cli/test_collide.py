@@ -146,7 +146,9 @@ def test_models_that_cannot_be_searched_are_refused(tmp_path):
         before = contents(root)
         a_sentence(headcount("collide", root), 2, "class-token")
         assert contents(root) == before
-    groups = chosen([encoders.experiment, made.experiment], fabricated.finished(made) + fabricated.finished(encoders), 2)
+    groups = chosen(
+        [encoders.experiment, made.experiment], fabricated.finished(made) + fabricated.finished(encoders), 2
+    )
     assert [[record.cell for record in group] for group in groups] == [list(made.cells)]
 
 

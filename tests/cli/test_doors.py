@@ -118,7 +118,10 @@ def test_two_tasks_in_one_folder_are_two_experiments(tmp_path, pretended):
     assert answers.keys() == {"sum-of-maxima", "max-plus-min"}
     assert answers["sum-of-maxima"].startswith("needs 4 heads")
     assert not answers["max-plus-min"].startswith("needs 4 heads")
-    assert [each["cells"] for each in strict_json(headcount("status", tmp_path, "--json").out)["experiments"]] == [72, 72]
+    assert [each["cells"] for each in strict_json(headcount("status", tmp_path, "--json").out)["experiments"]] == [
+        72,
+        72,
+    ]
     a_sentence(headcount("show", tmp_path, "--figure", tmp_path / "one.svg"), 2, "2")
 
 

@@ -15,10 +15,26 @@ from ..helpers import fabricated
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
 from ..report.laws import check_page
 
-TINY = (
-    "--steps 4 --batch 4 --head-dim 2 --hidden 4 --train-examples 24 --validation-examples 20 --lengths 4,5 --heads 1:2 "
-    "--seeds 2"
-).split()
+TINY = [
+    "--steps",
+    "4",
+    "--batch",
+    "4",
+    "--head-dim",
+    "2",
+    "--hidden",
+    "4",
+    "--train-examples",
+    "24",
+    "--validation-examples",
+    "20",
+    "--lengths",
+    "4,5",
+    "--heads",
+    "1:2",
+    "--seeds",
+    "2",
+]
 MEASURE = ("measure", "max-plus-min", *TINY)
 
 
@@ -128,7 +144,20 @@ def test_a_stopped_run_keeps_what_is_done_and_says_how_to_go_on(tmp_path, monkey
 
 # Heads and ranks.
 
-SMALL = "--dim 4 --lengths 4 --steps 20 --batch 8 --hidden 8 --validation-examples 20".split()
+SMALL = [
+    "--dim",
+    "4",
+    "--lengths",
+    "4",
+    "--steps",
+    "20",
+    "--batch",
+    "8",
+    "--hidden",
+    "8",
+    "--validation-examples",
+    "20",
+]
 FARTHEST = ("farthest-point", *SMALL)
 MAP = ("measure", *FARTHEST, "--heads", "1,2", "--ranks", "1,2,4", "--seeds", "2")
 

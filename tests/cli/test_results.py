@@ -29,7 +29,9 @@ def test_status_counts_cells_and_says_how_to_go_on(own):
 
 def test_status_of_a_run_from_python_names_no_command(tmp_path):
     made = fabricated.sweep()
-    assert "run from Python" in headcount("status", fabricated.write(tmp_path, fabricated.finished(made), {"": made})).out
+    assert (
+        "run from Python" in headcount("status", fabricated.write(tmp_path, fabricated.finished(made), {"": made})).out
+    )
 
 
 def test_show_has_the_errors_and_the_answer(own):
@@ -72,7 +74,9 @@ def test_an_export_is_a_table_of_all_cells(own, tmp_path):
     assert not set(added) & rows[0].keys()
     assert headcount("export", own, "-o", tmp_path / "table.csv").out == ""
     assert (tmp_path / "table.csv").read_text() == plain
-    a_sentence(headcount("export", own, "-o", tmp_path / "table.csv" / "below"), 1, str(tmp_path / "table.csv" / "below"))
+    a_sentence(
+        headcount("export", own, "-o", tmp_path / "table.csv" / "below"), 1, str(tmp_path / "table.csv" / "below")
+    )
     a_sentence(headcount("export", own, "-o", own / "results.sqlite"), 2, "results.sqlite")
 
 
@@ -96,7 +100,9 @@ def test_a_folder_without_results_is_told_and_left_alone(tmp_path, monkeypatch, 
         if verb in ("status", "export"):
             assert (result.code, result.err) == (0, "")
         else:
-            a_sentence(result, 2, *(["no luck"] if (verb, kind) in (("show", "all failed"), ("report", "all failed")) else []))
+            a_sentence(
+                result, 2, *(["no luck"] if (verb, kind) in (("show", "all failed"), ("report", "all failed")) else [])
+            )
     else:
         a_sentence(result, 1, "results")
     assert contents(tmp_path) == before

