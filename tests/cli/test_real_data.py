@@ -11,7 +11,6 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -261,19 +260,13 @@ def test_a_part_that_is_not_there_is_refused(cifar, tmp_path, no_training, part,
     assert not (tmp_path / "results").exists()
 
 
-@pytest.mark.parametrize("damage", ["truncated", "fewer images", "missing", "a bad label"])
-def test_a_damaged_batch_costs_nothing(cifar, tmp_path, no_network, damage):
+def test_a_damaged_batch_costs_nothing(cifar, tmp_path, no_network):
     data = shutil.copytree(cifar, tmp_path / "data")
     batch = data / "cifar-10-batches-bin" / "data_batch_3.bin"
-    content = batch.read_bytes()
-    if damage == "missing":
-        batch.unlink()
-    else:
-        kept = {"truncated": content[:-100], "fewer images": content[3073:], "a bad label": b"\x0b" + content[1:]}
-        batch.write_bytes(kept[damage])
+    batch.write_bytes(batch.read_bytes()[:-100])
     before = contents(tmp_path)
     result = headcount("reproduce", "cifar", "--data", data, "--scale", "smoke", "--out", tmp_path / "results")
-    a_sentence(result, 2, "batches" if damage == "fewer images" else "data_batch_3.bin")
+    a_sentence(result, 2, "data_batch_3.bin")
     assert contents(tmp_path) == before
     assert not (tmp_path / "results").exists()
     assert no_network == [], "what is there is not fetched"
@@ -404,11 +397,8 @@ def test_a_users_passages_are_measured(mine, bert, tmp_path):
     assert strict_json(headcount(*command, "--layout", "pairs", "--dry-run").out)["already_done"] == 0
 
 
-IMAGE_OPTIONS = {
-    "--windows": "0:0.5,0.5:1", "--hidden": "8", "--beta": "2", "--total-dim": "8", "--multiplier": "2",
-    "--layout": "pairs", "--shorter": "leading", "--intrinsic-dim": "2", "--split": "dev", "--lengths": "5",
-    "--patch": "3",
-}  # fmt: skip
+IMAGE_OPTIONS = {"--windows": "0:0.5,0.5:1", "--hidden": "8", "--beta": "2", "--total-dim": "8", "--multiplier": "2"}
+IMAGE_OPTIONS |= {"--layout": "pairs", "--intrinsic-dim": "2", "--lengths": "5", "--patch": "3"}
 
 
 @pytest.mark.parametrize("option", IMAGE_OPTIONS)
@@ -421,11 +411,13 @@ def test_an_option_that_images_do_not_take_is_refused(images, tmp_path, no_train
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        *((option, "4") for option in ("--patch", "--side", "--dim", "--hidden")),
+        ("--patch", "4"),
+        ("--dim", "4"),
+        ("--hidden", "4"),
         ("--layout", "rows"),
         ("--split", "dev"),
-    ]
-    + [("--lengths", "99"), ("--lengths", "3,5")],
+        ("--lengths", "3,5"),
+    ],
 )
 def test_an_option_that_passages_do_not_take_is_refused(mine, bert, tmp_path, no_training, option, value):
     result = headcount("measure", mine, "--embeddings", bert, option, value, "--out", tmp_path / "results")
@@ -437,67 +429,30 @@ def test_images_of_cifar_are_not_resized(cifar, tmp_path):
     a_sentence(headcount("measure", cifar, "--side", 64, "--out", tmp_path / "results"), 2, "--side", "32", "64")
 
 
-def spoil_images(folder: Path, fault: str) -> None:
-    blue = folder / "blue"
-    first = sorted(blue.iterdir())[0]
-    if fault == "not an image":
+def spoiled(kind: str, folder: Path, images: Path) -> tuple[Path, str]:
+    """Data with a fault, and what names it; tests/datasets has every fault there is."""
+    if kind == "a line":
+        rows = [json.dumps(row) for row in lines()]
+        return write(folder / "mine.jsonl", "\n".join([*rows[:2], '{"query": "heron"', *rows[3:]]) + "\n"), "line 3"
+    if kind == "no answers":
+        return write_records(folder / "mine.jsonl", [row | {"positive": []} for row in lines(30)]), "mine.jsonl"
+    copied = shutil.copytree(images, folder / "colours")
+    first, *others = sorted((copied / "blue").iterdir())
+    if kind == "an image":
         first.write_text("mine")
-    elif fault == "half an image":
-        first.write_bytes(first.read_bytes()[:60])
-    elif fault == "another size":
-        Image.fromarray(np.zeros((12, 12, 3), np.uint8)).save(first)
-    elif fault == "no square":
-        Image.fromarray(np.zeros((8, 12, 3), np.uint8)).save(first)
-    elif fault == "an empty class":
-        (folder / "green").mkdir()
-    elif fault == "one class":
-        shutil.rmtree(folder / "red")
-    elif fault == "too few":
-        for path in sorted(blue.iterdir())[5:]:
-            path.unlink()
+        return copied, first.name
+    for path in others[4:]:
+        path.unlink()
+    return copied, "55"
 
 
-IMAGE_FAULTS = {
-    "not an image": "blue",
-    "half an image": "blue",
-    "another size": "side 8",
-    "no square": "side 8",
-    "an empty class": "green",
-    "one class": "2",
-    "too few": "55",
-}
-
-
-@pytest.mark.parametrize("fault", IMAGE_FAULTS)
-def test_images_that_cannot_be_used_are_named(images, tmp_path, fault):
-    folder, out = shutil.copytree(images, tmp_path / "colours"), tmp_path / "results"
-    spoil_images(folder, fault)
-    result = headcount("measure", folder, *SHORT, "--out", out)
+@pytest.mark.parametrize("kind", ["a line", "no answers", "an image", "too few images"])
+def test_data_that_cannot_be_used_is_named(images, bert, tmp_path, no_training, kind):
+    data, words = spoiled(kind, tmp_path, images)
+    options = ("--embeddings", bert) if data.is_file() else ()
+    result = headcount("measure", data, *options, *SHORT, "--out", tmp_path / "results")
     assert (result.code, result.out) == (2, ""), result.err
     last = result.err.splitlines()[-1]
     assert last.startswith("headcount: ")
-    assert IMAGE_FAULTS[fault] in last
-    assert not list(out.glob("weights/*"))
-
-
-LINE_FAULTS = {
-    "bad JSON": '{"query": "heron"',
-    "no object": "[1, 2]",
-    "no positive": json.dumps({"query": "heron", "negatives": ["moss"]}),
-    "no query": json.dumps({"positive": "heron", "negatives": ["moss"]}),
-    "a number": json.dumps({"query": "heron", "positive": 3}),
-}
-
-
-@pytest.mark.parametrize("fault", LINE_FAULTS)
-def test_a_line_that_cannot_be_used_is_named(bert, tmp_path, fault):
-    rows = [json.dumps(row) for row in lines()]
-    mine = write(tmp_path / "mine.jsonl", "\n".join([*rows[:2], LINE_FAULTS[fault], *rows[3:]]) + "\n")
-    a_sentence(headcount("measure", mine, "--embeddings", bert, "--out", tmp_path / "results"), 2, str(mine), "line 3")
-    assert not (tmp_path / "results").exists()
-
-
-def test_queries_that_nothing_answers_are_told(bert, tmp_path):
-    rows = [{"query": row["query"], "positives": [], "negatives": row["negatives"]} for row in lines(30)]
-    mine = write_records(tmp_path / "mine.jsonl", rows)
-    a_sentence(headcount("measure", mine, "--embeddings", bert, "--out", tmp_path / "results"), 2, "30")
+    assert words in last
+    assert not list(tmp_path.glob("results/weights/*"))

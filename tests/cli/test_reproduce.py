@@ -1,4 +1,4 @@
-"""`headcount reproduce`: costs before anything is trained, finished studies told again, failures, closed-form studies."""
+"""`headcount reproduce`: costs before training, finished studies, failures, closed-form studies."""
 
 import re
 import signal
