@@ -4,7 +4,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 import headcount as hc
-from headcount.models import from_arrays
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from .laws import ModelLaws
@@ -18,14 +17,13 @@ class TestMeanPool(ModelLaws):
     bad = (("heads", 0), ("head_dim", 1.5), ("rank", None))
 
 
-def test_it_is_trained_stored_and_read(tmp_path):
-    task = hc.average(dim=2, length=4)
+def test_it_is_measured_stored_and_read(tmp_path):
+    task = hc.find_task("average", dim=2, length=4)
     train = hc.TrainSpec(steps=5, batch=4, train_examples=16, validation_examples=20)
-    sweep = hc.grid(task, heads=[2], seeds=[0], model=lambda heads: MeanPoolSpec(heads=heads), train=train)
-    with hc.Store.open_for_writing(tmp_path / "results") as store:
-        hc.run_sweep(sweep, store)
-        for record in store.records():
-            assert record.outcome.value == "finished"
-            model = from_arrays(record.cell.model, store.weights(record.cell.key))
-            assert model.spec == MeanPoolSpec(heads=record.cell.model.heads)
-            assert np.all(np.isfinite(model(np.ones((4, 2), np.float32))))
+    measured = hc.measure(
+        task, heads=[2], lengths=[4], seeds=1, model=lambda heads: MeanPoolSpec(heads=heads), train=train, out=tmp_path
+    )
+    assert [record.outcome.value for record in measured.records] == ["finished"]
+    model = hc.load(tmp_path)[0].model(heads=2)
+    assert model.spec == MeanPoolSpec(heads=2)
+    assert np.all(np.isfinite(model(np.ones((4, 2), np.float32))))

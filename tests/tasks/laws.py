@@ -210,7 +210,7 @@ class LabelledTaskLaws(TaskLaws):
             assert tokens.shape[-1] == one.dim
             assert tokens.dtype == np.float32
             assert np.all(np.isfinite(tokens))
-            assert one.sequences == (tokens.shape[1:3] if tokens.ndim == 4 else (1, one.length))
+            assert one.sequences == (tokens.shape[1:3] if tokens.ndim == 4 else (1, tokens.shape[1]))
 
     def test_tokens_are_a_function_of_content_and_key(self, other):
         tokens = np.asarray(shown(other))
