@@ -65,11 +65,11 @@ def measure(
 
     Example:
         >>> import tempfile, headcount as hc
-        >>> print(hc.measure(
-        ...     "max-plus-min", heads=[1], lengths=[4], seeds=2, steps=2, train_examples=50,
+        >>> print(hc.measure(  # far too few steps to learn anything
+        ...     "max-plus-min", heads=[1, 2], lengths=[4], seeds=2, steps=4, train_examples=50,
         ...     validation_examples=20, out=tempfile.mkdtemp(), progress=False,
         ... ))
-        no transition found: only one head count was tried
+        no transition found: no head count learns the task; ...
     """
     found = find_task(task) if isinstance(task, str) else task
     asked = measurement_sweep(

@@ -102,13 +102,13 @@ def run_sweep(
         >>> from headcount.store import Store
         >>> plan = hc.sweep(
         ...     hc.find_task("max-plus-min"),
-        ...     axes={"heads": [2], "length": [4], "seed": [0]},
-        ...     model=lambda heads: hc.ClassTokenSpec(heads=heads, head_dim=2, hidden=4),
-        ...     train=hc.TrainSpec(steps=2, train_examples=50, validation_examples=20),
+        ...     axes={"heads": [1, 2], "length": [4], "seed": [0, 1]},
+        ...     model=lambda heads: hc.ClassTokenSpec(heads=heads),
+        ...     train=hc.TrainSpec(steps=4, train_examples=50, validation_examples=20),
         ... )
         >>> with tempfile.TemporaryDirectory() as folder, Store.open_for_writing(folder) as store:
         ...     hc.run_sweep(plan, store).trained
-        1
+        4
     """
     began = time.monotonic()
     plan = plan or plan_sweep(sweep, store.settled_keys())
