@@ -69,7 +69,7 @@ def measure(
         ...     "max-plus-min", heads=[1, 2], lengths=[4], seeds=2, steps=4, train_examples=50,
         ...     validation_examples=20, out=tempfile.mkdtemp(), progress=False,
         ... ))
-        no transition found: no head count learns the task; ...
+        no transition found: ...
     """
     found = find_task(task) if isinstance(task, str) else task
     asked = measurement_sweep(
