@@ -31,6 +31,8 @@ def show(
             say(f"drawn in {figure}")
         if not as_json:
             data.print(section_view(section))
+            if section.settings is not None and section.answer is not None:
+                data.print(section.answer.sentence, style="bold", markup=False, highlight=False)
     for warning in warnings:
         say(warning, style="yellow")
     if as_json:

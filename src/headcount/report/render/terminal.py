@@ -20,7 +20,7 @@ _MARKS = {
 
 
 def section_view(section: Section) -> RenderableType:
-    """A section: its settings, its errors beside the published ones, its evidence, grids and claims, its headline."""
+    """A study: its errors beside the published ones, grids, claims, headline. An own experiment: all but its answer."""
     parts: list[RenderableType] = []
     if section.settings is not None:
         name, rest = settings_line(section.settings)
@@ -29,9 +29,8 @@ def section_view(section: Section) -> RenderableType:
     if errors is not None:
         published = f", and in parentheses the published {errors.statistic} over seeds"
         parts += [errors.label + (published if errors.source else f": {errors.judged}"), errors_view(errors), ""]
-    if section.settings is not None and section.answer is not None:
-        sentence = f"[bold]{escape(section.answer.sentence)}[/bold]"
-        return Group(*parts, facts(evidence_rows(section)), "", sentence)
+    if section.settings is not None:
+        return Group(*parts, facts(evidence_rows(section)), "")
     for grid in section.grids:
         parts += [escape(grid.title), grid_view(grid), ""]
     claims = Table(box=None, show_header=False)
