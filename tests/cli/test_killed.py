@@ -59,7 +59,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_long_run_stopped_from_outside_goes_on(tmp_path, number):
-    command = (*MEASURE, "--steps", 30_000, "--lengths", "4,5,6,7", "--seeds", 4, "--out", tmp_path)
+    command = (*MEASURE, "--steps", 8000, "--lengths", "4,5,6,7", "--seeds", 4, "--out", tmp_path)
     process = start(*command)
     while process.poll() is None:
         with contextlib.suppress(StoreError), Store.open_for_reading(tmp_path) as store:
