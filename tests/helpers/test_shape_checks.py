@@ -10,9 +10,8 @@ import pytest
 from beartype.roar import BeartypeCallHintViolation
 from jaxtyping import Float, PyTree
 
-from headcount.theory import Domain
-from headcount.theory.collisions import find_pigeonhole
-from headcount.theory.collisions.starts import anchored_starts
+from headcount.theory import Domain, find_pigeonhole
+from headcount.theory.collisions.domain import anchored_starts
 
 from .shape_checks import check, checked, names_an_axis
 

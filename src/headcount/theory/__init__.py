@@ -8,76 +8,42 @@ rank            the second paper: heads of low rank on the nearest point
 claims          every claim of both papers with a check that runs it
 """
 
-from .bounds import Bound, Condition, Setting, all_bounds
-from .collisions import (
-    Certificate,
-    Collision,
-    Comparison,
-    Domain,
-    Pigeonhole,
-    certify,
-    compare_representations,
-    domain_of,
-    find_collisions,
-    find_pigeonhole,
-)
-from .constructions import (
-    Construction,
-    Fitted,
-    ReluNet,
-    Ridge,
-    RidgeSum,
-    WideConstruction,
-    WideHead,
-    beside,
-    compose,
-    construct,
-    construct_wide,
-    interpolation_net,
-    largest_error,
-    linear,
-    max_net,
-    min_net,
-    promised_error,
-    retrieval_of,
-    wide_size,
-)
+from .bounds import Bound, Setting, all_bounds
+from .collisions.certificates import Certificate, certify
+from .collisions.domain import Domain, domain_of
+from .collisions.pigeonhole import find_pigeonhole
+from .collisions.search import Collision, find_collisions
+from .collisions.uniqueness import compare_representations
+from .constructions.adversary import largest_error
+from .constructions.density import promised_error, retrieval_of
+from .constructions.enough_heads import construct
+from .constructions.relu_nets import beside, compose, interpolation_net, max_net, min_net
+from .constructions.ridges import Ridge, RidgeSum, linear
+from .constructions.wide_head import construct_wide, wide_size
 from .rank import (
-    AttentionHead,
     MajorityVote,
     RankOneHeads,
     RankSetting,
     all_rank_bounds,
     exact_head,
-    farthest_head,
     heads_needed,
     plane_heads,
-    random_heads,
     rank_floor,
     rank_one_floor,
     staircase_heads,
 )
 
 __all__ = [
-    "AttentionHead",
     "Bound",
     "Certificate",
     "Collision",
-    "Comparison",
-    "Condition",
-    "Construction",
     "Domain",
-    "Fitted",
     "MajorityVote",
-    "Pigeonhole",
     "RankOneHeads",
     "RankSetting",
-    "ReluNet",
     "Ridge",
     "RidgeSum",
     "Setting",
-    "WideConstruction",
-    "WideHead",
     "all_bounds",
     "all_rank_bounds",
     "beside",
@@ -88,7 +54,6 @@ __all__ = [
     "construct_wide",
     "domain_of",
     "exact_head",
-    "farthest_head",
     "find_collisions",
     "find_pigeonhole",
     "heads_needed",
@@ -99,7 +64,6 @@ __all__ = [
     "min_net",
     "plane_heads",
     "promised_error",
-    "random_heads",
     "rank_floor",
     "rank_one_floor",
     "retrieval_of",

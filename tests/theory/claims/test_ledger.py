@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from headcount.report.ledger import ledger_page
 
 import headcount
+from headcount.cli.prove import _page as ledger_page
 from headcount.theory.claims import CLAIMS, Claim, Entry, Verdict, prove
 
 PAGE = (Path(__file__).parents[3] / "docs" / "claims.md").read_text()

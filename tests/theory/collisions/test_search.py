@@ -15,7 +15,7 @@ from headcount._precision import in_double
 from headcount.models import ClassTokenSpec, folded
 from headcount.tasks import ArrayTask, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory import Domain, certify, domain_of, find_collisions
-from headcount.theory.collisions.starts import anchored_starts, free_starts, shared_places
+from headcount.theory.collisions.domain import anchored_starts, free_starts, shared_places
 from tests.theory.collisions.digits import DIGITS, exact_pair, plain_target, precise
 from tests.theory.collisions.examples import DIM, DOMAINS, LENGTH, STARTS, STEPS, TASKS, found, model
 

@@ -8,7 +8,7 @@ import pytest
 from headcount._errors import InputError
 from headcount.models import folded, textbook
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins, sum_of_maxima
-from headcount.theory.constructions import construct, largest_error
+from headcount.theory import construct, largest_error
 from headcount.theory.constructions.ridges import Ridge, RidgeSum, linear
 
 HALVES = [(0.0, 0.5), (0.5, 1.0)]

@@ -6,9 +6,10 @@ import pytest
 
 from headcount._errors import InputError
 from headcount.tasks import Retrieval, max_plus_min
-from headcount.theory.constructions import construct, fits, largest_error
+from headcount.theory import construct, largest_error
+from headcount.theory.constructions import fits
 from headcount.theory.constructions.fits import SAFETY, sample_points
-from headcount.theory.constructions.fitted import Fitted
+from headcount.theory.constructions.parts import Fitted
 from headcount.theory.constructions.ridges import Ridge, RidgeSum, linear
 
 PARTS = {

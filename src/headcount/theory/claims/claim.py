@@ -14,12 +14,8 @@ class Verdict(enum.StrEnum):
     FAILS = "fails"
 
 
-@dataclass(frozen=True)
-class Result:
-    """The numbers that a check gave, and what they say of the claim."""
-
-    evidence: str
-    verdict: Verdict
+Result = tuple[str, Verdict]
+"""The numbers that a check gave, and what they say of the claim."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,15 +43,9 @@ class Claim:
     check: Callable[[], Result]
 
     def __call__(self) -> Entry:
-        result = self.check()
-        return Entry(
-            claim=self.statement,
-            source=self.source,
-            program=self.program,
-            evidence=result.evidence,
-            verdict=result.verdict,
-            repair=self.repair,
-        )
+        evidence, verdict = self.check()
+        about = {"claim": self.statement, "source": self.source, "program": self.program, "repair": self.repair}
+        return Entry(**about, evidence=evidence, verdict=verdict)
 
 
 def claim(statement: str, *, source: str, program: str, repair: str = "") -> Callable[[Callable[[], Result]], Claim]:

@@ -9,17 +9,11 @@ import numpy as np
 from ..._keys import named_generator
 from ...tasks import Retrieval, max_plus_min, quadratic_basins
 from ..bounds import head_error, max_net_widths
-from ..constructions import (
-    compose,
-    construct,
-    construct_wide,
-    interpolation_net,
-    largest_error,
-    max_net,
-    promised_error,
-    retrieval_of,
-    wide_size,
-)
+from ..constructions.adversary import largest_error
+from ..constructions.density import promised_error, retrieval_of
+from ..constructions.enough_heads import construct
+from ..constructions.relu_nets import compose, interpolation_net, max_net
+from ..constructions.wide_head import construct_wide, wide_size
 from .claim import Result, claim, verdict_of
 
 
@@ -46,7 +40,7 @@ def density() -> Result:
     pairs = ", ".join(
         f"q = {q:g}: {error:.1e} of {bound:.1e}" for q, error, bound in zip(powers, errors, promised, strict=True)
     )
-    return Result(
+    return (
         f"T = 8, inputs recovered within (found of promised) {pairs}; promised falls as q^{slope:.2f}",
         verdict_of(all(error <= bound + 1e-12 for error, bound in zip(errors, promised, strict=True))),
     )
@@ -68,7 +62,7 @@ def gate() -> Result:
 
     bound = head_error(beta, 1, 2, 2.0).value or 0.0
     holds = abs(read(2.0) - 1.0) <= bound + 1e-12 and abs(read(1.0) - 1.0) > 0.4
-    return Result(
+    return (
         f"two tokens, beta = 50: depth 1 reads {read(1.0):.2f} where the minimum is 1, depth 2 reads "
         f"{read(2.0):.4f} (bound {bound:.1e})",
         verdict_of(holds),
@@ -92,17 +86,13 @@ def enough_heads() -> Result:
             parts.append(f"{name}, {text}")
             sizes.append(size)
     slope = math.log(sizes[5] / sizes[3]) / math.log(10)
-    return Result(
+    return (
         f"T = 8, found of promised: {'; '.join(parts)}; basins grow as eps^-{slope:.2f} (gamma = 0.5)",
         verdict_of(holds and abs(slope - 0.5) < 0.1),
     )
 
 
-@claim(
-    "the same for components of any form, by fitted nets",
-    source="Theorem 2(1)",
-    program="theory.construct",
-)
+@claim("the same for components of any form, by fitted nets", source="Theorem 2(1)", program="theory.construct")
 def fitted_heads() -> Result:
     def wave(x):
         return (jnp.sin(3 * x[0]) + 1) / 2 * x[1]
@@ -111,7 +101,7 @@ def fitted_heads() -> Result:
         [lambda x: x[0] * x[1], wave], lambda z: z[0] * z[1], length=8, dim=2, distribution="cube", name="yours"
     )
     results = [_construction(task, eps, proved=False) for eps in (0.1, 0.03, 0.01)]
-    return Result(
+    return (
         f"x1 x2 and a wave times x2, outer map a product, found of promised: {'; '.join(text for text, *_ in results)}",
         verdict_of(all(kept for _, kept, _ in results), estimated=True),
     )
@@ -132,7 +122,7 @@ def lemma_8() -> Result:
     whole = compose(first, middle, last)
     points = np.linspace(0, 1, 101)
     gap = max(abs(float(whole(np.array([x]))[0] - last(middle(first(np.array([x]))))[0])) for x in points)
-    return Result(
+    return (
         f"{len(whole.layers)} layers; they differ by {gap:.1e} at 101 points",
         verdict_of(len(whole.layers) == 5 and gap < 1e-12),
     )
@@ -148,7 +138,7 @@ def lemma_9() -> Result:
     net = max_net(count, eps)
     numbers = named_generator(0, "ledger", "lemma 9").uniform(0, 1, (500, count))
     worst = max(abs(float(net(row)[0]) - float(row.max())) for row in numbers)
-    return Result(
+    return (
         f"T = 5, eps = 0.1: worst of 500 is {worst:.3f}, widths {net.widths}",
         verdict_of(worst <= eps and net.widths == max_net_widths(count, eps)),
     )
@@ -172,7 +162,7 @@ def wide_head() -> Result:
     basins = quadratic_basins(length=8)
     sizes = [wide_size(basins, eps, zeros=zeros) for zeros in (True, False) for eps in (1e-2, 1e-3)]
     dense, sparse = math.log10(sizes[1] / sizes[0]), math.log10(sizes[3] / sizes[2])
-    return Result(
+    return (
         f"max + min, T = 4, found of promised: {'; '.join(parts)}; basins (gamma = 0.5) grow as "
         f"eps^-{sparse:.2f} without zeros, eps^-{dense:.2f} with them",
         verdict_of(holds and abs(sparse - 1.5) < 0.1),

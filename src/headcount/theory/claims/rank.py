@@ -68,7 +68,7 @@ def full_rank() -> Result:
         ratio = max(float(o) / soft_error(length, beta, float(gap)) for o, gap in zip(off, gaps, strict=True))
         wrong, worst = wrong + int(np.sum(np.linalg.norm(answers - nearest, axis=1) > 1e-6)), max(worst, ratio)
         parts.append(f"N = {length}: {ratio:.2f}")
-    return Result(
+    return (
         f"d = 8, 1,500 draws: {wrong} hard outputs wrong; soft with beta = 20, the largest error of its bound "
         f"2 t / (1 + t), t = (N - 1) exp(-beta gap): {', '.join(parts)}",
         verdict_of(wrong == 0 and worst <= 1),
@@ -95,7 +95,7 @@ def closed_forms() -> Result:
         with_target = _standard_errors(0.5 + chosen * target[:, None] / 2, heads.with_target())
         holds &= max(kernel, with_target) < 4
         parts.append(f"d = {dim}: {kernel:.1f}, {with_target:.1f}")
-    return Result(
+    return (
         f"largest distances from {SAMPLES:,} samples in standard errors, 15 pairs and 6 heads: " + "; ".join(parts),
         verdict_of(holds),
     )
@@ -110,7 +110,7 @@ def plane() -> Result:
     angles = np.linspace(0, np.pi, 1001)
     gap = float(np.abs(0.5 + sign_correlation(2, np.cos(angles)) / 2 - plane_correlation(angles)).max())
     aligned, stairs = (float(family(64).min_errors()[-1]) for family in (plane_heads, staircase_heads))
-    return Result(
+    return (
         f"the series differs by {gap:.1e} at 1,001 angles; 64 heads with q = k have error {aligned:.4f} (limit "
         f"5/32), 64 in a staircase by {stairs:.4f}",
         verdict_of(gap < 2e-6 and stairs < 1 / 64),
@@ -135,7 +135,7 @@ def floors() -> Result:
         floor = np.array([rank_one_floor(heads, dim) for heads in range(1, count + 1)])
         ratios.append(min(float((family.min_errors() / floor).min()) for family in families))
         parts.append(f"d = {dim}: {ratios[-1]:.2f}")
-    return Result(
+    return (
         "best mixtures of random and equally spaced heads, smallest ratio of their error to the floor over every "
         f"number of heads up to 512 (64 in the plane): {', '.join(parts)}",
         verdict_of(min(ratios) >= 1),
@@ -154,7 +154,7 @@ def orders() -> Result:
     rise = float(np.polyfit(dims, [math.log(heads_needed(d, 0.1 / math.sqrt(d), d // 2)) for d in dims.tolist()], 1)[0])
     power = float(np.polyfit(np.log(dims), [math.log(heads_needed(d, 0.15)) for d in dims.tolist()], 1)[0])
     equal = rank_floor(2, 32, 64)
-    return Result(
+    return (
         f"our floor for N = 2, d = 32 to 256: within 0.1 / sqrt(d) heads of rank d / 2 grow as exp({rise:.2f} "
         f"d), within 0.15 those of rank one as d^{power:.2f}; two heads of rank 32 have the parameters of one "
         f"of rank 64, which is exact, and an error of at least {equal:.3f}",
@@ -189,7 +189,7 @@ def majority_vote() -> Result:
     many = 2.0 ** np.arange(10, 17)
     slope = float(np.polyfit(np.log(many), [math.log(expected_error(int(h), dim)) for h in many], 1)[0])
     two, one = expected_error(4096, 64), rank_one_floor(4096, 64)
-    return Result(
+    return (
         f"d = 8, expected squared error, sampled of computed, {', '.join(parts)}; it falls as H^{slope:.2f}; at d "
         f"= 64, H = 4096 it is {two:.3f}, and one layer of any hard heads of rank one has at least {one:.3f}",
         verdict_of(holds and abs(slope + 0.5) < 0.02 and two < one),
@@ -202,7 +202,4 @@ def majority_vote() -> Result:
     program="theory.rank.rank_bounds.any_length_conjecture",
 )
 def any_length() -> Result:
-    return Result(
-        "the vote above works for N = 2 only; no program here tries N > 2 with two layers",
-        Verdict.CONJECTURE,
-    )
+    return ("the vote above works for N = 2 only; no program here tries N > 2 with two layers", Verdict.CONJECTURE)

@@ -8,16 +8,12 @@ from ..._keys import named_generator
 from ...models import ClassTokenSpec, ClassTokenTransformer
 from ...tasks import Retrieval, max_plus_min, quadratic_basins
 from ..bounds import Setting, depth_conjecture, exponent, steep_net_size
-from ..collisions import (
-    Agreement,
-    Certificate,
-    certify,
-    compare_representations,
-    domain_of,
-    find_collisions,
-    find_pigeonhole,
-)
-from ..constructions import construct
+from ..collisions.certificates import Certificate, certify
+from ..collisions.domain import domain_of
+from ..collisions.pigeonhole import find_pigeonhole
+from ..collisions.search import find_collisions
+from ..collisions.uniqueness import Agreement, compare_representations
+from ..constructions.enough_heads import construct
 from .claim import Result, Verdict, claim, verdict_of
 
 
@@ -37,10 +33,7 @@ def lemma_4() -> Result:
         moved = outwards @ np.maximum(inwards @ one + bias, 0) - outwards @ np.maximum(inwards @ other + bias, 0)
         needed = steep_net_size(abs(float(moved)), float(np.linalg.norm(one - other)), inputs).value or 0.0
         worst = max(worst, needed / hidden)
-    return Result(
-        f"200 random nets: the bound is at most {worst:.2f} of the units they have",
-        verdict_of(worst <= 1.0),
-    )
+    return (f"200 random nets: the bound is at most {worst:.2f} of the units they have", verdict_of(worst <= 1.0))
 
 
 @claim(
@@ -61,7 +54,7 @@ def too_few_heads() -> Result:
     distances, gaps = [pair.distance for pair in pairs], [pair.gap for pair in pairs]
     parts = ", ".join(f"{distance:.1e}" for distance in distances)
     sizes = ", ".join(f"{pair.size.value:.1e}" for pair in pairs)
-    return Result(
+    return (
         f"k = {k:.2f} at s = 2, D = 4, T = 128, n = 8; one head, D = 3, T = 32: of 100, 1,000, 10,000 "
         f"subsequences the nearest two are {parts} apart, targets {gaps[-1]:.2g}; Lemma 4 then needs M >= {sizes}",
         # The mechanism is shown at one size; the rate itself is not.
@@ -100,7 +93,7 @@ def collisions() -> Result:
         if certificate is not None:
             radius = certificate.radius or math.inf
             parts.append(f"{heads} of 3 heads: exact within {radius:.0e}, floor {certificate.floor():.2g}")
-    return Result(f"random weights, T = 16, D = 3, d = 2; {'; '.join(parts)}", verdict_of(holds))
+    return (f"random weights, T = 16, D = 3, d = 2; {'; '.join(parts)}", verdict_of(holds))
 
 
 @claim(
@@ -117,18 +110,14 @@ def collisions_of_a_construction() -> Result:
     largest = max((one.gap / 2 for one in whole), default=math.nan)
     cut = _best_exact(without)
     floor = 0.0 if cut is None else cut.floor()
-    return Result(
+    return (
         f"max + min within eps = 0.2: the largest half gap of ten near pairs is {largest:.1e} of "
         f"{built.promised:.1e} promised; with its second head removed an exact pair has the floor {floor:.2f}",
         verdict_of(largest <= built.promised and floor > 0.2),
     )
 
 
-@claim(
-    "a task has one D when D1^2 + D2^2 <= T / 50",
-    source="Corollary 1",
-    program="theory.compare_representations",
-)
+@claim("a task has one D when D1^2 + D2^2 <= T / 50", source="Corollary 1", program="theory.compare_representations")
 def uniqueness() -> Result:
     first = max_plus_min(length=8)
     turned = Retrieval(
@@ -148,7 +137,7 @@ def uniqueness() -> Result:
         name="doubled",
     )
     same, redundant = compare_representations(first, turned), compare_representations(first, doubled)
-    return Result(
+    return (
         f"max + min with its components exchanged: {same.sentence}; one doubled: {redundant.sentence}",
         verdict_of(same.verdict is Agreement.ONE_DIM and "2.2" in redundant.failing[1], estimated=True),
     )
@@ -157,7 +146,7 @@ def uniqueness() -> Result:
 @claim("L layers are efficient only if L h >= D", source="Conjecture 1", program="theory.bounds.depth_conjecture")
 def depth() -> Result:
     bound = depth_conjecture(Setting(heads=1, intrinsic_dim=4, length=128, layers=2))
-    return Result(
+    return (
         f"D = 4, L = 2 would need {bound.value:.0f} heads per layer; `headcount reproduce table5` measures it",
         Verdict.CONJECTURE,
     )

@@ -17,7 +17,7 @@ from ..._errors import require
 from ..._keys import named_generator
 from ...tasks import Retrieval
 from ...tasks.assumptions import AssumptionReport
-from .._ascent import sign_ascent
+from ..constructions.adversary import sign_ascent
 from .domain import CUBE
 from .heads import Heads
 
@@ -112,9 +112,7 @@ def uncovered_basin(
 
     Candidates lead from every minimiser along every axis in both directions, up to where f_i stops rising or reaches
     the value of a fixed token, or where F0 has lost half of its slope.
-
-    Raises:
-        InputError: no candidate has a positive length.
+    Raises `InputError` where no candidate has a positive length.
     """
     candidates: list[tuple[float, int, float, Segment]] = []
     outputs = np.argmax(np.abs(report.outer_gradient), axis=0)

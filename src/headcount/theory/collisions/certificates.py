@@ -59,9 +59,7 @@ class Certificate:
 
     def floor(self, slope: float = math.inf) -> float:
         """Every readout of at most this slope has at least this error somewhere on the domain.
-
-        Raises:
-            InputError: `slope` is negative.
+        Raises `InputError` where `slope` is negative.
         """
         require(slope >= 0, f"slope must not be negative, got {slope!r}.")
         if self.exact:
@@ -72,9 +70,7 @@ class Certificate:
 
     def size_needed(self, eps: float) -> Bound:
         """Lemma 4: units of a two-layer net with weights of at most 1 whose error on the pair is below `eps`.
-
-        Raises:
-            InputError: `eps` is negative, or at least half of the gap.
+        Raises `InputError` where `eps` is negative, or at least half of the gap.
         """
         require(0 <= eps < self.gap / 2, f"eps must be less than half of the gap, {self.gap / 2:.3g}, got {eps!r}.")
         return steep_net_size(self.gap - 2 * eps, max(self.distance, 1e-300), self.seen)
@@ -82,9 +78,7 @@ class Certificate:
 
 def certify(collision: Collision, model: ClassTokenTransformer, task: GeneratedTask, domain: Domain) -> Certificate:
     """What the pair of a collision proves about the model; an exact collision where that can be proved.
-
-    Raises:
-        InputError: the model does not fit the task, or the pair has another shape or leaves the domain.
+    Raises `InputError` where the model does not fit the task, or the pair has another shape or leaves the domain.
     """
     check_fit(model, task)
     pair = np.asarray(collision.pair, np.float64)

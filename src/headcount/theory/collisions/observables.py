@@ -166,9 +166,7 @@ class Moments(AbstractHeadObservables):
 
 def check_fit(model: ClassTokenTransformer, task: GeneratedTask) -> None:
     """Check that a model reads the task's sequences.
-
-    Raises:
-        InputError: the model has another token dimension, or positions for another length.
+    Raises `InputError` where the model has another token dimension, or positions for another length.
     """
     table = model.position_table
     dim = model.encoder_in.weight.shape[1]

@@ -111,9 +111,7 @@ def find_pigeonhole(
         more
             subsequences include those of fewer, and the nearest two come nearer.
         seed: of the choices.
-
-    Raises:
-        InputError: Theorem 2(2) does not cover the model and task.
+    Raises `InputError` where Theorem 2(2) does not cover the model and task.
     """
     require_count("subsequences", subsequences, least=2)
     _check(model, task)

@@ -24,10 +24,9 @@ from ..._precision import in_double
 from ...models import ClassTokenTransformer
 from ...tasks import GeneratedTask
 from .ascent import ascend_all, gaps_all, linearise_all, newton_step
-from .domain import Domain
+from .domain import Domain, anchored_starts, free_starts, shared_places
 from .heads import coordinates_read, stacked
 from .observables import AbstractObservables, ClassOutputs, HeadOutputs, Moments, check_fit
-from .starts import anchored_starts, free_starts, shared_places
 
 STARTS = 48
 STEPS = 150
@@ -83,9 +82,8 @@ def find_collisions(
     Returns:
         Per model the pairs found, the largest gap first. Check `distance`: an ascent may fail to return to the
         constraint.
-
-    Raises:
-        InputError: models that differ in shape or do not fit the task, anchors outside the domain, weights not finite.
+    Raises `InputError` where models that differ in shape or do not fit the task, anchors outside the domain, weights
+    not finite.
     """
     for name, count in (("starts", starts), ("steps", steps)):
         require_count(name, count)

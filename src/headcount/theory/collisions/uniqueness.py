@@ -20,8 +20,8 @@ from ..._precision import in_double
 from ..._shapes import Tokens
 from ...tasks import Retrieval
 from ...tasks.assumptions import AssumptionReport, check_assumptions
-from .._ascent import sign_ascent
 from ..bounds import Bound, unique_dim
+from ..constructions.adversary import sign_ascent
 from .pigeonhole import CLAUSES_NEEDED
 
 
@@ -71,13 +71,7 @@ class Comparison:
 
 
 def compare_representations(
-    first: Retrieval,
-    second: Retrieval,
-    *,
-    starts: int = 64,
-    steps: int = 200,
-    seed: int = 0,
-    tolerance: float = 1e-6,
+    first: Retrieval, second: Retrieval, *, starts: int = 64, steps: int = 200, seed: int = 0, tolerance: float = 1e-6
 ) -> Comparison:
     """Compare two retrieval tasks on the cube, and say what Corollary 1 implies for their D.
 
@@ -87,9 +81,7 @@ def compare_representations(
         steps: steps per ascent.
         seed: of the starts.
         tolerance: targets count as equal where no difference above this is found, relative to targets larger than 1.
-
-    Raises:
-        InputError: the tasks cannot be compared, or no target is finite.
+    Raises `InputError` where the tasks cannot be compared, or no target is finite.
     """
     for name, count in (("starts", starts), ("steps", steps)):
         require_count(name, count)
@@ -110,12 +102,7 @@ def compare_representations(
     else:
         verdict = Agreement.CONTRADICTION if length.applies else Agreement.TOO_SHORT
     return Comparison(
-        verdict=verdict,
-        dims=dims,
-        length=length,
-        failing=(clauses[0], clauses[1]),
-        difference=difference,
-        where=where,
+        verdict=verdict, dims=dims, length=length, failing=(clauses[0], clauses[1]), difference=difference, where=where
     )
 
 

@@ -81,9 +81,7 @@ def retrieval_of(
     """A retrieval task whose target approximates `function` on sequences in [0,1]^(length x dim).
 
     Every input is recovered within `bounds.selector_error(q)`; `promised_error` bounds the error of the target.
-
-    Raises:
-        InputError: 4 does not divide the length, or the length has more than `MAX_SETS` position sets.
+    Raises `InputError` where 4 does not divide the length, or the length has more than `MAX_SETS` position sets.
     """
     require_count("length", length)
     require_count("dim", dim)

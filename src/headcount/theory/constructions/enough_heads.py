@@ -13,14 +13,16 @@ Source: Yu et al. (arXiv 2510.06662), Theorem 2(1), with a gate of depth G = 2 i
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from ..._errors import require
-from ...models import ClassTokenTransformer
+from ...models import ClassTokenSpec, ClassTokenTransformer
+from ...models.class_token import Attention, Linear
 from ...tasks import Retrieval
 from ..bounds import Setting, component_accuracy, head_error, sharpness_needed
-from .assembly import one_layer_model
 from .parts import Parts, parts_of
 from .relu_nets import Affine, ReluNet, beside
 from .ridges import RidgeSum
@@ -54,11 +56,7 @@ class Construction:
 
 
 def construct(
-    task: Retrieval,
-    eps: float,
-    *,
-    components: tuple[RidgeSum, ...] | None = None,
-    outer: RidgeSum | None = None,
+    task: Retrieval, eps: float, *, components: tuple[RidgeSum, ...] | None = None, outer: RidgeSum | None = None
 ) -> Construction:
     """A model of D heads whose error is at most `eps` everywhere on [0,1]^(length x dim).
 
@@ -68,9 +66,8 @@ def construct(
         components: f_1 .. f_D as sums of ridges. Presets with known parts need none; other parts that are not given are
             fitted, and `promised` is then an estimate.
         outer: F0 as a sum of ridges; as above.
-
-    Raises:
-        InputError: Theorem 2 does not cover the task, a given part differs from the task's, or a part cannot be fitted.
+    Raises `InputError` where Theorem 2 does not cover the task, a given part differs from the task's, or a part cannot
+    be fitted.
     """
     require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
     parts = parts_of(task, components=components, outer=outer)
@@ -163,3 +160,48 @@ def _interleave(rows: np.ndarray, total: int) -> np.ndarray:
     spread = np.zeros((total, *rows.shape[1:]))
     spread[0::2] = rows
     return spread
+
+
+def one_layer_model(
+    *,
+    encoder: ReluNet,
+    readout: ReluNet,
+    position_table: Float[np.ndarray, "length code"],
+    class_token: Float[np.ndarray, " total"],
+    query: Float[np.ndarray, "heads rank total"],
+    key: Float[np.ndarray, "heads rank total"],
+    value: Float[np.ndarray, "heads head_dim total"],
+    output: Float[np.ndarray, "total heads head_dim"],
+    concatenated: bool,
+    beta: float,
+) -> ClassTokenTransformer:
+    """A class-token transformer of one attention layer; `encoder` and `readout` are nets of two layers each."""
+    encoder_in, encoder_out = linear_layers(encoder)
+    readout_in, readout_out = linear_layers(readout)
+    return ClassTokenTransformer(
+        encoder_in=encoder_in,
+        encoder_out=encoder_out,
+        position_table=_leaf(position_table),
+        class_token=_leaf(class_token),
+        attention=(Attention(query=_leaf(query), key=_leaf(key), value=_leaf(value), output=_leaf(output)),),
+        readout_in=readout_in,
+        readout_out=readout_out,
+        spec=ClassTokenSpec(
+            heads=len(value),
+            head_dim=value.shape[1],
+            rank=query.shape[1],
+            hidden=len(encoder_in.bias),
+            positions="concatenated" if concatenated else "additive",
+            beta=beta,
+        ),
+    )
+
+
+def linear_layers(net: ReluNet) -> tuple[Linear, ...]:
+    """The affine maps of a net as layers of `models`, in float64."""
+    return tuple(Linear(_leaf(layer.weight), _leaf(layer.bias)) for layer in net.layers)
+
+
+def _leaf(array: np.ndarray) -> Any:
+    """A NumPy array where `models` declares a JAX one, which would round it to float32."""
+    return array

@@ -68,8 +68,7 @@ def compose(*nets: ReluNet) -> ReluNet:
 
 def _after(inner: ReluNet, outer: ReluNet) -> ReluNet:
     require(
-        inner.outputs == outer.inputs,
-        f"a net of {outer.inputs} inputs cannot follow one of {inner.outputs} outputs.",
+        inner.outputs == outer.inputs, f"a net of {outer.inputs} inputs cannot follow one of {inner.outputs} outputs."
     )
     last, first = inner.layers[-1], outer.layers[0]
     joined = Affine(first.weight @ last.weight, first(last.bias))

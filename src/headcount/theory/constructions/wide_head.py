@@ -16,6 +16,7 @@ published.
 Source: Yu et al. (arXiv 2510.06662), Theorem 2(3), Lemmas 8 and 9.
 """
 
+import functools
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -29,7 +30,7 @@ from ...models import ClassTokenTransformer, folded
 from ...models.class_token import Linear
 from ...tasks import Retrieval
 from ..bounds import max_net_widths
-from .assembly import linear_layers, one_layer_model
+from .enough_heads import linear_layers, one_layer_model
 from .parts import parts_of
 from .relu_nets import Affine, ReluNet, affine, beside, compose, min_net
 from .ridges import RidgeSum
@@ -58,19 +59,48 @@ class WideHead(eqx.Module):
 
 @dataclass(frozen=True, kw_only=True)
 class WideConstruction:
-    """A model whose error on every sequence of the cube is at most `promised`; `proved` as in `Construction`."""
+    """A model whose error on every sequence of the cube is at most `promised`; `proved` as in `Construction`.
 
-    model: WideHead
-    eps: float
-    promised: float
-    proved: bool
+    Sizes follow from the nets that the readout is composed of; `model` is built when it is first used.
+    """
+
+    task: Retrieval
+    components: tuple[ReluNet, ...]
+    outer: ReluNet
     delta: float
     resolution: float
     """Error of a minimum over a position set, with N = ceil(1 / resolution) steps."""
-    widths: tuple[int, ...]
-    """Units of the four hidden layers of the readout."""
-    parameters: int
-    """M: weights and biases of the encoder and of the readout, zeros included."""
+    promised: float
+    proved: bool
+
+    @functools.cached_property
+    def model(self) -> WideHead:
+        return WideHead(_averaging_head(self.task), linear_layers(_readout(self)))
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Units of the four hidden layers of the readout."""
+        sizes = [len(places) for places in self.task.position_sets]
+        minima = [max_net_widths(size, self.resolution) for size in sizes]
+        inner = sum(size * net.widths[0] for size, net in zip(sizes, self.components, strict=True))
+        return inner, sum(first for first, _ in minima), sum(second for _, second in minima), self.outer.widths[0]
+
+    @property
+    def parameters(self) -> int:
+        """M: weights and biases of the encoder and of the readout, zeros included."""
+        inputs = self.task.length * self.task.dim
+        encoder, readout = (self.task.dim + self.task.length, inputs, inputs), (inputs, *self.widths, 1)
+        return sum(before * after + after for sizes in (encoder, readout) for before, after in pairwise(sizes))
+
+    @property
+    def connections(self) -> int:
+        """Weights inside the blocks, and all biases: a unit reads one token, one component's net, one position set."""
+        inputs, widths = self.task.length * self.task.dim, self.widths
+        blocks = zip(self.task.position_sets, self.components, strict=True)
+        steps = max_net_widths(1, self.resolution)[0]
+        minima = sum(len(places) * steps * (net.widths[0] + 2) for places, net in blocks)
+        encoder = 3 * inputs + 2 * inputs
+        return encoder + widths[0] * self.task.dim + minima + widths[2] * widths[3] + widths[3] + sum(widths) + 1
 
 
 def construct_wide(
@@ -78,10 +108,8 @@ def construct_wide(
 ) -> WideConstruction:
     """A model of one wide head whose error is at most `eps` everywhere on [0,1]^(length x dim).
 
-    `components` and `outer` are as in `construct`: those neither given nor known of a preset are fitted.
-
-    Raises:
-        InputError: as `construct`, or the model would have more than `MAX_PARAMETERS` parameters.
+    `components` and `outer` are as in `construct`: those neither given nor known of a preset are fitted. Raises
+    `InputError` as `construct` does, and where the model would have more than `MAX_PARAMETERS` parameters.
     """
     plan = _plan(task, eps, components, outer)
     require(
@@ -89,16 +117,7 @@ def construct_wide(
         f"{task.name}: one wide head within eps = {eps:g} has {plan.parameters:,} weights and biases, more than "
         f"{MAX_PARAMETERS:,}; use a larger eps or a shorter length.",
     )
-    return WideConstruction(
-        model=WideHead(_averaging_head(task), linear_layers(_readout(plan))),
-        eps=eps,
-        promised=plan.promised,
-        proved=plan.proved,
-        delta=plan.delta,
-        resolution=plan.resolution,
-        widths=plan.widths,
-        parameters=plan.parameters,
-    )
+    return plan
 
 
 def wide_size(
@@ -114,54 +133,15 @@ def wide_size(
     return plan.parameters if zeros else plan.connections
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Plan:
-    """The nets that the readout is composed of, and the sizes that follow."""
-
-    task: Retrieval
-    components: tuple[ReluNet, ...]
-    outer: ReluNet
-    delta: float
-    resolution: float
-    promised: float
-    proved: bool
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        sizes = [len(places) for places in self.task.position_sets]
-        minima = [max_net_widths(size, self.resolution) for size in sizes]
-        inner = sum(size * net.widths[0] for size, net in zip(sizes, self.components, strict=True))
-        return inner, sum(first for first, _ in minima), sum(second for _, second in minima), self.outer.widths[0]
-
-    @property
-    def parameters(self) -> int:
-        inputs = self.task.length * self.task.dim
-        encoder = (self.task.dim + self.task.length, inputs, inputs)
-        return _dense(encoder) + _dense((inputs, *self.widths, 1))
-
-    @property
-    def connections(self) -> int:
-        """Weights inside the blocks, and all biases: a unit reads one token, one component's net, one position set."""
-        inputs, widths = self.task.length * self.task.dim, self.widths
-        sizes = [len(places) for places in self.task.position_sets]
-        blocks = zip(sizes, self.components, strict=True)
-        steps = max_net_widths(1, self.resolution)[0]
-        minima = sum(size * steps * (net.widths[0] + 2) for size, net in blocks)
-        encoder = 3 * inputs + 2 * inputs
-        return encoder + widths[0] * self.task.dim + minima + widths[2] * widths[3] + widths[3] + sum(widths) + 1
-
-
-def _dense(sizes: tuple[int, ...]) -> int:
-    return sum(before * after + after for before, after in pairwise(sizes))
-
-
-def _plan(task: Retrieval, eps: float, components: tuple[RidgeSum, ...] | None, outer: RidgeSum | None) -> _Plan:
+def _plan(
+    task: Retrieval, eps: float, components: tuple[RidgeSum, ...] | None, outer: RidgeSum | None
+) -> WideConstruction:
     """Half of eps for the minima, which cost most, a quarter for the components, the rest for the outer map."""
     require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
     parts = parts_of(task, components=components, outer=outer)
     slope = max(parts.outer.steepness, 1e-12)
     delta, resolution = min(eps / (4 * slope), MAX_DELTA), min(eps / (2 * slope), MAX_DELTA)
-    return _Plan(
+    return WideConstruction(
         task=task,
         components=tuple(part.net(low=0.0, high=1.0, delta=delta) for part in parts.components),
         outer=parts.outer.net(low=0.0, high=1.0, delta=OUTER_SHARE * eps),
@@ -172,7 +152,7 @@ def _plan(task: Retrieval, eps: float, components: tuple[RidgeSum, ...] | None, 
     )
 
 
-def _readout(plan: _Plan) -> ReluNet:
+def _readout(plan: WideConstruction) -> ReluNet:
     """F: five layers from the head output (x(1), .., x(T)) / T to the prediction."""
     task, sets = plan.task, plan.task.position_sets
     block = task.length * np.eye(task.dim)

@@ -127,10 +127,6 @@ def power(x: Interval, exponent: int) -> Interval:
     return Interval(np.maximum(raised.low, 0.0), raised.high)
 
 
-def absolute(x: Interval) -> Interval:
-    return Interval(x.mignitude, x.magnitude)
-
-
 def product_over(x: Interval, axes: tuple[int, ...]) -> Interval:
     """The product over `axes`."""
     if not axes:
@@ -178,12 +174,6 @@ def choose(which: Interval, otherwise: Interval, chosen: Interval) -> Interval:
     low = np.where(certain, chosen.low, np.where(possible, np.minimum(chosen.low, otherwise.low), otherwise.low))
     high = np.where(certain, chosen.high, np.where(possible, np.maximum(chosen.high, otherwise.high), otherwise.high))
     return Interval(low, high)
-
-
-def greater(x: Interval, y: Interval, *, equal: bool) -> Interval:
-    if equal:
-        return Interval(x.low >= y.high, x.high >= y.low)
-    return Interval(x.low > y.high, x.high > y.low)
 
 
 def equals(x: Interval, y: Interval) -> Interval:

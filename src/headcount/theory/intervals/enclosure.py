@@ -42,9 +42,7 @@ def enclose(function: Callable[..., Any], *boxes: Interval) -> Interval:
         boxes: one interval per argument.
 
     Call it under `jax.enable_x64(True)`: tracing must not round to float32.
-
-    Raises:
-        EnclosureError: an operation has no rule, or a result has no bound.
+    Raises `EnclosureError` where an operation has no rule, or a result has no bound.
     """
     if jnp.asarray(0.0).dtype != jnp.float64:
         raise EnclosureError("an enclosure needs float64; use jax.enable_x64(True).")

@@ -62,11 +62,8 @@ def _unstack(x: Interval, *, axis: Any, **_) -> list[Interval]:
 
 
 def _split(x: Interval, *, sizes: Any, axis: Any, **_) -> list[Interval]:
-    edges = np.cumsum(sizes)[:-1]
-    return [
-        Interval(low, high)
-        for low, high in zip(np.split(x.low, edges, axis), np.split(x.high, edges, axis), strict=True)
-    ]
+    ends = (np.split(end, np.cumsum(sizes)[:-1], axis) for end in (x.low, x.high))
+    return [Interval(low, high) for low, high in zip(*ends, strict=True)]
 
 
 def _select(which: Interval, *cases: Interval, **_) -> Interval:
@@ -123,17 +120,9 @@ def _differ(x: Interval, y: Interval, **_) -> Interval:
     return Interval(~same.high, ~same.low)
 
 
-def _increasing(function: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Interval]:
-    return lambda x, **_: arithmetic.increasing(function, x)
-
-
 def _ends(function: Callable[..., np.ndarray]) -> Callable[..., Interval]:
     """The rule of an exact function that increases in every argument."""
     return lambda *inputs, **_: Interval(function(*(x.low for x in inputs)), function(*(x.high for x in inputs)))
-
-
-def _rule(function: Callable[..., Interval]) -> Callable[..., Interval]:
-    return lambda *inputs, **_: function(*inputs)
 
 
 ARITHMETIC = ("add", "add_any", "sub", "mul", "div", "neg", "abs", "square", "integer_pow", "dot_general")
@@ -141,52 +130,45 @@ ARITHMETIC += ("reduce_prod", "rem", "xor", "shift_left", "shift_right_logical")
 """Operations whose rules hold for real numbers only: integers overflow, and divide with a remainder. (Sums of integers
 are allowed: they are counts.)"""
 
+EXACT = {"max": np.maximum, "min": np.minimum, "and": np.logical_and, "or": np.logical_or, "sign": np.sign}
+SMOOTH = {"exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt}
+SMOOTH |= {"tanh": np.tanh, "atan": np.arctan, "erf": erf, "logistic": expit}
+REDUCTIONS = {"reduce_max": np.max, "reduce_min": np.min, "reduce_and": np.all, "reduce_or": np.any}
+"""Functions that increase in every argument: without rounding, with rounding, over axes."""
+
 RULES: dict[str, Callable[..., Interval | list[Interval]]] = {
-    "add": _rule(arithmetic.add),
-    "add_any": _rule(arithmetic.add),
-    "sub": _rule(arithmetic.subtract),
-    "mul": _rule(arithmetic.multiply),
-    "div": _rule(arithmetic.divide),
-    "neg": _rule(arithmetic.negative),
-    "abs": _rule(arithmetic.absolute),
+    **{name: _ends(function) for name, function in EXACT.items()},
+    **{name: lambda x, *, _f=function, **_: arithmetic.increasing(_f, x) for name, function in SMOOTH.items()},
+    **{
+        name: lambda x, *, axes, _f=function, **_: x.map(lambda a: _f(a, axis=tuple(axes)))
+        for name, function in REDUCTIONS.items()
+    },
+    "add": lambda x, y, **_: arithmetic.add(x, y),
+    "add_any": lambda x, y, **_: arithmetic.add(x, y),
+    "sub": lambda x, y, **_: arithmetic.subtract(x, y),
+    "mul": lambda x, y, **_: arithmetic.multiply(x, y),
+    "div": lambda x, y, **_: arithmetic.divide(x, y),
+    "neg": lambda x, **_: arithmetic.negative(x),
+    "abs": lambda x, **_: Interval(x.mignitude, x.magnitude),
     "square": lambda x, **_: arithmetic.power(x, 2),
     "integer_pow": lambda x, *, y, **_: arithmetic.power(x, y),
-    "dot_general": _dot_general,
-    "reduce_sum": lambda x, *, axes, **_: arithmetic.sum_over(x, tuple(int(axis) for axis in axes)),
-    "reduce_max": lambda x, *, axes, **_: x.map(lambda a: a.max(axis=tuple(axes))),
-    "reduce_min": lambda x, *, axes, **_: x.map(lambda a: a.min(axis=tuple(axes))),
-    "max": _ends(np.maximum),
-    "min": _ends(np.minimum),
-    "and": _ends(np.logical_and),
-    "or": _ends(np.logical_or),
-    "not": lambda x, **_: Interval(~x.high, ~x.low),
-    "reduce_and": lambda x, *, axes, **_: x.map(lambda a: a.all(axis=tuple(axes))),
-    "reduce_or": lambda x, *, axes, **_: x.map(lambda a: a.any(axis=tuple(axes))),
-    "reduce_prod": lambda x, *, axes, **_: arithmetic.product_over(x, tuple(int(axis) for axis in axes)),
-    "is_finite": lambda x, **_: Interval(np.isfinite(x.low) & np.isfinite(x.high), np.ones(x.shape, bool)),
-    "ne": _differ,
-    "gt": lambda x, y, **_: arithmetic.greater(x, y, equal=False),
-    "ge": lambda x, y, **_: arithmetic.greater(x, y, equal=True),
-    "lt": lambda x, y, **_: arithmetic.greater(y, x, equal=False),
-    "le": lambda x, y, **_: arithmetic.greater(y, x, equal=True),
-    "eq": _rule(arithmetic.equals),
-    "select_n": _select,
-    "exp": _increasing(np.exp),
-    "exp2": _increasing(np.exp2),
-    "expm1": _increasing(np.expm1),
-    "log": _increasing(np.log),
-    "log1p": _increasing(np.log1p),
-    "sqrt": _increasing(np.sqrt),
-    "tanh": _increasing(np.tanh),
-    "atan": _increasing(np.arctan),
-    "erf": _increasing(erf),
-    "logistic": _increasing(expit),
     "pow": _power,
-    "sign": _ends(np.sign),
-    "erfc": lambda x, **_: arithmetic.subtract(point(np.ones(x.shape)), arithmetic.increasing(erf, x)),
     "rsqrt": lambda x, **_: arithmetic.divide(point(np.ones(x.shape)), arithmetic.increasing(np.sqrt, x)),
+    "erfc": lambda x, **_: arithmetic.subtract(point(np.ones(x.shape)), arithmetic.increasing(erf, x)),
     "sin": lambda x, **_: _wave(x, 0.0),
     "cos": lambda x, **_: _wave(x, np.pi / 2),
+    "dot_general": _dot_general,
+    "reduce_sum": lambda x, *, axes, **_: arithmetic.sum_over(x, tuple(int(axis) for axis in axes)),
+    "reduce_prod": lambda x, *, axes, **_: arithmetic.product_over(x, tuple(int(axis) for axis in axes)),
+    "not": lambda x, **_: Interval(~x.high, ~x.low),
+    "is_finite": lambda x, **_: Interval(np.isfinite(x.low) & np.isfinite(x.high), np.ones(x.shape, bool)),
+    "eq": lambda x, y, **_: arithmetic.equals(x, y),
+    "ne": _differ,
+    "gt": lambda x, y, **_: Interval(x.low > y.high, x.high > y.low),
+    "ge": lambda x, y, **_: Interval(x.low >= y.high, x.high >= y.low),
+    "lt": lambda x, y, **_: Interval(x.high < y.low, x.low < y.high),
+    "le": lambda x, y, **_: Interval(x.high <= y.low, x.low <= y.high),
+    "select_n": _select,
     "stop_gradient": lambda x, **_: x,
     "convert_element_type": _convert,
     "broadcast_in_dim": _broadcast,

@@ -100,9 +100,7 @@ def heads_needed(dim: int, eps: float, rank: int = 1, *, hard: bool = False) -> 
 
     Returns:
         H, or `MAX_HEADS` where more would be needed.
-
-    Raises:
-        InputError: an argument is out of range.
+    Raises `InputError` where an argument is out of range.
     """
     require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
     require(rank == 1 or not hard, f"the floor of hard heads is known for rank 1 only, got rank {rank}.")

@@ -40,183 +40,121 @@ class RankSetting:
 
 def all_rank_bounds(setting: RankSetting) -> tuple[Bound, ...]:
     """Every bound of the second paper, and the floors that we can prove, at one setting."""
-    return (
-        full_rank(setting),
-        min_error(setting),
-        min_error_of_hard_heads(setting),
-        min_heads(setting),
-        parameters(setting),
-        min_error_at_equal_parameters(setting),
-        exponential_order(setting),
-        polynomial_order(setting),
-        biased_order(setting),
-        majority_vote(setting),
-        any_length_conjecture(setting),
+    heads, rank, dim = setting.heads, setting.rank, setting.dim
+    low_rank, two_points = Condition("rank r < d", rank < dim), Condition("N = 2 points", setting.length == 2)
+    floors = (
+        low_rank,
+        two_points,
+        Condition("one attention layer, its heads summed", setting.layers == 1),
+        Condition("orthogonal points and query uniform on the sphere", None),
     )
-
-
-def full_rank(setting: RankSetting) -> Bound:
-    """One head of full rank is exact."""
-    return Bound(
+    full = Bound(
         name="full rank: heads enough",
         value=1.0,
-        claim=f"one hard head of rank d = {setting.dim} outputs the nearest of any number of points, exactly",
+        claim=f"one hard head of rank d = {dim} outputs the nearest of any number of points, exactly",
         source=f"the target's construction, {PAPER}",
-        conditions=(Condition("rank r = d", setting.rank == setting.dim),),
+        conditions=(Condition("rank r = d", rank == dim),),
     )
-
-
-def min_error(setting: RankSetting) -> Bound:
-    """The floor of any heads of this rank."""
-    value = rank_floor(setting.heads, setting.rank, setting.dim)
-    return Bound(
+    error = rank_floor(heads, rank, dim)
+    min_error = Bound(
         name="low rank: minimum error",
-        value=value if value > 0 else None,
-        claim=f"no {setting.heads} heads of rank {setting.rank} have a smaller expected squared error, hard or soft, "
-        "biased or not, for any value and output matrices",
+        value=error if error > 0 else None,
+        claim=f"no {heads} heads of rank {rank} have a smaller expected squared error, hard or soft, biased or not, "
+        "for any value and output matrices",
         source=OURS,
-        conditions=_low_rank(setting),
-        why=""
-        if value > 0
-        else f"{setting.heads} heads of rank {setting.rank} capture every harmonic of R^{setting.dim}: "
-        "the bound is zero",
+        conditions=floors,
+        why="" if error > 0 else f"{heads} heads of rank {rank} capture every harmonic of R^{dim}: the bound is zero",
     )
-
-
-def min_error_of_hard_heads(setting: RankSetting) -> Bound:
-    """The floor of hard heads, for rank one."""
-    one = setting.rank == 1
-    return Bound(
+    min_error_of_hard_heads = Bound(
         name="hard heads of rank one: minimum error",
-        value=rank_one_floor(setting.heads, setting.dim) if one else None,
-        claim=f"no {setting.heads} hard heads of rank one have a smaller expected squared error, for any value "
-        "and output matrices",
+        value=rank_one_floor(heads, dim) if rank == 1 else None,
+        claim=f"no {heads} hard heads of rank one have a smaller expected squared error, for any value and output "
+        "matrices",
         source=OURS,
-        conditions=(Condition("hard heads", None), *_low_rank(setting)),
-        why="" if one else f"it holds for rank 1, here rank is {setting.rank}",
+        conditions=(Condition("hard heads", None), *floors),
+        why="" if rank == 1 else f"it holds for rank 1, here rank is {rank}",
     )
-
-
-def min_heads(setting: RankSetting) -> Bound:
-    """`heads_needed` for this rank and eps."""
-    full = setting.rank == setting.dim
-    return Bound(
+    min_heads = Bound(
         name="low rank: heads needed",
-        value=None if full else heads_needed(setting.dim, setting.eps, setting.rank),
-        claim=f"an expected squared error of eps = {setting.eps:g} takes at least this many heads of rank "
-        f"{setting.rank}",
+        value=None if rank == dim else heads_needed(dim, setting.eps, rank),
+        claim=f"an expected squared error of eps = {setting.eps:g} takes at least this many heads of rank {rank}",
         source=OURS,
-        conditions=_low_rank(setting),
-        why="one head of full rank is enough" if full else "",
+        conditions=floors,
+        why="one head of full rank is enough" if rank == dim else "",
     )
-
-
-def parameters(setting: RankSetting) -> Bound:
-    """Queries and keys of H heads have 2 H r d parameters, those of one head of full rank 2 d^2."""
-    return Bound(
+    # Queries and keys of H heads have 2 H r d parameters, those of one head of full rank 2 d^2.
+    parameters = Bound(
         name="parameters: heads of full rank",
-        value=setting.heads * setting.rank / setting.dim,
-        claim=f"{setting.heads} heads of rank {setting.rank} have the parameters of this many of rank {setting.dim}: "
-        "H r / d",
+        value=heads * rank / dim,
+        claim=f"{heads} heads of rank {rank} have the parameters of this many of rank {dim}: H r / d",
         source=f"by counting; H = d / r is the convention, {PAPER}",
     )
-
-
-def min_error_at_equal_parameters(setting: RankSetting) -> Bound:
-    """The floor of as many heads as have the parameters of one of full rank."""
-    heads = setting.dim // setting.rank
-    value = rank_floor(heads, setting.rank, setting.dim)
-    return Bound(
+    error = rank_floor(dim // rank, rank, dim)
+    min_error_at_equal_parameters = Bound(
         name="equal parameters: minimum error",
-        value=value if value > 0 else None,
-        claim=f"the {heads} heads of rank {setting.rank} that have no more parameters than one of rank {setting.dim}, "
-        "which is exact, have at least this error",
+        value=error if error > 0 else None,
+        claim=f"the {dim // rank} heads of rank {rank} that have no more parameters than one of rank {dim}, which is "
+        "exact, have at least this error",
         source=OURS,
-        conditions=_low_rank(setting),
-        why="" if value > 0 else "at full rank there is one head, and it is exact",
+        conditions=floors,
+        why="" if error > 0 else "at full rank there is one head, and it is exact",
     )
-
-
-def exponential_order(setting: RankSetting) -> Bound:
-    """Theorem 2, high accuracy."""
-    return _order_only(
-        setting,
-        name="low rank, high accuracy: heads",
-        claim="exp(Omega(d - r)) heads, for any value and output matrices",
-        theorem="Theorem 2",
-        order=f"exp(Omega(d - r)) heads, d - r = {setting.dim - setting.rank}",
-    )
-
-
-def polynomial_order(setting: RankSetting) -> Bound:
-    """Theorem 2, high dimension."""
-    return _order_only(
-        setting,
-        name="low rank, high dimension: heads",
-        claim="at least poly(d / r) heads, for any value and output matrices",
-        theorem="Theorem 2",
-        order=f"poly(d / r) heads, d / r = {setting.dim / setting.rank:.3g}",
-    )
-
-
-def biased_order(setting: RankSetting) -> Bound:
-    """Theorem 3."""
-    claim = "mixtures of polynomially many biased nearest-neighbour functions separate full from low rank even more"
-    return _order_only(setting, name="biased targets: heads", claim=claim, theorem="Theorem 3", order=claim)
-
-
-def _order_only(setting: RankSetting, *, name: str, claim: str, theorem: str, order: str) -> Bound:
-    """A bound of which the paper gives the order of growth and no constant."""
-    return Bound(
-        name=name,
-        value=None,
-        claim=claim,
-        source=f"{theorem}, {PAPER}",
-        conditions=(_below_full(setting),),
-        why=f"the paper gives the order only: {order}",
-    )
-
-
-def majority_vote(setting: RankSetting) -> Bound:
-    """Two layers of rank-one heads, for two points."""
-    return Bound(
+    vote = Bound(
         name="two layers: error of the majority vote",
-        value=expected_error(setting.heads, setting.dim),
-        claim=f"{setting.heads} hard heads of rank one and a second layer of one more have this expected squared "
-        "error, about sqrt(d / H) for many heads",
+        value=expected_error(heads, dim),
+        claim=f"{heads} hard heads of rank one and a second layer of one more have this expected squared error, about "
+        "sqrt(d / H) for many heads",
         source=f"majority vote, {PAPER}; the expected error is ours",
-        conditions=(
-            Condition("two layers or more", setting.layers >= 2),
-            _two_points(setting),
-        ),
+        conditions=(Condition("two layers or more", setting.layers >= 2), two_points),
+    )
+    biased = "mixtures of polynomially many biased nearest-neighbour functions separate full from low rank even more"
+    orders = [  # the paper gives the order of growth and no constant
+        Bound(
+            name=name,
+            value=None,
+            claim=claim,
+            source=f"{theorem}, {PAPER}",
+            conditions=(low_rank,),
+            why=f"the paper gives the order only: {order}",
+        )
+        for name, claim, theorem, order in (
+            (
+                "low rank, high accuracy: heads",
+                "exp(Omega(d - r)) heads, for any value and output matrices",
+                "Theorem 2",
+                f"exp(Omega(d - r)) heads, d - r = {dim - rank}",
+            ),
+            (
+                "low rank, high dimension: heads",
+                "at least poly(d / r) heads, for any value and output matrices",
+                "Theorem 2",
+                f"poly(d / r) heads, d / r = {dim / rank:.3g}",
+            ),
+            ("biased targets: heads", biased, "Theorem 3", biased),
+        )
+    ]
+    return (
+        full,
+        min_error,
+        min_error_of_hard_heads,
+        min_heads,
+        parameters,
+        min_error_at_equal_parameters,
+        *orders,
+        vote,
+        any_length_conjecture(setting),
     )
 
 
 def any_length_conjecture(setting: RankSetting) -> Bound:
     """Depth does not replace rank, for any number of points."""
+    claim = "no fixed network of low-rank heads, however deep, finds the nearest of any number of points"
     return Bound(
         name="depth: any number of points",
         value=None,
-        claim="no fixed network of low-rank heads, however deep, finds the nearest of any number of points",
+        claim=claim,
         source=f"conjecture, {PAPER}",
-        conditions=(_below_full(setting),),
+        conditions=(Condition("rank r < d", setting.rank < setting.dim),),
         kind="conjecture",
-        why="unproved: no fixed network of low-rank heads, however deep, finds the nearest of any number of points",
+        why=f"unproved: {claim}",
     )
-
-
-def _low_rank(setting: RankSetting) -> tuple[Condition, ...]:
-    return (
-        _below_full(setting),
-        _two_points(setting),
-        Condition("one attention layer, its heads summed", setting.layers == 1),
-        Condition("orthogonal points and query uniform on the sphere", None),
-    )
-
-
-def _below_full(setting: RankSetting) -> Condition:
-    return Condition("rank r < d", setting.rank < setting.dim)
-
-
-def _two_points(setting: RankSetting) -> Condition:
-    return Condition("N = 2 points", setting.length == 2)

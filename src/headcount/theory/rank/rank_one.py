@@ -79,9 +79,7 @@ class RankOneHeads:
         """The minimum expected error of the first 1, 2, .. H heads, all from one Cholesky factor.
 
         With G = L L^T and L z = b the first h heads reach 1 - z_1^2 - .. - z_h^2. Memory: 8 H^2 bytes and a block.
-
-        Raises:
-            InputError: the Gram matrix is singular to rounding.
+        Raises `InputError` where the Gram matrix is singular to rounding.
         """
         count = len(self.queries)
         gram = np.empty((count, count), order="F")
@@ -91,10 +89,7 @@ class RankOneHeads:
         gram[np.diag_indices_from(gram)] += RIDGE
         cholesky, solve = get_lapack_funcs(("potrf", "trtrs"), (gram,))
         factor, stopped = cholesky(gram, lower=1, clean=0, overwrite_a=1)
-        require(
-            stopped == 0,
-            f"the Gram matrix of {count} heads is singular to rounding; remove duplicate heads.",
-        )
+        require(stopped == 0, f"the Gram matrix of {count} heads is singular to rounding; remove duplicate heads.")
         solved, _ = solve(factor, self.with_target(), lower=1)
         return 1 - np.cumsum(solved**2)
 

@@ -1,0 +1,267 @@
+"""The first paper's formulas as functions: each bound has a value, the claim it makes, its source and its conditions.
+
+Symbols: h heads, n head_dim, D intrinsic_dim, T length, L layers, d dim, M parameters of the two feed-forward nets, eps
+the largest error over the domain, L0 = sup |grad F0|_1 the Lipschitz constant of the outer map, gamma the rate of the
+component nets (within delta by two-layer nets of width C / delta^gamma).
+Source: Yu et al. (arXiv 2510.06662), section 4. Where a published step had to be repaired, `kind` is "repaired".
+"""
+
+import math
+from dataclasses import dataclass
+
+from scipy.special import lambertw
+
+from .._errors import require, require_count
+
+PAPER = "arXiv 2510.06662"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a bound requires, and whether it holds; None where the setting does not determine it."""
+
+    text: str
+    holds: bool | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bound:
+    """`value` is None where the bound is vacuous, `why` gives the reason. `kind`: theorem, repaired or conjecture."""
+
+    name: str
+    value: float | None
+    claim: str
+    source: str
+    conditions: tuple[Condition, ...] = ()
+    kind: str = "theorem"
+    why: str = ""
+
+    @property
+    def applies(self) -> bool:
+        """Whether it is not vacuous and no condition is known to fail."""
+        return self.value is not None and all(condition.holds is not False for condition in self.conditions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """The sizes of a task and a model that the theorems use."""
+
+    heads: int
+    intrinsic_dim: int
+    length: int
+    head_dim: int = 8
+    layers: int = 1
+    dim: int = 1
+    eps: float = 1e-2
+    outer_slope: float | None = None
+    """L0; by default D, that of a sum of the components."""
+    gamma: float = 1.0
+
+    def __post_init__(self):
+        for name in ("heads", "intrinsic_dim", "length", "head_dim", "layers", "dim"):
+            require_count(name, getattr(self, name))
+        require(0 < self.eps < 1, what="eps", given=self.eps, needed="between 0 and 1")
+        for name, value in (("outer_slope", self.slope), ("gamma", self.gamma)):
+            require(0 < value < math.inf, what=name, given=value, needed="positive and finite")
+
+    @property
+    def slope(self) -> float:
+        """L0."""
+        return float(self.intrinsic_dim) if self.outer_slope is None else self.outer_slope
+
+    @property
+    def enough(self) -> Condition:
+        return Condition("h >= D", self.heads >= self.intrinsic_dim)
+
+
+def selector_error(q: float) -> Bound:
+    """The error of the smooth selector of Theorem 1: sup_a a / (1 + exp(q a^2)) = 0.278 q^(-1/2)."""
+    require(0 < q < math.inf, f"q must be positive and finite, got {q!r}.")
+    # With a = b / sqrt(q) it is b / (1 + exp(b^2)) over sqrt(q), largest where exp(-b^2) = 2 b^2 - 1.
+    square = 0.5 + float(lambertw(math.exp(-0.5) / 2).real)
+    return Bound(
+        name="selector error",
+        value=math.sqrt(square / q) / (1 + math.exp(square)),
+        claim=f"with q = {q:.3g} the order-statistics selector recovers every input within this",
+        source=f"Theorem 1, {PAPER}; the rate is ours",
+        kind="repaired",
+    )
+
+
+def component_accuracy(setting: Setting) -> Bound:
+    """delta = eps / (4 L0 D)."""
+    return Bound(
+        name="component accuracy delta",
+        value=setting.eps / (4 * setting.slope * setting.intrinsic_dim),
+        claim="component nets within this of f_i use at most a quarter of eps",
+        source=f"Theorem 2(1), {PAPER}",
+        conditions=(setting.enough,),
+    )
+
+
+def sharpness_needed(setting: Setting) -> float:
+    """The minimum beta of Theorem 2(1): max(1, 4 C_T L0 D / eps, log of the same), where C_T = max(T / e, T) = T."""
+    steepness = 4 * setting.length * setting.slope * setting.intrinsic_dim / setting.eps
+    return max(1.0, steepness, math.log(steepness))
+
+
+def head_error(beta: float, set_size: int, length: int, gate: float = 2.0) -> Bound:
+    """|z~_i - min over S_i of Psi_i| <= (|S_i| - 1) / (e beta) + T exp(-beta (G - 1)) for a gate of depth G > 1.
+
+    The published gate has depth 1 and the tail T exp(-beta), which fails: a token in S_i with Psi = 1 then ties with
+    one outside with Psi = 0.
+    """
+    require_count("set_size", set_size)
+    require_count("length", length)
+    require(set_size <= length, f"set_size must be at most length = {length}, got {set_size}.")
+    require(beta >= 1, f"beta must be at least 1, got {beta!r}.")
+    require(gate > 1, f"gate must be greater than 1, got {gate!r}.")
+    tail = length * math.exp(-beta * (gate - 1)) if set_size < length else 0.0
+    return Bound(
+        name="head error",
+        value=(set_size - 1) / (math.e * beta) + tail,
+        claim=f"a softmax with beta = {beta:.3g} reads the minimum over {set_size} of {length} places within this",
+        source=f"Theorem 2(1), {PAPER}; a gate of depth {gate:g} in place of 1",
+        kind="repaired",
+    )
+
+
+def max_net_widths(length: int, eps: float) -> tuple[int, int]:
+    """Units of the two hidden layers of Lemma 9's net: T N and 2 N with N = ceil(1 / eps)."""
+    require_count("length", length)
+    require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
+    steps = math.ceil(1 / eps)
+    return length * steps, 2 * steps
+
+
+def exponent(heads: int, intrinsic_dim: int, length: int, head_dim: int) -> float:
+    """k = (T/4 - s - D + 1) / ((n + 1) s + 1) - 1 with s heads."""
+    return (length / 4 - heads - intrinsic_dim + 1) / ((head_dim + 1) * heads + 1) - 1
+
+
+def steep_net_size(rise: float, distance: float, inputs: int) -> Bound:
+    """Lemma 4: a net on n inputs whose output moves by B over a distance A has M >= B / (A sqrt(n))."""
+    require(rise >= 0, f"rise must not be negative, got {rise!r}.")
+    require(distance > 0, f"distance must be positive, got {distance!r}.")
+    require_count("inputs", inputs)
+    return Bound(
+        name="steepness: M",
+        value=rise / (distance * math.sqrt(inputs)),
+        claim=f"a net that moves by {rise:.3g} over a distance of {distance:.3g} has at least this many hidden units",
+        source=f"Lemma 4, {PAPER}",
+        conditions=(Condition("two layers, a 1-Lipschitz activation, weights at most 1 in magnitude", None),),
+    )
+
+
+def unique_dim(first: int, second: int, length: int) -> Bound:
+    """D is unique among representations with D1 and D2 components when D1^2 + D2^2 <= T / 50."""
+    require_count("first", first)
+    require_count("second", second)
+    require_count("length", length)
+    return Bound(
+        name="uniqueness of D: minimum length",
+        value=50.0 * (first**2 + second**2),
+        claim=f"from this length on no task has one representation with {first} and another with {second} components",
+        source=f"Corollary 1, {PAPER}",
+        conditions=(Condition("D1^2 + D2^2 <= T / 50", first**2 + second**2 <= length / 50),),
+    )
+
+
+def depth_conjecture(setting: Setting) -> Bound:
+    """L layers are efficient only if L h >= D."""
+    return Bound(
+        name="depth: minimum heads per layer",
+        value=float(-(-setting.intrinsic_dim // setting.layers)),
+        claim=f"with L = {setting.layers} fewer heads per layer need log M of the order of |log eps| a_L T^b_L / (n h)",
+        source=f"Conjecture 1, {PAPER}",
+        conditions=(Condition("L h < D", setting.layers * setting.heads < setting.intrinsic_dim),),
+        kind="conjecture",
+    )
+
+
+def all_bounds(setting: Setting) -> tuple[Bound, ...]:
+    """Every bound of the first paper at one setting, in its order."""
+    heads, dims, length, head_dim = setting.heads, setting.intrinsic_dim, setting.length, setting.head_dim
+    beta = sharpness_needed(setting)
+    sharpness = Bound(
+        name="sharpness beta",
+        value=beta,
+        claim="with scores scaled by this D heads read D minima accurately enough",
+        source=f"Theorem 2(1), {PAPER}",
+        conditions=(setting.enough,),
+    )
+    enough_heads = Bound(
+        name="enough heads: exponent",
+        value=setting.gamma,
+        claim="h = D heads with head_dim n = 2 need M of the order of eps^-this",
+        source=f"Theorem 2(1), {PAPER}",
+        conditions=(
+            setting.enough,
+            Condition("head_dim n >= 2", head_dim >= 2),
+            Condition("components and F0 within delta by two-layer nets of width C / delta^gamma", None),
+        ),
+    )
+    # Lemma 9's middle matrix has T N x 2 N entries with N of the order of 1 / eps, most of them zeros.
+    needed = length * setting.dim
+    wide_head = Bound(
+        name="one wide head: exponent",
+        value=1 + setting.gamma,
+        claim=f"one head with head_dim n >= T d = {needed} and a five-layer readout needs eps^-this non-zero weights",
+        source=f"Theorem 2(3), {PAPER}; with the zeros of its blocks M grows as eps^-{max(2.0, 1 + setting.gamma):g}",
+        kind="repaired",
+        conditions=(Condition(f"head_dim n >= T d = {needed}", head_dim >= needed),),
+    )
+    bound = 2 * length * math.ceil(1 / setting.eps)
+    max_net = Bound(
+        name="maximum by ReLU: width",
+        value=float(max(max_net_widths(length, setting.eps))),
+        claim=f"a three-layer ReLU net this wide gives the maximum of {length} numbers in [0, 1] within eps = "
+        f"{setting.eps:g}",
+        source=f"Lemma 9, {PAPER} (it states at most 2 T ceil(1 / eps) = {bound})",
+    )
+    return (
+        selector_error(1 / setting.eps**2),
+        component_accuracy(setting),
+        sharpness,
+        head_error(beta, length, length),
+        enough_heads,
+        *_too_few_heads(setting, exponent(heads, dims, length, head_dim)),
+        wide_head,
+        max_net,
+        unique_dim(dims, dims + 1, length),
+        depth_conjecture(setting),
+    )
+
+
+def _too_few_heads(setting: Setting, k: float) -> tuple[Bound, Bound, Bound]:
+    """Theorem 2(2): the exponent k, the growth of M, and the exponent k / 4 of a five-layer readout."""
+    conditions = (
+        Condition("h < D", setting.heads < setting.intrinsic_dim),
+        Condition("4 divides T", setting.length % 4 == 0),
+        Condition("one attention layer", setting.layers == 1),
+        Condition("Assumption 1: |P| <= 1, F of two layers, every weight at most 1", None),
+    )
+    # The smallest multiple of 4 that makes k positive: T/4 > (n + 2) s + D.
+    min_length = 4 * ((setting.head_dim + 2) * setting.heads + setting.intrinsic_dim + 1)
+    why = "" if k > 0 else f"vacuous: k = {k:.3g} is not positive; it takes length {min_length} or more"
+
+    def bound(name: str, value: float, claim: str, source: str = "Theorem 2(2)") -> Bound:
+        source = f"{source}, {PAPER}"
+        return Bound(
+            name=name, value=value if k > 0 else None, claim=claim, source=source, conditions=conditions, why=why
+        )
+
+    return (
+        bound("too few heads: exponent k", k, "with fewer than D heads M grows at least as eps^-this"),
+        bound(
+            "too few heads: decades of M",
+            -k * math.log10(setting.eps),
+            f"from eps = 1 to eps = {setting.eps:g} M grows by at least this many powers of ten, up to a constant",
+        ),
+        bound(
+            "too few heads, five-layer readout: exponent",
+            k / 4,
+            "a deeper readout does not help: M still grows at least as eps^-this",
+            "after Theorem 2",
+        ),
+    )
