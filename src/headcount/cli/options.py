@@ -49,7 +49,8 @@ LearningRates = Annotated[
 TrainExamples = Annotated[
     int | None,
     typer.Option(
-        help=f"Training examples; 0: fresh ones every step (default: {TRAIN.train_examples}, encoders 0, data with labels all).",
+        help="Training examples; 0: fresh ones every step "
+        f"(default: {TRAIN.train_examples}, encoders 0, data with labels all).",
         rich_help_panel=TRAINING,
     ),
 ]
