@@ -18,6 +18,7 @@ from headcount.models import AbstractSpec, from_arrays, spec_from_dict
 
 from ..helpers.refusals import refused
 from ..helpers.tolerance import assert_close, assert_trees_close, assert_trees_equal, in_double
+from .compiling import compiled
 
 SIZES = {"length": 4, "dim": 3, "outputs": 2}
 BATCH = 2
@@ -31,26 +32,31 @@ def some_tokens(*, examples: int = BATCH, length: int = SIZES["length"], dim: in
     return np.random.default_rng(0).normal(size=(examples, length, dim))
 
 
-def answers(model, tokens, keys=None):
+@compiled
+def answer(model, tokens):
+    return model(tokens)
+
+
+@compiled
+def answers(model, tokens):
     """The answers to a batch of sequences."""
-    return jax.vmap(lambda sequence, key: model(sequence, key=key), in_axes=(0, None if keys is None else 0))(
-        tokens, keys
-    )
+    return jax.vmap(model)(tokens)
 
 
-def answer_and_gradient(model, tokens):
-    """The answer to one sequence, and the derivative of a combination of its numbers by every weight, in float64.
-
-    Not jitted: operations of one shape are compiled once for all examples, a program is compiled for each.
-    """
-
+@compiled
+def differentiated(model, tokens):
     def combined(model):
         got = model(tokens)
         return jnp.sum(got * jnp.reshape(jnp.arange(1.0, got.size + 1), got.shape)), got
 
+    (_, got), gradient = jax.value_and_grad(combined, has_aux=True)(model)
+    return got, gradient
+
+
+def answer_and_gradient(model, tokens):
+    """The answer to one sequence, and the derivative of a combination of its numbers by every weight, in float64."""
     with jax.enable_x64(True):
-        (_, got), gradient = jax.value_and_grad(combined, has_aux=True)(in_double(model))
-    return np.asarray(got), jax.tree.map(np.asarray, gradient)
+        return jax.tree.map(np.asarray, differentiated(in_double(model), tokens))
 
 
 class ModelLaws:
@@ -171,7 +177,7 @@ class ModelLaws:
         with jax.enable_x64(True):
             batch = answers(in_double(model), tokens)
         assert batch.shape == (BATCH, *places, SIZES["outputs"])
-        assert_close(batch, np.stack([answer for answer, _ in alone]))
+        assert_close(batch, np.stack([got for got, _ in alone]))
         assert_trees_equal(answer_and_gradient(model, tokens[0]), alone[0])
         single = jax.eval_shape(answers, model, tokens.astype(np.float32))
         assert (single.shape, single.dtype) == (batch.shape, np.float32)
@@ -189,7 +195,7 @@ class ModelLaws:
         draws = "random_bits" in str(jax.make_jaxpr(program)(model, tokens, jr.key(0)))
         assert draws == spec.drops
         if spec.drops:
-            respond = jax.jit(program)
+            respond = compiled(program)
             first, again, other = (respond(model, tokens, jr.key(seed)) for seed in (0, 0, 1))
             assert_trees_equal(first, again)
             assert not np.array_equal(first, other)
@@ -231,7 +237,7 @@ class ModelLaws:
             return
         with jax.enable_x64(True):
             for tokens in some_tokens():
-                assert_close(raw(tokens * scale + mean), model(tokens) * by + to)
+                assert_close(answer(raw, tokens * scale + mean), np.asarray(answer(model, tokens)) * by + to)
 
     def test_calibration_keeps_the_shape(self, spec):
         model = spec.init(1, **SIZES)

@@ -18,6 +18,7 @@ from headcount.models.encoder.layer import dropped
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.tolerance import assert_close, assert_trees_close, assert_trees_equal
+from .compiling import compiled
 from .encoders import (
     LENGTH,
     WIDTH,
@@ -33,9 +34,12 @@ from .encoders import (
 ORDER = np.array([2, 0, 3, 1])
 
 
-def answer(model, tokens, key=None):
+def respond(model, tokens, key=None):
     return model(tokens, key=key)
 
+
+answer = compiled(respond)
+weights_of = compiled(attention_weights, static_argnums=1)
 
 STEP = 1e-6
 
@@ -156,7 +160,7 @@ def test_blocks_are_averaged(bias):
 
 def turns_taken(model, tokens) -> list[int]:
     """The lengths of the program's loops."""
-    jaxpr = jax.make_jaxpr(lambda *arguments: answer(*arguments))(model, tokens)  # a new function: traces are kept
+    jaxpr = jax.make_jaxpr(lambda *arguments: respond(*arguments))(model, tokens)  # a new function: traces are kept
     return [equation.params["length"] for equation in jaxpr.eqns if equation.primitive.name == "scan"]
 
 
@@ -173,7 +177,7 @@ def test_heads_that_take_turns_give_the_same(monkeypatch, allowed, turns, bias):
 
 
 def products(model, tokens) -> int:
-    jaxpr = jax.make_jaxpr(lambda *arguments: answer(*arguments))(model, tokens)
+    jaxpr = jax.make_jaxpr(lambda *arguments: respond(*arguments))(model, tokens)
     return sum(equation.primitive.name == "dot_general" for equation in jaxpr.eqns)
 
 
@@ -265,7 +269,7 @@ def test_what_a_layer_returns_has_its_norm(norm):
 @pytest.mark.parametrize("attention", ["soft", "hard"])
 def test_every_query_spends_all_its_attention(attention):
     spec, tokens = a_spec(heads=2, multiplier=2, attention=attention), some_tokens()
-    weights = np.asarray(attention_weights(scrambled(spec).layers[0].heads, spec, tokens, tokens[:-1]))
+    weights = np.asarray(weights_of(scrambled(spec).layers[0].heads, spec, tokens, tokens[:-1]))
     assert weights.shape == (4, LENGTH, LENGTH - 1)
     assert weights.min() >= 0
     assert_close(weights.sum(axis=-1), np.ones((4, LENGTH)))
@@ -275,10 +279,10 @@ def test_every_query_spends_all_its_attention(attention):
 def test_hard_attention_is_the_limit_of_soft():
     soft, hard, tokens = a_spec(), a_spec(attention="hard"), some_tokens()
     heads = scrambled(soft).layers[0].heads
-    want = attention_weights(heads, hard, tokens, tokens)
+    want = np.asarray(weights_of(heads, hard, tokens, tokens))  # before its arrays change
     for name in ("query", "query_bias"):
         getattr(heads, name)[...] *= 1e6
-    assert_close(attention_weights(heads, soft, tokens, tokens), want)
+    assert_close(weights_of(heads, soft, tokens, tokens), want)
 
 
 def test_scores_are_divided_by_the_root_of_the_rank():
@@ -287,8 +291,8 @@ def test_scores_are_divided_by_the_root_of_the_rank():
     wide = scrambled(a_spec(rank=4, head_dim=1, bias=False)).layers[0].heads
     for name in ("query", "key"):
         getattr(wide, name)[...] = getattr(narrow, name) / 2**0.5  # 4 of them, each a half: twice the product
-    want = attention_weights(narrow, a_spec(rank=1, bias=False), tokens, tokens)
-    assert_close(attention_weights(wide, a_spec(rank=4, head_dim=1, bias=False), tokens, tokens), want)
+    want = weights_of(narrow, a_spec(rank=1, bias=False), tokens, tokens)
+    assert_close(weights_of(wide, a_spec(rank=4, head_dim=1, bias=False), tokens, tokens), want)
 
 
 # Padding.
@@ -345,9 +349,9 @@ def test_nobody_attends_to_padding():
     spec, tokens = a_spec(), some_tokens()
     absent = np.array([False, True, False, True])
     heads = scrambled(spec).layers[0].heads
-    weights = np.asarray(attention_weights(heads, spec, tokens, tokens, absent))
+    weights = np.asarray(weights_of(heads, spec, tokens, tokens, absent))
     assert not np.any(weights[:, :, absent])
-    assert_close(weights[:, :, ~absent], attention_weights(heads, spec, tokens, tokens[~absent]))
+    assert_close(weights[:, :, ~absent], weights_of(heads, spec, tokens, tokens[~absent]))
 
 
 # What training drops.
@@ -380,7 +384,7 @@ def test_another_key_drops_others_and_the_same_key_the_same():
 def test_a_share_is_dropped_and_the_mean_stays(dropout, share):
     """The nearest multiple of 1/256, and never none or all."""
     spec, stream = a_spec(dropout=dropout), some_tokens()
-    drop = jax.jit(jax.vmap(lambda key: dropped(stream, spec, key[None], 0)))
+    drop = compiled(jax.vmap(lambda key: dropped(stream, spec, key[None], 0)))
     left = np.asarray(drop(jr.split(jr.key(1), MANY)))
     gone = left == 0
     # Four numbers share a draw, so places are not told apart but each has its own byte.
@@ -398,7 +402,7 @@ def test_tokens_and_what_is_added_to_them_are_dropped_apart():
     model, tokens = scrambled(a_spec(dropout=0.5, hidden=0, norm="none")), some_tokens()
     model.layers[0].heads.output[...] = 0
     bias = model.layers[0].heads.output_bias
-    answers = np.asarray(jax.jit(jax.vmap(answer, in_axes=(None, None, 0)))(model, tokens, jr.split(jr.key(2), MANY)))
+    answers = np.asarray(compiled(jax.vmap(respond, in_axes=(None, None, 0)))(model, tokens, jr.split(jr.key(2), MANY)))
     sums = [0 * tokens, 2 * tokens, 2 * bias + 0 * tokens, 2 * tokens + 2 * bias]
     found = np.stack([np.abs(answers - one) < 1e-9 for one in sums])
     assert np.all(np.sum(found, axis=0) == 1)
@@ -423,11 +427,11 @@ def test_half_precision_gives_nearly_the_same(changes, monkeypatch):
     whole = jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), scrambled(spec))
     half = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), whole)
     tokens = np.asarray(some_tokens(length=length_for(spec)), np.float32)
-    want, got = jax.jit(answer)(whole, tokens), jax.jit(answer)(half, tokens.astype(jnp.bfloat16))
+    want, got = answer(whole, tokens), answer(half, tokens.astype(jnp.bfloat16))
     assert (want.dtype, got.dtype) == (jnp.float32, jnp.bfloat16)
     assert jax.eval_shape(answer, half, tokens.astype(jnp.bfloat16), jr.key(0)).dtype == jnp.bfloat16
     # Numbers of 8 bits, through two layers.
     assert gap(np.asarray(got, np.float32), want) < 0.08 * float(np.max(np.abs(want)))
     monkeypatch.setattr(encoder_model, "ALIGNED", 1)
-    plain = jax.jit(lambda *arguments: answer(*arguments))(half, tokens.astype(jnp.bfloat16))
+    plain = compiled(lambda *arguments: respond(*arguments))(half, tokens.astype(jnp.bfloat16))
     assert gap(np.asarray(got, np.float32), np.asarray(plain, np.float32)) < 0.02 * float(np.max(np.abs(want)))
