@@ -24,13 +24,13 @@ def measure(
     steps: o.Steps = None, batch: o.Batch = None, learning_rates: o.LearningRates = None,
     train_examples: o.TrainExamples = None, validation_examples: o.ValidationExamples = None,
     precision: o.Precision = None, head_dim: o.HeadDim = None, total_dim: o.TotalDim = None, hidden: o.Hidden = None,
-    layers: o.Layers = None, positions: o.PositionsOption = None, beta: o.Beta = None, multiplier: o.Multiplier = None,
+    layers: o.Layers = None, positions: o.Positions = None, beta: o.Beta = None, multiplier: o.Multiplier = None,
     intrinsic_dim: o.IntrinsicDim = None, dim: o.Dim = None, directions: o.Directions = None,
     distribution: o.Distribution = None, windows: o.Windows = None, task_seed: o.TaskSeed = None,
     points: o.Points = None, terms: o.Terms = None, inputs: o.Inputs = None, noise: o.Noise = None,
     targets: o.Targets = None, shorter: o.Shorter = None, validation_fraction: o.ValidationFraction = None,
-    patch: o.Patch = None, side: o.Side = None, embeddings: o.Embeddings = None, layout: o.LayoutOption = None,
-    split: o.SplitOption = None,
+    patch: o.Patch = None, side: o.Side = None, embeddings: o.Embeddings = None, layout: o.Layout = None,
+    split: o.Split = None,
 ) -> None:  # fmt: skip
     """Train heads x lengths x seeds on a task and say how many heads it needs. The same command again continues."""
     keep_compiled_programs()
