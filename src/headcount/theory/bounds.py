@@ -66,7 +66,6 @@ class Setting:
 
     @property
     def slope(self) -> float:
-        """L0."""
         return float(self.intrinsic_dim) if self.outer_slope is None else self.outer_slope
 
     @property

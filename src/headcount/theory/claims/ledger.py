@@ -30,6 +30,5 @@ CLAIMS: tuple[Claim, ...] = (
 
 
 def prove() -> Iterator[Entry]:
-    """Run the check of every claim."""
     for claim in CLAIMS:
         yield claim()

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import cho_factor, cho_solve
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from ...tasks import GeneratedTask
-from .domain import Domain
+from .domain import Domain, Pair
 from .observables import AbstractObservables
 
 RIDGE = 1e-13
@@ -26,15 +26,16 @@ FORWARD = 0.85
 MIN_STEP = 1e-3
 """The smallest step, as a share of the reach of the observables."""
 
+Linearised = tuple[Array, Array, Array]
+"""G, J and the gradient of the gap."""
+
 
 def _gap(task: GeneratedTask, pair: Array) -> Array:
     """The largest difference of a target number."""
     return jnp.max(jnp.abs(task.target(pair[0]) - task.target(pair[1])))
 
 
-def _linearise(
-    observables: AbstractObservables, task: GeneratedTask, pair: Array, anchored: bool
-) -> tuple[Array, Array, Array]:
+def _linearise(observables: AbstractObservables, task: GeneratedTask, pair: Array, anchored: bool) -> Linearised:
     """G of one pair, J, and the gradient of the gap; zeros for coordinates that are held."""
     difference, jacobian = observables.linearised(observables.tied(pair))
     gradient = jax.grad(lambda pair: _gap(task, observables.tied(pair)))(pair).ravel()
@@ -86,9 +87,7 @@ def _ascend(
     return pair, distance, _gap(task, pair)
 
 
-def _for_all(
-    function: Callable[[AbstractObservables, Array], Any], observables: AbstractObservables, pairs: Array
-) -> Any:
+def _for_all(function: Callable[..., Any], observables: AbstractObservables, pairs: Array) -> Any:
     """`function` of every model (first axis of the observables) with each of its pairs."""
     return jax.vmap(lambda one, group: jax.vmap(lambda pair: function(one, pair))(group))(observables, pairs)
 
@@ -102,26 +101,16 @@ def ascend_all(
 
 
 @eqx.filter_jit
-def linearise_all(
-    observables: AbstractObservables, task: GeneratedTask, pairs: Array, anchored: bool
-) -> tuple[Array, Array, Array]:
-    """G, J and the gradient of the gap, for every pair of every model."""
+def linearise_all(observables: AbstractObservables, task: GeneratedTask, pairs: Array, anchored: bool) -> Linearised:
     return _for_all(lambda one, pair: _linearise(one, task, pair, anchored), observables, pairs)
 
 
 @eqx.filter_jit
 def gaps_all(task: GeneratedTask, pairs: Array) -> Array:
-    """The gap of every pair of every model."""
     return jax.vmap(jax.vmap(lambda pair: _gap(task, pair)))(pairs)
 
 
-def newton_step(
-    pair: Float[np.ndarray, "2 length dim"],
-    difference: np.ndarray,
-    jacobian: np.ndarray,
-    damping: float,
-    domain: Domain,
-) -> Float[np.ndarray, "2 length dim"]:
+def newton_step(pair: Pair, difference: np.ndarray, jacobian: np.ndarray, damping: float, domain: Domain) -> Pair:
     """The pair after a minimum-norm Newton step inside the domain.
 
     Coordinates that would leave the domain stop at its face, and the others make up for them. Singular values of J

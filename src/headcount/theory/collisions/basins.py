@@ -107,12 +107,10 @@ def _climb(
 def uncovered_basin(
     task: Retrieval, report: AssumptionReport, responsive: tuple[Responsive, ...]
 ) -> tuple[int, float, Segment]:
-    """The component i whose segment moves the target most, the distance from x^(i) to the nearest fixed token, and
-    the segment.
+    """The component i whose segment moves the target most, the distance from x^(i) to the nearest fixed token, and it.
 
     Candidates lead from every minimiser along every axis in both directions, up to where f_i stops rising or reaches
     the value of a fixed token, or where F0 has lost half of its slope.
-    Raises `InputError` where no candidate has a positive length.
     """
     candidates: list[tuple[float, int, float, Segment]] = []
     outputs = np.argmax(np.abs(report.outer_gradient), axis=0)
@@ -164,12 +162,7 @@ def _along_axes(
 
 @eqx.filter_jit
 def _profiles(
-    task: Retrieval,
-    starts: Float[Array, "D dim"],
-    minima: Float[Array, " D"],
-    outputs: Int[Array, " D"],
-    ways: Float[Array, "D ways dim"],
-    steps: Float[Array, "D ways samples"],
+    task: Retrieval, starts: Array, minima: Array, outputs: Array, ways: Array, steps: Float[Array, "D ways samples"]
 ) -> tuple[Array, Array, Array]:
     """f_i, its slope and that of F0 at every step from x^(i) along every direction."""
 
@@ -178,8 +171,7 @@ def _profiles(
         gradient = jnp.atleast_2d(jax.jacobian(task.outer)(minima.at[i].set(value)))
         return value, slope, gradient[outputs[i], i]
 
-    over_steps = jax.vmap(at, in_axes=(None, None, 0))
-    over_ways = jax.vmap(over_steps, in_axes=(None, 0, 0))
+    over_ways = jax.vmap(jax.vmap(at, in_axes=(None, None, 0)), in_axes=(None, 0, 0))
     return jax.vmap(over_ways)(jnp.arange(len(starts)), ways, steps)
 
 

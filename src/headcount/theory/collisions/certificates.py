@@ -54,13 +54,10 @@ class Certificate:
 
     @property
     def exact(self) -> bool:
-        """Whether an exact collision is proved."""
         return self.radius is not None
 
     def floor(self, slope: float = math.inf) -> float:
-        """Every readout of at most this slope has at least this error somewhere on the domain.
-        Raises `InputError` where `slope` is negative.
-        """
+        """Every readout of at most this slope has at least this error somewhere on the domain."""
         require(slope >= 0, f"slope must not be negative, got {slope!r}.")
         if self.exact:
             return self.gap / 2
@@ -69,16 +66,14 @@ class Certificate:
         return max(0.0, (self.gap - slope * self.distance) / 2)
 
     def size_needed(self, eps: float) -> Bound:
-        """Lemma 4: units of a two-layer net with weights of at most 1 whose error on the pair is below `eps`.
-        Raises `InputError` where `eps` is negative, or at least half of the gap.
-        """
+        """Lemma 4: units of a two-layer net with weights of at most 1 whose error on the pair is below `eps`."""
         require(0 <= eps < self.gap / 2, f"eps must be less than half of the gap, {self.gap / 2:.3g}, got {eps!r}.")
         return steep_net_size(self.gap - 2 * eps, max(self.distance, 1e-300), self.seen)
 
 
 def certify(collision: Collision, model: ClassTokenTransformer, task: GeneratedTask, domain: Domain) -> Certificate:
-    """What the pair of a collision proves about the model; an exact collision where that can be proved.
-    Raises `InputError` where the model does not fit the task, or the pair has another shape or leaves the domain.
+    """What the pair of a collision proves about the model; an exact collision where that can be proved. Raises
+    `InputError` where the model does not fit the task, or the pair has another shape or leaves the domain.
     """
     check_fit(model, task)
     pair = np.asarray(collision.pair, np.float64)

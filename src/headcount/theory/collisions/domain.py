@@ -12,6 +12,9 @@ from ...tasks import GeneratedTask
 MARGIN = 1e-6
 """Distance that searches keep from the faces of a domain, as a share of its width."""
 
+Pair = Float[np.ndarray, "2 length dim"]
+Pairs = Float[np.ndarray, "starts 2 length dim"]
+
 
 @dataclass(frozen=True)
 class Domain:
@@ -33,7 +36,6 @@ class Domain:
         return self.low + margin, self.high - margin
 
     def clip(self, tokens: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-        """Tokens clipped to the inner domain."""
         return np.clip(tokens, *self.inner)
 
 
@@ -41,8 +43,8 @@ CUBE = Domain(0.0, 1.0)
 
 
 def domain_of(task: GeneratedTask, radius: float = 3.0) -> Domain:
-    """The cube for tasks on the cube; for Gaussian tokens, which are unbounded, the box [-radius, radius].
-    Raises `InputError` where the task has stored examples only, or `radius` is not positive and finite.
+    """The cube for tasks on the cube; for Gaussian tokens, which are unbounded, the box [-radius, radius]. Raises
+    `InputError` where the task has stored examples only, or `radius` is not positive and finite.
     """
     distribution = getattr(task, "distribution", None)
     require(
@@ -62,9 +64,7 @@ def shared_places(heads: int, length: int) -> tuple[int, ...]:
     return tuple(int(place) for place in np.unique(np.linspace(0, length - 1, heads).round().astype(int)))
 
 
-def free_starts(
-    task: GeneratedTask, domain: Domain, starts: int, seed: int
-) -> Float[np.ndarray, "starts 2 length dim"]:
+def free_starts(task: GeneratedTask, domain: Domain, starts: int, seed: int) -> Pairs:
     """Pairs of which both sequences are free.
 
     A quarter are two independent sequences, a quarter a sequence and a neighbour, half a sequence of clustered tokens
@@ -85,7 +85,7 @@ def free_starts(
 
 def anchored_starts(
     anchors: Float[np.ndarray, "anchors length dim"], which: int, domain: Domain, starts: int, seed: int
-) -> Float[np.ndarray, "starts 2 length dim"]:
+) -> Pairs:
     """Pairs whose first sequence is one anchor; the second is a neighbour at growing distances.
 
     Every third neighbour is one of another anchor.

@@ -37,7 +37,6 @@ class Heads(eqx.Module):
         return jax.nn.relu(self.inwards @ token + self.bias[place])
 
     def scores(self, token: Float[AnyArray, " dim"], place: Any) -> Float[AnyArray, " heads"]:
-        """beta s_i of one token, for every head."""
         return self.score_weight @ self.hidden(token, place) + self.score_bias[place]
 
     def values(self, token: Float[AnyArray, " dim"], place: Any) -> Float[AnyArray, " coordinates"]:
@@ -77,15 +76,11 @@ def fold(model: ClassTokenTransformer, coordinates: Coordinates, length: int) ->
         "value_weight": values @ outwards,
         "value_bias": added @ values.T,
     }
-    low, high = (_ends(parts, side) for side in (-1, 1))
+    low, high = ({name: part.end(side) for name, part in parts.items()} for side in (-1, 1))
     for ends in (low, high):
         for name in ("bias", "score_bias", "value_bias"):
             ends[name] = np.broadcast_to(ends[name], (length, ends[name].shape[1]))
     return Heads(**low), Heads(**high)
-
-
-def _ends(parts: "dict[str, _Extended]", side: int) -> dict[str, Any]:
-    return {name: part.end(side) for name, part in parts.items()}
 
 
 def stacked(models: Sequence[ClassTokenTransformer], length: int) -> Heads:

@@ -15,17 +15,19 @@ from dataclasses import dataclass
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from ..._precision import in_double
 from ...models import ClassTokenTransformer
 from ..intervals import EnclosureError, Interval, add, ball, enclose, point, product, subtract
-from .domain import Domain
+from .domain import Domain, Pair
 from .heads import coordinates_read, fold
 from .observables import AbstractHeadObservables, AbstractObservables, ClassOutputs, Moments, Scale
 
 GROWTHS = (2.0, 8.0, 64.0, 1024.0)
 """Radii tried, in units of |G(z0)|."""
+STEADY = 1e-6
+"""A hidden unit this far from its kink at every token is assumed not to switch; `is_steady` proves it."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +85,7 @@ class EnclosedObservables:
 
 
 def prove_collision(
-    found_with: AbstractObservables,
-    model: ClassTokenTransformer,
-    pair: Float[np.ndarray, "2 length dim"],
-    domain: Domain,
+    found_with: AbstractObservables, model: ClassTokenTransformer, pair: Pair, domain: Domain
 ) -> ExactCollision:
     """Try to prove that an exact collision of `model` lies near the pair, inside the domain."""
     enclosed = EnclosedObservables(found_with, model, pair.shape[1])
@@ -116,34 +115,21 @@ def prove_collision(
         inside = all(domain.low <= box.low.min() and box.high.max() <= domain.high for box in boxes)
         if not inside or not is_steady(observables, boxes):
             break
-        rows = _contraction(enclosed, scale, boxes, inverse)
-        if rows is None:
+        try:
+            jacobian = enclosed.jacobian(scale, boxes)
+        except EnclosureError:
             break
+        if not (np.isfinite(jacobian.low).all() and np.isfinite(jacobian.high).all()):
+            break
+        remainder = subtract(point(np.eye(len(jacobian.low))), product(jacobian, point(inverse)))
+        rows = remainder.magnitude.sum(axis=1) * (1 + 1e-12)  # row sums of |I - DG C| over the boxes
         best = min(best, float(rows.max()))
         if np.all(residual + rows * cube * (1 + 1e-12) <= cube):
             return ExactCollision(float(reach.max()), float(rows.max()), boxes)
     return ExactCollision(contraction=best)
 
 
-def _contraction(
-    enclosed: EnclosedObservables, scale: Scale, boxes: list[Interval], inverse: np.ndarray
-) -> np.ndarray | None:
-    """The row sums of |I - DG C| over the boxes; None where DG has no finite enclosure."""
-    try:
-        jacobian = enclosed.jacobian(scale, boxes)
-    except EnclosureError:
-        return None
-    if not (np.isfinite(jacobian.low).all() and np.isfinite(jacobian.high).all()):
-        return None
-    remainder = subtract(point(np.eye(len(jacobian.low))), product(jacobian, point(inverse)))
-    return remainder.magnitude.sum(axis=1) * (1 + 1e-12)
-
-
-STEADY = 1e-6
-"""A hidden unit this far from its kink at every token is assumed not to switch; `is_steady` proves it."""
-
-
-def reduced(observables: AbstractObservables, pair: Float[np.ndarray, "2 length dim"]) -> AbstractObservables:
+def reduced(observables: AbstractObservables, pair: Pair) -> AbstractObservables:
     """The same observables on fewer coordinates, where few hidden units switch among the tokens of this pair.
 
     Only for models without positions: otherwise values are no function of the features.
@@ -152,7 +138,9 @@ def reduced(observables: AbstractObservables, pair: Float[np.ndarray, "2 length 
         return observables
     if np.ptp(observables.heads.bias, axis=0).any() or np.ptp(observables.heads.value_bias, axis=0).any():
         return observables
-    before, dim = _preactivations(observables, pair), pair.shape[-1]
+    dim, heads = pair.shape[-1], observables.heads
+    tokens = np.asarray(pair)[:, observables.places(pair.shape[1])].reshape(-1, dim)
+    before = tokens @ np.asarray(heads.inwards).T + np.asarray(heads.bias)[0]
     on, off = np.all(before > STEADY, axis=0), np.all(before < -STEADY, axis=0)
     if on.sum() > dim:  # units that are always on are affine in the token, which has fewer entries
         features = (*range(dim), *(dim + np.flatnonzero(~on & ~off)))
@@ -183,11 +171,3 @@ def is_steady(observables: AbstractObservables, boxes: list[Interval]) -> bool:
     before = add(product(both, point(weight.T)), point(bias))
     on, off = np.all(before.low > 0, axis=0), np.all(before.high < 0, axis=0)
     return bool(np.all(np.logical_or(on, off) if 0 in observables.features else off))
-
-
-def _preactivations(
-    observables: AbstractHeadObservables, pair: Float[np.ndarray, "2 length dim"]
-) -> Float[np.ndarray, "tokens hidden"]:
-    """Inputs of the ReLU at all tokens that are not shared."""
-    tokens = np.asarray(pair)[:, observables.places(pair.shape[1])].reshape(-1, pair.shape[-1])
-    return tokens @ np.asarray(observables.heads.inwards).T + np.asarray(observables.heads.bias)[0]

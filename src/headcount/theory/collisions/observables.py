@@ -46,7 +46,6 @@ class AbstractObservables(eqx.Module):
         """Their derivative with respect to the tokens."""
 
     def scale(self, pair: Pair) -> Scale:
-        """The scale of a pair."""
         return None
 
     def reach(self, pair: Pair) -> Float[Array, ""]:
@@ -165,8 +164,8 @@ class Moments(AbstractHeadObservables):
 
 
 def check_fit(model: ClassTokenTransformer, task: GeneratedTask) -> None:
-    """Check that a model reads the task's sequences.
-    Raises `InputError` where the model has another token dimension, or positions for another length.
+    """Check that a model reads the task's sequences. Raises `InputError` where the model has another token dimension,
+    or positions for another length.
     """
     table = model.position_table
     dim = model.encoder_in.weight.shape[1]

@@ -34,7 +34,7 @@ from ..._keys import named_generator
 from ..._precision import in_double
 from ...models import ClassTokenTransformer, folded
 from ...tasks import Retrieval
-from ...tasks.assumptions import AssumptionReport, check_assumptions
+from ...tasks.assumptions import check_assumptions
 from ..bounds import Bound, steep_net_size
 from .basins import Responsive, Segment, map_over, most_responsive, uncovered_basin
 from .domain import CUBE
@@ -103,15 +103,10 @@ def find_pigeonhole(
 ) -> Pigeonhole:
     """The pair of the proof, for one model and one task.
 
-    Args:
-        model: one attention layer of fewer than D heads.
-        task: a task on the cube that meets Assumption 2; a multiple of 4 long.
-        subsequences: choices of one grid point per free place.
-        resolution: grid points per place; by default as many as that number of choices needs. At a fixed resolution
-        more
-            subsequences include those of fewer, and the nearest two come nearer.
-        seed: of the choices.
-    Raises `InputError` where Theorem 2(2) does not cover the model and task.
+    The model has one attention layer of fewer than D heads, the task is on the cube and meets Assumption 2, and 4
+    divides its length. `subsequences` are choices of one grid point per free place, `resolution` the points per place,
+    by default as many as that number of choices needs. At a fixed resolution more subsequences include those of fewer,
+    and the nearest two come nearer.
     """
     require_count("subsequences", subsequences, least=2)
     _check(model, task)
@@ -129,7 +124,8 @@ def find_pigeonhole(
         heads = jax.tree.map(jnp.asarray, fold(model, coordinates, task.length)[0])
         responsive = most_responsive(heads, task.dim, seed)
         component, radius, segment = uncovered_basin(wide, report, responsive)
-        base, free = _base(task, report, responsive, component, segment.stop, free_places)
+        base, free = _base(task, report.minimisers, responsive, component, segment.stop)
+        free = free[:free_places]
         # Point q of place p is point q T0 + p of the segment: every place covers all of it. Equal steps help: where the
         # moments are nearly polynomial along the segment, choices with equal power sums are much nearer than the
         # pigeonhole principle promises.
@@ -190,14 +186,9 @@ def _check(model: ClassTokenTransformer, task: Retrieval) -> None:
 
 
 def _base(
-    task: Retrieval,
-    report: AssumptionReport,
-    responsive: tuple[Responsive, ...],
-    component: int,
-    filler: np.ndarray,
-    free_places: int,
+    task: Retrieval, minimisers: np.ndarray, responsive: tuple[Responsive, ...], component: int, filler: np.ndarray
 ) -> tuple[Float[np.ndarray, "length dim"], Int[np.ndarray, " free"]]:
-    """The sequence common to both, with fillers at the free places, and the free places.
+    """The sequence common to both, with fillers at the free places, and all places of S_i that are left free.
 
     The filler is the upper end of the segment: no value of f_i on the segment is higher, so it is no minimum. A quarter
     of the places is T0 + s + D - 1, so every S_k has enough.
@@ -206,13 +197,12 @@ def _base(
     used = {point.place for point in responsive}
     for point in responsive:
         base[point.place] = point.token
-    for k, minimiser in enumerate(report.minimisers):
+    for k, minimiser in enumerate(minimisers):
         if k != component:
             place = next(place for place in task.position_sets[k] if place not in used)
             base[place] = CUBE.clip(minimiser)
             used.add(place)
-    left = [place for place in task.position_sets[component] if place not in used]
-    return base, np.array(left[:free_places])
+    return base, np.array([place for place in task.position_sets[component] if place not in used])
 
 
 def _choices(free_places: int, resolution: int, subsequences: int, seed: int) -> Int[np.ndarray, "subsequences free"]:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 
 from ..._errors import InputError, require, require_count
 from ..._keys import named_generator
@@ -24,7 +23,7 @@ from ..._precision import in_double
 from ...models import ClassTokenTransformer
 from ...tasks import GeneratedTask
 from .ascent import ascend_all, gaps_all, linearise_all, newton_step
-from .domain import Domain, anchored_starts, free_starts, shared_places
+from .domain import Domain, Pair, anchored_starts, free_starts, shared_places
 from .heads import coordinates_read, stacked
 from .observables import AbstractObservables, ClassOutputs, HeadOutputs, Moments, check_fit
 
@@ -40,8 +39,6 @@ CONVERGED = 1e-13
 """Newton steps stop at this distance: the rest is rounding."""
 NEAR = 1e-3
 """An ascent that ends further than this from the constraint ranks below all others."""
-
-Pair = Float[np.ndarray, "2 length dim"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,21 +66,10 @@ def find_collisions(
 ) -> list[list[Collision]]:
     """Search for pairs that collide, for every model.
 
-    Args:
-        models: models of one shape.
-        task: the task whose targets should differ.
-        domain: the tokens allowed.
-        anchors: sequences (anchors, length, dim) that the first sequence of a pair is taken from; without them both are
-            searched for.
-        starts: ascents per model, or per model and anchor.
-        steps: steps per ascent.
-        seed: of the starts.
-
-    Returns:
-        Per model the pairs found, the largest gap first. Check `distance`: an ascent may fail to return to the
-        constraint.
-    Raises `InputError` where models that differ in shape or do not fit the task, anchors outside the domain, weights
-    not finite.
+    Without `anchors` both sequences are searched for; else the first one is an anchor (anchors, length, dim). `starts`
+    are ascents per model, or per model and anchor. Models must have one shape. Gives the pairs found per model, the
+    largest gap first. Check `distance`: an ascent may fail to return to the constraint. Raises `InputError` where
+    models differ in shape or do not fit the task, anchors leave the domain, or weights are not finite.
     """
     for name, count in (("starts", starts), ("steps", steps)):
         require_count(name, count)
@@ -102,7 +88,7 @@ def find_collisions(
             pairs = [anchored_starts(anchors, i, domain, starts, seed) for i in range(len(anchors))] * len(models)
         collisions: list[list[Collision]] = [[] for _ in models]
         for observables in _observables(groups, task.length, anchored=anchors is not None):
-            search = _Search(observables, in_double(task), domain, steps, anchored=anchors is not None)
+            search = _Search(observables, in_double(task), domain, steps, anchors is not None)
             for i, group in enumerate(search.run(np.stack(pairs), seed)):
                 collisions[i * len(models) // len(groups)] += group
     if not any(collisions):
@@ -135,20 +121,15 @@ def _observables(models: Sequence[ClassTokenTransformer], length: int, *, anchor
     return searched
 
 
-def _ranked(distances: Float[np.ndarray, "models starts"], gaps: Float[np.ndarray, "models starts"]) -> np.ndarray:
-    """Indices of ascents, best first: those near the constraint before the others, the largest gap first."""
-    finite = np.where(np.isfinite(distances), distances, np.inf)
-    return np.lexsort((-gaps, finite > NEAR), axis=1)
-
-
+@dataclass(frozen=True)
 class _Search:
     """One search: all models, all pairs at once."""
 
-    def __init__(
-        self, observables: AbstractObservables, task: GeneratedTask, domain: Domain, steps: int, *, anchored: bool
-    ):
-        self.observables, self.task, self.domain = observables, task, domain
-        self.steps, self.anchored = steps, anchored
+    observables: AbstractObservables
+    task: GeneratedTask
+    domain: Domain
+    steps: int
+    anchored: bool
 
     def run(self, pairs: np.ndarray, seed: int) -> list[list[Collision]]:
         """For each group the best pairs of the last round."""
@@ -170,7 +151,9 @@ class _Search:
         """Where every ascent ended, and the indices of the best."""
         arguments = self.observables, self.task, jnp.asarray(pairs), self.domain, self.steps, self.anchored
         ends, distances, gaps = (np.asarray(part) for part in ascend_all(*arguments))
-        return ends, _ranked(distances, gaps)[:, :SURVIVORS]
+        distances = np.where(np.isfinite(distances), distances, np.inf)
+        # Pairs near the constraint before the others, the largest gap first.
+        return ends, np.lexsort((-gaps, distances > NEAR), axis=1)[:, :SURVIVORS]
 
     def _polish(self, pairs: np.ndarray) -> list[list[Collision]]:
         """Minimum-norm Newton steps, damped where they overshoot, until no pair comes nearer."""
@@ -197,11 +180,12 @@ class _Search:
         gaps = np.asarray(gaps_all(self.task, jnp.asarray(best)))
         return [
             [
-                Collision(pair=pair, distance=float(apart), gap=float(gap), observables=self._of_group(i))
+                Collision(pair=pair, distance=float(apart), gap=float(gap), observables=observables)
                 for pair, apart, gap in zip(*rows, strict=True)
                 if np.isfinite(apart)
             ]
             for i, rows in enumerate(zip(best, distance, gaps, strict=True))
+            for observables in [jax.tree.map(lambda leaf, i=i: leaf[i], self.observables)]
         ]
 
     def _tied(self, pairs: np.ndarray) -> np.ndarray:
@@ -209,7 +193,3 @@ class _Search:
         tied, shared = pairs.copy(), list(self.observables.shared)
         tied[:, :, 1, shared] = tied[:, :, 0, shared]
         return tied
-
-    def _of_group(self, i: int) -> AbstractObservables:
-        """The observables of the i-th group."""
-        return jax.tree.map(lambda leaf: leaf[i], self.observables)

@@ -49,11 +49,9 @@ class Comparison:
     difference: float
     """The largest difference of the targets found."""
     where: Float[np.ndarray, "length dim"]
-    """The sequence that has it."""
 
     @property
     def sentence(self) -> str:
-        """The verdict with its evidence."""
         first, second = self.dims
         if self.verdict is Agreement.DIFFERENT:
             return f"{self.verdict}: the targets differ by {self.difference:.3g} at one sequence"
@@ -75,13 +73,8 @@ def compare_representations(
 ) -> Comparison:
     """Compare two retrieval tasks on the cube, and say what Corollary 1 implies for their D.
 
-    Args:
-        first, second: tasks of one length and dim with equally many targets.
-        starts: ascents of the difference of the targets.
-        steps: steps per ascent.
-        seed: of the starts.
-        tolerance: targets count as equal where no difference above this is found, relative to targets larger than 1.
-    Raises `InputError` where the tasks cannot be compared, or no target is finite.
+    The tasks have one length and dim and equally many targets. These count as equal where `starts` ascents of their
+    difference find none above `tolerance`, relative to targets larger than 1.
     """
     for name, count in (("starts", starts), ("steps", steps)):
         require_count(name, count)

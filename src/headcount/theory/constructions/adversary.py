@@ -51,15 +51,8 @@ def largest_error(
 ) -> tuple[float, Float[np.ndarray, "length dim"]]:
     """Search the cube for the sequence with the largest error.
 
-    Args:
-        model: a class-token transformer, or any function of one sequence; weights held as a pytree are used in float64.
-        task: the task whose target is the right answer.
-        starts: ascents, a quarter of them from corners of the cube, the others from uniform tokens.
-        steps: steps per ascent.
-        seed: of the starts.
-
-    Returns:
-        The largest error found, in float64, and the sequence that has it. A lower bound of the true supremum.
+    `model` is a class-token transformer or any function of one sequence; weights held as a pytree are used in float64.
+    Gives the largest error found, a lower bound of the true supremum, and the sequence that has it.
     """
     tokens = named_generator(seed, "starts of an adversary").uniform(0, 1, (starts, task.length, task.dim))
     tokens[: starts // 4] = tokens[: starts // 4].round()  # corners, where minima tie

@@ -12,18 +12,18 @@ is chosen so that this costs a hundredth of eps.
 Source: Yu et al. (arXiv 2510.06662), Theorem 2(1), with a gate of depth G = 2 in place of 1.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from ..._errors import require
 from ...models import ClassTokenSpec, ClassTokenTransformer
 from ...models.class_token import Attention, Linear
 from ...tasks import Retrieval
 from ..bounds import Setting, component_accuracy, head_error, sharpness_needed
-from .parts import Parts, parts_of
+from .parts import parts_of
 from .relu_nets import Affine, ReluNet, beside
 from .ridges import RidgeSum
 
@@ -60,18 +60,14 @@ def construct(
 ) -> Construction:
     """A model of D heads whose error is at most `eps` everywhere on [0,1]^(length x dim).
 
-    Args:
-        task: a retrieval task on the cube with one target number.
-        eps: between 0 and 1.
-        components: f_1 .. f_D as sums of ridges. Presets with known parts need none; other parts that are not given are
-            fitted, and `promised` is then an estimate.
-        outer: F0 as a sum of ridges; as above.
-    Raises `InputError` where Theorem 2 does not cover the task, a given part differs from the task's, or a part cannot
-    be fitted.
+    `components` are f_1 .. f_D and `outer` is F0, as sums of ridges. Presets with known parts need none; other parts
+    not given are fitted, and `promised` is then an estimate. Raises `InputError` where Theorem 2 does not cover
+    the task, a given part differs from the task's, or a part cannot be fitted.
     """
     require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
     parts = parts_of(task, components=components, outer=outer)
-    setting = _setting(task, parts, eps)
+    count, slope = len(parts.components), max(parts.outer.steepness, 1e-12)
+    setting = Setting(heads=count, intrinsic_dim=count, length=task.length, head_dim=2, eps=eps, outer_slope=slope)
     beta, delta = sharpness_needed(setting), min(component_accuracy(setting).value or MAX_DELTA, MAX_DELTA)
     # Head outputs leave [0, 1] by up to delta. A fitted outer map may not exist there, so its net rescales them, which
     # moves them by up to delta again: half of delta leaves room for both.
@@ -80,7 +76,9 @@ def construct(
     encoder = beside([part.net(low=0.0, high=1.0, delta=delta) for part in parts.components])
     readout = parts.outer.net(low=-delta, high=1 + delta, delta=READOUT_SHARE * eps)
     scale = 100 * GELU_GAP * float(np.abs(readout.layers[1].weight).sum()) / eps + 1.0  # 1 / GELU_SHARE = 100
-    head = _max_head_error(task, beta, delta)
+    # Psi_i lies in [-delta, 1 + delta]: the gate is shallower by 2 delta, and a wrong token may be off by more than 1.
+    longest = max(len(places) for places in task.position_sets)
+    head = (1 + 2 * delta) * (head_error(beta, longest, task.length, GATE - 2 * delta).value or 0.0)
     model = _assemble(task, encoder, readout, beta, scale)
     nets = (model.encoder_in, model.encoder_out, model.readout_in, model.readout_out)
     return Construction(
@@ -94,36 +92,13 @@ def construct(
     )
 
 
-def _setting(task: Retrieval, parts: Parts, eps: float) -> Setting:
-    """The theorem's setting: h = D heads."""
-    count = len(parts.components)
-    slope = max(parts.outer.steepness, 1e-12)
-    return Setting(heads=count, intrinsic_dim=count, length=task.length, head_dim=2, eps=eps, outer_slope=slope)
-
-
-def _max_head_error(task: Retrieval, beta: float, delta: float) -> float:
-    """The largest head error over the position sets.
-
-    Psi_i lies in [-delta, 1 + delta]: the gate is shallower by 2 delta, and the value of a wrong token may be off by
-    more than 1.
-    """
-    errors = [head_error(beta, len(places), task.length, GATE - 2 * delta).value for places in task.position_sets]
-    return (1 + 2 * delta) * max(error for error in errors if error is not None)
-
-
-def _merged(encoder: ReluNet, dim: int) -> ReluNet:
-    """The nets of all components on one shared token instead of one copy per component."""
-    first = encoder.layers[0]
-    copies = first.weight.shape[1] // dim
-    shared = first.weight.reshape(len(first.bias), copies, dim).sum(axis=1)
-    return ReluNet((Affine(shared, first.bias), *encoder.layers[1:]))
-
-
 def _assemble(task: Retrieval, encoder: ReluNet, readout: ReluNet, beta: float, scale: float) -> ClassTokenTransformer:
     """Nets and gates as the weights of an ordinary model; `scale` is the k of gelu(k u) / k."""
     count = len(task.position_sets)
     total = 2 * count
-    inwards, outwards = _merged(encoder, task.dim).layers
+    inwards, outwards = encoder.layers
+    # The nets of all components read one shared token instead of one copy each.
+    shared = inwards.weight.reshape(len(inwards.bias), count, task.dim).sum(axis=1)
     gates = np.zeros((task.length, total))
     gates[:, 1::2] = -GATE * ~task.mask
     query, key, value = np.zeros((3, count, 2, total))
@@ -136,72 +111,49 @@ def _assemble(task: Retrieval, encoder: ReluNet, readout: ReluNet, beta: float, 
     read_in, read_out = readout.layers
     widened = np.zeros((len(read_in.bias), total))
     widened[:, :count] = read_in.weight
+    # A component's output is the first coordinate of its block, the gate the second.
+    read, shift = np.zeros((total, len(inwards.bias))), np.zeros(total)
+    read[0::2], shift[0::2] = outwards.weight, outwards.bias
+    moved = read_in.bias - read_in.weight @ np.ones(count)
     return one_layer_model(
-        encoder=ReluNet((inwards, Affine(_interleave(outwards.weight, total), _interleave(outwards.bias, total)))),
-        readout=ReluNet(
-            (
-                Affine(scale * widened, scale * (read_in.bias - read_in.weight @ np.ones(count))),
-                Affine(read_out.weight / scale, read_out.bias),
-            )
-        ),
+        encoder=ReluNet((Affine(shared, inwards.bias), Affine(read, shift))),
+        readout=ReluNet((Affine(scale * widened, scale * moved), Affine(read_out.weight / scale, read_out.bias))),
         position_table=gates,
         class_token=np.ones(total),
-        query=query,
-        key=key,
-        value=value,
-        output=output,
+        attention={"query": query, "key": key, "value": value, "output": output},
         concatenated=False,
         beta=beta,
     )
 
 
-def _interleave(rows: np.ndarray, total: int) -> np.ndarray:
-    """The rows at indices 0, 2, 4, .. of `total`, zeros between: the second coordinate of a block is its gate."""
-    spread = np.zeros((total, *rows.shape[1:]))
-    spread[0::2] = rows
-    return spread
-
-
 def one_layer_model(
-    *,
-    encoder: ReluNet,
-    readout: ReluNet,
-    position_table: Float[np.ndarray, "length code"],
-    class_token: Float[np.ndarray, " total"],
-    query: Float[np.ndarray, "heads rank total"],
-    key: Float[np.ndarray, "heads rank total"],
-    value: Float[np.ndarray, "heads head_dim total"],
-    output: Float[np.ndarray, "total heads head_dim"],
-    concatenated: bool,
-    beta: float,
+    *, encoder: ReluNet, readout: ReluNet, concatenated: bool, beta: float, attention: Mapping[str, Any], **leaves: Any
 ) -> ClassTokenTransformer:
-    """A class-token transformer of one attention layer; `encoder` and `readout` are nets of two layers each."""
-    encoder_in, encoder_out = linear_layers(encoder)
-    readout_in, readout_out = linear_layers(readout)
+    """A class-token transformer of one attention layer; `encoder` and `readout` are nets of two layers each.
+
+    Weights are NumPy arrays where `models` declares JAX ones, which would round them to float32.
+    """
+    (encoder_in, encoder_out), (readout_in, readout_out) = linear_layers(encoder), linear_layers(readout)
+    heads, head_dim, _ = attention["value"].shape
     return ClassTokenTransformer(
         encoder_in=encoder_in,
         encoder_out=encoder_out,
-        position_table=_leaf(position_table),
-        class_token=_leaf(class_token),
-        attention=(Attention(query=_leaf(query), key=_leaf(key), value=_leaf(value), output=_leaf(output)),),
+        attention=(Attention(**attention),),
         readout_in=readout_in,
         readout_out=readout_out,
         spec=ClassTokenSpec(
-            heads=len(value),
-            head_dim=value.shape[1],
-            rank=query.shape[1],
+            heads=heads,
+            head_dim=head_dim,
+            rank=attention["query"].shape[1],
             hidden=len(encoder_in.bias),
             positions="concatenated" if concatenated else "additive",
             beta=beta,
         ),
+        **leaves,
     )
 
 
 def linear_layers(net: ReluNet) -> tuple[Linear, ...]:
     """The affine maps of a net as layers of `models`, in float64."""
-    return tuple(Linear(_leaf(layer.weight), _leaf(layer.bias)) for layer in net.layers)
-
-
-def _leaf(array: np.ndarray) -> Any:
-    """A NumPy array where `models` declares a JAX one, which would round it to float32."""
-    return array
+    arrays: list[tuple[Any, Any]] = [(layer.weight, layer.bias) for layer in net.layers]
+    return tuple(Linear(weight, bias) for weight, bias in arrays)

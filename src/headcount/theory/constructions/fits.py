@@ -80,7 +80,10 @@ def fit_ridges(function: Values, dim: int, delta: float) -> tuple[ReluNet | None
         directions = _directions(dim, count)
         # Most of the time goes into fits that fail: fit small nets to few points, and reject bad ones on few.
         some = slice(POINTS_PER_KNOT * count * (pieces + 1))
-        heights = _least_squares(_hats(points[some], directions, pieces), values[some])
+        design = _hats(points[some], directions, pieces)
+        gram = (design.T @ design).toarray()
+        gram[np.diag_indices(len(gram))] += DAMPING * len(values[some])
+        heights = np.linalg.solve(gram, design.T @ values[some])
         for checked in (slice(1024), slice(None)):
             fitted = _hats(held_out[checked], directions, pieces) @ heights
             error = SAFETY * float(np.abs(fitted - wanted[checked]).max())
@@ -92,12 +95,6 @@ def fit_ridges(function: Values, dim: int, delta: float) -> tuple[ReluNet | None
             return ridges_net(directions, profiles), error
         best = min(best, error)
     return None, best
-
-
-def _least_squares(design: csr_matrix, values: Float[np.ndarray, " points"]) -> Float[np.ndarray, " unknowns"]:
-    gram = (design.T @ design).toarray()
-    gram[np.diag_indices(len(gram))] += DAMPING * len(values)
-    return np.linalg.solve(gram, design.T @ values)
 
 
 def _sizes(dim: int) -> Iterator[tuple[int, int]]:

@@ -23,6 +23,11 @@ from .ridges import RidgeSum, known_components, known_outer
 
 CHUNK = 4096
 """Points evaluated at once: one shape, one compilation."""
+PROBES = 200
+SAME = 1e-6
+"""How far a given part may differ from the task's, in float64: constants may have been rounded to float32."""
+OUTSIDE = 1e-9
+"""Rounding by which a component may leave [0, 1]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +39,8 @@ class Fitted:
     dim: int
 
     def values(self, points: Float[np.ndarray, "points dim"]) -> Float[np.ndarray, " points"]:
-        """Its values in float64.
-        Raises `InputError` where a value is not finite.
-        """
-        values = _in_chunks(_values, self.function, points)
+        """Its values in float64."""
+        values = _in_chunks(self.function, points, slopes=False)
         bad = ~np.isfinite(values)
         require(not bad.any(), f"{self.name} must be finite on the cube, it is {_first(values, points, bad)}.")
         return values
@@ -46,7 +49,7 @@ class Fitted:
     def steepness(self) -> float:
         """The largest |grad|_1 at sample points, times `SAFETY`."""
         points = sample_points(self.dim, "held out")
-        slopes = np.abs(_in_chunks(_gradients, self.function, points)).reshape(len(points), -1).sum(axis=1)
+        slopes = np.abs(_in_chunks(self.function, points, slopes=True)).reshape(len(points), -1).sum(axis=1)
         bad = ~np.isfinite(slopes)
         require(not bad.any(), f"{self.name} must have a finite slope, it is {_first(slopes, points, bad)}.")
         return SAFETY * float(slopes.max())
@@ -62,7 +65,6 @@ class Fitted:
 
         A larger cube [low, high]^dim is rescaled onto [0,1]^dim first, since the function need not exist outside. With
         low = -m and high = 1 + m, a point within e of some z in [0,1]^dim becomes one within e + m of it.
-        Raises `InputError` where no net of at most `MAX_UNITS` units is within `delta`.
         """
         require(delta > 0, f"delta must be positive, got {delta!r}.")
         fit, error = interpolate(self.values, delta) if self.dim == 1 else fit_ridges(self.values, self.dim, delta)
@@ -78,36 +80,26 @@ class Fitted:
 
 
 @eqx.filter_jit
-def _values(function: Callable[[Array], Array], points: Float[Array, "points dim"]) -> Float[Array, " points"]:
-    return jax.vmap(lambda point: jnp.reshape(function(point), ()))(points)
+def _evaluate(function: Callable[[Array], Array], points: Float[Array, "points dim"], slopes: bool) -> Array:
+    """The values of a function, or its gradients."""
+
+    def value(point: Array) -> Array:
+        return jnp.reshape(function(point), ())
+
+    return jax.vmap(jax.grad(value) if slopes else value)(points)
 
 
-@eqx.filter_jit
-def _gradients(function: Callable[[Array], Array], points: Float[Array, "points dim"]) -> Float[Array, "points dim"]:
-    return jax.vmap(jax.grad(lambda point: jnp.reshape(function(point), ())))(points)
-
-
-def _in_chunks(
-    evaluate: Callable[[Callable, Array], Array], function: Callable, points: Float[np.ndarray, "points dim"]
-) -> np.ndarray:
+def _in_chunks(function: Callable, points: Float[np.ndarray, "points dim"], *, slopes: bool) -> np.ndarray:
     with jax.enable_x64(True):
         padded = np.concatenate([points, np.repeat(points[-1:], -len(points) % CHUNK, axis=0)])
-        parts = [
-            np.asarray(evaluate(function, jnp.asarray(part)), float) for part in np.split(padded, len(padded) // CHUNK)
-        ]
+        chunks = [jnp.asarray(chunk) for chunk in np.split(padded, len(padded) // CHUNK)]
+        parts = [np.asarray(_evaluate(function, chunk, slopes), float) for chunk in chunks]
     return np.concatenate(parts)[: len(points)]
 
 
 def _first(values: np.ndarray, points: np.ndarray, bad: np.ndarray) -> str:
     worst = int(np.argmax(bad))
     return f"{values[worst]} at ({', '.join(f'{number:.3g}' for number in points[worst])})"
-
-
-PROBES = 200
-SAME = 1e-6
-"""How far a given part may differ from the task's, in float64: constants may have been rounded to float32."""
-OUTSIDE = 1e-9
-"""Rounding by which a component may leave [0, 1]."""
 
 
 @dataclass(frozen=True)
@@ -126,9 +118,8 @@ class Parts:
 def parts_of(
     task: Retrieval, *, components: tuple[RidgeSum, ...] | None = None, outer: RidgeSum | None = None
 ) -> Parts:
-    """The parts given, else those known of a preset, else the task's own functions, to be fitted.
-    Raises `InputError` where Theorem 2 does not cover the task, or a given part differs from the task's at random
-    points.
+    """The parts given, else those known of a preset, else the task's own functions, to be fitted. Raises `InputError`
+    where Theorem 2 does not cover the task, or a given part differs from the task's at random points.
     """
     require(
         task.distribution == "cube",
@@ -139,10 +130,22 @@ def parts_of(
     require(outputs == 1, f"{task.name}: constructions need one target number, the task has {outputs}.")
     if components is not None:
         require(len(components) == count, f"{task.name} has {count} components, got {len(components)}.")
-    task_components, task_outer = _as_fitted(task)
+    with jax.enable_x64(True):
+        features, function = in_double((task.features, task.outer))
+    task_outer = Fitted(f"{task.name}: outer map", function, count)
+    components_read = [_Component(features, np.asarray(i)) for i in range(count)]
+    task_components = tuple(
+        Fitted(f"{task.name}: component f_{i + 1}", f, task.dim) for i, f in enumerate(components_read)
+    )
     parts = Parts(components or known_components(task) or task_components, outer or known_outer(task) or task_outer)
     for part, function in zip(parts.components, task_components, strict=True):
-        _check_component(part, function)
+        if isinstance(part, RidgeSum):
+            _check_same(part, function)
+        low, high = function.range
+        require(
+            low >= -OUTSIDE and high <= 1 + OUTSIDE,
+            f"{function.name}: Theorem 2 needs components in [0, 1], this one ranges from {low:.3g} to {high:.3g}.",
+        )
     if isinstance(parts.outer, RidgeSum):
         _check_same(parts.outer, task_outer)
     return parts
@@ -156,28 +159,6 @@ class _Component(eqx.Module):
 
     def __call__(self, token: Float[Array, " dim"]) -> Float[Array, ""]:
         return self.features(token)[self.index]
-
-
-def _as_fitted(task: Retrieval) -> tuple[tuple[Fitted, ...], Fitted]:
-    """The task's own functions."""
-    with jax.enable_x64(True):
-        features, outer = in_double((task.features, task.outer))
-
-    count = len(task.position_sets)
-    parts = (
-        Fitted(f"{task.name}: component f_{i + 1}", _Component(features, np.asarray(i)), task.dim) for i in range(count)
-    )
-    return tuple(parts), Fitted(f"{task.name}: outer map", outer, count)
-
-
-def _check_component(part: RidgeSum | Fitted, function: Fitted) -> None:
-    if isinstance(part, RidgeSum):
-        _check_same(part, function)
-    low, high = function.range
-    require(
-        low >= -OUTSIDE and high <= 1 + OUTSIDE,
-        f"{function.name}: Theorem 2 needs components in [0, 1], this one ranges from {low:.3g} to {high:.3g}.",
-    )
 
 
 def _check_same(given: RidgeSum, function: Fitted) -> None:

@@ -4,7 +4,6 @@ A net of L layers is L affine maps with a ReLU between consecutive ones. Weights
 2510.06662), Lemmas 8 and 9; the interpolation bound is the classical one.
 """
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -48,7 +47,6 @@ class ReluNet:
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Units of the hidden layers."""
         return tuple(len(layer.bias) for layer in self.layers[:-1])
 
     @property
@@ -63,29 +61,25 @@ def compose(*nets: ReluNet) -> ReluNet:
     Nets of 2, 3 and 2 layers make one of 5.
     """
     require(len(nets) > 0, "compose needs at least one net, got none.")
-    return functools.reduce(_after, nets)
-
-
-def _after(inner: ReluNet, outer: ReluNet) -> ReluNet:
-    require(
-        inner.outputs == outer.inputs, f"a net of {outer.inputs} inputs cannot follow one of {inner.outputs} outputs."
-    )
-    last, first = inner.layers[-1], outer.layers[0]
-    joined = Affine(first.weight @ last.weight, first(last.bias))
-    return ReluNet((*inner.layers[:-1], joined, *outer.layers[1:]))
+    whole = nets[0]
+    for net in nets[1:]:
+        outputs, inputs = whole.outputs, net.inputs
+        require(outputs == inputs, f"a net of {inputs} inputs cannot follow one of {outputs} outputs.")
+        last, first = whole.layers[-1], net.layers[0]
+        joined = Affine(first.weight @ last.weight, first(last.bias))
+        whole = ReluNet((*whole.layers[:-1], joined, *net.layers[1:]))
+    return whole
 
 
 def beside(nets: Sequence[ReluNet]) -> ReluNet:
     """Nets of equal depth in parallel: inputs and outputs are concatenated."""
     depths = {len(net.layers) for net in nets}
     require(len(depths) == 1, f"nets in parallel must have the same depth, got {sorted(depths)}.")
-    return ReluNet(tuple(_blocks(layers) for layers in zip(*(net.layers for net in nets), strict=True)))
-
-
-def _blocks(layers: Sequence[Affine]) -> Affine:
-    """The affine map whose matrix has those of `layers` along its diagonal."""
-    weights = [layer.weight for layer in layers]
-    return Affine(np.asarray(block_diag(*weights), float), np.concatenate([layer.bias for layer in layers]))
+    stacks = [
+        (block_diag(*(layer.weight for layer in layers)), np.concatenate([layer.bias for layer in layers]))
+        for layers in zip(*(net.layers for net in nets), strict=True)
+    ]
+    return ReluNet(tuple(Affine(np.asarray(weight, float), bias) for weight, bias in stacks))
 
 
 def affine(weight: Float[np.ndarray, "after before"], bias: Float[np.ndarray, " after"]) -> ReluNet:

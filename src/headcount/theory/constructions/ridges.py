@@ -53,6 +53,9 @@ class RidgeSum:
         return ridges_net(np.array([ridge.direction for ridge in self.ridges], float), parts)
 
 
+Ridges = tuple[RidgeSum, ...]
+
+
 def linear(weights: tuple[float, ...], shift: float = 0.0) -> RidgeSum:
     """w . x + shift: one ridge without curvature."""
     return RidgeSum((Ridge(weights, lambda s: s + shift, slope=1.0, curvature=0.0),))

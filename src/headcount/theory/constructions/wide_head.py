@@ -33,7 +33,7 @@ from ..bounds import max_net_widths
 from .enough_heads import linear_layers, one_layer_model
 from .parts import parts_of
 from .relu_nets import Affine, ReluNet, affine, beside, compose, min_net
-from .ridges import RidgeSum
+from .ridges import Ridges, RidgeSum
 
 MAX_PARAMETERS = 20_000_000
 """160 MB in float64."""
@@ -50,7 +50,6 @@ class WideHead(eqx.Module):
     layers: tuple[Linear, ...]
 
     def __call__(self, tokens: Tokens) -> Target:
-        """The prediction for one sequence."""
         x = folded.class_output(self.head, tokens)
         for layer in self.layers[:-1]:
             x = jax.nn.relu(layer(x))
@@ -104,7 +103,7 @@ class WideConstruction:
 
 
 def construct_wide(
-    task: Retrieval, eps: float, *, components: tuple[RidgeSum, ...] | None = None, outer: RidgeSum | None = None
+    task: Retrieval, eps: float, *, components: Ridges | None = None, outer: RidgeSum | None = None
 ) -> WideConstruction:
     """A model of one wide head whose error is at most `eps` everywhere on [0,1]^(length x dim).
 
@@ -121,21 +120,14 @@ def construct_wide(
 
 
 def wide_size(
-    task: Retrieval,
-    eps: float,
-    *,
-    components: tuple[RidgeSum, ...] | None = None,
-    outer: RidgeSum | None = None,
-    zeros: bool = True,
+    task: Retrieval, eps: float, *, components: Ridges | None = None, outer: RidgeSum | None = None, zeros: bool = True
 ) -> int:
     """M of `construct_wide`, counted without building it; without `zeros`, only weights that may differ from zero."""
     plan = _plan(task, eps, components, outer)
     return plan.parameters if zeros else plan.connections
 
 
-def _plan(
-    task: Retrieval, eps: float, components: tuple[RidgeSum, ...] | None, outer: RidgeSum | None
-) -> WideConstruction:
+def _plan(task: Retrieval, eps: float, components: Ridges | None, outer: RidgeSum | None) -> WideConstruction:
     """Half of eps for the minima, which cost most, a quarter for the components, the rest for the outer map."""
     require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
     parts = parts_of(task, components=components, outer=outer)
@@ -175,10 +167,7 @@ def _averaging_head(task: Retrieval) -> ClassTokenTransformer:
         readout=ReluNet((Affine(np.zeros((0, total)), np.zeros(0)), Affine(np.zeros((1, 0)), np.zeros(1)))),
         position_table=np.eye(length),
         class_token=np.zeros(total),
-        query=zeros,
-        key=zeros,
-        value=identity[None],
-        output=identity[:, None],
+        attention={"query": zeros, "key": zeros, "value": identity[None], "output": identity[:, None]},
         concatenated=True,
         beta=1.0,
     )

@@ -118,7 +118,6 @@ def increasing(function: Callable[[np.ndarray], np.ndarray], x: Interval) -> Int
 
 
 def power(x: Interval, exponent: int) -> Interval:
-    """x^exponent for integer exponents."""
     if exponent < 0:
         return divide(point(np.ones(x.shape)), power(x, -exponent))
     if exponent % 2 == 1:
@@ -128,7 +127,6 @@ def power(x: Interval, exponent: int) -> Interval:
 
 
 def product_over(x: Interval, axes: tuple[int, ...]) -> Interval:
-    """The product over `axes`."""
     if not axes:
         return x
     parts = x.map(lambda a: np.moveaxis(a, axes, range(len(axes))).reshape(-1, *np.delete(a.shape, axes)))
@@ -139,7 +137,6 @@ def product_over(x: Interval, axes: tuple[int, ...]) -> Interval:
 
 
 def sum_over(x: Interval, axes: tuple[int, ...]) -> Interval:
-    """The sum over `axes`."""
     if not np.issubdtype(x.low.dtype, np.floating):
         return x.map(lambda a: a.sum(axis=axes))
     count = int(np.prod([x.shape[axis] for axis in axes]))

@@ -37,12 +37,8 @@ MOVING = ("copy", "copy_p", "gather", "dynamic_slice", "pad", "rev", "tile", "so
 def enclose(function: Callable[..., Any], *boxes: Interval) -> Interval:
     """An interval that contains function(x, ..) for all x in the boxes.
 
-    Args:
-        function: takes one array per box and returns one array.
-        boxes: one interval per argument.
-
-    Call it under `jax.enable_x64(True)`: tracing must not round to float32.
-    Raises `EnclosureError` where an operation has no rule, or a result has no bound.
+    `function` takes one array per box and returns one array. Call it under `jax.enable_x64(True)`: tracing must not
+    round to float32. Raises `EnclosureError` where an operation has no rule, or a result has no bound.
     """
     if jnp.asarray(0.0).dtype != jnp.float64:
         raise EnclosureError("an enclosure needs float64; use jax.enable_x64(True).")
@@ -103,11 +99,13 @@ def _apply(name: str, inputs: list[Interval], params: dict[str, Any], equation: 
         inner = next(value for value in params.values() if isinstance(value, ClosedJaxpr | Jaxpr))
         consts = [_constant(value) for value in inner.consts] if isinstance(inner, ClosedJaxpr) else []
         return _evaluate(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner, consts, inputs)
-    if _is_constant(equation, inputs):
-        return _exactly(equation, inputs)
-    if name in ("and", "or", "not") and any(x.low.dtype != bool for x in inputs):
-        raise EnclosureError(f'"{name}" of integers that depend on the input has no bound.')
-    if name in ARITHMETIC and any(_is_integer(x) for x in inputs):
+    known = bool(inputs) and all(_is_integer(x) and np.array_equal(x.low, x.high) for x in inputs)
+    if known and not any(jnp.issubdtype(variable.aval.dtype, jnp.floating) for variable in equation.outvars):
+        # Integers and truth values that do not depend on the input are computed by JAX itself.
+        result = equation.primitive.bind(*(jnp.asarray(x.low) for x in inputs), **equation.params)
+        return [_constant(part) for part in (result if equation.primitive.multiple_results else [result])]
+    logical = name in ("and", "or", "not") and any(x.low.dtype != bool for x in inputs)
+    if logical or (name in ARITHMETIC and any(_is_integer(x) for x in inputs)):
         raise EnclosureError(f'"{name}" of integers that depend on the input has no bound.')
     if name in MOVING:
         return _at_both_ends(equation, inputs)
@@ -119,19 +117,6 @@ def _apply(name: str, inputs: list[Interval], params: dict[str, Any], equation: 
 
 def _is_integer(x: Interval) -> bool:
     return not np.issubdtype(x.low.dtype, np.floating)
-
-
-def _is_constant(equation: Any, inputs: list[Interval]) -> bool:
-    """Whether integers that do not depend on the input are mapped to integers."""
-    known = all(_is_integer(x) and np.array_equal(x.low, x.high) for x in inputs)
-    return bool(inputs) and known and not any(jnp.issubdtype(v.aval.dtype, jnp.floating) for v in equation.outvars)
-
-
-def _exactly(equation: Any, inputs: list[Interval]) -> list[Interval]:
-    """Integers and truth values that do not depend on the input, computed by JAX itself."""
-    result = equation.primitive.bind(*(jnp.asarray(x.low) for x in inputs), **equation.params)
-    parts = result if equation.primitive.multiple_results else [result]
-    return [_constant(part) for part in parts]
 
 
 def _at_both_ends(equation: Any, inputs: list[Interval]) -> list[Interval]:

@@ -57,7 +57,7 @@ def rank_one_floor(heads: int | float, dim: int) -> float:
 
     The heads capture at most the H largest squares lambda_l^2, lowest degrees first.
     """
-    _require_heads(heads)
+    require(heads >= 1, f"heads must be at least 1, got {heads!r}.")
     require_dim(dim)
     shares, log_count = _shares(dim)
     counts = np.exp(np.minimum(log_count, math.log(MAX_HEADS)))
@@ -73,34 +73,21 @@ def rank_floor(heads: int | float, rank: int, dim: int) -> float:
     (1/2) sum over odd l of lambda_l^2 max(0, N(d, l) - H C(l + r - 1, r - 1)), whatever the heads compute from Q y. The
     ratio C / N never rises with l, so all higher degrees get the ratio of the last one treated.
     """
-    _require_heads(heads)
+    require(heads >= 1, f"heads must be at least 1, got {heads!r}.")
     require_dim(dim)
     require_rank(rank, dim)
     if rank == dim:
         return 0.0
     shares, log_count = _shares(dim)
-    return _remaining(heads * np.exp(_log_captured(rank) - log_count)[[*range(DEGREES), -1]], shares)
-
-
-@functools.lru_cache(maxsize=256)
-def _log_captured(rank: int) -> Float[np.ndarray, " degrees"]:
-    """log C(l + r - 1, r - 1) for the first odd degrees."""
     degrees = 2.0 * np.arange(DEGREES) + 1
-    return gammaln(degrees + rank) - gammaln(degrees + 1) - gammaln(rank)
+    log_captured = gammaln(degrees + rank) - gammaln(degrees + 1) - gammaln(rank)
+    return _remaining(heads * np.exp(log_captured - log_count)[[*range(DEGREES), -1]], shares)
 
 
 def heads_needed(dim: int, eps: float, rank: int = 1, *, hard: bool = False) -> float:
-    """The smallest H whose floor is at most eps: fewer heads of that rank have a larger error.
+    """The smallest H (at most `MAX_HEADS`) whose floor is at most eps: fewer heads of rank r have a larger error.
 
-    Args:
-        dim: d, at least 2.
-        eps: expected squared error, between 0 and 1.
-        rank: r.
-        hard: use the floor of hard heads, which is known for rank 1 only.
-
-    Returns:
-        H, or `MAX_HEADS` where more would be needed.
-    Raises `InputError` where an argument is out of range.
+    `hard` uses the floor of hard heads, which is known for rank 1 only.
     """
     require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
     require(rank == 1 or not hard, f"the floor of hard heads is known for rank 1 only, got rank {rank}.")
@@ -123,10 +110,5 @@ def heads_needed(dim: int, eps: float, rank: int = 1, *, hard: bool = False) -> 
 
 
 def require_rank(rank: int, dim: int) -> None:
-    """Raise `InputError` unless 1 <= rank <= dim."""
     require_count("rank", rank)
     require(rank <= dim, what="rank", given=rank, needed=f"at most dim = {dim}")
-
-
-def _require_heads(heads: int | float) -> None:
-    require(heads >= 1, f"heads must be at least 1, got {heads!r}.")

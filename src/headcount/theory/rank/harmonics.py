@@ -52,9 +52,7 @@ def harmonics(dim: int, degree: int) -> float:
 
 
 def sign_correlation(dim: int, cosine: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    """E[s_head s_target] of a head whose directions q and k have this cosine.
-    Raises `InputError` where a cosine lies outside [-1, 1].
-    """
+    """E[s_head s_target] of a head whose directions q and k have this cosine."""
     require_dim(dim)
     cosine = np.asarray(cosine, float)
     largest = float(np.max(np.abs(cosine), initial=0.0))

@@ -79,7 +79,6 @@ class RankOneHeads:
         """The minimum expected error of the first 1, 2, .. H heads, all from one Cholesky factor.
 
         With G = L L^T and L z = b the first h heads reach 1 - z_1^2 - .. - z_h^2. Memory: 8 H^2 bytes and a block.
-        Raises `InputError` where the Gram matrix is singular to rounding.
         """
         count = len(self.queries)
         gram = np.empty((count, count), order="F")
@@ -97,14 +96,9 @@ class RankOneHeads:
 def random_heads(heads: int, dim: int, seed: int = 0, distribution: str = "uniform") -> RankOneHeads:
     """Heads with q uniform on the sphere; the first heads do not depend on how many are drawn.
 
-    Args:
-        heads: H.
-        dim: d, at least 2.
-        seed: of the draw.
-        distribution: "uniform": k is uniform too, independent of q. "spread": the cosine c of q and k is uniform on
-            [-1, 1] and k = c q + sqrt(1 - c^2) e, with e uniform among the unit vectors orthogonal to q; this is the
-            distribution of the published curves. In high dimension nearly every "uniform" head is nearly orthogonal to
-            the target, which "spread" heads are not.
+    "uniform": k is uniform too, independent of q. "spread": the cosine c of q and k is uniform on [-1, 1] and
+    k = c q + sqrt(1 - c^2) e, with e uniform among the unit vectors orthogonal to q; this is the distribution of the
+    published curves. In high dimension nearly every "uniform" head is nearly orthogonal to the target.
     """
     require_count("heads", heads)
     require_dim(dim)
