@@ -181,7 +181,7 @@ def test_a_side_that_does_not_hold_the_image_or_no_whole_patches_is_refused(side
 
 
 def test_an_image_of_no_whole_patches_needs_a_frame():
-    with refused("multiple of the patch, 3", "got 8"):
+    with refused("8 pixels", "got 3"):
         ImageTask(some_images(), patch=3)
     assert ImageTask(some_images(), patch=3, side=9).length == 9
 

@@ -159,6 +159,13 @@ class ImageTask(LabelledTask):
 def _patches(side: int, patch: int, pixels: int, name: str) -> int:
     require_count("side", side)
     require(
+        side != pixels or side % patch == 0,
+        f"{name}: patch must divide the image's {pixels} pixels, got {patch}.",
+        what="patch",
+        given=patch,
+        needed=f"a divisor of {pixels}",
+    )
+    require(
         side >= pixels and side % patch == 0,
         f"{name}: side must be a multiple of the patch, {patch}, and at least the image's {pixels} pixels, got {side}.",
         what="side",
