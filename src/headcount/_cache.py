@@ -1,4 +1,4 @@
-"""Where headcount keeps what can be made again: compiled programs and mined negatives."""
+"""Where headcount keeps what can be computed again: compiled programs and mined negatives."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ def cache_folder() -> Path | None:
 
 
 def keep_compiled_programs() -> None:
-    """Let JAX keep compiled programs on disk for later processes, unless JAX was told where by its own variable."""
+    """Let JAX keep compiled programs on disk for later processes, unless its own variable says where."""
     import jax
 
     folder = cache_folder()

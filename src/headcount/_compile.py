@@ -10,7 +10,7 @@ def deterministic_jit(function: Callable[..., Any], *, donate: Sequence[int] = (
     """`jax.jit`, without what makes a GPU's numbers depend on the compilation.
 
     XLA tries kernels against each other while it compiles for a GPU, and which one wins, and so how sums are rounded,
-    changes from one compilation to the next. Told to be deterministic it does not, and compiles in half the time.
+    changes from one compilation to the next. With deterministic operations it does not, and compiles in half the time.
     """
     options: dict[str, str | bool] = {"xla_gpu_deterministic_ops": True} if jax.default_backend() == "gpu" else {}
     return jax.jit(function, donate_argnums=tuple(donate), compiler_options=options or None)

@@ -1,7 +1,7 @@
 """What is tried where nothing is said: the only place of defaults.
 
 The command line, Python and the studies all take their models, their training and their axes from here, so that one
-question trains one set of models, whoever asks it.
+question trains one set of models wherever it is asked.
 
     retrieval-like tasks      class-token models: heads of 8 numbers between nets of 32 units (Yu et al.)
     answered at tokens/query  one encoder layer as wide as a token, of full rank, fresh examples (Amsel et al.)

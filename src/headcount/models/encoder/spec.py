@@ -50,8 +50,8 @@ class EncoderSpec(AbstractSpec):
     encoders then train in far fewer steps; `final_norm` norms once more before the answer is read, as they usually do.
 
     `answered_at` is the task's: at every token; at the last one, the query; or for the whole sequence, at a learned
-    query, the class token. The query is nobody's key unless `query_is_key`, as in BERT and in vision transformers.
-    `masks_padding` takes tokens of zeros for padding, which is nobody's key either. `dropout` is the share of numbers
+    query, the class token. The query is not a key unless `query_is_key`, as in BERT and in vision transformers.
+    `masks_padding` takes tokens of zeros for padding, which is not a key either. `dropout` is the share of numbers
     that training sets to zero in the embedded tokens and in what attention and net add to them.
 
     Tokens and answers of another size than `width` are mapped to and from it by learned maps; `always_maps` has both

@@ -76,7 +76,7 @@ class MarcoStudy(RealDataStudy):
 
         if not is_passages(data) and to_be_fetched(data, (JUDGED, *MARCO_FILES)):
             fetch_marco(data, on_bytes)
-        weights = BERT_FILES[-1]  # the last to be fetched; a folder that holds them is a model, whoever's it is
+        weights = BERT_FILES[-1]  # the last file downloaded; a folder that has it holds a whole model
         if embeddings is not None and not (embeddings / weights).exists() and to_be_fetched(embeddings, BERT_FILES):
             fetch_bert(embeddings, on_bytes)
         words = load_embeddings(find_embeddings(embeddings))
