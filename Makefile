@@ -18,7 +18,7 @@ test: .venv/ready-for-development
 	$(BIN)/python -m pytest -n 2
 
 slow-test: .venv/ready-for-development
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n 2 -m slow
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile=thorough tests/datasets tests/analysis tests/report tests/store
 
 picture: demo
@@ -31,7 +31,7 @@ picture: demo
 		--out demo/retrieval --figure docs/rank-retrieval.svg
 
 clean:
-	rm -rf .venv demo
+	rm -rf .venv .pytest_cache demo
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit('headcount needs Python 3.11 or newer, this is ' + sys.version.split()[0] if sys.version_info < (3, 11) else 0)"
