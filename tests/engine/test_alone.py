@@ -18,6 +18,11 @@ NUMBERS = Numbers()
 DEEP = labelled_model(NUMBERS, head_dim=IMAGE_HEAD_DIM, layers=4, dropout=IMAGE_DROPOUT)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def jit_quickly():
+    """Not here."""
+
+
 @pytest.mark.parametrize(
     ("task", "model"),
     [

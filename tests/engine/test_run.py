@@ -239,8 +239,9 @@ def test_a_sweep_interrupted_and_continued_is_the_one_that_was_not(root, trained
 def test_a_process_killed_in_the_middle_is_continued_to_the_same_bytes(root):
     """kill -9 while the second of two buckets trains: the first is kept, and nothing tells the two runs apart."""
     script = (
-        "import os, signal, sys\nfrom tests.engine.test_run import do\nfrom tests.helpers.sweeps import swept\n"
-        "total = []\n"
+        "import os, pytest, signal, sys\nfrom tests.engine.conftest import replace_jit\n"
+        "from tests.engine.test_run import do\nfrom tests.helpers.sweeps import swept\n"
+        "replace_jit(pytest.MonkeyPatch())\ntotal = []\n"
         "def on_steps(count):\n    total.append(count)\n    sum(total) > 16 and os.kill(os.getpid(), signal.SIGKILL)\n"
         "do(swept(), sys.argv[1], command='typed', on_steps=on_steps)"
     )
@@ -325,23 +326,25 @@ def test_on_a_gpu_one_bucket_trains_while_others_are_in_hand(root, monkeypatch):
                 training.release()
 
     monkeypatch.setattr(run, "program", lambda *shape: Alone(program(*shape)))
-    sweep = swept(seed=[0])
-    summary = do(sweep, root, replace(GPU, workers=2))
+    sweep = swept(length=[4], seed=range(3))
+    machine = replace(GPU, memory=1, workers=2)
+    assert len(plan_sweep(sweep, machine=machine).buckets) == len(sweep.cells)
+    summary = do(sweep, root, machine)
     assert summary.outcomes == {Outcome.FINISHED: len(sweep.cells)}, records_in(root)
 
 
 @pytest.mark.parametrize(
-    ("task", "model", "train"),
+    ("task", "model", "train", "heads"),
     [
-        (TASK, class_token, TRAIN),
-        (TASK, class_token, STREAM),
-        (FARTHEST, encoder, STREAM),
-        (NEAREST, lambda heads: encoder(heads, answered_at="query"), TRAIN),
+        (TASK, class_token, TRAIN, 2),
+        (TASK, class_token, STREAM, 2),
+        (FARTHEST, encoder, STREAM, 1),
+        (NEAREST, lambda heads: encoder(heads, answered_at="query"), TRAIN, 2),
     ],
     ids=["stored", "stream", "encoder on a stream", "encoder on stored examples"],
 )
-def test_stored_weights_give_the_stored_error_in_raw_units(root, task, model, train):
-    do(swept(task, model, train, heads=[2], length=[4]), root)
+def test_stored_weights_give_the_stored_error_in_raw_units(root, task, model, train, heads):
+    do(swept(task, model, train, heads=[heads], length=[4]), root)
     tokens, truth = map(np.asarray, task.examples(24, train.validation_examples, train.data_seed).validation)
     answer_all = jax.jit(lambda model, tokens: jax.vmap(model)(tokens))
     with Store.open_for_reading(root) as store:
