@@ -17,21 +17,12 @@ from .collisions.uniqueness import compare_representations
 from .constructions.adversary import largest_error
 from .constructions.density import promised_error, retrieval_of
 from .constructions.enough_heads import construct
-from .constructions.relu_nets import beside, compose, interpolation_net, max_net, min_net
-from .constructions.ridges import Ridge, RidgeSum, linear
+from .constructions.relu_nets import Ridge, RidgeSum, compose, linear, max_net
 from .constructions.wide_head import construct_wide, wide_size
-from .rank import (
-    MajorityVote,
-    RankOneHeads,
-    RankSetting,
-    all_rank_bounds,
-    exact_head,
-    heads_needed,
-    plane_heads,
-    rank_floor,
-    rank_one_floor,
-    staircase_heads,
-)
+from .rank.harmonics import heads_needed, rank_floor, rank_one_floor
+from .rank.nearest import MajorityVote, exact_head
+from .rank.rank_bounds import RankSetting, all_rank_bounds
+from .rank.rank_one import RankOneHeads, plane_heads, staircase_heads
 
 __all__ = [
     "Bound",
@@ -46,7 +37,6 @@ __all__ = [
     "Setting",
     "all_bounds",
     "all_rank_bounds",
-    "beside",
     "certify",
     "compare_representations",
     "compose",
@@ -57,11 +47,9 @@ __all__ = [
     "find_collisions",
     "find_pigeonhole",
     "heads_needed",
-    "interpolation_net",
     "largest_error",
     "linear",
     "max_net",
-    "min_net",
     "plane_heads",
     "promised_error",
     "rank_floor",

@@ -8,9 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._errors import InputError
-from headcount.theory import beside, compose, interpolation_net, max_net, min_net
 from headcount.theory.bounds import max_net_widths
-from headcount.theory.constructions.relu_nets import Affine, ReluNet, affine, pieces_needed
+from headcount.theory.constructions.relu_nets import (
+    Affine,
+    ReluNet,
+    affine,
+    beside,
+    compose,
+    interpolation_net,
+    max_net,
+    min_net,
+    pieces_needed,
+)
 
 seeds = st.integers(0, 2**16)
 

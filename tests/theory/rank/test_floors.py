@@ -10,16 +10,15 @@ from scipy.special import eval_legendre
 
 from headcount._errors import InputError
 from headcount.theory.claims.rank import orthogonal_pairs
-from headcount.theory.rank import (
+from headcount.theory.rank.harmonics import (
     first_degree_error,
+    harmonics,
     heads_needed,
-    plane_heads,
-    random_heads,
     rank_floor,
     rank_one_floor,
-    staircase_heads,
+    sign_eigenvalue,
 )
-from headcount.theory.rank.harmonics import harmonics, sign_eigenvalue
+from headcount.theory.rank.rank_one import plane_heads, random_heads, staircase_heads
 
 DIMS = st.integers(2, 200)
 

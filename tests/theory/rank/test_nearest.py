@@ -13,7 +13,7 @@ from scipy.special import betaln
 
 from headcount._errors import InputError
 from headcount.theory.claims.rank import on_sphere, orthogonal_pairs
-from headcount.theory.rank import random_heads, rank_one_floor
+from headcount.theory.rank.harmonics import rank_one_floor
 from headcount.theory.rank.nearest import (
     AttentionHead,
     MajorityVote,
@@ -23,6 +23,7 @@ from headcount.theory.rank.nearest import (
     soft_error,
     vote_error,
 )
+from headcount.theory.rank.rank_one import random_heads
 
 
 @settings(max_examples=25, deadline=None)

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._errors import InputError
-from headcount.theory.rank import RankSetting, all_rank_bounds, rank_floor, rank_one_floor
+from headcount.theory.rank.harmonics import rank_floor, rank_one_floor
+from headcount.theory.rank.rank_bounds import RankSetting, all_rank_bounds
 
 
 @settings(max_examples=40, deadline=None)

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._errors import InputError
-from headcount.theory.rank import RankOneHeads, first_degree_error, plane_heads, random_heads, rank_one, staircase_heads
-from headcount.theory.rank.rank_one import RIDGE
+from headcount.theory.rank import rank_one
+from headcount.theory.rank.harmonics import first_degree_error
+from headcount.theory.rank.rank_one import RIDGE, RankOneHeads, plane_heads, random_heads, staircase_heads
 
 
 def sampled_signs(heads: RankOneHeads, count: int = 100_000) -> tuple[np.ndarray, np.ndarray]:

@@ -7,21 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._keys import named_generator
-from ..rank import (
-    MajorityVote,
-    RankOneHeads,
-    exact_head,
-    expected_error,
-    heads_needed,
-    plane_heads,
-    random_heads,
-    rank_floor,
-    rank_one_floor,
-    soft_error,
-    staircase_heads,
-)
-from ..rank.harmonics import plane_correlation, sign_correlation
+from ..rank.harmonics import heads_needed, plane_correlation, rank_floor, rank_one_floor, sign_correlation
+from ..rank.nearest import MajorityVote, exact_head, expected_error, soft_error
 from ..rank.rank_bounds import PAPER
+from ..rank.rank_one import RankOneHeads, plane_heads, random_heads, staircase_heads
 from .claim import Result, Verdict, claim, verdict_of
 
 SAMPLES = 50_000

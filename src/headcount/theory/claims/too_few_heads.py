@@ -1,5 +1,6 @@
 """Claims of the first paper about too few heads (Yu et al., arXiv 2510.06662): Theorem 2(2), Lemma 4, Corollary 1."""
 
+import functools
 import math
 
 import numpy as np
@@ -119,23 +120,11 @@ def collisions_of_a_construction() -> Result:
 
 @claim("a task has one D when D1^2 + D2^2 <= T / 50", source="Corollary 1", program="theory.compare_representations")
 def uniqueness() -> Result:
+    retrieval = functools.partial(Retrieval, length=8, dim=1, distribution="cube")
     first = max_plus_min(length=8)
-    turned = Retrieval(
-        [lambda x: x[0], lambda x: 1 - x[0]],
-        lambda z: 1 - z[1] + z[0],
-        length=8,
-        dim=1,
-        distribution="cube",
-        name="turned",
-    )
-    doubled = Retrieval(
-        [lambda x: 1 - x[0], lambda x: x[0], lambda x: x[0]],
-        lambda z: 1 - z[0] + (z[1] + z[2]) / 2,
-        length=8,
-        dim=1,
-        distribution="cube",
-        name="doubled",
-    )
+    turned = retrieval([lambda x: x[0], lambda x: 1 - x[0]], lambda z: 1 - z[1] + z[0], name="turned")
+    components = [lambda x: 1 - x[0], lambda x: x[0], lambda x: x[0]]
+    doubled = retrieval(components, lambda z: 1 - z[0] + (z[1] + z[2]) / 2, name="doubled")
     same, redundant = compare_representations(first, turned), compare_representations(first, doubled)
     return (
         f"max + min with its components exchanged: {same.sentence}; one doubled: {redundant.sentence}",

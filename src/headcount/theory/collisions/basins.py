@@ -4,6 +4,7 @@ Tokens stay a little inside the cube, so that a certificate has room around them
 from searches and samples in float64.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -79,25 +80,17 @@ def _climb(
     heads: Heads, points: Float[Array, "points dim"], places: Int[Array, " places"]
 ) -> tuple[Float[Array, "places heads dim"], Float[Array, "places heads"]]:
     """For every place and head the token with the highest score, and that score."""
-
     low, high = CUBE.inner
-
-    def ascend(place: Array, head: Array, token: Array) -> tuple[Array, Array]:
-        return sign_ascent(
-            lambda x: heads.scores(x, place)[head],
-            token,
-            steps=CLIMB_STEPS,
-            low=low,
-            high=high,
-            step_size=0.2,
-            decay=0.95,
-        )
+    climb = functools.partial(sign_ascent, steps=CLIMB_STEPS, low=low, high=high, step_size=0.2, decay=0.95)
 
     def at(place: Array) -> tuple[Array, Array]:
+        def ascend(head: Array, token: Array) -> tuple[Array, Array]:
+            return climb(lambda x: heads.scores(x, place)[head], token)
+
         scores = jax.vmap(lambda token: heads.scores(token, place))(points)
         starts = points[jnp.argsort(-scores, axis=0)[:CLIMBERS].T]
         each = jnp.arange(scores.shape[1])
-        tops, tokens = jax.vmap(lambda head, tokens: jax.vmap(lambda x: ascend(place, head, x))(tokens))(each, starts)
+        tops, tokens = jax.vmap(jax.vmap(ascend, in_axes=(None, 0)))(each, starts)
         best = jnp.argmax(tops, axis=1)
         return tokens[each, best], tops[each, best]
 
@@ -115,7 +108,7 @@ def uncovered_basin(
     candidates: list[tuple[float, int, float, Segment]] = []
     outputs = np.argmax(np.abs(report.outer_gradient), axis=0)
     fixed = np.array([*report.minimisers, *(point.token for point in responsive)])
-    values, count = map_over(task.features, fixed), len(report.minimisers)
+    values, count = np.asarray(map_over(task.features, fixed)), len(report.minimisers)
     for i, (ways, steps, *profiles) in enumerate(_along_axes(task, report, outputs)):
         held = np.array([k != i for k in range(count)] + [point.place in task.position_sets[i] for point in responsive])
         ceiling = float(values[held, i].min())
@@ -175,11 +168,7 @@ def _profiles(
     return jax.vmap(over_ways)(jnp.arange(len(starts)), ways, steps)
 
 
-def map_over(function: Callable[[Array], Array], tokens: np.ndarray) -> np.ndarray:
-    """A function of one token or sequence, at many. Pytrees (modules, `jax.tree_util.Partial`) are compiled once."""
-    return np.asarray(_mapped(function, jnp.asarray(tokens)))
-
-
 @eqx.filter_jit
-def _mapped(function: Callable[[Array], Array], tokens: Array) -> Array:
+def map_over(function: Callable[[Array], Array], tokens: np.ndarray | Array) -> Array:
+    """A function of one token or sequence, at many. Pytrees (modules, `jax.tree_util.Partial`) are compiled once."""
     return jax.vmap(function)(tokens)

@@ -79,11 +79,7 @@ def certify(collision: Collision, model: ClassTokenTransformer, task: GeneratedT
     pair = np.asarray(collision.pair, np.float64)
     shape = (2, task.length, task.dim)
     require(pair.shape == shape, f"a pair of {task.name} has shape {shape}, got {pair.shape}.")
-    low, high = float(pair.min()), float(pair.max())
-    require(
-        domain.low <= low and high <= domain.high,
-        f"the pair must lie in [{domain.low:g}, {domain.high:g}], got values from {low:g} to {high:g}.",
-    )
+    domain.require_inside("the pair", pair)
     with jax.enable_x64(True):
         try:
             distance = _max_distance(model, pair)

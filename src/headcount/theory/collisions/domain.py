@@ -38,6 +38,12 @@ class Domain:
     def clip(self, tokens: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
         return np.clip(tokens, *self.inner)
 
+    def require_inside(self, name: str, tokens: np.ndarray) -> None:
+        low, high = float(tokens.min()), float(tokens.max())
+        ends = f"[{self.low:g}, {self.high:g}]"
+        inside = self.low <= low and high <= self.high
+        require(inside, f"{name} must lie in {ends}, got values from {low:g} to {high:g}.")
+
 
 CUBE = Domain(0.0, 1.0)
 

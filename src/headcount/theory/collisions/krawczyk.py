@@ -32,14 +32,11 @@ STEADY = 1e-6
 
 @dataclass(frozen=True)
 class ExactCollision:
-    """The outcome of the test. `radius` and `boxes` are None where no collision is proved."""
+    """`radius` and `contraction` as in `Certificate`, and boxes with the collision; None where none is proved."""
 
     radius: float | None = None
-    """An exact collision differs from the pair by at most this, entry by entry."""
     contraction: float = math.inf
-    """The largest row sum of |I - DG C|; a proof needs less than 1."""
     boxes: list[Interval] | None = None
-    """Boxes of the two sequences that contain the collision."""
 
 
 class EnclosedObservables:

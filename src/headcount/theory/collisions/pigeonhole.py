@@ -45,7 +45,6 @@ from .search import Collision
 CLAUSES_NEEDED = ("2.1", "2.2", "2.3", "2.4", "sets")
 """The clauses of Assumption 2 that the proof uses. That f_i lies in [0, 1] is only a matter of units."""
 MIN_FREE = 2
-"""Free places needed."""
 ROUNDING = 1e-15
 """Distances below this, relative to the size of the attention outputs, are rounding in float64."""
 
@@ -131,12 +130,11 @@ def find_pigeonhole(
         # pigeonhole principle promises.
         shares = np.linspace(0, 1, free_places * resolution).reshape(resolution, free_places).T
         grid = segment.at(shares)
-        values = map_over(wide.features, grid.reshape(-1, task.dim))[:, component].reshape(grid.shape[:2])
+        features = np.asarray(map_over(wide.features, grid.reshape(-1, task.dim)))
+        values = features[:, component].reshape(grid.shape[:2])
         spacing = float(np.diff(np.sort(values, axis=None)).min())
-        require(
-            spacing > ROUNDING,
-            f"resolution {resolution} puts grid points within rounding of each other, {spacing:.1e}; use a lower one.",
-        )
+        too_close = f"resolution {resolution} puts grid points within rounding of each other, {spacing:.1e}"
+        require(spacing > ROUNDING, f"{too_close}; use a lower one.")
         choices = _choices(free_places, resolution, subsequences, seed)
         table = np.asarray(_moments(heads, coordinates, jnp.asarray(free), jnp.asarray(grid)))
         (one, other), nearest, promised = _nearest(table, choices, values)
@@ -144,8 +142,8 @@ def find_pigeonhole(
         pair = np.stack([base, base])
         for tokens, choice in zip(pair, (one, other), strict=True):
             tokens[free[differs]] = grid[np.arange(free_places), choice][differs]
-        seen = map_over(Partial(folded.class_output, in_double(model)), pair)
-        targets = map_over(wide.target, pair)
+        functions = Partial(folded.class_output, in_double(model)), wide.target
+        seen, targets = (np.asarray(map_over(function, pair)) for function in functions)
     distance, gap = float(np.linalg.norm(seen[0] - seen[1])), float(np.abs(targets[0] - targets[1]).max())
     min_distance = max(distance, ROUNDING * max(1.0, float(np.linalg.norm(seen[0]))))
     shared = tuple(np.setdiff1d(np.arange(task.length), free[differs]).tolist())

@@ -27,8 +27,6 @@ from .domain import Domain, Pair, anchored_starts, free_starts, shared_places
 from .heads import coordinates_read, stacked
 from .observables import AbstractObservables, ClassOutputs, HeadOutputs, Moments, check_fit
 
-STARTS = 48
-STEPS = 150
 ROUNDS = 2
 """Each later round starts from the best pairs of the one before, perturbed."""
 SURVIVORS = 12
@@ -60,8 +58,8 @@ def find_collisions(
     domain: Domain,
     *,
     anchors: np.ndarray | None = None,
-    starts: int = STARTS,
-    steps: int = STEPS,
+    starts: int = 48,
+    steps: int = 150,
     seed: int = 0,
 ) -> list[list[Collision]]:
     """Search for pairs that collide, for every model.
@@ -82,7 +80,11 @@ def find_collisions(
         if anchors is None:
             groups, pairs = list(models), [free_starts(task, domain, starts, seed)] * len(models)
         else:
-            _check_anchors(anchors, task, domain)
+            require(
+                anchors.ndim == 3 and len(anchors) > 0 and anchors.shape[1:] == (task.length, task.dim),
+                f"anchors of {task.name} must have shape (any, {task.length}, {task.dim}), got {anchors.shape}.",
+            )
+            domain.require_inside("anchors", anchors)
             # A group of pairs per model and anchor.
             groups = [model for model in models for _ in anchors]
             pairs = [anchored_starts(anchors, i, domain, starts, seed) for i in range(len(anchors))] * len(models)
@@ -94,18 +96,6 @@ def find_collisions(
     if not any(collisions):
         raise InputError(f"{task.name}: every search met NaN or infinite numbers; are the model's weights finite?")
     return [sorted(of_model, key=lambda collision: -collision.gap) for of_model in collisions]
-
-
-def _check_anchors(anchors: np.ndarray, task: GeneratedTask, domain: Domain) -> None:
-    require(
-        anchors.ndim == 3 and len(anchors) > 0 and anchors.shape[1:] == (task.length, task.dim),
-        f"anchors of {task.name} must have shape (any, {task.length}, {task.dim}), got {anchors.shape}.",
-    )
-    low, high = float(anchors.min()), float(anchors.max())
-    require(
-        domain.low <= low and high <= domain.high,
-        f"anchors must lie in [{domain.low:g}, {domain.high:g}], got values from {low:g} to {high:g}.",
-    )
 
 
 def _observables(models: Sequence[ClassTokenTransformer], length: int, *, anchored: bool) -> list[AbstractObservables]:

@@ -79,7 +79,14 @@ def compare_representations(
     for name, count in (("starts", starts), ("steps", steps)):
         require_count(name, count)
     require(0 < tolerance < np.inf, f"tolerance must be positive and finite, got {tolerance!r}.")
-    _check(first, second)
+    for name in ("length", "dim", "distribution"):
+        one, other = getattr(first, name), getattr(second, name)
+        require(one == other, f"two representations need the same {name}, got {one} ({first.name}) and {other}.")
+    given = first.distribution
+    require(given == "cube", f'Corollary 1 needs tokens in the cube, got "{given}"; set distribution="cube".')
+    tokens = jax.ShapeDtypeStruct((first.length, first.dim), jnp.float32)
+    one, other = (jax.eval_shape(task.target, tokens).shape[0] for task in (first, second))
+    require(one == other, f"two representations need equally many targets, got {one} ({first.name}) and {other}.")
     reports = check_assumptions(first), check_assumptions(second)
     clauses = tuple(tuple(name for name in report.failing if name in CLAUSES_NEEDED) for report in reports)
     dims = len(first.position_sets), len(second.position_sets)
@@ -97,19 +104,6 @@ def compare_representations(
     return Comparison(
         verdict=verdict, dims=dims, length=length, failing=(clauses[0], clauses[1]), difference=difference, where=where
     )
-
-
-def _check(first: Retrieval, second: Retrieval) -> None:
-    for name in ("length", "dim", "distribution"):
-        one, other = getattr(first, name), getattr(second, name)
-        require(one == other, f"two representations need the same {name}, got {one} ({first.name}) and {other}.")
-    require(
-        first.distribution == "cube",
-        f'Corollary 1 needs tokens in the cube, got "{first.distribution}"; set distribution="cube".',
-    )
-    tokens = jax.ShapeDtypeStruct((first.length, first.dim), jnp.float32)
-    one, other = (jax.eval_shape(task.target, tokens).shape[0] for task in (first, second))
-    require(one == other, f"two representations need equally many targets, got {one} ({first.name}) and {other}.")
 
 
 def _starts(

@@ -42,15 +42,16 @@ class Primitives(eqx.Module):
 
 
 class Recovery(eqx.Module):
-    """Recovers the sequence from the minima of the primitives."""
+    """The outer map: recovers the sequence from the minima of the primitives, and applies the function to it."""
 
+    function: Callable[[Tokens], Target]
     members: Bool[np.ndarray, "sets length"]
     dim: int = eqx.field(static=True)
     q: float = eqx.field(static=True)
 
-    def __call__(self, minima: Float[Array, " D"]) -> Float[Array, "length dim"]:
+    def __call__(self, minima: Float[Array, " D"]) -> Target:
         of_x, of_rest = minima.reshape(2, self.dim, len(self.members))
-        return jax.vmap(self._coordinate, out_axes=1)(of_x, of_rest)
+        return jnp.atleast_1d(self.function(jax.vmap(self._coordinate, out_axes=1)(of_x, of_rest)))
 
     def _coordinate(self, of_x: Float[Array, " sets"], of_rest: Float[Array, " sets"]) -> Float[Array, " length"]:
         upper, lower = jnp.max(of_x), 1 - jnp.max(of_rest)
@@ -63,16 +64,6 @@ class Recovery(eqx.Module):
     def _best_with(self, minima: Float[Array, " sets"]) -> Float[Array, " length"]:
         """For every place the largest minimum over a set that contains it."""
         return jnp.max(jnp.where(self.members, minima[:, None], -jnp.inf), axis=0)
-
-
-class Composed(eqx.Module):
-    """The outer map: the function of the recovered sequence."""
-
-    function: Callable[[Tokens], Target]
-    recovery: Recovery
-
-    def __call__(self, minima: Float[Array, " D"]) -> Target:
-        return jnp.atleast_1d(self.function(self.recovery(minima)))
 
 
 def retrieval_of(
@@ -98,7 +89,7 @@ def retrieval_of(
         members[row, list(places)] = True
     return Retrieval(
         Primitives(count),
-        Composed(function, Recovery(members, dim, float(q))),
+        Recovery(function, members, dim, float(q)),
         length=length,
         dim=dim,
         distribution="cube",

@@ -24,8 +24,7 @@ from ...models.class_token import Attention, Linear
 from ...tasks import Retrieval
 from ..bounds import Setting, component_accuracy, head_error, sharpness_needed
 from .parts import parts_of
-from .relu_nets import Affine, ReluNet, beside
-from .ridges import RidgeSum
+from .relu_nets import Affine, ReluNet, RidgeSum, beside
 
 GATE = 2.0
 """Depth G of the gate."""
@@ -46,7 +45,6 @@ class Construction:
     """
 
     model: ClassTokenTransformer
-    eps: float
     promised: float
     proved: bool
     delta: float
@@ -83,7 +81,6 @@ def construct(
     nets = (model.encoder_in, model.encoder_out, model.readout_in, model.readout_out)
     return Construction(
         model=model,
-        eps=eps,
         promised=setting.slope * (moves * delta + head) + READOUT_SHARE * eps + GELU_SHARE * eps,
         proved=parts.proved,
         delta=delta,

@@ -18,8 +18,7 @@ from ..._keys import named_generator
 from ..._precision import in_double
 from ...tasks import Retrieval
 from .fits import MAX_UNITS, SAFETY, fit_ridges, interpolate, sample_points
-from .relu_nets import ReluNet, affine, compose
-from .ridges import RidgeSum, known_components, known_outer
+from .relu_nets import ReluNet, RidgeSum, affine, compose, known_components, known_outer
 
 CHUNK = 4096
 """Points evaluated at once: one shape, one compilation."""

@@ -8,11 +8,8 @@ layers (Lemma 8): nets within delta of f_i on every token of S_i, a minimum over
     error <= L0 (delta + 1/N) + error of the net of F0,    L0 = sup |grad F0|_1
 
 The component nets may leave [0, 1] by delta at no cost: the net of Lemma 9 clips its inputs to [0, 1] (see `max_net`),
-which stays within delta of f_i, and its output lies in [0, 1], where F0 is known.
-
-M counts zero weights too. The middle matrices of the minima have |S_i| N times 2 N entries per component, most of them
-zeros, so M grows as eps^-max(2, 1 + gamma); the weights that may differ from zero grow as eps^-(1 + gamma), as
-published.
+which stays within delta of f_i, and its output lies in [0, 1], where F0 is known. M counts zero weights too and grows
+as eps^-max(2, 1 + gamma); the weights that may differ from zero grow as eps^-(1 + gamma), as published.
 Source: Yu et al. (arXiv 2510.06662), Theorem 2(3), Lemmas 8 and 9.
 """
 
@@ -32,8 +29,7 @@ from ...tasks import Retrieval
 from ..bounds import max_net_widths
 from .enough_heads import linear_layers, one_layer_model
 from .parts import parts_of
-from .relu_nets import Affine, ReluNet, affine, beside, compose, min_net
-from .ridges import Ridges, RidgeSum
+from .relu_nets import Affine, ReluNet, Ridges, RidgeSum, affine, beside, compose, min_net
 
 MAX_PARAMETERS = 20_000_000
 """160 MB in float64."""
@@ -74,7 +70,14 @@ class WideConstruction:
 
     @functools.cached_property
     def model(self) -> WideHead:
-        return WideHead(_averaging_head(self.task), linear_layers(_readout(self)))
+        """The head, and a readout of five layers from its output (x(1), .., x(T)) / T to the prediction."""
+        task, sets = self.task, self.task.position_sets
+        wanted = np.concatenate([np.eye(task.length)[list(places)] for places in sets])
+        tokens = affine(np.kron(wanted, task.length * np.eye(task.dim)), np.zeros(len(wanted) * task.dim))
+        components = [net for places, net in zip(sets, self.components, strict=True) for _ in places]
+        minima = [min_net(len(places), self.resolution) for places in sets]
+        readout = compose(tokens, beside(components), beside(minima), self.outer)
+        return WideHead(_averaging_head(task), linear_layers(readout))
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -142,17 +145,6 @@ def _plan(task: Retrieval, eps: float, components: Ridges | None, outer: RidgeSu
         promised=slope * (delta + resolution) + OUTER_SHARE * eps,
         proved=parts.proved,
     )
-
-
-def _readout(plan: WideConstruction) -> ReluNet:
-    """F: five layers from the head output (x(1), .., x(T)) / T to the prediction."""
-    task, sets = plan.task, plan.task.position_sets
-    block = task.length * np.eye(task.dim)
-    wanted = np.concatenate([np.eye(task.length)[list(places)] for places in sets])
-    tokens = affine(np.kron(wanted, block), np.zeros(len(wanted) * task.dim))
-    components = [net for places, net in zip(sets, plan.components, strict=True) for _ in places]
-    minima = [min_net(len(places), plan.resolution) for places in sets]
-    return compose(tokens, beside(components), beside(minima), plan.outer)
 
 
 def _averaging_head(task: Retrieval) -> ClassTokenTransformer:

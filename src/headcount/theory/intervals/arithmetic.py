@@ -60,7 +60,6 @@ class Interval:
 
 
 def point(value: Any) -> Interval:
-    """The interval that contains one array only."""
     return Interval(value, value)
 
 

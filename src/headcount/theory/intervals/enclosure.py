@@ -16,17 +16,8 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from .arithmetic import EnclosureError, Interval, point
 from .rules import ARITHMETIC, RULES
 
-INNER = (
-    "jit",
-    "pjit",
-    "closed_call",
-    "remat",
-    "remat2",
-    "checkpoint",
-    "custom_jvp_call",
-    "custom_vjp_call",
-    "custom_vjp_call_jaxpr",
-)
+INNER = ("jit", "pjit", "closed_call", "remat", "remat2", "checkpoint")
+INNER += ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
 """Operations that only call a function."""
 CARRYING = ("broadcast_in_dim", "reshape", "squeeze", "convert_element_type", "copy", "select_n")
 """Operations that may pass on a NaN that is never selected, as in the variance of an empty array."""

@@ -47,23 +47,12 @@ def _slice(x: Interval, *, start_indices: Any, limit_indices: Any, strides: Any,
     return x.map(lambda a: a[where])
 
 
-def _concatenate(*parts: Interval, dimension: Any, **_) -> Interval:
-    low, high = ([getattr(part, end) for part in parts] for end in ("low", "high"))
-    return Interval(np.concatenate(low, axis=dimension), np.concatenate(high, axis=dimension))
+def _joined(function: Callable[..., np.ndarray], parts: tuple[Interval, ...], axis: int) -> Interval:
+    return Interval(function([part.low for part in parts], axis), function([part.high for part in parts], axis))
 
 
-def _stack(*parts: Interval, axis: Any, **_) -> Interval:
-    return Interval(np.stack([part.low for part in parts], axis), np.stack([part.high for part in parts], axis))
-
-
-def _unstack(x: Interval, *, axis: Any, **_) -> list[Interval]:
-    ends = zip(np.moveaxis(x.low, axis, 0), np.moveaxis(x.high, axis, 0), strict=True)
-    return [Interval(low, high) for low, high in ends]
-
-
-def _split(x: Interval, *, sizes: Any, axis: Any, **_) -> list[Interval]:
-    ends = (np.split(end, np.cumsum(sizes)[:-1], axis) for end in (x.low, x.high))
-    return [Interval(low, high) for low, high in zip(*ends, strict=True)]
+def _parted(x: Interval, function: Callable[[np.ndarray], Any]) -> list[Interval]:
+    return [Interval(low, high) for low, high in zip(function(x.low), function(x.high), strict=True)]
 
 
 def _select(which: Interval, *cases: Interval, **_) -> Interval:
@@ -115,11 +104,6 @@ def _power(x: Interval, exponent: Interval, **_) -> Interval:
     return arithmetic.increasing(lambda a: a**power, x)
 
 
-def _differ(x: Interval, y: Interval, **_) -> Interval:
-    same = arithmetic.equals(x, y)
-    return Interval(~same.high, ~same.low)
-
-
 def _ends(function: Callable[..., np.ndarray]) -> Callable[..., Interval]:
     """The rule of an exact function that increases in every argument."""
     return lambda *inputs, **_: Interval(function(*(x.low for x in inputs)), function(*(x.high for x in inputs)))
@@ -163,7 +147,7 @@ RULES: dict[str, Callable[..., Interval | list[Interval]]] = {
     "not": lambda x, **_: Interval(~x.high, ~x.low),
     "is_finite": lambda x, **_: Interval(np.isfinite(x.low) & np.isfinite(x.high), np.ones(x.shape, bool)),
     "eq": lambda x, y, **_: arithmetic.equals(x, y),
-    "ne": _differ,
+    "ne": lambda x, y, **_: RULES["not"](arithmetic.equals(x, y)),
     "gt": lambda x, y, **_: Interval(x.low > y.high, x.high > y.low),
     "ge": lambda x, y, **_: Interval(x.low >= y.high, x.high >= y.low),
     "lt": lambda x, y, **_: Interval(x.high < y.low, x.low < y.high),
@@ -177,9 +161,9 @@ RULES: dict[str, Callable[..., Interval | list[Interval]]] = {
     "squeeze": lambda x, *, dimensions, **_: x.map(lambda a: a.squeeze(tuple(dimensions))),
     "expand_dims": lambda x, *, dimensions, **_: x.map(lambda a: np.expand_dims(a, tuple(dimensions))),
     "slice": _slice,
-    "concatenate": _concatenate,
-    "split": _split,
-    "stack": _stack,
-    "unstack": _unstack,
+    "concatenate": lambda *parts, dimension, **_: _joined(np.concatenate, parts, dimension),
+    "stack": lambda *parts, axis, **_: _joined(np.stack, parts, axis),
+    "split": lambda x, *, sizes, axis, **_: _parted(x, lambda a: np.split(a, np.cumsum(sizes)[:-1], axis)),
+    "unstack": lambda x, *, axis, **_: _parted(x, lambda a: np.moveaxis(a, axis, 0)),
     "iota": _iota,
 }

@@ -1,16 +1,14 @@
-"""The second paper's bounds at one setting: value, claim, source and conditions, with constants where we can prove
-them.
+"""The second paper's bounds at one setting, with constants where we can prove them.
 
 Symbols: H heads, r rank, d dim, N length (points), L layers, eps expected squared error.
-Source: Amsel et al. (arXiv 2407.16153); the floors (`floors`) are ours.
+Source: Amsel et al. (arXiv 2407.16153); the floors (`harmonics`) are ours.
 """
 
 from dataclasses import dataclass
 
 from ..._errors import require, require_count
 from ..bounds import Bound, Condition
-from .floors import heads_needed, rank_floor, rank_one_floor, require_rank
-from .harmonics import require_dim
+from .harmonics import heads_needed, rank_floor, rank_one_floor, require_dim, require_rank
 from .nearest import expected_error
 
 PAPER = "arXiv 2407.16153"
