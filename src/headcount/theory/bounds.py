@@ -245,10 +245,8 @@ def _too_few_heads(setting: Setting, k: float) -> tuple[Bound, Bound, Bound]:
     why = "" if k > 0 else f"vacuous: k = {k:.3g} is not positive; it takes length {min_length} or more"
 
     def bound(name: str, value: float, claim: str, source: str = "Theorem 2(2)") -> Bound:
-        source = f"{source}, {PAPER}"
-        return Bound(
-            name=name, value=value if k > 0 else None, claim=claim, source=source, conditions=conditions, why=why
-        )
+        given, where = value if k > 0 else None, f"{source}, {PAPER}"
+        return Bound(name=name, value=given, claim=claim, source=where, conditions=conditions, why=why)
 
     return (
         bound("too few heads: exponent k", k, "with fewer than D heads M grows at least as eps^-this"),

@@ -55,8 +55,8 @@ def collision_at(pair: np.ndarray, observables: AbstractObservables) -> Collisio
     return Collision(pair=pair, distance=0.0, gap=0.0, observables=observables)
 
 
-def head_observables(kind, weights: ClassTokenTransformer, shared: tuple[int, ...] = ()) -> AbstractObservables:
+def head_observables(kind, weights: ClassTokenTransformer, shared: tuple[int, ...] = (), length: int = LENGTH):
     """Use under `jax.enable_x64(True)`."""
     coordinates = coordinates_read([weights])
-    heads = jax.tree.map(jnp.asarray, fold(weights, coordinates, LENGTH)[0])
+    heads = jax.tree.map(jnp.asarray, fold(weights, coordinates, length)[0])
     return kind(heads=heads, coordinates=coordinates, shared=shared)

@@ -191,10 +191,7 @@ def test_a_model_of_other_tokens_is_refused():
 
 @pytest.mark.parametrize(
     ("function", "words"),
-    [
-        (lambda x: jnp.cumsum(x[:, 0])[2], "cumsum"),
-        (lambda x: jnp.abs(jnp.fft.rfft(x[:, 0]))[1], "fft"),
-    ],
+    [(lambda x: jnp.cumsum(x[:, 0])[2], "cumsum"), (lambda x: jnp.abs(jnp.fft.rfft(x[:, 0]))[1], "fft")],
 )
 def test_a_target_that_cannot_be_enclosed_is_estimated_and_says_why(function, words):
     task = FunctionTask(function=function, length=LENGTH, dim=DIM)

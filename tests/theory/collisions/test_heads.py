@@ -86,8 +86,7 @@ def test_single_weights_are_kept_to_the_last_bit():
         assert np.array_equal(np.asarray(end.bias)[0], np.asarray(model.encoder_in.bias, np.float64))
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize(("positions", "seed"), [*zip(POSITIONS, range(3), strict=True)])
 def test_folded_heads_read_what_the_textbooks_heads_read(positions, seed):
     model = random_model(positions, seed)
     tokens = np.random.default_rng(seed).standard_normal((LENGTH, DIM))

@@ -13,11 +13,11 @@ from headcount._errors import InputError
 from headcount._precision import in_double
 from headcount.models import ClassTokenSpec, folded
 from headcount.tasks import sum_of_maxima
-from headcount.theory.collisions.heads import coordinates_read, fold
 from headcount.theory.collisions.krawczyk import is_steady, reduced
 from headcount.theory.collisions.observables import ClassOutputs, HeadOutputs, Moments, check_fit
 from headcount.theory.intervals.arithmetic import ball
 from tests.helpers.tolerance import assert_close
+from tests.theory.collisions import examples
 
 LENGTH, DIM, HEADS = 5, 2, 2
 
@@ -33,12 +33,7 @@ def random_model(positions: str = "none", seed: int = 0, **spec):
     return ClassTokenSpec(positions=positions, **shape).init(seed, length=LENGTH, dim=DIM, outputs=1)  # pyright: ignore
 
 
-def head_observables(kind, model, shared: tuple[int, ...] = ()):
-    coordinates = coordinates_read([model])
-    heads = jax.tree.map(jnp.asarray, fold(model, coordinates, LENGTH)[0])
-    return kind(heads=heads, coordinates=coordinates, shared=shared)
-
-
+head_observables = partial(examples.head_observables, length=LENGTH)
 OBSERVABLES = {
     "class outputs": lambda model: ClassOutputs(model=in_double(model)),
     "head outputs": partial(head_observables, HeadOutputs),

@@ -151,6 +151,7 @@ def growing():
     return [find_pigeonhole(model, task, subsequences=count, resolution=8) for count in COUNTS]
 
 
+@pytest.mark.slow
 def test_more_subsequences_come_nearer_and_ask_for_a_larger_net(growing):
     for fewer, more in itertools.pairwise(growing):
         assert more.subsequences > fewer.subsequences
@@ -162,6 +163,7 @@ def test_more_subsequences_come_nearer_and_ask_for_a_larger_net(growing):
     assert ratio <= (growing[-1].subsequences / growing[0].subsequences) ** (-1 / 6)
 
 
+@pytest.mark.slow
 def test_newton_steps_from_the_pair_lead_towards_an_exact_collision(growing):
     collision = growing[-1].as_collision()
     observables = collision.observables
@@ -175,6 +177,7 @@ def test_newton_steps_from_the_pair_lead_towards_an_exact_collision(growing):
     assert left < 1e-4 * collision.distance
 
 
+@pytest.mark.slow
 def test_all_choices_are_taken_where_they_are_few():
     task = quadratic_basins(length=16, intrinsic_dim=2, dim=1)
     hole = find_pigeonhole(drawn(task, 1), task, resolution=4)

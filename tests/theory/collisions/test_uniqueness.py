@@ -76,6 +76,7 @@ def test_different_tasks_come_with_a_sequence_that_tells_them_apart():
     assert found.difference == pytest.approx((0.6**2 - 0.5**2) / 2, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_difference_in_a_corner_of_the_space_of_long_sequences_is_found():
     """A third minimum that counts only where all tokens are far from its basin: uniform sequences never are."""
     length = 650

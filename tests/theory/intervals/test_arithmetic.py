@@ -196,12 +196,7 @@ def test_an_elementary_function_of_one_number_is_known_to_thirteen_digits(name):
 
 
 @settings(deadline=None, max_examples=60)
-@given(
-    base=st.floats(0, 1e6),
-    width=st.one_of(st.just(0.0), st.floats(0, 10)),
-    exponent=st.floats(0, 6),
-    share=SHARES,
-)
+@given(base=st.floats(0, 1e6), width=st.one_of(st.just(0.0), st.floats(0, 10)), exponent=st.floats(0, 6), share=SHARES)
 def test_a_broken_power_holds_fifty_digits_of_it(base, width, exponent, share):
     box = Interval(np.array([base]), np.array([base + width]))
     exact = inside(box, [share])[0]

@@ -26,9 +26,10 @@ from headcount.theory.rank.nearest import (
 from headcount.theory.rank.rank_one import random_heads
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.sampled_from([1, 2, 5, 20]), st.sampled_from([2, 8]), st.integers(0, 2**16))
-def test_the_hard_head_of_full_rank_is_exact_for_any_number_of_points(length, dim, seed):
+@settings(max_examples=20, deadline=None)
+@given(st.sampled_from([(1, 2), (2, 8), (20, 4)]), st.integers(0, 2**16))
+def test_the_hard_head_of_full_rank_is_exact_for_any_number_of_points(shape, seed):
+    length, dim = shape
     generator = np.random.default_rng(seed)
     points, query = jnp.asarray(on_sphere(generator, length, dim)), jnp.asarray(on_sphere(generator, dim))
     distances = np.linalg.norm(np.asarray(points - query), axis=1)
@@ -45,7 +46,7 @@ def test_self_attention_answers_every_point_with_the_one_farthest_from_it():
 
 
 @settings(deadline=None)
-@given(st.sampled_from([2, 3, 40]), st.floats(0.1, 100), st.integers(0, 2**16), st.booleans())
+@given(st.sampled_from([2, 40]), st.floats(0.1, 100), st.integers(0, 2**16), st.booleans())
 def test_no_soft_head_errs_more_than_its_bound(length, beta, seed, opposite):
     generator = np.random.default_rng(seed)
     points, query = on_sphere(generator, length, 4), on_sphere(generator, 4)
@@ -92,7 +93,7 @@ def voted(heads: int, dim: int, count: int, *, seed: int) -> tuple[np.ndarray, n
     return np.sum((answers - nearer) ** 2, axis=1), np.arccos(cosine)
 
 
-@pytest.mark.parametrize(("heads", "dim"), [(1, 2), (3, 2), (1, 16), (4, 5), (31, 16), (101, 3)])
+@pytest.mark.parametrize(("heads", "dim"), [(1, 2), (4, 5), (31, 16)])
 def test_the_vote_errs_as_often_as_computed(heads, dim):
     errors, angles = voted(heads, dim, 4000, seed=0)
     assert np.all((errors < 1e-9) | (np.abs(errors - 2) < 1e-9))  # it answers x_1 or x_2 itself

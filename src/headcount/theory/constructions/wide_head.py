@@ -101,8 +101,7 @@ class WideConstruction:
         blocks = zip(self.task.position_sets, self.components, strict=True)
         steps = max_net_widths(1, self.resolution)[0]
         minima = sum(len(places) * steps * (net.widths[0] + 2) for places, net in blocks)
-        encoder = 3 * inputs + 2 * inputs
-        return encoder + widths[0] * self.task.dim + minima + widths[2] * widths[3] + widths[3] + sum(widths) + 1
+        return 5 * inputs + widths[0] * self.task.dim + minima + widths[2] * widths[3] + widths[3] + sum(widths) + 1
 
 
 def construct_wide(

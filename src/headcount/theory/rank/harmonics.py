@@ -34,7 +34,6 @@ DEGREES = 200
 FLOOR_DEGREES = 2000
 """Odd degrees treated one by one; all above are treated as one, with the ratio of the last."""
 MAX_HEADS = 1e300
-"""`heads_needed` reports at most this many."""
 
 
 def sign_eigenvalue(dim: int, degree: int) -> float:
