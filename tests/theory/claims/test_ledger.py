@@ -19,16 +19,9 @@ EXPECTED = {
     "depth": Verdict.CONJECTURE,
     "any_length": Verdict.CONJECTURE,
 }
-SEARCHES = (
-    "enough_heads",
-    "fitted_heads",
-    "too_few_heads",
-    "collisions",
-    "collisions_of_a_construction",
-    "wide_head",
-    "uniqueness",
-)
-"""Claims whose checks search or compile for seconds. Each has quick cases in the tests of its module."""
+SEARCHES = {"enough_heads", "fitted_heads", "too_few_heads", "collisions", "collisions_of_a_construction", "wide_head"}
+SEARCHES |= {"uniqueness", "full_rank", "closed_forms", "floors", "majority_vote"}
+"""Claims whose checks search, sample or compile for seconds. Each has quick cases in the tests of its module."""
 
 
 def name_of(claim: Claim) -> str:

@@ -92,6 +92,7 @@ def test_a_difference_in_a_corner_of_the_space_of_long_sequences_is_found():
     assert compare(first, second, starts=32, steps=20).verdict is Agreement.DIFFERENT
 
 
+@pytest.mark.slow
 def test_a_short_sequence_may_have_two_d():
     """Sets of one place each: (f + g) / 2 is one component or two, and no clause fails."""
     one = Retrieval(
@@ -111,6 +112,7 @@ def test_a_short_sequence_may_have_two_d():
     assert "length 250 or more" in found.sentence
 
 
+@pytest.mark.slow
 def test_a_contradiction_would_be_called_one():
     """Two tasks that do differ, seen through a tolerance that hides it."""
     first, second = basins(*CENTRES, length=650), basins(*CENTRES, jnp.asarray([0.5, 0.1]), length=650)

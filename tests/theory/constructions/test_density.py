@@ -76,7 +76,8 @@ def test_a_continuous_function_is_met_within_its_steepness_times_the_promise(nam
     largest = []
     for q in (30.0, 3000.0):
         task = retrieval_of(function, length=8, dim=1, q=q)
-        error = np.abs(np.asarray(jax.vmap(task.target)(sequences))[:, 0] - np.asarray(jax.vmap(function)(sequences)))
+        wanted = np.asarray(jax.jit(jax.vmap(function))(sequences))
+        error = np.abs(np.asarray(jax.jit(jax.vmap(task.target))(sequences))[:, 0] - wanted)
         assert error.max() <= promised_error(q, lipschitz) + 1e-5
         largest.append(error.max())
     assert largest[1] < 0.2 * largest[0]

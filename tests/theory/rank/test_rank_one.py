@@ -25,8 +25,7 @@ def sampled_signs(heads: RankOneHeads, count: int = 100_000) -> tuple[np.ndarray
     return nearer, np.where(scores[0] > scores[1], 1.0, -1.0)
 
 
-@pytest.mark.parametrize("distribution", ["uniform", "spread"])
-@pytest.mark.parametrize("dim", [2, 3, 8, 32])
+@pytest.mark.parametrize(("dim", "distribution"), [(2, "spread"), (3, "uniform"), (8, "uniform"), (32, "spread")])
 def test_the_closed_forms_are_what_sampling_sees(dim, distribution):
     heads = random_heads(6, dim, distribution=distribution)
     nearer, chosen = sampled_signs(heads)
