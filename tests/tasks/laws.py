@@ -17,6 +17,7 @@ from headcount._choices import AnsweredAt
 from headcount.tasks import AbstractTask, Choice, Classification, Examples, Regression, Split, Tokenise, examples_at
 
 from ..helpers.tolerance import assert_close, assert_trees_equal
+from ..models.compiling import OPTIONS, compiled
 
 ALL = 10**6
 
@@ -41,9 +42,28 @@ class Construction:
 
 
 @functools.cache
+def made(construction: Construction) -> AbstractTask:
+    """One task for all laws, whose programs are compiled once."""
+    return construction.make()
+
+
+@functools.cache
 def split_of(construction: Construction, seed: int) -> Split:
-    """16 training and 8 validation examples, drawn once for all laws."""
-    return construction.make().examples(16, 8, seed)
+    """16 training and 16 validation examples, drawn once for all laws: one program for both."""
+    return made(construction).examples(16, 16, seed)
+
+
+def draw(task, key):
+    tokens = task.sample(key)
+    return tokens, task.target(tokens)
+
+
+drawn = eqx.filter_jit(draw, compiler_options=OPTIONS)
+
+
+@functools.partial(eqx.filter_jit, compiler_options=OPTIONS)
+def targets_of(task, tokens):
+    return jax.vmap(task.target)(tokens)
 
 
 class TaskLaws:
@@ -58,7 +78,7 @@ class TaskLaws:
 
     @pytest.fixture
     def task(self, construction):
-        return construction.make()
+        return made(construction)
 
     @pytest.fixture
     def other(self, task, construction):
@@ -94,17 +114,17 @@ class TaskLaws:
             assert back.spec() == task.spec()
             assert_trees_equal(self.numbers(back), self.numbers(task))
 
-    def test_equal_arguments_give_equal_examples(self, task, construction):
-        assert_trees_equal(task.examples(16, 8, 1), split_of(construction, 1))
+    def test_equal_arguments_give_equal_examples(self, construction):
+        assert_trees_equal(construction.make().examples(16, 16, 1), split_of(construction, 1))
         assert self.names(split_of(construction, 1).train) != self.names(split_of(construction, 2).train)
 
     def test_as_many_examples_as_asked_for(self, construction):
-        for part, count in zip(split_of(construction, 1), (16, 8), strict=True):
-            assert {len(leaf) for leaf in jax.tree.leaves(part)} == {count}
+        for part in split_of(construction, 1):
+            assert {len(leaf) for leaf in jax.tree.leaves(part)} == {16}
 
     def test_training_and_validation_examples_are_disjoint(self, construction):
         split = split_of(construction, 1)
-        assert len({*self.names(split.train), *self.names(split.validation)}) == 16 + 8
+        assert len({*self.names(split.train), *self.names(split.validation)}) == 16 + 16
 
     def test_targets_fit_the_objective(self, task, construction):
         for part in split_of(construction, 1):
@@ -140,34 +160,35 @@ class GeneratedTaskLaws(TaskLaws):
 
     @staticmethod
     def numbers(task):
-        tokens = task.sample(jr.key(6))
-        return tokens, task.target(tokens)
+        return drawn(task, jr.key(6))
 
     def test_tokens_are_a_function_of_the_key(self, task):
-        assert_trees_equal(task.sample(jr.key(0)), task.sample(jr.key(0)))
-        assert not np.array_equal(task.sample(jr.key(0)), task.sample(jr.key(1)))
+        (tokens, _), (again, _), (others, _) = (drawn(task, jr.key(seed)) for seed in (0, 0, 1))
+        assert_trees_equal(again, tokens)
+        assert not np.array_equal(others, tokens)
 
     def test_shapes_follow_length_dim_and_outputs(self, task, other, construction):
         for one in (task, other):
-            tokens = one.sample(jr.key(2))
+            tokens, target = eqx.filter_eval_shape(draw, one, jr.key(2))
             assert tokens.shape == (one.length, one.dim)
-            assert one.target(tokens).shape == construction.target_shape(one.length)
+            assert target.shape == construction.target_shape(one.length)
 
     def test_target_is_a_function_of_tokens_alone(self, task, construction):
-        tokens = task.sample(jr.key(3))
-        assert_trees_equal(construction.make().target(tokens), task.target(tokens))
-        assert_trees_equal(task.target(np.asarray(tokens)), task.target(tokens))
+        tokens = split_of(construction, 1).train.content
+        want = np.asarray(targets_of(task, tokens))
+        assert_trees_equal(targets_of(construction.make(), tokens), want)
+        assert_trees_equal(targets_of(task, tokens[::-1]), want[::-1])
 
-    def test_target_works_under_vmap_and_jit(self, task):
-        tokens = jax.vmap(task.sample)(jr.split(jr.key(4), 5))
-        one_by_one = np.stack([task.target(sequence) for sequence in tokens])
-        assert_close(jax.vmap(task.target)(tokens), one_by_one)
-        assert_close(eqx.filter_jit(lambda task, sequence: task.target(sequence))(task, tokens[0]), one_by_one[0])
+    def test_target_works_under_vmap_and_jit_and_without(self, task):
+        tokens, target = drawn(task, jr.key(6))
+        assert_close(task.target(np.asarray(tokens)), target)
+        assert_close(targets_of(task, np.tile(tokens, (16, 1, 1)))[3], target)
 
     def test_every_target_belongs_to_its_sequence(self, task, construction):
         tokens, targets = jax.tree.map(lambda *parts: np.concatenate(parts), *split_of(construction, 2))
-        assert tokens.shape == (16 + 8, task.length, task.dim)
-        assert_close(targets, jax.vmap(task.target)(tokens))
+        assert tokens.shape == (16 + 16, task.length, task.dim)
+        for part in (slice(16), slice(16, None)):
+            assert_close(targets[part], targets_of(task, tokens[part]))
 
 
 class LabelledTaskLaws(TaskLaws):
@@ -218,7 +239,7 @@ class LabelledTaskLaws(TaskLaws):
         assert len({example.tobytes() for example in tokens}) == len(tokens)
         content = other.examples(5, 20).train.content
         tokenise = on_device(other)
-        alone = jax.jit(lambda *one: tokenise(*one))(examples_at(content, 3), jr.split(jr.key(7), 5)[3])
+        alone = compiled(lambda *one: tokenise(*one))(examples_at(content, 3), jr.split(jr.key(7), 5)[3])
         assert_close(alone, tokens[3])
 
 
@@ -255,4 +276,4 @@ def on_device(task: AbstractTask) -> Tokenise:
 def shown(task: AbstractTask):
     """The tokens of five examples."""
     content = task.examples(5, 20).train.content
-    return jax.jit(jax.vmap(on_device(task)))(examples_at(content, slice(None)), jr.split(jr.key(7), 5))
+    return compiled(jax.vmap(on_device(task)))(examples_at(content, slice(None)), jr.split(jr.key(7), 5))

@@ -40,6 +40,10 @@ def test_target_is_the_function():
     assert_close(make(ends).target(tokens), np.array([tokens[0, 0], tokens[-1, 0], tokens.max()]))
 
 
+def test_each_part_has_as_many_examples_as_asked_for():
+    assert [len(part.targets) for part in make().examples(5, 7)] == [5, 7]
+
+
 @pytest.mark.parametrize(("distribution", "low", "high", "mean"), [("cube", 0, 1, 0.5), ("gaussian", -9, 9, 0.0)])
 def test_tokens_follow_the_distribution(distribution, low, high, mean):
     tokens = np.asarray(make(length=4000, distribution=distribution).sample(jr.key(0)))
@@ -84,23 +88,23 @@ def test_an_unknown_distribution_is_refused():
 
 def test_a_constant_function_is_refused():
     with refused("function", "constant", "2.5"):
-        make(lambda tokens: jnp.full((), 2.5)).examples(16, 8)
+        make(lambda tokens: jnp.full((), 2.5)).examples(16, 16)
 
 
 def test_a_function_that_is_not_finite_is_refused():
     with refused("train targets", "NaN", "in 16"):
-        make(lambda tokens: jnp.log(tokens[0, 0])).examples(16, 8)
+        make(lambda tokens: jnp.log(tokens[0, 0])).examples(16, 16)
 
 
 def test_a_function_whose_target_is_no_vector_is_refused():
     with refused("(2, 2)"):
-        make(lambda tokens: tokens.T @ tokens).examples(16, 8)
+        make(lambda tokens: tokens.T @ tokens).examples(16, 16)
 
 
 def test_a_function_is_run_as_it_is_now():
     """Even where it reads a variable that has changed since the last call."""
     powers = [1]
     task = make(lambda tokens: jnp.sum(tokens) ** powers[0])
-    once = np.asarray(task.examples(16, 8).train.targets)
+    once = np.asarray(task.examples(16, 16).train.targets)
     powers[0] = 2
-    assert_close(task.examples(16, 8).train.targets, once**2)
+    assert_close(task.examples(16, 16).train.targets, once**2)
