@@ -285,6 +285,7 @@ def test_the_construction_with_one_head_cut_off_errs_by_half(built):
     assert 0.45 <= floor_of(cut, start) <= 0.5
 
 
+@pytest.mark.slow
 def test_shared_places_cancel_in_moments_only():
     """What is certified of head outputs does not rest on places called shared: a observables that calls them so is read
     without."""
@@ -301,6 +302,7 @@ def test_shared_places_cancel_in_moments_only():
     assert (first.exact, first.contraction) == (second.exact, second.contraction)
 
 
+@pytest.mark.slow
 def test_places_that_hardly_matter_still_keep_all_numbers():
     weights = model(2, positions="additive", head_dim=6)
     tiny = eqx.tree_at(lambda one: one.position_table, weights, 1e-22 * np.asarray(weights.position_table, np.float64))

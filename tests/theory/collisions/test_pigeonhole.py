@@ -199,7 +199,7 @@ TWICE = Retrieval(
         (quadratic_basins(length=32), {"heads": 1, "layers": 2}, "one attention layer, the model has 2"),
         (sum_of_maxima(length=32, dim=2), {"heads": 1}, 'set distribution="cube"'),
         (max_plus_min(length=32), {"heads": 1}, "clause 2.3 fails: the Hessian of f_1"),
-        (TWICE, {"heads": 1}, "clause 2.2 fails: nearest minimisers"),
+        pytest.param(TWICE, {"heads": 1}, "clause 2.2 fails: nearest minimisers", marks=pytest.mark.slow),
     ],
 )
 def test_what_the_proof_says_nothing_of_is_refused(task, options, message):
