@@ -1,13 +1,6 @@
 """Every annotated shape is checked while the tests run, and only then; what is compiled is kept for all of them."""
 
-import os
-from pathlib import Path
-
-# One process per core runs the tests; threads of small linear algebra would only wait for each other.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# Most of the time of these tests is compiling. Both workers, all modules and every subprocess share what they compile.
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "compiled"))
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+import tests.helpers.environment  # isort: skip
 
 import hypothesis
 import jax

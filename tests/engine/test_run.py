@@ -239,9 +239,9 @@ def test_a_sweep_interrupted_and_continued_is_the_one_that_was_not(root, trained
 def test_a_process_killed_in_the_middle_is_continued_to_the_same_bytes(root):
     """kill -9 while the second of two buckets trains: the first is kept, and nothing tells the two runs apart."""
     script = (
-        "import os, pytest, signal, sys\nfrom tests.models.compiling import replace_jit\n"
+        "import os, signal, sys\n"
         "from tests.engine.test_run import do\nfrom tests.helpers.sweeps import swept\n"
-        "replace_jit(pytest.MonkeyPatch())\ntotal = []\n"
+        "total = []\n"
         "def on_steps(count):\n    total.append(count)\n    sum(total) > 16 and os.kill(os.getpid(), signal.SIGKILL)\n"
         "do(swept(), sys.argv[1], command='typed', on_steps=on_steps)"
     )

@@ -14,8 +14,6 @@ from headcount._choices import ACTIVATIONS, ANSWERED_AT, ATTENTION_KINDS, NORMS,
 from headcount.models import Encoder, EncoderSpec
 from headcount.models.encoder.layer import LAYER_NORM_FLOOR, UNIT_NORM_FLOOR
 
-from .compiling import compiled
-
 LENGTH, WIDTH, HIDDEN = 4, 4, 3
 
 options = st.fixed_dictionaries(
@@ -77,7 +75,7 @@ def value_and_gradient(model: Encoder, tokens):
         return jnp.sum(answered * jnp.reshape(jnp.arange(1.0, answered.size + 1), answered.shape)), answered
 
     # A new function each time, so that nothing that a test replaces in the model stays as it was.
-    (_, answered), gradient = compiled(jax.value_and_grad(combined, argnums=(0, 1), has_aux=True))(model, tokens)
+    (_, answered), gradient = jax.jit(jax.value_and_grad(combined, argnums=(0, 1), has_aux=True))(model, tokens)
     return answered, gradient
 
 

@@ -18,7 +18,6 @@ from headcount.models import AbstractSpec, from_arrays, spec_from_dict
 
 from ..helpers.refusals import refused
 from ..helpers.tolerance import assert_close, assert_trees_close, assert_trees_equal, in_double
-from .compiling import compiled
 
 SIZES = {"length": 4, "dim": 3, "outputs": 2}
 BATCH = 2
@@ -195,7 +194,7 @@ class ModelLaws:
         draws = "random_bits" in str(jax.make_jaxpr(program)(model, tokens, jr.key(0)))
         assert draws == spec.drops
         if spec.drops:
-            respond = compiled(program)
+            respond = jax.jit(program)
             first, again, other = (respond(model, tokens, jr.key(seed)) for seed in (0, 0, 1))
             assert_trees_equal(first, again)
             assert not np.array_equal(first, other)

@@ -18,7 +18,6 @@ from headcount.models.encoder.layer import dropped
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.tolerance import assert_close, assert_trees_close, assert_trees_equal
-from .compiling import compiled
 from .encoders import (
     LENGTH,
     WIDTH,
@@ -38,8 +37,8 @@ def respond(model, tokens, key=None):
     return model(tokens, key=key)
 
 
-answer = compiled(respond)
-weights_of = compiled(attention_weights, static_argnums=1)
+answer = jax.jit(respond)
+weights_of = jax.jit(attention_weights, static_argnums=1)
 
 STEP = 1e-6
 
@@ -384,7 +383,7 @@ def test_another_key_drops_others_and_the_same_key_the_same():
 def test_a_share_is_dropped_and_the_mean_stays(dropout, share):
     """The nearest multiple of 1/256, and never none or all."""
     spec, stream = a_spec(dropout=dropout), some_tokens()
-    drop = compiled(jax.vmap(lambda key: dropped(stream, spec, key[None], 0)))
+    drop = jax.jit(jax.vmap(lambda key: dropped(stream, spec, key[None], 0)))
     left = np.asarray(drop(jr.split(jr.key(1), MANY)))
     gone = left == 0
     # Four numbers share a draw, so places are not told apart but each has its own byte.
@@ -402,7 +401,7 @@ def test_tokens_and_what_is_added_to_them_are_dropped_apart():
     model, tokens = scrambled(a_spec(dropout=0.5, hidden=0, norm="none")), some_tokens()
     model.layers[0].heads.output[...] = 0
     bias = model.layers[0].heads.output_bias
-    answers = np.asarray(compiled(jax.vmap(respond, in_axes=(None, None, 0)))(model, tokens, jr.split(jr.key(2), MANY)))
+    answers = np.asarray(jax.jit(jax.vmap(respond, in_axes=(None, None, 0)))(model, tokens, jr.split(jr.key(2), MANY)))
     sums = [0 * tokens, 2 * tokens, 2 * bias + 0 * tokens, 2 * tokens + 2 * bias]
     found = np.stack([np.abs(answers - one) < 1e-9 for one in sums])
     assert np.all(np.sum(found, axis=0) == 1)
@@ -433,5 +432,5 @@ def test_half_precision_gives_nearly_the_same(changes, monkeypatch):
     # Numbers of 8 bits, through two layers.
     assert gap(np.asarray(got, np.float32), want) < 0.08 * float(np.max(np.abs(want)))
     monkeypatch.setattr(encoder_model, "ALIGNED", 1)
-    plain = compiled(lambda *arguments: respond(*arguments))(half, tokens.astype(jnp.bfloat16))
+    plain = jax.jit(lambda *arguments: respond(*arguments))(half, tokens.astype(jnp.bfloat16))
     assert gap(np.asarray(got, np.float32), np.asarray(plain, np.float32)) < 0.02 * float(np.max(np.abs(want)))

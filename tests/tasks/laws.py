@@ -17,7 +17,6 @@ from headcount._choices import AnsweredAt
 from headcount.tasks import AbstractTask, Choice, Classification, Examples, Regression, Split, Tokenise, examples_at
 
 from ..helpers.tolerance import assert_close, assert_trees_equal
-from ..models.compiling import OPTIONS, compiled
 
 ALL = 10**6
 
@@ -239,7 +238,7 @@ class LabelledTaskLaws(TaskLaws):
         assert len({example.tobytes() for example in tokens}) == len(tokens)
         content = other.examples(5, 20).train.content
         tokenise = on_device(other)
-        alone = compiled(lambda *one: tokenise(*one))(examples_at(content, 3), jr.split(jr.key(7), 5)[3])
+        alone = jax.jit(lambda *one: tokenise(*one))(examples_at(content, 3), jr.split(jr.key(7), 5)[3])
         assert_close(alone, tokens[3])
 
 
@@ -276,4 +275,4 @@ def on_device(task: AbstractTask) -> Tokenise:
 def shown(task: AbstractTask):
     """The tokens of five examples."""
     content = task.examples(5, 20).train.content
-    return compiled(jax.vmap(on_device(task)))(examples_at(content, slice(None)), jr.split(jr.key(7), 5))
+    return jax.jit(jax.vmap(on_device(task)))(examples_at(content, slice(None)), jr.split(jr.key(7), 5))
