@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ._errors import InputError, require
+from ._errors import InputError, did_you_mean, require
 from .analysis import Answer, ErrorTable, answer, error_table
 from .store import Experiment, Outcome, Record, Store, Value
 
@@ -60,6 +60,9 @@ class Measurement:
 
     def __str__(self) -> str:
         return self.answer().sentence
+
+    def __repr__(self) -> str:
+        return f"<Measurement {self.experiment.name}: {len(self.records)} of {len(self.experiment.places)} cells>"
 
     def plot(self, path: Path | str | None = None) -> "Figure":
         """Draw the errors and the answer.
@@ -115,21 +118,19 @@ class Measurement:
     def _chosen(self, coordinates: dict[str, Value]) -> Record:
         experiment = self.experiment
         for axis, value in coordinates.items():
-            require(
-                axis in experiment.axes,
-                what=axis,
-                given=value,
-                needed=f"left out: the axes are {', '.join(experiment.axes)}",
-            )
+            hint = f"{did_you_mean(axis, experiment.axes)} The axes: {', '.join(experiment.axes)}."
+            require(axis in experiment.axes, f'there is no axis "{axis}".{hint}', what=axis, given=value)
             known = experiment.values(axis)
             require(value in known, what=axis, given=value, needed=f"one of {', '.join(map(str, known))}")
         part = experiment.part(**{axis: [value] for axis, value in coordinates.items()})
         finished = [record for record in part.own(self.records) if record.outcome is Outcome.FINISHED]
         require(len(finished) > 0, f"no finished model of {experiment.name} lies at {coordinates}.")
         for axis in experiment.axes:
-            values = sorted({part.coordinates(record.cell.key)[axis] for record in finished}, key=str)
+            tried = {part.coordinates(record.cell.key)[axis] for record in finished}
+            values = [value for value in experiment.values(axis) if value in tried]
             if len(values) > 1 and axis not in ("seed", "learning_rate"):
-                raise InputError(what=axis, given=None, needed=f"given: one of {', '.join(map(str, values))}")
+                one_of = ", ".join(map(str, values))
+                raise InputError(f"give {axis}: one of {one_of}.", what=axis, needed=f"one of {one_of}")
         return min(finished, key=lambda record: record.error)
 
     def _repr_html_(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from . import recipes
 from ._errors import did_you_mean, require
 from .engine import HEADS_QUESTION, RANK_QUESTION, RunSummary, Sweep, run_sweep, sweep
+from .engine.sweep import TRAIN_FIELDS
 from .measurement import Measurement
 from .models import AbstractSpec
 from .report.files import file_name
@@ -111,6 +112,10 @@ def measurement_sweep(
         require(name in known, hint, what=name)
     of_train = _given(options, TRAIN_OPTIONS, beside="train" if train is not None else "")
     of_model = _given(options, MODEL_OPTIONS, beside="model" if model is not None else "")
+    for axis in axes or {} if model is None else ():
+        fields = (*MODEL_OPTIONS, *TRAIN_FIELDS)
+        hint = f'unknown axis "{axis}".{did_you_mean(axis, fields)} Known: {", ".join(sorted(fields))}.'
+        require(axis in fields, hint, what=axis)
     make = recipes.model_for(task, **of_model) if model is None else _with_rank(model, ranks)
     tried = recipes.axes_for(
         task, heads=heads, ranks=ranks, lengths=lengths, seeds=seeds, learning_rates=learning_rates

@@ -8,11 +8,11 @@ question trains one set of models wherever it is asked.
     data with labels          two encoder layers that grow with their heads, AdamW (Yu et al., section 5)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ._errors import InputError, require
+from ._errors import InputError, require, require_count
 from .models import AbstractSpec, ClassTokenSpec, EncoderSpec
 from .store import TrainSpec
 from .tasks import AbstractTask, Classification
@@ -152,7 +152,10 @@ def axes_for(
 ) -> dict[str, Sequence[Any]]:
     """The axes of a measurement: heads, rank where ranks are given, length, learning rate where several are, seed."""
     seeds = SEEDS if seeds is None else seeds
-    require(seeds >= 1, what="seeds", given=seeds, needed="at least 1")
+    require_count("seeds", seeds)
+    for name, values in {"heads": heads, "ranks": ranks, "lengths": lengths, "learning_rates": learning_rates}.items():
+        several = values is None or (isinstance(values, Iterable) and not isinstance(values, str))
+        require(several, what=name, given=values, needed="a sequence of values, such as [1, 2, 4]")
     axes: dict[str, Sequence[Any]] = {"heads": HEADS if heads is None else heads}
     axes |= {} if ranks is None else {"rank": ranks}
     axes |= {"length": lengths_for(task) if lengths is None else lengths}

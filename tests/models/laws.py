@@ -31,18 +31,18 @@ def some_tokens(*, examples: int = BATCH, length: int = SIZES["length"], dim: in
     return np.random.default_rng(0).normal(size=(examples, length, dim))
 
 
-@compiled
+@jax.jit
 def answer(model, tokens):
     return model(tokens)
 
 
-@compiled
+@jax.jit
 def answers(model, tokens):
     """The answers to a batch of sequences."""
     return jax.vmap(model)(tokens)
 
 
-@compiled
+@jax.jit
 def differentiated(model, tokens):
     def combined(model):
         got = model(tokens)

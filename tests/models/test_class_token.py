@@ -12,7 +12,6 @@ from headcount.models import ClassTokenSpec, folded, from_arrays
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.refusals import refused
 from ..helpers.tolerance import assert_trees_close, assert_trees_equal
-from .compiling import compiled
 from .laws import ModelLaws, products_performed, some_tokens
 
 quick = settings(deadline=None, max_examples=40)
@@ -179,7 +178,7 @@ def test_cutting_keeps_the_first_heads():
 
 @pytest.mark.parametrize("padded", [2, 4])
 def test_what_reaches_the_readout_varies_by_one(padded):
-    @compiled
+    @jax.jit
     def reached(model, tokens):
         return jax.vmap(folded.class_output, in_axes=(None, 0))(model.calibrated(tokens), tokens)
 

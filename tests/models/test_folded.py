@@ -14,7 +14,6 @@ from headcount.models import ClassTokenSpec, folded, textbook
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.tolerance import assert_close, assert_trees_close, in_double
-from .compiling import compiled
 
 LENGTH, DIM, OUTPUTS = 4, 3, 2
 
@@ -30,12 +29,12 @@ def value_and_gradient(predict, model, tokens):
     return answer, gradient
 
 
-@compiled
+@jax.jit
 def both_ways(model, tokens):
     return tuple(value_and_gradient(predict, model, tokens) for predict in (textbook.predict, folded.predict))
 
 
-@compiled
+@jax.jit
 def answers(model, tokens):
     return textbook.predict(model, tokens), folded.predict(model, tokens), model(tokens)
 

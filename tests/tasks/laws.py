@@ -57,10 +57,10 @@ def draw(task, key):
     return tokens, task.target(tokens)
 
 
-drawn = eqx.filter_jit(draw, compiler_options=OPTIONS)
+drawn = eqx.filter_jit(draw)
 
 
-@functools.partial(eqx.filter_jit, compiler_options=OPTIONS)
+@eqx.filter_jit
 def targets_of(task, tokens):
     return jax.vmap(task.target)(tokens)
 

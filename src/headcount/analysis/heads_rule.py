@@ -8,6 +8,7 @@ from .answer_base import SIGNALS, Answer, Interval
 from .bootstrap import MIN_SEEDS, TAIL, bootstrap, interval_of
 from .signals import (
     NONE,
+    NOTHING_LEARNED,
     SMALL,
     Drop,
     drop_indices,
@@ -96,7 +97,10 @@ def nothing_learned(words: str, judged: ErrorTable) -> str:
     """The words, and the smallest error beside what a constant answer scores there."""
     place = np.unravel_index(np.nanargmin(judged.relative), judged.errors.shape)
     error, baseline = judged.errors[place], judged.baseline[place]
-    return f"{words}; the smallest error is {error:.2f}, the best constant answer's is {baseline:.2f}"
+    chance = (
+        "; the difference may be chance, with so few validation examples" if error <= NOTHING_LEARNED * baseline else ""
+    )
+    return f"{words}; the smallest error is {error:.2f}, the best constant answer's is {baseline:.2f}{chance}"
 
 
 def _at(heads: tuple[int, ...], index: int | None) -> int | None:

@@ -267,11 +267,11 @@ def _sentence(
         return f"needs rank {rank}: from rank {rank.at} on {enough}, below it {fails}"
     if limit == "heads":
         enough = f"from {count_of_heads(heads.at)} on rank {rank.at} is enough"
-        return f"needs {needs_heads}: {enough}, and no rank makes up for a missing head"
+        return f"needs {needs_heads}: {enough}, and no rank tried makes up for a missing head"
     if limit == "neither":
         return f"needs neither more heads nor more rank: {size_of(*at)} {'is' if at[0] == 1 else 'are'} enough"
     if len(frontier) == 1:
-        why = "with fewer heads no rank is enough, and with a lower rank no number of heads"
+        why = "with fewer heads no rank tried is enough, and with a lower rank no head count tried"
         return f"needs {needs_heads} and rank {rank}: {why}"
     ends = f"{size_of(*frontier[0])} or {size_of(*frontier[-1])}"
     smallest = f"the smallest heads x rank that is enough is {at[0] * at[1]}, {size_of(*at)}"

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperCommand, TyperGroup
 
-from .._errors import HeadcountError
+from .._errors import HeadcountError, InputError, did_you_mean
 from .._version import __version__
 
 messages = Console(stderr=True)
@@ -53,6 +53,8 @@ class Verbs(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name = args[0] if args else ""
+        if name not in VERBS and not name.startswith("-"):
+            raise InputError(f'there is no verb "{name}".{did_you_mean(name, VERBS)} The verbs: {", ".join(VERBS)}.')
         return (name, command(name), args[1:]) if name in VERBS else super().resolve_command(ctx, args)
 
 

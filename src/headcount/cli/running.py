@@ -1,6 +1,7 @@
 """Run a sweep for a person: the plan in a line, a progress bar, and a stop that keeps what is done."""
 
 import contextlib
+import os
 import shlex
 import signal
 import sys
@@ -51,7 +52,14 @@ def stop_on_signals() -> Iterator[threading.Event]:
     callback swallows it), or could cut a commit in two.
     """
     stop = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(*_) -> None:
+        if stop.is_set():
+            os._exit(130)  # what is committed is safe from any kill
+        stop.set()
+        say("Stopping at the next checkpoint; Ctrl-C again stops at once.")
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
@@ -61,6 +69,8 @@ def stop_on_signals() -> Iterator[threading.Event]:
 
 def describe_plan(plan: Plan, folder: Path) -> str:
     """One line before the work begins."""
+    if plan.settled == plan.cells:
+        return f"all {plan.cells} models are already in {folder}; nothing to train"
     kept = f", {plan.settled} of them already in {folder}" if plan.settled else f" into {folder}"
     return f"{plan.cells} models{kept}; about {max(1, round(plan.seconds))} s on {plan.machine.description}"
 

@@ -1,6 +1,6 @@
 """`headcount verify`: do stored results reproduce?"""
 
-import functools
+import json
 import math
 from pathlib import Path
 from typing import Annotated
@@ -43,13 +43,19 @@ def verify(
         experiments, records = store.experiments(), store.records()
     chosen = checks.sample(records, cells, seed)
     steps = sum(record.cell.train.steps for record in chosen)
+    options = {"reference": task, "targets": targets, "embeddings": embeddings, "cache": cache_folder()}
+    specs = {json.dumps(record.cell.task, sort_keys=True): record.cell.task for record in chosen}
+    tasks = {text: task_of_spec(spec, **options) for text, spec in specs.items()}  # refused before anything is trained
     say(f"training {len(chosen)} of {len(records)} cells of {folder} again")
-    task_of = functools.partial(
-        task_of_spec, reference=task, targets=targets, embeddings=embeddings, cache=cache_folder()
-    )
     try:
         with training_progress(messages, steps) as on_steps, stop_on_signals() as stop:
-            rechecks = checks.verify(records, chosen, task_of, on_steps=on_steps, stop=stop)
+            rechecks = checks.verify(
+                records,
+                chosen,
+                lambda spec: tasks[json.dumps(spec, sort_keys=True)],
+                on_steps=on_steps,
+                stop=stop,
+            )
     except KeyboardInterrupt:
         say("Stopped. Nothing was verified.")
         raise typer.Exit(130) from None

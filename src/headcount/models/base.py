@@ -205,3 +205,17 @@ def axis_size(arrays: Arrays, name: str, axis: int) -> int:
 
 def _name(path) -> str:
     return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def require_tokens(tokens: Any, *, dim: int, length: int | None) -> None:
+    """Raise `InputError` unless `tokens` is one sequence of `length` tokens (any number if None) of `dim` numbers."""
+    shape = np.shape(tokens)
+    fits = len(shape) == 2 and shape[1] == dim and length in (None, shape[0])
+    wanted = f"({'length' if length is None else length}, {dim})"
+    require(
+        fits,
+        f"tokens must have shape {wanted}, one sequence, got {shape}; for a batch use jax.vmap(model).",
+        what="tokens",
+        given=shape,
+        needed=f"of shape {wanted}",
+    )

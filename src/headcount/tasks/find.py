@@ -64,6 +64,7 @@ def find_task(reference: str, *, cache: Path | None = None, **options: Any) -> A
     path = Path(reference)
     if reference not in PRESETS and reference and (path.is_dir() or path.name.endswith(LABELLED_ENDINGS)):
         return _labelled(path, cache, options)
+    require(suffix != ".py", f"name the task inside the file: {reference}:NAME.", what="task", given=reference)
     known = [*PRESETS, "FILE.npz", "FILE.py:NAME", "FILE.jsonl", "a folder of images or passages"]
     require(
         reference in PRESETS,
@@ -111,8 +112,8 @@ def task_of_spec(
         task = preset_from_spec(spec)
         if task is None:
             raise InputError(
-                f'"{spec["task"]}" is not a preset of this version; '
-                "pass --task FILE.py:NAME, --task FILE.npz or --task DIR."
+                f'these results are of your own task "{spec["task"]}"; '
+                "pass it with --task FILE.npz, --task FILE.py:NAME or --task DIR."
             )
         return task
     options: dict[str, Any] = {}

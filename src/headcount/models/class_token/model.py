@@ -22,7 +22,7 @@ from jaxtyping import Float
 
 from ..._keys import named_generator
 from ..._shapes import AnyArray, Key, Target, Tokens
-from ..base import AbstractModel
+from ..base import AbstractModel, require_tokens
 from .spec import ClassTokenSpec
 
 if TYPE_CHECKING:
@@ -77,6 +77,9 @@ class ClassTokenTransformer(AbstractModel):
     def __call__(self, tokens: Tokens, *, key: Key | None = None) -> Target:
         from . import folded
 
+        table = self.position_table
+        before = self.encoder_in.weight.shape[1] - (table.shape[1] if table is not None and self.concatenated else 0)
+        require_tokens(tokens, dim=before, length=None if table is None else len(table))
         return folded.predict(self, tokens)
 
     def with_heads(self, heads: int) -> Self:

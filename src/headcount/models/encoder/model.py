@@ -23,7 +23,7 @@ from jaxtyping import Bool, Float
 
 from ..._keys import named_generator
 from ..._shapes import AnyArray, Key, Target, Tokens, TokenTargets
-from ..base import AbstractModel
+from ..base import AbstractModel, require_tokens
 from .attention import Heads, Stream
 from .layer import Affine, EncoderLayer, apply_layer, dropped, norm
 from .spec import EncoderSpec
@@ -49,6 +49,8 @@ class Encoder(AbstractModel):
 
     def __call__(self, tokens: Tokens, *, key: Key | None = None) -> Target | TokenTargets:
         spec = self.spec
+        before = spec.width if self.embed is None else self.embed.weight.shape[1]
+        require_tokens(tokens, dim=before, length=None if self.position_table is None else len(self.position_table))
         drops = None if key is None or spec.dropout == 0 else jr.split(key, 2 * spec.layers + 1)
         stream = dropped(_stream(self, tokens), spec, drops, 0)
         asks_once = spec.answered_at != "tokens"

@@ -111,19 +111,20 @@ def _saved(
 
 def _draw_lines(axes: Axes, chart: Chart) -> None:
     x_low, x_high = _x_limits(chart)
+    y_low, y_high, y_ticks = log_ticks(*chart.limits()) if chart.log_y else linear_ticks(*chart.limits())
+    # Before anything is drawn: matplotlib's own limits of nearly equal values would be one number.
+    axes.set_xlim(x_low, x_high)
+    axes.set_ylim(y_low, y_high)
+    if chart.log_x:
+        axes.set_xscale("log", base=2)
+    if chart.log_y:
+        axes.set_yscale("log")
     if chart.span is not None:
         edges = np.clip([chart.span.low - 0.5, chart.span.high + 0.5], x_low, x_high)
         axes.axvspan(*edges, color=QUIET, alpha=0.14, linewidth=0, gid="span", zorder=0.3, clip_on=False)
         axes.axvline(chart.span.at, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), gid="span", zorder=0.4)
     for k, series in enumerate(chart.series):
         _draw_series(axes, chart, series, k)
-    if chart.log_x:
-        axes.set_xscale("log", base=2)
-    if chart.log_y:
-        axes.set_yscale("log")
-    y_low, y_high, y_ticks = log_ticks(*chart.limits()) if chart.log_y else linear_ticks(*chart.limits())
-    axes.set_xlim(x_low, x_high)
-    axes.set_ylim(y_low, y_high)
     axes.minorticks_off()
     places = np.log([x_low, x_high, *chart.x_ticks]) if chart.log_x else np.array([x_low, x_high, *chart.x_ticks])
     shares = (places[2:] - places[0]) / (places[1] - places[0])

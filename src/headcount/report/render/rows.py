@@ -172,4 +172,4 @@ def _rank_evidence(answer: Answer) -> list[tuple[str, str]]:
 
 
 def _signal(heads: int | None) -> str:
-    return "silent" if heads is None else f"{heads}"
+    return "none" if heads is None else f"{heads}"

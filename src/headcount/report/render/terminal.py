@@ -23,8 +23,7 @@ def section_view(section: Section) -> RenderableType:
     """A study: its errors beside the published ones, grids, claims, headline. An own experiment: all but its answer."""
     parts: list[RenderableType] = []
     if section.settings is not None:
-        name, rest = settings_line(section.settings)
-        parts += [f"[bold]{escape(name)}[/bold]: {escape(rest)}", ""]
+        parts += [f"[bold]{escape(section.title)}[/bold]: {escape(settings_line(section.settings))}", ""]
     errors = error_rows(section)
     if errors is not None:
         published = f", and in parentheses the published {errors.statistic} over seeds"
@@ -67,7 +66,7 @@ def _compared(cell: ErrorCell, of_means: bool) -> str:
 
 def _error(cell: ErrorCell, detailed: bool) -> RenderableType:
     if detailed:
-        return f"{number(cell.best)} ({number(cell.median)}){f' {cell.lost} lost' if cell.lost else ''}"
+        return f"{number(cell.best)} ({number(cell.median)}){f' {cell.lost} missing' if cell.lost else ''}"
     return Text(number(cell.best), "bold green" if cell.smallest else "green" if cell.solved else "")
 
 

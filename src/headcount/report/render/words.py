@@ -21,10 +21,9 @@ def spoken_time(seconds: float) -> str:
     return f"{hours / 24:.0f} days" if hours < 24 * 700 else f"{hours / 24 / 365:.0f} years"
 
 
-def settings_line(settings: dict[str, Any]) -> tuple[str, str]:
-    """A task's name, and its options, the model and the training in one line."""
-    task = {name: value for name, value in settings["task"].items() if value is not None}
-    name = task.pop("task")
+def settings_line(settings: dict[str, Any]) -> str:
+    """The options of the task, the model and the training in one line."""
+    task = {name: value for name, value in settings["task"].items() if value is not None and name != "task"}
     parts = [f"{key} {value}" for key, value in (*task.items(), *settings["model"].items())]
     parts += [f"steps {settings['train']['steps']}"] if "steps" in settings["train"] else []
-    return name, ", ".join(parts)
+    return ", ".join(parts)
