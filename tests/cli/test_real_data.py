@@ -178,7 +178,7 @@ def test_a_part_is_trained_the_rest_goes_on_and_then_there_is_nothing_to_do(repr
     assert [result.code for result in reproduced.said] == [0, 0, 0]
     assert "1 models into" in first.err
     assert "2 models, 1 of them already in" in " ".join(rest.err.split())
-    assert "2 models, 2 of them already in" in " ".join(again.err.split())
+    assert "all 2 models are already in" in " ".join(again.err.split())
     part, whole, same = reproduced.records
     assert [record.cell.seed for record in part] == [0]
     assert sorted(record.cell.seed for record in whole) == [0, 1]
@@ -332,7 +332,7 @@ def test_passages_are_reproduced_in_both_layouts(ranked, tmp_path):
 def test_passages_again_train_nothing_and_are_not_mined_again(ranked, passages, bert, cache):
     again = ranked.said[1]
     assert again.code == 0
-    assert "2 models, 2 of them already in" in " ".join(again.err.split())
+    assert "all 2 models are already in" in " ".join(again.err.split())
     assert ranked.records[1] == ranked.records[0]
     kept = {path: path.stat().st_mtime_ns for path in cache.glob("negatives-*.npy")}
     assert kept

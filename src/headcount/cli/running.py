@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import TypeVar
 
 import typer
@@ -53,11 +54,12 @@ def stop_on_signals() -> Iterator[threading.Event]:
     """
     stop = threading.Event()
 
-    def ask(*_) -> None:
-        if stop.is_set():
+    def ask(number: int, _frame: FrameType | None) -> None:
+        if stop.is_set() and number == signal.SIGINT:
             os._exit(130)  # what is committed is safe from any kill
+        if not stop.is_set():
+            say("Stopping at the next checkpoint; Ctrl-C again stops at once.")
         stop.set()
-        say("Stopping at the next checkpoint; Ctrl-C again stops at once.")
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
