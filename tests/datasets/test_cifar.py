@@ -72,7 +72,9 @@ class TestDamage:
                 assert flipped, "a truncated archive was read"
                 assert_holds(data)  # a byte of the gzip header, such as its date
 
-    @pytest.mark.parametrize("content", [b"<html>404</html>", gzip.compress(b"<html>404</html>" * 100)])
+    @pytest.mark.parametrize(
+        "content", [b"<html>404</html>", gzip.compress(b"<html>404</html>" * 100)], ids=["plain", "gzipped"]
+    )
     def test_an_archive_that_is_a_web_page(self, tmp_path, content):
         (tmp_path / ARCHIVE.file_name).write_bytes(content)
         with refused(ARCHIVE.file_name):
