@@ -64,7 +64,14 @@ def folder(data_folder, tmp_path, monkeypatch):
     return {"x": x, "y": y}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow) if page == "docs/theory.md" else page  # it searches and certifies
+        for page in PAGES
+        if blocks(page, "python")
+    ],
+)
 def test_python_blocks_run(page, folder, monkeypatch):
     measure = hc.measure
     monkeypatch.setattr(

@@ -172,6 +172,7 @@ def test_a_table_reads_as_json_and_as_a_data_frame(table):
     assert content["axes"] == {axis: list(values) for axis, values in table.axes.items()}
     plain = np.array(content["errors"], float)
     np.testing.assert_array_equal(plain, table.errors)
+    pytest.importorskip("pandas", reason="an extra, which the default tests do without")
     frame = table.to_pandas()
     assert list(frame.columns) == [*table.axes, "nmse"]
     np.testing.assert_array_equal(frame["nmse"].to_numpy().reshape(table.errors.shape), table.errors)

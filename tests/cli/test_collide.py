@@ -42,12 +42,17 @@ def folder_of(root, made, *, nan=False):
 
 
 @pytest.fixture(scope="module")
-def searched(tmp_path_factory):
-    root = folder_of(tmp_path_factory.mktemp("collide") / "models", swept(lengths=(4, 6)))
-    before = contents(root)
+def models(tmp_path_factory):
+    return folder_of(tmp_path_factory.mktemp("collide") / "models", swept(lengths=(4, 6)))
+
+
+@pytest.fixture(scope="module")
+def searched(models):
+    root, before = models, contents(models)
     return root, before, headcount("collide", root, *QUICK, "--heads", 1, "--lengths", 6, "--json")
 
 
+@pytest.mark.slow
 def test_the_floors_are_told_and_nothing_stored_is_changed(searched):
     root, before, result = searched
     assert result.code == 0, result.err
@@ -60,6 +65,7 @@ def test_the_floors_are_told_and_nothing_stored_is_changed(searched):
     assert {"certificates.json", "floor-anywhere.svg", "floor-near-data.svg", pair} <= names
 
 
+@pytest.mark.slow
 def test_one_head_of_a_task_of_three_is_certified_to_err_whatever_its_readout(searched):
     """The law of every certificate, checked on the pair as written: what is seen agrees, the targets do not, and any
     readout errs by the floor."""
@@ -84,6 +90,7 @@ def test_one_head_of_a_task_of_three_is_certified_to_err_whatever_its_readout(se
             assert certificate["floor"] > 1e-3
 
 
+@pytest.mark.slow
 def test_the_first_sequence_near_data_is_one_that_was_drawn(searched):
     _, _, result = searched
     drawn = np.asarray(TASK.at(6).examples(64, 2000, 0).validation.content[:2], float)
@@ -93,6 +100,7 @@ def test_the_first_sequence_near_data_is_one_that_was_drawn(searched):
             assert np.abs(drawn - first).max(axis=(1, 2)).min() < 1e-5
 
 
+@pytest.mark.slow
 def test_a_person_reads_a_table(tmp_path, searched):
     root, *_ = searched
     before = contents(root)
@@ -125,11 +133,10 @@ def test_every_head_count_and_depth_is_searched(tmp_path, layers):
         (("--seeds", 0), ("--seeds", "0")),
     ],
 )
-def test_what_cannot_be_right_is_refused(searched, arguments, words):
-    root, *_ = searched
-    before = contents(root)
-    a_sentence(headcount("collide", root, *arguments), 2, *words)
-    assert contents(root) == before
+def test_what_cannot_be_right_is_refused(models, arguments, words):
+    before = contents(models)
+    a_sentence(headcount("collide", models, *arguments), 2, *words)
+    assert contents(models) == before
 
 
 def test_models_that_cannot_be_searched_are_refused(tmp_path):

@@ -312,6 +312,7 @@ def ranked(passages, bert, tmp_path_factory) -> Reproduced:
     return Reproduced(tmp_path_factory.mktemp("results") / "marco", command, command)
 
 
+@pytest.mark.slow
 def test_passages_are_reproduced_in_both_layouts(ranked, tmp_path):
     result = ranked.said[0]
     assert result.code == 0, result.err
@@ -329,6 +330,7 @@ def test_passages_are_reproduced_in_both_layouts(ranked, tmp_path):
     assert pictures == []
 
 
+@pytest.mark.slow
 def test_passages_again_train_nothing_and_are_not_mined_again(ranked, passages, bert, cache):
     again = ranked.said[1]
     assert again.code == 0
@@ -341,6 +343,7 @@ def test_passages_again_train_nothing_and_are_not_mined_again(ranked, passages, 
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
 
+@pytest.mark.slow
 def test_cells_of_passages_come_out_again_with_the_same_embeddings_only(ranked, passages, bert, tmp_path):
     result = headcount("verify", ranked.folder, "--task", passages, "--embeddings", bert, "--json")
     assert result.code == 0, result.err

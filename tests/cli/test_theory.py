@@ -129,6 +129,7 @@ def test_the_assumptions_are_tested_on_a_task():
     a_sentence(headcount("tasks", "farthest-point"), 2, "farthest-point")
 
 
+@pytest.mark.slow
 def test_the_doctor_trains_a_model():
     result = headcount("doctor", "--json")
     checks = {each["check"]: each for each in strict_json(result.out)}

@@ -155,6 +155,7 @@ def test_dropping_changes_training_and_no_grade():
         assert record.curve[0] == of_plain.curve[0], "nothing was trained yet, and nothing is dropped in validation"
 
 
+@pytest.mark.slow
 def test_half_precision_learns_as_well():
     half = trained(train=dataclasses.replace(TRAIN, precision="bfloat16"))
     for record, weights in zip(half.records, half.weights, strict=True):

@@ -219,7 +219,9 @@ def test_a_single_model_that_memory_cannot_hold_has_failed(root, monkeypatch):
 # Stops.
 
 
-@pytest.mark.parametrize("make", [swept, sweep_of_encoders], ids=["stored", "stream"])
+@pytest.mark.parametrize(
+    "make", [pytest.param(swept, id="stored"), pytest.param(sweep_of_encoders, id="stream", marks=pytest.mark.slow)]
+)
 def test_a_sweep_interrupted_and_continued_is_the_one_that_was_not(root, trained, make):
     sweep, whole = make(), root.with_name("whole")
     half = len(sweep.cells) // 2
@@ -337,7 +339,7 @@ def test_on_a_gpu_one_bucket_trains_while_others_are_in_hand(root, monkeypatch):
     ("task", "model", "train", "heads"),
     [
         (TASK, class_token, TRAIN, 2),
-        (TASK, class_token, STREAM, 2),
+        pytest.param(TASK, class_token, STREAM, 2, marks=pytest.mark.slow),
         (FARTHEST, encoder, STREAM, 1),
         (NEAREST, lambda heads: encoder(heads, answered_at="query"), TRAIN, 2),
     ],

@@ -231,6 +231,7 @@ def test_models_of_as_many_numbers_but_other_kinds_of_positions_are_refused_toge
         find_collisions([one, other], TASK, DOMAIN)
 
 
+@pytest.mark.slow
 def test_weights_that_are_no_numbers_are_refused():
     broken = eqx.tree_at(lambda m: m.encoder_in.bias, model(0), replace_fn=lambda bias: np.full_like(bias, np.nan))
     with pytest.raises(InputError, match="are the model's weights finite"):

@@ -24,6 +24,7 @@ def compare(first, second, **options):
     return compare_representations(first, second, **{"starts": 16, "steps": 60, **options})
 
 
+@pytest.mark.slow
 def test_a_component_written_twice_fails_the_clause_of_distinct_minimisers():
     plain = max_plus_min(length=16)
     twice = Retrieval(
