@@ -104,7 +104,7 @@ def test_failed_cells_are_explained_and_can_be_trained_again(tmp_path, broken_tr
     assert strict_json(plan)["already_done"] == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_stopped_run_keeps_what_is_done_and_says_how_to_go_on(tmp_path, monkeypatch, number):
     commit, raised = Store.commit, []
 

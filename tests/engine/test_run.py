@@ -238,6 +238,7 @@ def test_a_sweep_interrupted_and_continued_is_the_one_that_was_not(root, trained
     assert len({repr(each) for each in everything_in(root).values()}) == len(sweep.cells), "all differ"
 
 
+@pytest.mark.slow
 def test_a_process_killed_in_the_middle_is_continued_to_the_same_bytes(root):
     """kill -9 while the second of two buckets trains: the first is kept, and nothing tells the two runs apart."""
     script = (
@@ -341,7 +342,7 @@ def test_on_a_gpu_one_bucket_trains_while_others_are_in_hand(root, monkeypatch):
         (TASK, class_token, TRAIN, 2),
         pytest.param(TASK, class_token, STREAM, 2, marks=pytest.mark.slow),
         (FARTHEST, encoder, STREAM, 1),
-        (NEAREST, lambda heads: encoder(heads, answered_at="query"), TRAIN, 2),
+        pytest.param(NEAREST, lambda heads: encoder(heads, answered_at="query"), TRAIN, 2, marks=pytest.mark.slow),
     ],
     ids=["stored", "stream", "encoder on a stream", "encoder on stored examples"],
 )

@@ -128,7 +128,7 @@ def test_maps_to_and_from_the_width(bias):
     assert_same_function(a_spec(bias=bias, **SIZES), dim=3, outputs=2)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=6)
 @given(chosen=options, seed=st.integers(0, 2**16))
 def test_any_option_with_any_weights(chosen, seed):
     spec = EncoderSpec(**(chosen | SIZES))
@@ -297,7 +297,7 @@ def test_scores_are_divided_by_the_root_of_the_rank():
 # Padding.
 
 
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=5)
 @given(
     chosen=st.fixed_dictionaries(
         {
