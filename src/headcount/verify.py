@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ._errors import require
 from ._keys import named_generator
 from .engine import HEADS_QUESTION, Sweep, run_sweep
+from .engine.sweep import task_key
 from .store import Experiment, Outcome, Record, Store
 from .tasks import AbstractTask
 
@@ -88,7 +89,7 @@ def sweeps_of(chosen: list[Record], task_of: Callable[[dict], AbstractTask]) -> 
     """The cells to be trained again, one sweep per task."""
     by_task: dict[str, list[Record]] = {}
     for record in chosen:
-        by_task.setdefault(repr(sorted(record.cell.task.items())), []).append(record)
+        by_task.setdefault(task_key(record.cell.task), []).append(record)
     return [_sweep(task_of(group[0].cell.task), group) for group in by_task.values()]
 
 

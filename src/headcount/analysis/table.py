@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .._errors import InputError, require
-from ..store import Outcome, Record
-from ..store.experiment import Experiment
+from ..store import Experiment, Outcome, Record
 from .metric import NMSE, Metric, metric_of
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """`headcount verify`: do stored results reproduce?"""
 
-import json
 import math
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ from rich.table import Table
 
 from .. import verify as checks
 from .._cache import cache_folder, keep_compiled_programs
+from ..engine.sweep import task_key
 from ..report.progress import training_progress
 from ..store import Experiment, Store
 from ..tasks.find import task_of_spec
@@ -44,7 +44,7 @@ def verify(
     chosen = checks.sample(records, cells, seed)
     steps = sum(record.cell.train.steps for record in chosen)
     options = {"reference": task, "targets": targets, "embeddings": embeddings, "cache": cache_folder()}
-    specs = {json.dumps(record.cell.task, sort_keys=True): record.cell.task for record in chosen}
+    specs = {task_key(record.cell.task): record.cell.task for record in chosen}
     tasks = {text: task_of_spec(spec, **options) for text, spec in specs.items()}  # refused before anything is trained
     say(f"training {len(chosen)} of {len(records)} cells of {folder} again")
     try:
@@ -52,7 +52,7 @@ def verify(
             rechecks = checks.verify(
                 records,
                 chosen,
-                lambda spec: tasks[json.dumps(spec, sort_keys=True)],
+                lambda spec: tasks[task_key(spec)],
                 on_steps=on_steps,
                 stop=stop,
             )

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from .._errors import StoreError
 from ..report.files import write_whole
 from ..report.section import Picture, Section
-from ..store import Record, TrainSpec
-from ..store.experiment import Experiment
+from ..store import Experiment, Record, TrainSpec
 
 if TYPE_CHECKING:
     from ..engine import Sweep

@@ -8,8 +8,7 @@ from pathlib import Path
 from .._errors import require
 from ..report.provenance import provenance
 from ..report.section import Section, experiment_section, with_provenance
-from ..store import FILE_NAME, Outcome, Record, Store
-from ..store.experiment import Experiment
+from ..store import FILE_NAME, Experiment, Outcome, Record, Store
 from .base import Scale
 from .registry import CLOSED_FORM, readers_of
 

@@ -11,8 +11,7 @@ from ...analysis.signals import REVERSED, reversal_scores
 from ...report.chart import Series
 from ...report.charts import reversal_chart
 from ...report.section import Section
-from ...store import Record
-from ...store.experiment import Experiment
+from ...store import Experiment, Record
 from ..base import Scale
 from ..claims.heads import reversal_claims
 from . import table2

@@ -9,8 +9,7 @@ import numpy as np
 from ...analysis import NMSE, ErrorTable, answer, error_table
 from ...report.chart import Chart, Series
 from ...report.section import Section
-from ...store import Record
-from ...store.experiment import Experiment
+from ...store import Experiment, Record
 from ..base import Scale
 from ..claims.heads import apart_claim, growth_claims
 from . import table2

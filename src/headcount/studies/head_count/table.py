@@ -10,8 +10,7 @@ from ...analysis import ErrorTable, answer, count_of_heads, error_table
 from ...analysis.metric import TRAIN_NMSE
 from ...report.charts import error_chart, heat_map
 from ...report.section import Section, headline
-from ...store import Record
-from ...store.experiment import Experiment
+from ...store import Experiment, Record
 from ..base import AbstractStudy, Effort, Scale
 from ..claims.heads import drop_claim, growth_claims, magnitude_claim, transition_claim
 

@@ -9,8 +9,7 @@ import numpy as np
 from ...analysis import NMSE, ErrorTable, count_of_heads, error_table
 from ...report.chart import Chart, Series
 from ...report.section import Section
-from ...store import Record
-from ...store.experiment import Experiment
+from ...store import Experiment, Record
 from ..base import Scale
 from ..claims.width import falls_claim, flatter_claim, longer_is_worse_claim, missing_head_claim, width_fits
 from .table import HeadCountStudy, paper_task

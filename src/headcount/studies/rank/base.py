@@ -16,8 +16,7 @@ from ...analysis import NMSE, ErrorTable, error_table
 from ...analysis.claim import Claim
 from ...report.chart import Chart, Series
 from ...report.section import Grid, Section
-from ...store import Record, TrainSpec
-from ...store.experiment import Experiment
+from ...store import Experiment, Record, TrainSpec
 from ..base import AbstractStudy, Effort, Scale
 from ..claims.rank import named, varying
 from ..published import published_points

@@ -17,8 +17,7 @@ from ...analysis import ErrorTable, Metric, count_of_heads, error_table
 from ...analysis.metric import FINAL_ERROR, FITTED_ERROR, FITTED_MRR, TRAIN_ERROR
 from ...report.chart import Chart, Series
 from ...report.section import Grid
-from ...store import Outcome, Precision, Record, TrainSpec
-from ...store.experiment import Experiment
+from ...store import Experiment, Outcome, Precision, Record, TrainSpec
 from ..base import AbstractStudy, Effort, Scale
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from ...report.chart import Chart, Series
 from ...report.charts import reversal_chart
 from ...report.files import write_whole
 from ...report.section import Picture, Section
-from ...store import Record
-from ...store.experiment import Experiment
+from ...store import Experiment, Record
 from ..base import Scale
 from ..claims.labels import (
     first_fit_claim,

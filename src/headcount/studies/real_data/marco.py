@@ -14,8 +14,7 @@ from ...analysis.claim import Claim
 from ...analysis.metric import FINAL_ERROR, TRAIN_ERROR
 from ...report.chart import Chart, Series
 from ...report.section import Grid, Section
-from ...store import Record
-from ...store.experiment import Experiment
+from ...store import Experiment, Record
 from ..base import Scale
 from ..claims.labels import first_fit_claim, length_costs_claim, levelling_claim, nearness_claim, surface_claim
 from ..published import published_accuracies
