@@ -13,6 +13,8 @@ Norm = Literal["unit", "layer", "none"]
 AttentionKind = Literal["soft", "hard"]
 Activation = Literal["relu", "gelu"]
 Precision = Literal["float32", "bfloat16"]
+Start = Literal["random", "continued", "descended"]
+"""Where a model's training starts: at random weights, at those of a trained one, or at those less some heads."""
 
 ANSWERED_AT: tuple[AnsweredAt, ...] = get_args(AnsweredAt)
 POSITIONS: tuple[Positions, ...] = get_args(Positions)
@@ -20,6 +22,7 @@ NORMS: tuple[Norm, ...] = get_args(Norm)
 ATTENTION_KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)
 ACTIVATIONS: tuple[Activation, ...] = get_args(Activation)
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+STARTS: tuple[Start, ...] = get_args(Start)
 
 
 def require_choice(name: str, given: object, known: Iterable[str]) -> None:

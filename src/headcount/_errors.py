@@ -62,6 +62,12 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+class BudgetError(InputError):
+    """The time that was given was over before there was anything to answer from."""
+
+    exit_code = 4
+
+
 class StoreError(HeadcountError):
     """The results folder cannot be read or written; what was committed to it is untouched."""
 

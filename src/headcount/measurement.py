@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from .engine import RunSummary
     from .models import AbstractModel
 
+ANY = ("seed", "start", "data_seed", "learning_rate")
+"""Axes of which the best value is meant where none is given."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
@@ -27,6 +30,8 @@ class Measurement:
         records: The results of those of its cells that were trained.
         folder: The results folder.
         run: How the run went that made it; None where it was loaded.
+        ended: Why training ended: "settled" (more of it would not change the answer) or "budget" (the minutes were
+            over); empty where every combination was trained, or where it was loaded.
 
     Example:
         >>> import tempfile, numpy as np, headcount as hc
@@ -44,11 +49,21 @@ class Measurement:
     records: tuple[Record, ...]
     folder: Path
     run: "RunSummary | None" = None
+    ended: str = ""
 
     @functools.cached_property
     def table(self) -> ErrorTable:
         """The validation errors over the experiment's axes. `.to_dict()` and `.to_pandas()` convert it."""
         return error_table(self.experiment, self.records)
+
+    @property
+    def early(self) -> "dict[str, float] | None":
+        """What the largest model looked like part-way through its training, at the first length: `heads`, after `step`
+        steps and `seconds`; None where none was looked at. It is an estimate: see docs/calibration.md for its record.
+        """
+        seen = [record for record in self.records if "early" in record.provenance]
+        first = min(seen, key=lambda record: (-record.cell.model["heads"], record.cell.length), default=None)
+        return None if first is None else first.provenance["early"]
 
     def answer(self) -> Answer:
         """What the task needs, with an interval and the evidence, or that no transition was found."""
@@ -91,7 +106,7 @@ class Measurement:
 
         Args:
             **coordinates: Where it lies: `heads=4, length=16, seed=0`. An axis with one value can be left out; without
-                a seed or a learning rate, the one with the smallest error is taken.
+                a seed, a start, a draw of the data or a learning rate, the smallest error decides.
 
         Returns:
             The model; `model.to_torch()` converts it.
@@ -128,7 +143,7 @@ class Measurement:
         for axis in experiment.axes:
             tried = {part.coordinates(record.cell.key)[axis] for record in finished}
             values = [value for value in experiment.values(axis) if value in tried]
-            if len(values) > 1 and axis not in ("seed", "learning_rate"):
+            if len(values) > 1 and axis not in ANY:
                 one_of = ", ".join(map(str, values))
                 raise InputError(f"give {axis}: one of {one_of}.", what=axis, needed=f"one of {one_of}")
         return min(finished, key=lambda record: record.error)

@@ -2,13 +2,14 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from . import recipes
-from ._errors import did_you_mean, require
+from ._errors import BudgetError, did_you_mean, require
+from .effort import DEFAULT_EFFORT, Listener, Question, ask, effort_of
 from .engine import HEADS_QUESTION, RANK_QUESTION, RunSummary, Sweep, run_sweep, sweep
 from .engine.sweep import TRAIN_FIELDS
 from .measurement import Measurement
@@ -30,6 +31,8 @@ def measure(
     ranks: Sequence[int] | None = None,
     lengths: Sequence[int] | None = None,
     seeds: int | None = None,
+    effort: str | None = None,
+    minutes: float | None = None,
     learning_rates: Sequence[float] | None = None,
     model: Callable[..., AbstractSpec] | None = None,
     train: TrainSpec | None = None,
@@ -38,16 +41,21 @@ def measure(
     progress: bool | None = None,
     **options: Any,
 ) -> Measurement:
-    """How many heads a task needs, by training every combination and keeping the results.
+    """How many heads a task needs: trains what the answer hangs on, until it is settled, and keeps the results.
 
-    Calling it again with the same folder continues: what is stored there is not trained again.
+    Large models are trained first, and smaller ones descend from them by losing heads. With `seeds`, `ranks`, `axes` or
+    several learning rates every combination is trained from random weights instead, as in the papers. Calling it again
+    with the same folder continues: what is stored there is not trained again.
 
     Args:
         task: A task, or what `find_task` takes: "sum-of-maxima", "data.npz", "mine.py:task".
-        heads: Head counts to try; 1 to 6 where None.
+        heads: Head counts that may be tried; where None, 1 to 12, and more where the task needs more. With `seeds`,
+            those that are tried: 1 to 6 where None.
         ranks: Query and key widths to try with every head count; then the question is which of the two is short.
         lengths: Sequence lengths; 8, 16, 32, or the task's own where it has only one.
-        seeds: Seeds per combination; 4 where None.
+        seeds: Random starts at every head count, as in the papers, and nothing else.
+        effort: "quick", "normal" (where None) or "thorough": how much is tried before the answer counts as settled.
+        minutes: After so many minutes what has finished is answered from.
         learning_rates: Peak learning rates; the best one per seed counts.
         model: `model(heads)` gives a spec; the recipe's models where None.
         train: How models are trained; the recipe's training where None.
@@ -61,7 +69,7 @@ def measure(
         The answer with its evidence, the table of errors, and the models.
 
     Raises:
-        InputError: If something asked for cannot be right.
+        InputError: If something asked for cannot be right, or `minutes` were over before anything was trained.
         StoreError: If the folder cannot be written.
 
     Example:
@@ -73,12 +81,14 @@ def measure(
         no transition found: ...
     """
     found = find_task(task) if isinstance(task, str) else task
-    asked = measurement_sweep(
+    asked = to_measure(
         found,
         heads=heads,
         ranks=ranks,
         lengths=lengths,
         seeds=seeds,
+        effort=effort,
+        minutes=minutes,
         learning_rates=learning_rates,
         model=model,
         train=train,
@@ -86,10 +96,78 @@ def measure(
         **options,
     )
     folder = default_folder(found.name) if out is None else Path(out)
-    with Store.open_for_writing(folder) as store:
-        steps = sum(cell.train.steps for cell in asked.cells if cell.key not in store.settled_keys())
-        with automatic_progress(steps, progress) as on_steps:
-            return measure_sweep(asked, store, on_steps=on_steps)
+    with Store.open_for_writing(folder) as store, automatic_progress(progress) as bar:
+        if isinstance(asked, Sweep):
+            bar.expect(sum(cell.train.steps for cell in asked.cells if cell.key not in store.settled_keys()))
+            return measure_sweep(asked, store, on_steps=bar.advance)
+        listener = Listener(on_steps=bar.advance, on_round=lambda why, steps: bar.expect(steps))
+        return measure_question(asked, store, effort=effort, minutes=minutes, listener=listener)
+
+
+def to_measure(
+    task: AbstractTask,
+    *,
+    heads: Sequence[int] | None = None,
+    ranks: Sequence[int] | None = None,
+    lengths: Sequence[int] | None = None,
+    seeds: int | None = None,
+    effort: str | None = None,
+    minutes: float | None = None,
+    learning_rates: Sequence[float] | None = None,
+    model: Callable[..., AbstractSpec] | None = None,
+    train: TrainSpec | None = None,
+    axes: Mapping[str, Sequence[Value]] | None = None,
+    **options: Any,
+) -> Sweep | Question:
+    """What `measure` trains, here and on the command line: a question, or every combination. See `measure`."""
+    several = {"seeds": seeds, "ranks": ranks, "axes": axes or None}
+    several["learning_rates"] = learning_rates if learning_rates is not None and len(learning_rates) > 1 else None
+    every = [name for name, value in several.items() if value is not None]
+    if every:
+        for name, value in {"effort": effort, "minutes": minutes}.items():
+            hint = f"{every[0]} asks for every combination, which {name} does not change; give one of the two."
+            require(value is None, hint, what=f"{name} {every[0]}", given=value)
+        return measurement_sweep(
+            task,
+            heads=heads,
+            ranks=ranks,
+            lengths=lengths,
+            seeds=seeds,
+            learning_rates=learning_rates,
+            model=model,
+            train=train,
+            axes=axes,
+            **options,
+        )
+    effort_of(effort or DEFAULT_EFFORT)
+    require(minutes is None or 0 < minutes < float("inf"), what="minutes", given=minutes, needed="positive and finite")
+    make, how = _model_and_train(task, model, train, options)
+    if learning_rates is not None:
+        how = replace(how, learning_rate=learning_rates[0])
+    return question_of(task, make, how, heads, lengths)
+
+
+def question_of(
+    task: AbstractTask,
+    model: Callable[..., AbstractSpec],
+    train: TrainSpec,
+    heads: Sequence[int] | None,
+    lengths: Sequence[int] | None,
+) -> Question:
+    """The question of how many heads a task needs."""
+    tried = recipes.axes_for(task, heads=heads, lengths=lengths)
+    asked = Question(
+        task=task,
+        model=model,
+        train=train,
+        heads=tuple(sorted(tried["heads"])),
+        most=max(tried["heads"]),
+        lengths=tuple(tried["length"]),
+    )
+    if heads is not None or not asked.removes_heads:
+        return asked
+    wider = {"heads": tuple(range(1, recipes.TOP_HEADS + 1)), "most": recipes.MOST_HEADS}
+    return Question(task=task, model=model, train=train, lengths=asked.lengths, **wider)
 
 
 def measurement_sweep(
@@ -105,26 +183,20 @@ def measurement_sweep(
     axes: Mapping[str, Sequence[Value]] | None = None,
     **options: Any,
 ) -> Sweep:
-    """The sweep that `measure` trains, here and on the command line; see `measure` for the arguments."""
-    known = (*TRAIN_OPTIONS, *MODEL_OPTIONS)
-    for name in options:
-        hint = f'unknown option "{name}".{did_you_mean(name, known)} Known: {", ".join(known)}.'
-        require(name in known, hint, what=name)
-    of_train = _given(options, TRAIN_OPTIONS, beside="train" if train is not None else "")
-    of_model = _given(options, MODEL_OPTIONS, beside="model" if model is not None else "")
+    """Every combination of what is tried, from random weights; see `measure` for the arguments."""
     for axis in axes or {} if model is None else ():
         fields = (*MODEL_OPTIONS, *TRAIN_FIELDS)
         hint = f'unknown axis "{axis}".{did_you_mean(axis, fields)} Known: {", ".join(sorted(fields))}.'
         require(axis in fields, hint, what=axis)
-    make = recipes.model_for(task, **of_model) if model is None else _with_rank(model, ranks)
+    make, how = _model_and_train(task, model, train, options)
     tried = recipes.axes_for(
         task, heads=heads, ranks=ranks, lengths=lengths, seeds=seeds, learning_rates=learning_rates
     )
     return sweep(
         task,
         axes=tried | dict(axes or {}),
-        model=make,
-        train=recipes.train_for(task, **of_train) if train is None else train,
+        model=make if model is None else _with_rank(model, ranks),
+        train=how,
         question=RANK_QUESTION if ranks is not None and len(ranks) > 1 else HEADS_QUESTION,
     )
 
@@ -145,9 +217,61 @@ def measure_sweep(
     )
 
 
+def measure_question(
+    question: Question,
+    store: Store,
+    *,
+    effort: str | None = None,
+    minutes: float | None = None,
+    command: str = "",
+    listener: Listener | None = None,
+    stop: threading.Event | None = None,
+) -> Measurement:
+    """Ask a question, and read the whole experiment from the store; see `effort.ask` for the arguments."""
+    asked = ask(
+        question,
+        store,
+        effort_of(effort or DEFAULT_EFFORT),
+        minutes=minutes,
+        command=command,
+        listener=listener,
+        stop=stop,
+    )
+    records = tuple(question.whole().own(store.records()))
+    if asked.ended == "budget" and not records:
+        raise BudgetError(
+            f"{minutes:g} minutes were over before one model was trained; nothing was stored. Give more, or a smaller "
+            "question: fewer lengths, fewer steps.",
+            what="minutes",
+            given=minutes,
+        )
+    experiment = next((each for each in store.experiments() if each.name == asked.run.experiment.name), None)
+    return Measurement(
+        experiment=experiment or question.whole(),
+        records=records,
+        folder=store.root,
+        run=asked.run,
+        ended=asked.ended,
+    )
+
+
 def default_folder(name: str) -> Path:
     """Where results go when nobody says where."""
     return Path("results") / file_name(name)
+
+
+def _model_and_train(
+    task: AbstractTask, model: Callable[..., AbstractSpec] | None, train: TrainSpec | None, options: dict[str, Any]
+) -> tuple[Callable[..., AbstractSpec], TrainSpec]:
+    """The models and the training that are asked for: those given, or the recipe's with some options changed."""
+    known = (*TRAIN_OPTIONS, *MODEL_OPTIONS)
+    for name in options:
+        hint = f'unknown option "{name}".{did_you_mean(name, known)} Known: {", ".join(known)}.'
+        require(name in known, hint, what=name)
+    of_train = _given(options, TRAIN_OPTIONS, beside="train" if train is not None else "")
+    of_model = _given(options, MODEL_OPTIONS, beside="model" if model is not None else "")
+    make = recipes.model_for(task, **of_model) if model is None else model
+    return make, recipes.train_for(task, **of_train) if train is None else train
 
 
 def _with_rank(model: Callable[..., AbstractSpec], ranks: Sequence[int] | None) -> Callable[..., AbstractSpec]:

@@ -1,4 +1,5 @@
-"""Do stored results reproduce? A random sample of cells is trained again and compared.
+"""Do stored results reproduce? A random sample of cells is trained again and compared, descended ones from their stored
+parents.
 
 On the machine and with the versions that made them, cells reproduce to the last bit on a CPU: anything else is
 different. Elsewhere, and on a GPU, where the order of a sum may change, rounding grows over thousands of steps; there a
@@ -18,6 +19,7 @@ from ._keys import named_generator
 from .engine import HEADS_QUESTION, Sweep, run_sweep
 from .engine.sweep import task_key
 from .store import Experiment, Outcome, Record, Store
+from .store.weights import Weights
 from .tasks import AbstractTask
 
 CLOSE_FACTOR = 5.0
@@ -63,6 +65,7 @@ def verify(
     chosen: list[Record],
     task_of: Callable[[dict], AbstractTask],
     *,
+    weights_of: Callable[[str], Weights],
     on_steps: Callable[[int], None] = lambda model_steps: None,
     stop: threading.Event | None = None,
 ) -> list[Recheck]:
@@ -72,6 +75,7 @@ def verify(
         records: All stored records, for the seeds beside a chosen one.
         chosen: Those to be trained again.
         task_of: Gives the task of a stored spec.
+        weights_of: Gives the stored weights of a cell by its key: a descended model is trained again from its parent.
         on_steps: Called with every number of model-steps done.
         stop: Ends the work when it is set.
     """
@@ -80,7 +84,7 @@ def verify(
         Store.open_for_writing(folder) as store,
     ):
         for sweep in sweeps_of(chosen, task_of):
-            run_sweep(sweep, store, on_steps=on_steps, stop=stop)
+            run_sweep(sweep, store, on_steps=on_steps, stop=stop, weights_of=weights_of)
         again = {record.cell.key: record for record in store.records()}
     return [_compare(record, again[record.cell.key], _siblings(record, records)) for record in chosen]
 

@@ -13,13 +13,16 @@ from .table import ErrorTable
 __all__ = ["Answer", "Interval", "Limit", "answer"]
 
 ASKED = ("heads", "rank", "length", "seed")
+APART = ("data_seed", "start")
+"""Axes along which an answer is not simply the best: other draws of the data, and where training started."""
 
 
 def answer(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> Answer:
     """How many heads the task of a table needs; where ranks were varied too, which of the two it is short of.
 
-    Where some head count has several ranks the answer is about heads and rank, otherwise about heads alone. Over axes
-    other than heads, rank, length and seed the best counts, and a note says so.
+    Where some head count has several ranks the answer is about heads and rank, otherwise about heads alone. Every start
+    counts like a seed, and every draw of the data is answered for itself. Over any other axis the best counts, and a
+    note says so.
 
     Args:
         table: Errors over named axes.
@@ -29,7 +32,8 @@ def answer(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> A
     Returns:
         The answer; `needs` is empty and `reason` says why where there is none.
     """
-    over = [axis for axis, values in table.axes.items() if axis not in ASKED]
+    asked = ASKED if has_map(table) else ASKED + APART
+    over = [axis for axis, values in table.axes.items() if axis not in asked]
     notes = tuple(
         f"best over {axis} {', '.join(map(str, table.values(axis)))}" for axis in over if _varied(table, axis)
     )
@@ -40,9 +44,7 @@ def answer(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> A
     if has_map(table):
         found = answer_by_rank(table.ordered(*ASKED), resamples=resamples, seed=seed)
     else:
-        found = answer_by_heads(
-            table.reduced("rank").ordered("heads", "length", "seed"), resamples=resamples, seed=seed
-        )
+        found = answer_by_heads(table.reduced("rank"), resamples=resamples, seed=seed)
     if lengthless:
         found = replace(found, by_length={})
     return replace(found, notes=(*notes, *found.notes))

@@ -7,6 +7,8 @@ from ..store.experiment import Value
 
 Limit = Literal["heads", "rank", "both", "neither", "unknown"]
 SIGNALS = ("drop", "slope", "reversal")
+Unknown = Literal["seeds", "data", "search"]
+"""What an interval allows for: other seeds, other draws of the data, and solutions that the search missed."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,9 @@ class Answer:
     """How many heads a task needs, and of what rank where that was asked too; or why there is no answer.
 
     `sentence` is the verdict in one line. `needs` has an interval per axis that was asked about, and is empty where
-    there is no answer: the smallest value that is enough, with bounds that hold it in 90 % of bootstrap resamples of
-    the seeds, and values between the tried ones that cannot be told apart. `limit` is what the task is short of.
+    there is no answer: the smallest value that is enough, and bounds that hold all of `unknowns`: what 90 % of
+    bootstrap resamples of the seeds give, what every draw of the data gives, and the next smaller head count where the
+    search may have missed a solution; also values between the tried ones. `limit` is what the task is short of.
     `support` is the share of resamples that agree. `error` is the smallest error where heads are enough, at the worst
     length.
 
@@ -59,6 +62,13 @@ class Answer:
     at: tuple[int, int] | None = None
     frontier: tuple[tuple[int, int], ...] = ()
     notes: tuple[str, ...] = ()
+    unknowns: dict[Unknown, Interval] = field(default_factory=dict)
+
+    @property
+    def widest(self) -> Unknown | None:
+        """Which of the unknowns leaves most head counts open; None where none leaves more than one."""
+        open_ones = {name: each.high - each.low for name, each in self.unknowns.items() if each.high > each.low}
+        return max(open_ones, key=open_ones.__getitem__) if open_ones else None
 
     @property
     def heads(self) -> int | None:

@@ -22,20 +22,17 @@ class Resampled(NamedTuple):
 
 
 def bootstrap(errors: Float[np.ndarray, "*cells seeds"], resamples: int = RESAMPLES, seed: int = 0) -> Resampled:
-    """The seeds of every cell drawn again with replacement. Every cell has a finished seed; NaN marks the others."""
-    drawn = np.random.default_rng(seed).integers(0, errors.shape[-1], (resamples, *errors.shape))
-    # Sorted before they are gathered: a draw's order within its cell does not matter.
-    order = np.argsort(errors, axis=-1, kind="stable")  # NaN comes last
-    place = np.argsort(order, axis=-1).astype(np.int8 if errors.shape[-1] < 128 else np.int64)
-    ranked = np.sort(_gathered(place, drawn), axis=-1)
-    values = _gathered(np.take_along_axis(errors, order, axis=-1), ranked)
-    best, median = values[..., 0], middle_of(values)
-    # A cell all of whose draws are lost seeds keeps its own best: a lost seed is not an error of any size.
-    lost = np.isnan(best)
-    if lost.any():
-        own_best = np.broadcast_to(np.fmin.reduce(errors, axis=-1), best.shape)
-        best, median = np.where(lost, own_best, best), np.where(lost, own_best, median)
-    return Resampled(best, median)
+    """The finished seeds of every cell drawn again with replacement, as many as it has.
+
+    Every cell has a finished seed; NaN marks the others, which are errors of no size and are never drawn.
+    """
+    finished = np.sum(~np.isnan(errors), axis=-1, keepdims=True)
+    seeds = errors.shape[-1]
+    drawn = (np.random.default_rng(seed).random((resamples, *errors.shape)) * finished).astype(np.int64)
+    # Places among the sorted errors, NaN last: the smallest place drawn is the smallest error.
+    drawn = np.where(np.arange(seeds) < finished, drawn, seeds - 1) if (finished < seeds).any() else drawn
+    values = _gathered(np.sort(errors, axis=-1), np.sort(drawn, axis=-1))
+    return Resampled(values[..., 0], middle_of(values))
 
 
 def _gathered(values: np.ndarray, places: Int[np.ndarray, "resamples *cells draws"]) -> np.ndarray:

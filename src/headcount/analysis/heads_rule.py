@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 import numpy as np
+from jaxtyping import Float
 
-from .answer_base import SIGNALS, Answer, Interval
+from .answer_base import SIGNALS, Answer, Interval, Unknown
 from .bootstrap import MIN_SEEDS, TAIL, bootstrap, interval_of
 from .signals import (
     NONE,
@@ -22,12 +23,50 @@ from .signals import (
 from .table import ErrorTable
 from .words import count_of_heads
 
+MAX_MISSED = 0.05
+"""A chance above this of having missed a solution is part of the interval."""
 MUCH = 0.1
 """An error above this where heads are enough is worth a note."""
 
 
 def answer_by_heads(table: ErrorTable, *, resamples: int, seed: int) -> Answer:
-    """The answer of a table of heads x length x seed; a head count with fewer than two finished seeds is excluded."""
+    """The answer of a table of heads x length x seed, perhaps also over starts and draws of the data.
+
+    The first draw answers; the others say how far it can be trusted. A head count with fewer than two finished seeds is
+    excluded.
+    """
+    if not table.has("data_seed"):
+        return _on_one_draw(table, resamples, seed)
+    draws = [table.select(data_seed=value).trimmed() for value in table.values("data_seed")]
+    first, *others = [_on_one_draw(draw, resamples, seed) for draw in draws]
+    return _over_draws(first, others, table.values("heads")) if first.needs and others else first
+
+
+def _over_draws(first: Answer, others: list[Answer], tried: tuple[int, ...]) -> Answer:
+    """The first answer, its interval widened to those of other draws of the data."""
+    needs = first.needs["heads"]
+    there = [other.heads for other in others if other.heads is not None]
+    low, high = min([needs.at, *there]), max([needs.at, *there])
+    silent = len(others) - len(there)
+    notes = first.notes
+    if silent:  # a draw without an answer: the neighbours cannot be ruled out
+        low = max([count for count in tried if count < low], default=low)
+        high = min([count for count in tried if count > high], default=high)
+        notes = (*notes, f"{silent} of {1 + len(others)} draws of the data show no transition")
+    unknowns = first.unknowns | {"data": Interval(needs.at, low, high)}
+    return _with_interval(replace(first, notes=notes), needs.at, unknowns)
+
+
+def _with_interval(answer: Answer, at: int, unknowns: dict[Unknown, Interval]) -> Answer:
+    """The answer with the bounds that hold all unknowns."""
+    low, high = min(each.low for each in unknowns.values()), max(each.high for each in unknowns.values())
+    needs = Interval(at, low, high)
+    sentence = f"needs {count_of_heads(at)} [{low}, {high}]"
+    return replace(answer, sentence=sentence, needs={"heads": needs}, unknowns=unknowns)
+
+
+def _on_one_draw(table: ErrorTable, resamples: int, seed: int) -> Answer:
+    table = table.merged("start", "seed").ordered("heads", "length", "seed")
     if len(table.values("seed")) < MIN_SEEDS:
         return _no_answer("one seed is not evidence; give at least 2")
     finite = np.isfinite(table.errors)
@@ -78,19 +117,42 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
             reason = "most resamples of the seeds show none; give more seeds"
             notes = (*notes, f"a drop at {count_of_heads(heads[drop.index])} rests on too few seeds")
         return Answer(sentence=f"no transition found: {reason}", reason=reason, notes=notes, **evidence)
-    needs = Interval(heads[drop.index], *interval_of(heads, drop.index, agreeing))
+    at = heads[drop.index]
+    unknowns: dict[Unknown, Interval] = {"seeds": Interval(at, *interval_of(heads, drop.index, agreeing))}
+    if drop.index > 0:
+        missed = chance_missed(table.relative, table.values("seed"), drop.index)
+        unknowns["search"] = Interval(at, at if missed <= MAX_MISSED else heads[drop.index - 1], at)
+        if missed > MAX_MISSED:
+            below = count_of_heads(heads[drop.index - 1])
+            notes = (*notes, f"starts at {count_of_heads(at)} disagree: {below} may be enough and never found")
     error = float(judged.errors[drop.index].max())
     if error > MUCH:
         notes = (*notes, f"{error:.0%} {table.metric.lost} at every head count")
-    return Answer(
-        sentence=f"needs {count_of_heads(needs.at)} [{needs.low}, {needs.high}]",
-        needs={"heads": needs},
-        limit="heads",
-        reason=drop.reason,
-        error=error,
-        notes=notes,
-        **evidence,
-    )
+    found = Answer(sentence="", limit="heads", reason=drop.reason, error=error, notes=notes, **evidence)
+    return _with_interval(found, at, unknowns)
+
+
+def chance_missed(
+    errors: Float[np.ndarray, "heads lengths attempts"], attempts: tuple[int | str, ...], index: int
+) -> float:
+    """The chance that the next smaller head count is enough too and every start there missed it.
+
+    A kind of start that succeeds with probability p at the answer misses m times in a row with (1 - p)^m. Where some
+    starts failed at the answer, the smaller head count is taken to be twice as hard. Of several lengths the worst.
+    """
+    kinds = np.array([str(attempt).partition(" ")[0] if isinstance(attempt, str) else "random" for attempt in attempts])
+    chances = []
+    for j in range(errors.shape[1]):
+        here, below = errors[index, j], errors[index - 1, j]
+        # Between the two best errors, on a log scale: a start on this side of it found what the answer rests on.
+        enough = np.sqrt(np.nanmin(here) * np.nanmin(below))
+        chance = 1.0
+        for kind in set(kinds):
+            tried, found = np.isfinite(here[kinds == kind]).sum(), np.sum(here[kinds == kind] <= enough)
+            success = found / (tried + 1) if found == tried else found / (2 * (tried + 1))
+            chance *= (1 - success) ** np.isfinite(below[kinds == kind]).sum()
+        chances.append(chance)
+    return float(max(chances))
 
 
 def nothing_learned(words: str, judged: ErrorTable) -> str:

@@ -174,6 +174,24 @@ class ErrorTable:
         parts = {name: None if array is None else array.transpose(places) for name, array in self._arrays().items()}
         return replace(self, axes={axis: self.axes[axis] for axis in order}, **parts)
 
+    def merged(self, axis: str, into: str) -> "ErrorTable":
+        """The table without an axis: its values are joined to those of another, such as "random 0", "descended 1".
+
+        A table that has no such axis is returned as it is.
+        """
+        if not self.has(axis):
+            return self
+        table = self.ordered(*(name for name in self.axes if name not in (axis, into)), axis, into)
+        pairs = [f"{first} {second}" for first in table.values(axis) for second in table.values(into)]
+        axes = {name: values for name, values in table.axes.items() if name not in (axis, into)} | {into: tuple(pairs)}
+        parts = {
+            name: None if array is None else array.reshape(*array.shape[:-2], -1)
+            for name, array in table._arrays().items()
+        }
+        merged = replace(table, axes=axes, **parts)
+        there = np.isfinite(merged.errors).any(axis=tuple(range(merged.errors.ndim - 1)))
+        return merged.select(**{into: [pair for pair, kept in zip(pairs, there, strict=True) if kept] or pairs[:1]})
+
     def with_axes(self, *axes: str) -> "ErrorTable":
         """The same table with these axes first, an axis of the one value 1 for each that it lacks."""
         table = self

@@ -1,7 +1,7 @@
 """The program itself. A verb's module is imported when the verb is used, so that light verbs start at once.
 
 Data goes to stdout, messages to stderr. Exit codes: 0 fine, 1 failed, 2 a request that cannot be right, 3 some cells
-failed, 130 stopped by Ctrl-C.
+failed, 4 the time given was over before the answer was settled, 130 stopped by Ctrl-C.
 """
 
 import importlib
@@ -25,7 +25,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A results folder.")]
 
 VERBS = {
-    "measure": "Train heads x lengths x seeds on a task and say how many heads it needs.",
+    "measure": "Say how many heads a task needs, from models trained on it.",
     "show": "The answer and the errors of every experiment in a results folder.",
     "status": "What a results folder holds, what is missing, and how to go on.",
     "report": "Everything a results folder says, as one HTML page that needs nothing but itself.",

@@ -3,9 +3,11 @@
 import typer
 
 from .._cache import cache_folder, keep_compiled_programs
-from ..engine import plan_sweep
+from ..effort import DEFAULT_EFFORT, effort_of
+from ..effort.costs import costs
+from ..engine import Sweep, plan_sweep
 from ..measurement import Measurement
-from ..measuring import default_folder, measure_sweep, measurement_sweep
+from ..measuring import default_folder, measure_sweep, to_measure
 from ..report.render import check_ending
 from ..report.render.terminal import section_view
 from ..report.section import experiment_section
@@ -15,12 +17,13 @@ from . import options as o
 from .app import Json, messages, print_json, say
 from .arguments import counts, given, numbers
 from .arguments import windows as fractions
-from .running import print_plan, run, settled
+from .running import ask, print_costs, print_plan, run, settled, this_command
 
 
 def measure(
     task: o.TaskName, heads: o.Heads = None, ranks: o.Ranks = None, lengths: o.Lengths = None, seeds: o.Seeds = None,
-    out: o.Out = None, figure: o.Figure = None, dry_run: o.DryRun = False, as_json: Json = False,
+    effort: o.Effort = None, minutes: o.Minutes = None, out: o.Out = None, figure: o.Figure = None,
+    dry_run: o.DryRun = False, as_json: Json = False,
     steps: o.Steps = None, batch: o.Batch = None, learning_rates: o.LearningRates = None,
     train_examples: o.TrainExamples = None, validation_examples: o.ValidationExamples = None,
     precision: o.Precision = None, head_dim: o.HeadDim = None, total_dim: o.TotalDim = None, hidden: o.Hidden = None,
@@ -32,7 +35,7 @@ def measure(
     patch: o.Patch = None, side: o.Side = None, embeddings: o.Embeddings = None, layout: o.Layout = None,
     split: o.Split = None,
 ) -> None:  # fmt: skip
-    """Train heads x lengths x seeds on a task and say how many heads it needs. The same command again continues."""
+    """Say how many heads a task needs, from models trained on it. The same command again continues."""
     keep_compiled_programs()
     if figure is not None:
         check_ending(figure)
@@ -46,8 +49,8 @@ def measure(
             embeddings=embeddings, layout=layout, split=split,
         ),
     )  # fmt: skip
-    sweep = measurement_sweep(
-        asked_task,
+    asked = to_measure(
+        asked_task, effort=effort, minutes=minutes,
         heads=counts(heads, "--heads"), ranks=counts(ranks, "--ranks"), lengths=counts(lengths, "--lengths"),
         seeds=seeds, learning_rates=numbers(learning_rates, "--learning-rates"),
         steps=steps, batch=batch, train_examples=train_examples, validation_examples=validation_examples,
@@ -56,9 +59,15 @@ def measure(
     )  # fmt: skip
     folder = out or default_folder(asked_task.name)
     if dry_run:
-        print_plan(plan_sweep(sweep, settled(folder)), folder, as_json)
+        if isinstance(asked, Sweep):
+            print_plan(plan_sweep(asked, settled(folder)), folder, as_json)
+        else:
+            print_costs(costs(asked, effort_of(effort or DEFAULT_EFFORT)), folder, as_json)
         return
-    measurement = run(sweep, folder, measure_sweep)
+    if isinstance(asked, Sweep):
+        measurement = run(asked, folder, measure_sweep)
+    else:
+        measurement = ask(asked, folder, effort, minutes)
     section = experiment_section(measurement.experiment, measurement.records)
     messages.print(section_view(section))
     failed = [record for record in measurement.records if record.outcome is Outcome.FAILED]
@@ -68,8 +77,11 @@ def measure(
     if figure is not None:
         measurement.plot(figure)
         say(f"drawn in {figure}")
-    if failed:
-        raise typer.Exit(3)
+    if measurement.ended == "budget":
+        say(f"--minutes {minutes:g} ended it: more training may change the answer. To go on, run it again, with more:")
+        say(f"  {this_command()}")
+    if failed or measurement.ended == "budget":
+        raise typer.Exit(3 if failed else 4)
 
 
 def _print_answer(measurement: Measurement, as_json: bool) -> None:
@@ -86,5 +98,7 @@ def _print_answer(measurement: Measurement, as_json: bool) -> None:
             "already_done": run.already_done,
             "trained": {outcome.value: count for outcome, count in run.outcomes.items()},
             "seconds": round(run.seconds, 2),
+            "ended": measurement.ended,
+            "early": measurement.early,
         }
     )

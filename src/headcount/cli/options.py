@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from ..recipes import ENCODER_HIDDEN, HEADS, LABELLED_LAYERS, LABELLED_TRAIN, LENGTHS, SEEDS, TRAIN
+from ..effort.levels import DEFAULT_EFFORT, EFFORTS
+from ..recipes import ENCODER_HIDDEN, HEADS, LABELLED_LAYERS, LABELLED_TRAIN, LENGTHS, TOP_HEADS, TRAIN
 
 training = partial(typer.Option, rich_help_panel="Training")
 model = partial(typer.Option, rich_help_panel="Model")
@@ -21,11 +22,18 @@ def _usual(field: str) -> str:
 
 TASKS = "A task's name, FILE.npz, X.npy, FILE.py:NAME, FILE.jsonl, or a folder."
 TaskName = Annotated[str, typer.Argument(metavar="TASK|FILE|DIR", help=TASKS)]
-Heads = Annotated[str | None, typer.Option(help=f"Head counts: 1:6, or 1,2,4,8 (default: {HEADS[0]}:{HEADS[-1]}).")]
+HEADS_HELP = f"Head counts: 1:6, or 1,2,4,8 (default: 1:{TOP_HEADS} and more if needed, with --seeds 1:{HEADS[-1]})."
+Heads = Annotated[str | None, typer.Option(help=HEADS_HELP)]
 Ranks = Annotated[str | None, typer.Option(help="Query and key widths to try with every head count: 1,2,4,8.")]
 EVERY_LENGTH = ",".join(map(str, LENGTHS))
 Lengths = Annotated[str | None, typer.Option(help=f"Sequence lengths (default: {EVERY_LENGTH}, or your data's).")]
-Seeds = Annotated[int | None, typer.Option(help=f"Seeds per head count and length (default: {SEEDS}).")]
+SEEDS_HELP = "Random starts at every head count and length, as in the papers, and nothing else."
+Seeds = Annotated[int | None, typer.Option(help=SEEDS_HELP)]
+EFFORT = f"How much is tried before the answer is settled: {', '.join(EFFORTS)} (default: {DEFAULT_EFFORT})."
+Effort = Annotated[str | None, typer.Option(help=EFFORT)]
+Minutes = Annotated[
+    float | None, typer.Option(help="Answer after so many minutes from what has finished (exit code 4).")
+]
 Out = Annotated[Path | None, typer.Option(help="Results folder (default: results/TASK).")]
 Figure = Annotated[Path | None, typer.Option(help="Draw the result into a .svg, .pdf or .png file.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")]

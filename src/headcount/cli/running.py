@@ -16,7 +16,12 @@ from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 
+from ..analysis import count_of_heads
+from ..effort import DEFAULT_EFFORT, Early, Listener, Question, effort_of
+from ..effort.costs import Costs, costs
 from ..engine import Plan, Sweep, plan_sweep, spec_of
+from ..measurement import Measurement
+from ..measuring import measure_question
 from ..report.progress import training_progress
 from ..store import FILE_NAME, Store
 from .app import data, messages, print_json, say
@@ -36,13 +41,44 @@ def run(sweep: Sweep, folder: Path, work: Callable[..., Result]) -> Result:
         plan = plan_sweep(sweep, store.settled_keys())
         say(describe_plan(plan, folder))
         try:
-            with training_progress(messages, plan.model_steps) as on_steps, stop_on_signals() as stop:
-                return work(sweep, store, command=command, on_steps=on_steps, stop=stop)
+            with training_progress(messages, plan.model_steps) as bar, stop_on_signals() as stop:
+                return work(sweep, store, command=command, on_steps=bar.advance, stop=stop)
         except KeyboardInterrupt:
             kept = len({cell.key for cell in sweep.cells} & store.settled_keys())
-            say(f"Stopped. {kept} of {len(sweep.cells)} cells are kept in {folder}. To go on, run the same command:")
-            say(f"  {command}")
+            _say_stopped(f"{kept} of {len(sweep.cells)} cells", folder, command)
             raise typer.Exit(130) from None
+
+
+def ask(question: Question, folder: Path, effort: str | None, minutes: float | None) -> Measurement:
+    """Ask a question in a results folder, with a progress bar that grows with it, stoppable."""
+    command = this_command()
+    with Store.open_for_writing(folder) as store:
+        say(describe_costs(costs(question, effort_of(effort or DEFAULT_EFFORT)), folder))
+        try:
+            with training_progress(messages) as bar, stop_on_signals() as stop:
+                listener = Listener(
+                    on_steps=bar.advance,
+                    on_round=lambda why, model_steps: bar.expect(model_steps),
+                    on_early=_say_early,
+                )
+                return measure_question(
+                    question, store, effort=effort, minutes=minutes, command=command, listener=listener, stop=stop
+                )
+        except KeyboardInterrupt:
+            kept = len(question.cells.keys() & store.settled_keys())
+            _say_stopped(f"{kept} of the {len(question.cells)} cells asked for so far", folder, command)
+            raise typer.Exit(130) from None
+
+
+def _say_stopped(kept: str, folder: Path, command: str) -> None:
+    say(f"Stopped. {kept} are kept in {folder}. To go on, run the same command:")
+    say(f"  {command}")
+
+
+def _say_early(early: Early) -> None:
+    say(
+        f"looks like {count_of_heads(early.heads)} after {early.seconds:.0f} s (length {early.length}, an early estimate)"
+    )
 
 
 @contextlib.contextmanager
@@ -75,6 +111,45 @@ def describe_plan(plan: Plan, folder: Path) -> str:
         return f"all {plan.cells} models are already in {folder}; nothing to train"
     kept = f", {plan.settled} of them already in {folder}" if plan.settled else f" into {folder}"
     return f"{plan.cells} models{kept}; about {max(1, round(plan.seconds))} s on {plan.machine.description}"
+
+
+def describe_costs(range_of: Costs, folder: Path) -> str:
+    """One line before a question is asked."""
+    least, most = (max(1, round(plan.seconds)) for plan in range_of)
+    from_heads = max(spec_of(cell).heads for bucket in range_of.least.buckets for cell in bucket.cells)
+    return (
+        f"from {count_of_heads(from_heads)} down, into {folder}; about {least} to {most} s "
+        f"on {range_of.least.machine.description}"
+    )
+
+
+def print_costs(range_of: Costs, folder: Path, as_json: bool) -> None:
+    """What asking a question would do at least, and at most."""
+    if as_json:
+        print_json(
+            {
+                "out": str(folder),
+                "device": range_of.least.machine.description,
+                **{
+                    name: {
+                        "cells": plan.cells,
+                        "model_steps": plan.model_steps,
+                        "expected_seconds": round(plan.seconds, 1),
+                        "expected_bytes": plan.bytes,
+                    }
+                    for name, plan in range_of._asdict().items()
+                },
+            }
+        )
+        return
+    view = Table(title=escape(f"the plan for {folder}"), title_justify="left", box=None)
+    for column in ("", "models", "model-steps", "seconds", "MiB"):
+        view.add_column(column, justify="right")
+    for words, plan in zip(("at least", "at most"), range_of, strict=True):
+        view.add_row(
+            words, str(plan.cells), f"{plan.model_steps:,}", f"{plan.seconds:.0f}", f"{plan.bytes / 2**20:.0f}"
+        )
+    data.print(Group(view, f"on {range_of.least.machine.description}; what is stored already is not trained again"))
 
 
 def settled(folder: Path) -> set[str]:

@@ -40,7 +40,7 @@ def verify(
     """Train a random sample of stored cells again and say whether they reproduce. Nothing stored is changed."""
     keep_compiled_programs()
     with Store.open_for_reading(folder) as store:
-        experiments, records = store.experiments(), store.records()
+        experiments, records, weights_of = store.experiments(), store.records(), store.weights
     chosen = checks.sample(records, cells, seed)
     steps = sum(record.cell.train.steps for record in chosen)
     options = {"reference": task, "targets": targets, "embeddings": embeddings, "cache": cache_folder()}
@@ -48,12 +48,13 @@ def verify(
     tasks = {text: task_of_spec(spec, **options) for text, spec in specs.items()}  # refused before anything is trained
     say(f"training {len(chosen)} of {len(records)} cells of {folder} again")
     try:
-        with training_progress(messages, steps) as on_steps, stop_on_signals() as stop:
+        with training_progress(messages, steps) as bar, stop_on_signals() as stop:
             rechecks = checks.verify(
                 records,
                 chosen,
                 lambda spec: tasks[task_key(spec)],
-                on_steps=on_steps,
+                on_steps=bar.advance,
+                weights_of=weights_of,
                 stop=stop,
             )
     except KeyboardInterrupt:

@@ -11,25 +11,45 @@ from dataclasses import dataclass, replace
 
 from ..models import AbstractSpec, spec_from_dict
 from ..store import Cell, TrainSpec
+from ..store.cell import MIN_VALIDATION_EXAMPLES
 from .sweep import task_key
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What one program is compiled for. The learning rate in `train` is 1: rates, like seeds, vary by member."""
+class ProgramShape:
+    """What a program is compiled for, whatever the task: a model, and of the training what no member can vary."""
 
-    task: str
-    length: int
     model: AbstractSpec
     train: TrainSpec
 
 
 @dataclass(frozen=True)
+class Shape:
+    """What the cells of a bucket share. The learning rate in `train` is 1: rates, like seeds, vary by member.
+
+    Models that start from random weights are scaled by some tokens first; those that start from trained ones are not.
+    """
+
+    task: str
+    length: int
+    model: AbstractSpec
+    train: TrainSpec
+    from_random: bool = True
+
+    @property
+    def program(self) -> ProgramShape:
+        """Steps and learning rate vary by member, and the examples come with the data."""
+        examples = {"train_examples": 0, "validation_examples": MIN_VALIDATION_EXAMPLES, "data_seed": 0}
+        return ProgramShape(self.model, replace(self.train, steps=1, learning_rate=1.0, **examples))
+
+
+@dataclass(frozen=True)
 class Bucket:
-    """Cells that one program trains side by side."""
+    """Cells that one program trains side by side, in a program that has `slots` for at least as many."""
 
     shape: Shape
     cells: tuple[Cell, ...]
+    slots: int
 
 
 def spec_of(cell: Cell) -> AbstractSpec:
@@ -49,17 +69,31 @@ def shape_of(cell: Cell) -> Shape:
         length=cell.length,
         model=spec_of(cell).padded(),
         train=replace(cell.train, learning_rate=1.0),
+        from_random=cell.start == "random",
     )
 
 
-def buckets(cells: Iterable[Cell], max_members: Callable[[Shape], int]) -> list[Bucket]:
-    """Cells grouped by shape, in their order; a group of more than `max_members(shape)` is split evenly."""
+def parent_spec(cell: Cell) -> AbstractSpec:
+    """The spec of the model that a cell starts from: its own, with the heads that are removed."""
+    spec = spec_of(cell)
+    return spec_of(replace(cell, model=spec.as_dict() | {"heads": spec.heads + len(cell.removed)}))
+
+
+def buckets(
+    cells: Iterable[Cell], max_members: Callable[[Shape], int], slots: Callable[[int, int], int]
+) -> list[Bucket]:
+    """Cells grouped by shape, in their order; a group of more than `max_members(shape)` is split evenly.
+
+    `slots(members, max_members)` says for how many members the program of a bucket is compiled.
+    """
     groups: dict[Shape, list[Cell]] = {}
     for cell in cells:
         groups.setdefault(shape_of(cell), []).append(cell)
     split = []
     for shape, group in groups.items():
-        pieces = -(-len(group) // max(1, max_members(shape)))
+        most = max(1, max_members(shape))
+        pieces = -(-len(group) // most)
         size = -(-len(group) // pieces)  # even pieces: one program serves them all but perhaps the last
-        split += [Bucket(shape, tuple(group[start : start + size])) for start in range(0, len(group), size)]
+        parts = (tuple(group[start : start + size]) for start in range(0, len(group), size))
+        split += [Bucket(shape, part, slots(len(part), most)) for part in parts]
     return split

@@ -3,6 +3,8 @@
 Tokens and targets are standardised where the model is trained so.
 """
 
+import json
+import threading
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -20,6 +22,8 @@ from ..tasks import AbstractTask, Examples, GeneratedTask, Split, Tokenise, exam
 
 PROBE_EXAMPLES = 1024
 """Examples from which a stream's means and scales are taken."""
+REMOVAL_EXAMPLES = 512
+"""Training examples on which heads are compared before one is removed."""
 
 
 class Units(NamedTuple):
@@ -29,6 +33,15 @@ class Units(NamedTuple):
     token_scale: Float[AnyArray, " dim"]
     target_mean: Float[AnyArray, "*places outputs"]
     target_scale: Float[AnyArray, "*places outputs"]
+
+    def inverse(self) -> "Units":
+        """The units in which what was standardised is in its own again: a model in raw units goes back to standard."""
+        return Units(
+            -self.token_mean / self.token_scale,
+            1 / self.token_scale,
+            -self.target_mean / self.target_scale,
+            1 / self.target_scale,
+        )
 
 
 class StoredTokens(eqx.Module):
@@ -105,6 +118,28 @@ class PreparedData(NamedTuple):
     data: BucketData
     units: Units | None
     baseline: tuple[float, float]
+
+    def removal_tokens(self) -> np.ndarray:
+        """Training tokens on which heads are compared before one is removed."""
+        assert self.data.probe is not None
+        return np.asarray(self.data.probe[:REMOVAL_EXAMPLES])
+
+
+class PreparedExamples:
+    """Prepared data by task, length and draw, each prepared once; several threads may ask."""
+
+    def __init__(self):
+        self._known: dict[tuple, PreparedData] = {}
+        self._lock = threading.Lock()
+
+    def of(self, task: AbstractTask, length: int, spec: AbstractSpec, train: TrainSpec) -> PreparedData:
+        """The data of a task at a length, for the models of a spec."""
+        drawn = (train.train_examples, train.validation_examples, train.data_seed)
+        key = (json.dumps(task.spec(), sort_keys=True), length, *drawn, spec.standardises)
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = prepare(task.at(length), spec, train)
+            return self._known[key]
 
 
 def prepare(task: AbstractTask, spec: AbstractSpec, train: TrainSpec) -> PreparedData:

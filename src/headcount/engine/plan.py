@@ -1,13 +1,13 @@
 """What a sweep will do before it does it: buckets in working order, expected time and memory."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..store import Precision
 from ..tasks import AbstractTask
 from .buckets import Bucket, Shape, buckets
-from .hardware import Hardware, Sizes, hardware, max_members, member_bytes
+from .hardware import Hardware, Sizes, hardware, max_members, member_bytes, slots
 from .sweep import Sweep
 
 
@@ -48,14 +48,18 @@ def plan_sweep(
     machine = machine or hardware()
     settled = set(settled)
     sizes = _Sizes(sweep)
-    whole = buckets(sweep.cells, lambda shape: max_members(shape, sizes.of(shape), machine))
+    whole = buckets(
+        sweep.cells,
+        lambda shape: max_members(shape, sizes.of(shape), machine),
+        lambda members, most: slots(members, most, machine),
+    )
     left = [
-        Bucket(bucket.shape, cells)
+        replace(bucket, cells=cells)
         for bucket in whole
         if (cells := tuple(cell for cell in bucket.cells if cell.key not in settled))
     ]
     costs = [_bucket_seconds(bucket, sizes.of(bucket.shape), machine) for bucket in left]
-    programs = {(bucket.shape, len(bucket.cells)) for bucket in left}
+    programs = {(bucket.shape.program, bucket.slots, sizes.of(bucket.shape), _examples(bucket)) for bucket in left}
     pace = _pace(machine)
     return Plan(
         machine=machine,
@@ -107,6 +111,11 @@ def _bucket_seconds(bucket: Bucket, sizes: Sizes, machine: Hardware) -> float:
     members, pace = len(bucket.cells), _pace(machine, shape.train.precision)
     starts = 1 if machine.side_by_side else members
     return shape.train.steps * (starts * pace.step_seconds + members * work / pace.flops)
+
+
+def _examples(bucket: Bucket) -> tuple[int, int]:
+    """How many examples there are: a program is compiled for their number."""
+    return bucket.shape.train.train_examples, bucket.shape.train.validation_examples
 
 
 def _pace(machine: Hardware, precision: Precision = "float32") -> Pace:

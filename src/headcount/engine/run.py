@@ -18,25 +18,45 @@ from typing import Any
 import jax
 import numpy as np
 
-from .._errors import HeadcountError
+from .._errors import HeadcountError, StoreError
 from .._version import __version__
+from ..models import AbstractModel, from_arrays
 from ..store import Cell, Experiment, Outcome, Record, Store
 from ..store.weights import Weights
 from ..tasks import AbstractTask
-from .buckets import Bucket, Shape, spec_of
-from .data import PreparedData, RawExamples, prepare
+from .buckets import Bucket, Shape, parent_spec, spec_of
+from .data import PreparedData, PreparedExamples, RawExamples
 from .hardware import Hardware
 from .plan import Plan, plan_sweep, sizes_of
 from .sweep import Sweep
 from .train import TrainState, program
 
 POLL_SECONDS = 0.25
+WATCHED_AT = 7
+"""The checkpoint, of 20, at which a run may look at a model part-way: after a third of its training."""
 CHECKPOINTS = 20
 """Points of a validation curve; between two of them a run can be stopped."""
 
 
 class StopRequested(Exception):  # noqa: N818 - a signal, not an error
     """The run was asked to stop; what had finished is in the store."""
+
+
+@dataclass(frozen=True)
+class Glimpse:
+    """A model part-way through its training: its cell, the steps it has taken, and some training tokens to judge it on.
+
+    Tokens and model are in standard units.
+    """
+
+    cell: Cell
+    step: int
+    model: AbstractModel
+    tokens: np.ndarray
+
+
+Watch = Callable[[Glimpse], dict[str, Any]]
+"""Sees the first model of a bucket part-way; what it returns is kept in that model's provenance."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +98,9 @@ def run_sweep(
     on_steps: Callable[[int], None] = lambda model_steps: None,
     plan: Plan | None = None,
     stop: threading.Event | None = None,
+    watch: Watch | None = None,
+    weights_of: Callable[[str], Weights] | None = None,
+    examples: PreparedExamples | None = None,
 ) -> RunSummary:
     """Train every cell of a sweep that the store does not hold yet.
 
@@ -89,13 +112,17 @@ def run_sweep(
         plan: The plan, where it was made before.
         stop: When it is set, or at a KeyboardInterrupt, the workers end at their next checkpoint, what they finished
             is committed, and KeyboardInterrupt is raised.
+        watch: Called from worker threads with the first model of each bucket that starts from random weights, after a
+            third of its training; what it returns is kept in that model's provenance.
+        weights_of: Gives the trained weights of a cell's parent by its key; those of the store where None.
+        examples: Data that several runs share.
 
     Returns:
         How many cells were there already, how many were trained, and how those came out.
 
     Raises:
         InputError: If the task's data cannot be learned from.
-        StoreError: If the folder cannot be written; earlier results are safe.
+        StoreError: If the folder cannot be written, or a parent's weights cannot be read; earlier results are safe.
 
     Example:
         >>> import tempfile, headcount as hc
@@ -114,7 +141,15 @@ def run_sweep(
     plan = plan or plan_sweep(sweep, store.settled_keys())
     outcomes: dict[Outcome, int] = {}
     stop = stop or threading.Event()
-    trainer = BucketTrainer(sweep.by_key, plan.machine, stop, on_steps)
+    trainer = BucketTrainer(
+        sweep.by_key,
+        plan.machine,
+        stop,
+        on_steps,
+        weights_of=weights_of or store.weights,
+        watch=watch,
+        examples=examples,
+    )
     for bucket in plan.buckets[:1]:
         trainer.data_for(bucket.shape)  # refuses a task that cannot be learned before anything is stored
     experiment = store.begin(sweep.experiment, command)
@@ -158,11 +193,16 @@ class BucketTrainer:
         machine: Hardware,
         stop: threading.Event,
         on_steps: Callable[[int], None],
+        *,
+        weights_of: Callable[[str], Weights],
+        watch: Watch | None = None,
+        examples: PreparedExamples | None = None,
     ):
         self.tasks, self.machine, self.stop, self.on_steps = tasks, machine, stop, on_steps
-        self._data: dict[tuple, PreparedData] = {}
+        self.weights_of, self.watch = weights_of, watch
+        self.examples = PreparedExamples() if examples is None else examples
         self._lock = threading.Lock()
-        self._compile_locks: dict[tuple[Shape, int], threading.Lock] = {}
+        self._compile_locks: dict[tuple, threading.Lock] = {}
         # A GPU does one bucket's steps at a time: interleaved with others' they took twice as long in all.
         self._device = threading.Lock() if machine.side_by_side else contextlib.nullcontext()
 
@@ -177,9 +217,8 @@ class BucketTrainer:
                 raise StopRequested from error
             if "RESOURCE_EXHAUSTED" in str(error) and len(bucket.cells) > 1:
                 half = len(bucket.cells) // 2
-                parts = [
-                    self.train(Bucket(bucket.shape, cells)) for cells in (bucket.cells[:half], bucket.cells[half:])
-                ]
+                halves = (bucket.cells[:half], bucket.cells[half:])
+                parts = [self.train(Bucket(bucket.shape, cells, len(cells))) for cells in halves]
                 return Trained(parts[0].records + parts[1].records, parts[0].weights | parts[1].weights)
             message = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
             return Trained(tuple(_failure(cell, message) for cell in bucket.cells), {})
@@ -190,30 +229,58 @@ class BucketTrainer:
         prepared = self.data_for(shape)
         data, task = prepared.data, self.tasks[shape.task].at(shape.length)
         with self._lock:  # a cache hit, or two threads would each make one
-            parts = program(shape, sizes_of(task), task.objective, self.machine.side_by_side)
-        states, members = parts.start(bucket.cells, data)
+            parts = program(shape.program, sizes_of(task), task.objective, self.machine.side_by_side)
+        trained = None if shape.from_random else [self._parent(cell, prepared) for cell in bucket.cells]
+        states, members = parts.start(bucket.cells, data, slots=bucket.slots, trained=trained)
         steps = checkpoint_steps(shape.train.steps)
-        with self._compile_locks.setdefault((shape, len(bucket.cells)), threading.Lock()):
+        compiled_for = (parts, bucket.slots, len(data.validation.targets), type(data.train))
+        with self._compile_locks.setdefault(compiled_for, threading.Lock()):
             # No steps yet: the curve's first point, and a program that two threads must not compile twice.
             states, measured = parts.advance(states, members, data, 0)
         error = task.objective.error
         curves = [np.asarray(measured.validation[error])]
         with self._device:
             began = time.monotonic()
+            seen: dict[str, Any] = {}
             for before, now in itertools.pairwise(steps):
                 self._check_stop()
                 states, measured = parts.advance(states, members, data, now - before)
                 curves.append(np.asarray(measured.validation[error]))
                 self.on_steps((now - before) * len(bucket.cells))
+                if len(curves) == WATCHED_AT + 1:
+                    seen = self._look(bucket, states, now, prepared)
             seconds = (time.monotonic() - began) / len(bucket.cells)
         # Not while holding the device: compiling this, too, is done while another bucket trains.
-        fitted = parts.judge(states, data.train) if isinstance(data.train, RawExamples) else {}
+        fitted = parts.judge(states, members, data.train) if isinstance(data.train, RawExamples) else {}
         grades = {error: states.best_error, f"final_{error}": measured.validation[error]}
         grades |= {f"train_{error}": measured.train_error}
         grades |= {name: grade for name, grade in measured.validation.items() if name != error}
         grades |= {f"fitted_{name}": grade for name, grade in fitted.items()}
         grades = {name: np.asarray(grade) for name, grade in grades.items()}
-        return self._results(bucket, states, grades, np.stack(curves), prepared, seconds)
+        return self._results(bucket, states, grades, np.stack(curves), prepared, seconds, seen)
+
+    def _parent(self, cell: Cell, prepared: PreparedData) -> AbstractModel:
+        """The trained model that a cell starts from, in standard units and without the heads that are removed."""
+        try:
+            parent = from_arrays(parent_spec(cell), self.weights_of(cell.parent))
+        except HeadcountError as error:
+            raise StoreError(
+                f"a model with {spec_of(cell).heads} heads descends from cell {cell.parent}, which is lost: {error} "
+                "Restore it from a copy, or choose another folder; what is stored is as it was."
+            ) from error
+        if prepared.units is not None:
+            parent = parent.in_raw_units(*prepared.units.inverse())
+        if not cell.removed:
+            return parent
+        return parent.head_removal(prepared.removal_tokens()).without(cell.removed)
+
+    def _look(self, bucket: Bucket, states: TrainState, step: int, prepared: PreparedData) -> dict[str, Any]:
+        """What whoever watches says of the bucket's first model."""
+        if self.watch is None or not bucket.shape.from_random or prepared.data.probe is None:
+            return {}
+        cell = bucket.cells[0]
+        model = jax.tree.map(lambda leaf: np.asarray(leaf[0]), states.model).with_heads(spec_of(cell).heads)
+        return self.watch(Glimpse(cell, step, model, prepared.removal_tokens()))
 
     def _results(
         self,
@@ -223,6 +290,7 @@ class BucketTrainer:
         curves: np.ndarray,
         prepared: PreparedData,
         seconds: float,
+        seen: dict[str, Any],
     ) -> Trained:
         """The members of a trained bucket as records, and the weights of those that finished."""
         steps = checkpoint_steps(bucket.shape.train.steps)
@@ -231,7 +299,7 @@ class BucketTrainer:
         records, weights = [], {}
         for i, cell in enumerate(bucket.cells):
             metrics = {name: float(grade[i]) for name, grade in grades.items()} | baseline
-            record = _record(cell, steps, curves[:, i], metrics, self._provenance(seconds))
+            record = _record(cell, steps, curves[:, i], metrics, self._provenance(seconds) | (seen if i == 0 else {}))
             records.append(record)
             if record.outcome is Outcome.FINISHED:
                 model = jax.tree.map(operator.itemgetter(i), stacked).with_heads(spec_of(cell).heads)
@@ -241,11 +309,7 @@ class BucketTrainer:
 
     def data_for(self, shape: Shape) -> PreparedData:
         """The data of a shape; shapes that share them share one copy."""
-        key = (shape.task, shape.length, shape.train, shape.model.standardises)
-        with self._lock:
-            if key not in self._data:
-                self._data[key] = prepare(self.tasks[shape.task].at(shape.length), shape.model, shape.train)
-            return self._data[key]
+        return self.examples.of(self.tasks[shape.task], shape.length, shape.model, shape.train)
 
     def _check_stop(self) -> None:
         if self.stop.is_set():

@@ -1,11 +1,11 @@
-"""One compiled program per shape: many members, each a model with its own seed and learning rate.
+"""One compiled program per shape: many members, each a model with its own seed, steps and learning rate.
 
 Members run one after another on a CPU (least memory, and a member's numbers do not depend on its neighbours), side by
 side on a GPU.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,10 +20,10 @@ from .._compile import deterministic_jit
 from .._keys import named_key
 from .._shapes import Key
 from ..models import AbstractModel
-from ..store import Cell, TrainSpec
+from ..store import Cell
 from ..tasks import AbstractObjective, Choice
 from ..tasks.objective import Grades
-from .buckets import Shape, spec_of
+from .buckets import ProgramShape, spec_of
 from .data import BucketData, RawExamples, StoredTokens
 from .hardware import Sizes
 
@@ -43,10 +43,12 @@ class TrainState(NamedTuple):
 
 
 class Member(NamedTuple):
-    """What makes a member itself."""
+    """What makes a member itself. A slot that is not active holds a copy of another member, of no consequence."""
 
     key: Key
     learning_rate: Float[Array, ""]
+    steps: Int[Array, ""]
+    active: Bool[Array, ""]
 
 
 class Measured(NamedTuple):
@@ -60,8 +62,8 @@ class Measured(NamedTuple):
 
 
 @functools.lru_cache(maxsize=64)
-def program(shape: Shape, sizes: Sizes, objective: AbstractObjective, side_by_side: bool) -> "Program":
-    """The program of a shape; asked for again, it is the same one, already compiled."""
+def program(shape: ProgramShape, sizes: Sizes, objective: AbstractObjective, side_by_side: bool) -> "Program":
+    """The program of a shape; asked for again, also for another task, it is the same one, already compiled."""
     return Program(shape, sizes, objective, side_by_side)
 
 
@@ -72,19 +74,41 @@ class Program:
     Methods whose name ends in `_one` see one member.
     """
 
-    shape: Shape
+    shape: ProgramShape
     sizes: Sizes
     objective: AbstractObjective
     side_by_side: bool
 
-    def start(self, cells: tuple[Cell, ...], data: BucketData) -> tuple[TrainState, Member]:
-        """Initial states. Drawn for a cell's own head count and only then padded: they do not depend on the bucket."""
+    def start(
+        self,
+        cells: Sequence[Cell],
+        data: BucketData,
+        *,
+        slots: int | None = None,
+        trained: Sequence[AbstractModel] | None = None,
+    ) -> tuple[TrainState, Member]:
+        """Initial states of some cells, and of `slots` in all, the last of them empty.
+
+        Random ones are drawn for a cell's own head count and only then padded, so they do not depend on the bucket.
+        `trained` are the models that the cells start from instead, in standard units.
+        """
+        empty = (len(cells) if slots is None else slots) - len(cells)
+        probe = None if data.probe is None or trained is not None else data.probe[:EVALUATION_BLOCK]
+        models = [self._drawn(cell) for cell in cells] if trained is None else list(trained)
+        padded = [model.with_heads(self.shape.model.heads) for model in models]
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *padded, *padded[:1] * empty)
+        filled = [*cells, *[cells[0]] * empty]
+        members = Member(
+            key=jnp.stack([named_key(cell.seed, "batches") for cell in filled]),
+            learning_rate=jnp.array([cell.train.learning_rate for cell in filled], jnp.float32),
+            steps=jnp.array([cell.train.steps for cell in filled], jnp.int32),
+            active=jnp.arange(len(filled)) < len(cells),
+        )
+        return self._start(stacked, probe), members
+
+    def _drawn(self, cell: Cell) -> AbstractModel:
         sizes = {"length": self.sizes.tokens, "dim": self.sizes.dim, "outputs": self.sizes.outputs}
-        models = [spec_of(cell).init(cell.seed, **sizes).with_heads(self.shape.model.heads) for cell in cells]
-        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *models)
-        keys = jnp.stack([named_key(cell.seed, "batches") for cell in cells])
-        rates = jnp.array([cell.train.learning_rate for cell in cells], jnp.float32)
-        return self._start(stacked, None if data.probe is None else data.probe[:EVALUATION_BLOCK]), Member(keys, rates)
+        return spec_of(cell).init(cell.seed, **sizes)
 
     @functools.cached_property
     def advance(self) -> Callable[[TrainState, Member, BucketData, int], tuple[TrainState, Measured]]:
@@ -92,17 +116,17 @@ class Program:
 
         def advance(states: TrainState, members: Member, data: BucketData, steps):
             return self._map(
-                lambda pair: self.advance_one(pair[0], pair[1], data, steps), (states, members), states.step >= 0
+                lambda pair: self.advance_one(pair[0], pair[1], data, steps), (states, members), members.active
             )
 
         return deterministic_jit(advance, donate=(0,))
 
     @functools.cached_property
-    def judge(self) -> Callable[[TrainState, StoredTokens | RawExamples], dict[str, Float[Array, " members"]]]:
+    def judge(self) -> Callable[[TrainState, Member, StoredTokens | RawExamples], dict[str, Float[Array, " members"]]]:
         """Grade all members on some examples."""
 
-        def judge(states: TrainState, examples: StoredTokens | RawExamples):
-            return self._map(lambda model: self.judge_one(model, examples), states.model, states.step >= 0)
+        def judge(states: TrainState, members: Member, examples: StoredTokens | RawExamples):
+            return self._map(lambda model: self.judge_one(model, examples), states.model, members.active)
 
         return deterministic_jit(judge)
 
@@ -114,11 +138,11 @@ class Program:
 
         return deterministic_jit(start)
 
-    def _map(self, function: Callable[[Any], Any], members: Any, begun: Bool[Array, " members"]) -> Any:
+    def _map(self, function: Callable[[Any], Any], members: Any, active: Bool[Array, " members"]) -> Any:
         # Full float32 products: a GPU's default would round them to 10 bits and hide errors below 1e-3.
         precision = "highest" if self.shape.train.precision == "float32" else "default"
         with jax.default_matmul_precision(precision):
-            return jax.vmap(function)(members) if self.side_by_side else sequential_map(function, members, begun)
+            return jax.vmap(function)(members) if self.side_by_side else sequential_map(function, members, active)
 
     @functools.cached_property
     def _optimiser(self) -> optax.GradientTransformation:
@@ -152,7 +176,7 @@ class Program:
         tokens, targets = data.train.batch(key, train.batch)
         (_, error), gradient = jax.value_and_grad(self.loss_one, has_aux=True)(state.model, tokens, targets, keys)
         update, moments = self._optimiser.update(gradient, state.optimiser)
-        rate = member.learning_rate * schedule(state.step, train)
+        rate = member.learning_rate * schedule(state.step, member.steps, train.warmup)
         # AdamW: the decay is no part of the gradient, so Adam does not rescale it.
         decay = (
             (lambda weight: (1 - rate * train.weight_decay) * weight) if train.weight_decay else (lambda weight: weight)
@@ -195,14 +219,14 @@ def respond(model: AbstractModel, tokens: Float[Array, "*sequences length dim"],
     return jax.vmap(lambda sequence, own: model(sequence, key=own))(tokens, jr.split(key, len(tokens)))
 
 
-def sequential_map(function: Callable[[Any], Any], members: Any, begun: Bool[Array, " members"]) -> Any:
-    """`jax.lax.map` over members, as a loop whose length the compiler cannot know.
+def sequential_map(function: Callable[[Any], Any], members: Any, active: Bool[Array, " members"]) -> Any:
+    """`jax.lax.map` over the active members, which come first, as a loop whose length the compiler cannot know.
 
     A loop that is known to run once is compiled differently, with its sums in another order: a member trained alone
-    would differ in its last bits from the same one among others. So there is always room for two, and `begun`, true of
-    every member, says only at run time that there are any.
+    would differ in its last bits from the same one among others. So there is always room for two. Of a member that is
+    not active the result is zero.
     """
-    count = begun.shape[0]
+    count = active.shape[0]
     if count == 1:
         members = jax.tree.map(lambda part: jnp.concatenate([part, part]), members)
     one = jax.eval_shape(function, jax.tree.map(lambda part: part[0], members))
@@ -212,13 +236,14 @@ def sequential_map(function: Callable[[Any], Any], members: Any, begun: Bool[Arr
         result = function(jax.tree.map(lambda part: part[index], members))
         return jax.tree.map(lambda everyone, own: everyone.at[index].set(own), filled, result)
 
-    filled = jax.lax.fori_loop(0, jnp.where(begun[0], count, 0), turn, room)
+    filled = jax.lax.fori_loop(0, jnp.sum(active), turn, room)
     return jax.tree.map(lambda part: part[:count], filled)
 
 
-def schedule(step: Int[Array, ""], train: TrainSpec) -> Float[Array, ""]:
-    """The share of the peak learning rate at a step: linear warm-up, then a cosine to zero."""
-    warmup = min(train.warmup, train.steps // 10)
-    rising = (step + 1) / max(warmup, 1)
-    falling = 0.5 * (1 + jnp.cos(jnp.pi * (step - warmup) / max(train.steps - warmup, 1)))
-    return jnp.where(step < warmup, rising, falling)
+def schedule(step: Int[Array, ""], steps: Int[Array, ""] | int, warmup: int) -> Float[Array, ""]:
+    """The share of the peak learning rate at one of `steps` steps: a linear warm-up of at most a tenth of them, then a
+    cosine to zero."""
+    rise = jnp.minimum(warmup, steps // 10)
+    rising = (step + 1) / jnp.maximum(rise, 1)
+    falling = 0.5 * (1 + jnp.cos(jnp.pi * (step - rise) / jnp.maximum(steps - rise, 1)))
+    return jnp.where(step < rise, rising, falling)

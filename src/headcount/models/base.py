@@ -6,6 +6,7 @@ makes the spec class known by its `kind`; everything else of headcount knows the
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import equinox as eqx
@@ -21,6 +22,30 @@ if TYPE_CHECKING:
     import torch
 
 Arrays = dict[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Elimination:
+    """Heads in the order in which their removal changes the answers least, and what each removal did.
+
+    `distances[k]` is the mean squared change of the answers, over their variance, after the first k + 1 removals. The
+    last head is never removed.
+    """
+
+    order: tuple[int, ...]
+    distances: tuple[float, ...]
+
+
+class AbstractHeadRemoval(ABC):
+    """A model seen over some examples, and what it would be with fewer heads."""
+
+    @abstractmethod
+    def eliminated(self) -> Elimination:
+        """Remove the head whose absence changes the answers least, again and again, down to one."""
+
+    @abstractmethod
+    def without(self, removed: Sequence[int]) -> "AbstractModel":
+        """The model without these heads, answering as nearly the same as it can."""
 
 
 class AbstractSpec(ABC):
@@ -46,6 +71,11 @@ class AbstractSpec(ABC):
     @property
     def drops(self) -> bool:
         """Whether training sets random numbers to zero (dropout), for which the model needs a key."""
+        return False
+
+    @property
+    def removes_heads(self) -> bool:
+        """Whether a trained model can lose a head and be one of the same spec with fewer heads."""
         return False
 
     @abstractmethod
@@ -123,6 +153,10 @@ class AbstractModel(eqx.Module):
     ) -> Self:
         """A model trained on standardised tokens and targets, rewritten to read and answer in the task's own units."""
         return self
+
+    def head_removal(self, tokens: Float[AnyArray, "examples length dim"]) -> AbstractHeadRemoval:
+        """What the model would be with fewer heads, judged on some training tokens; see `spec.removes_heads`."""
+        raise InputError(f"models of {self.spec} cannot lose a head and stay of their kind.")
 
     def to_arrays(self) -> Arrays:
         """Every array of the model by its path, such as `attention.0.query`."""

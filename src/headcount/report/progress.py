@@ -3,6 +3,7 @@
 import contextlib
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
 from rich.console import Console
@@ -20,60 +21,97 @@ from rich.progress import (
 )
 
 
+class StepBar(ABC):
+    """A bar of model-steps. `expect` adds to what is to be done, `advance` to what is; workers may call both."""
+
+    def __init__(self):
+        self.total = self.done = 0
+        self.began = time.monotonic()
+
+    def expect(self, model_steps: int) -> None:
+        self.total += model_steps
+        self.draw()
+
+    def advance(self, model_steps: int) -> None:
+        self.done += model_steps
+        self.draw()
+
+    @abstractmethod
+    def draw(self) -> None:
+        """Show how far it is."""
+
+
+class NoBar(StepBar):
+    def draw(self) -> None:
+        pass
+
+
+class TerminalBar(StepBar):
+    """A bar of rich, shown from the first step that is expected."""
+
+    def __init__(self, console: Console):
+        super().__init__()
+        self.progress = Progress(*_columns("training", "model-steps"), console=console)
+        self.bar: TaskID | None = None
+
+    def draw(self) -> None:
+        if self.bar is None and self.total:
+            self.progress.start()
+            self.bar = self.progress.add_task("")
+        if self.bar is not None:
+            self.progress.update(self.bar, completed=self.done, total=max(self.total, self.done))
+
+
+class NotebookBar(StepBar):
+    """A bar that redraws itself below the cell."""
+
+    def __init__(self):
+        super().__init__()
+        from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
+
+        self.html = HTML
+        self.handle = display(HTML("training"), display_id=True)
+
+    def draw(self) -> None:
+        total = max(1, self.total)
+        left = (time.monotonic() - self.began) * (total - self.done) / max(1, self.done)
+        bar = f'<progress value="{self.done}" max="{total}"></progress>'
+        self.handle.update(self.html(f"{bar} {self.done / total:.0%}, {left:.0f} s left"))
+
+    def end(self) -> None:
+        self.handle.update(self.html(f"{self.done:,} model-steps in {time.monotonic() - self.began:.0f} s"))
+
+
 @contextlib.contextmanager
-def training_progress(console: Console, model_steps: int) -> Iterator[Callable[[int], None]]:
-    """Yields the function to call with every number of model-steps done; without any to do, nothing is shown."""
-    if model_steps == 0:
-        yield lambda count: None
-        return
-    done = 0
-    unit, words = (1000, "thousand model-steps") if model_steps >= 20_000 else (1, "model-steps")
-    with Progress(*_columns("training", words), console=console) as progress:
-        bar = progress.add_task("", total=max(1, round(model_steps / unit)))
-
-        def on_steps(count: int) -> None:
-            nonlocal done
-            done += count
-            progress.update(bar, completed=round(done / unit))
-
-        yield on_steps
+def training_progress(console: Console, model_steps: int = 0) -> Iterator[StepBar]:
+    """A bar in a terminal, which expects so many model-steps; it appears when there are any to do."""
+    bar = TerminalBar(console)
+    bar.expect(model_steps)
+    try:
+        yield bar
+    finally:
+        bar.progress.stop()
 
 
-def automatic_progress(
-    model_steps: int, wanted: bool | None = None
-) -> contextlib.AbstractContextManager[Callable[[int], None]]:
+@contextlib.contextmanager
+def automatic_progress(wanted: bool | None = None) -> Iterator[StepBar]:
     """A progress bar in a terminal or a notebook, and none where output goes to a file; `wanted` decides otherwise."""
     console = Console(stderr=True)
-    if wanted is False or model_steps == 0:
-        return training_progress(console, 0)
-    if _in_notebook():
-        return notebook_progress(model_steps)
-    return training_progress(console, model_steps if wanted or console.is_terminal else 0)
+    if wanted is False or not (wanted or _in_notebook() or console.is_terminal):
+        yield NoBar()
+    elif _in_notebook():
+        bar = NotebookBar()
+        yield bar
+        bar.end()
+    else:
+        with training_progress(console) as bar:
+            yield bar
 
 
 def _in_notebook() -> bool:
     """Whether a Jupyter kernel runs this process."""
     shell = sys.modules.get("IPython")
     return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
-
-
-@contextlib.contextmanager
-def notebook_progress(model_steps: int) -> Iterator[Callable[[int], None]]:
-    """A bar that redraws itself below the cell; at the end it says how long training took."""
-    from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
-
-    began, done = time.monotonic(), 0
-    handle = display(HTML("training"), display_id=True)
-
-    def on_steps(count: int) -> None:
-        nonlocal done
-        done += count
-        left = (time.monotonic() - began) * (model_steps - done) / max(1, done)
-        bar = f'<progress value="{done}" max="{model_steps}"></progress>'
-        handle.update(HTML(f"{bar} {done / model_steps:.0%}, {left:.0f} s left"))
-
-    yield on_steps
-    handle.update(HTML(f"{done:,} model-steps in {time.monotonic() - began:.0f} s"))
 
 
 @contextlib.contextmanager

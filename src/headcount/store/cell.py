@@ -1,4 +1,5 @@
-"""A cell is its content: a task at one length, a model, a way of training, a seed. Its key is the hash of all of it.
+"""A cell is its content: a task at one length, a model, a way of training, a seed, and the trained model that it starts
+from, if any. Its key is the hash of all of it.
 
 The task and the model are kept as JSON, so that reading a results folder needs neither of them, nor JAX.
 """
@@ -11,8 +12,10 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from .._choices import PRECISIONS, Precision, require_choice
+from .._choices import PRECISIONS, Precision, Start, require_choice
 from .._errors import require, require_count
+
+MIN_VALIDATION_EXAMPLES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +71,7 @@ class TrainSpec:
             object.__setattr__(self, name, float(value))  # 1 and 1.0 are one content, and JSON would tell them apart
         decay = self.second_moment_decay
         require(0 < decay < 1, what="second_moment_decay", given=decay, needed="between 0 and 1")
-        require_count("validation_examples", self.validation_examples, least=20)
+        require_count("validation_examples", self.validation_examples, least=MIN_VALIDATION_EXAMPLES)
         decay = self.weight_decay
         require(0 <= decay < float("inf"), what="weight_decay", given=decay, needed="finite and not negative")
         object.__setattr__(self, "weight_decay", float(self.weight_decay))
@@ -79,7 +82,9 @@ class TrainSpec:
 class Cell:
     """One model to be trained.
 
-    `task` is the task's `spec()` and `model` the model spec's `as_dict()`, so that equal content is one cell.
+    `task` is the task's `spec()` and `model` the model spec's `as_dict()`, so that equal content is one cell. A cell with
+    a `parent`, the key of another cell, starts from the weights of that one, without its heads `removed`; one without
+    starts from random weights.
     """
 
     task: dict[str, Any]
@@ -87,16 +92,32 @@ class Cell:
     model: dict[str, Any]
     train: TrainSpec
     seed: int
+    parent: str = ""
+    removed: tuple[int, ...] = ()
 
     def __post_init__(self):
         require_count("length", self.length)
         require_count("seed", self.seed, least=0)
+        object.__setattr__(self, "removed", tuple(self.removed))
+        require(bool(self.parent) or not self.removed, "heads are removed from a parent; this cell has none.")
+        for head in self.removed:
+            require_count("a removed head", head, least=0)
+        require(
+            len(set(self.removed)) == len(self.removed), what="removed", given=self.removed, needed="distinct heads"
+        )
         for name in ("task", "model"):  # as JSON reads them back: lists, not tuples
             object.__setattr__(self, name, json.loads(json.dumps(getattr(self, name))))
 
     def spec(self) -> dict[str, Any]:
         """Everything that decides the numbers, as JSON."""
         return json.loads(self._content())
+
+    @property
+    def start(self) -> Start:
+        """Where training starts: at random weights, at a parent's, or at a parent's with fewer heads."""
+        if not self.parent:
+            return "random"
+        return "descended" if self.removed else "continued"
 
     @functools.cached_property
     def key(self) -> str:
@@ -105,6 +126,7 @@ class Cell:
 
     def _content(self) -> str:
         parts = {"model": self.model, "train": dataclasses.asdict(self.train), "task": self.task}
+        parts |= {"parent": self.parent, "removed": self.removed} if self.parent else {}
         return json.dumps(parts | {"length": self.length, "seed": self.seed}, sort_keys=True)
 
 
@@ -143,5 +165,5 @@ class Record:
 
 def cell_from_spec(spec: dict[str, Any]) -> Cell:
     """The cell whose `spec()` this is."""
-    content = {name: spec[name] for name in ("task", "length", "model", "seed")}
+    content = {name: spec[name] for name in ("task", "length", "model", "seed", "parent", "removed") if name in spec}
     return Cell(**content, train=TrainSpec(**spec["train"]))

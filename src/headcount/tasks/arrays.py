@@ -115,6 +115,11 @@ class ArrayTask(GeneratedTask):
         """False: only the stored examples are used."""
         return False
 
+    @property
+    def resamples(self) -> bool:
+        """Whether another seed gives another split; validation examples that were given stay."""
+        return self.held_out is None
+
     def sample(self, key: Key) -> Tokens:
         """A stored sequence, drawn at random."""
         return jnp.asarray(self._shortened())[jr.randint(key, (), 0, len(self.x))]

@@ -104,6 +104,11 @@ class AbstractTask(eqx.Module):
         """Whether new examples can be drawn without end."""
         return False
 
+    @property
+    def resamples(self) -> bool:
+        """Whether another seed gives other examples."""
+        return False
+
     @abstractmethod
     def at(self, length: int) -> "AbstractTask":
         """The same task at another length."""
@@ -128,6 +133,10 @@ class GeneratedTask(AbstractTask):
 
     @property
     def endless(self) -> bool:
+        return True
+
+    @property
+    def resamples(self) -> bool:
         return True
 
     @abstractmethod

@@ -22,7 +22,7 @@ from jaxtyping import Float
 
 from ..._keys import named_generator
 from ..._shapes import AnyArray, Key, Target, Tokens
-from ..base import AbstractModel, require_tokens
+from ..base import AbstractHeadRemoval, AbstractModel, require_tokens
 from .spec import ClassTokenSpec
 
 if TYPE_CHECKING:
@@ -146,6 +146,13 @@ class ClassTokenTransformer(AbstractModel):
             self.readout_out.weight * target_scale[:, None], self.readout_out.bias * target_scale + target_mean
         )
         return eqx.tree_at(lambda model: (model.encoder_in, model.readout_out), self, (encoder_in, readout_out))
+
+    def head_removal(self, tokens: Float[AnyArray, "examples length dim"]) -> AbstractHeadRemoval:
+        if not self.spec.removes_heads:
+            return super().head_removal(tokens)
+        from .removal import HeadRemoval
+
+        return HeadRemoval(self, np.asarray(tokens))
 
     def torch_module(self) -> "torch.nn.Module":
         from .torch_module import ClassTokenModule

@@ -12,12 +12,14 @@ Everything is NumPy in double precision: done once per model, it is not worth co
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import final
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import erf
 
+from ..base import AbstractHeadRemoval, Elimination
 from .model import Attention, ClassTokenTransformer, Linear
 
 RIDGE = 1e-6
@@ -26,18 +28,8 @@ RIDGE = 1e-6
 Batch = Float[np.ndarray, "examples length dim"]
 
 
-@dataclass(frozen=True)
-class Elimination:
-    """Heads in the order in which their removal changes the answers least, and what each removal did.
-
-    `distances[k]` is the mean squared change of the answers, over their variance, after the first k + 1 removals.
-    """
-
-    order: tuple[int, ...]
-    distances: tuple[float, ...]
-
-
-class HeadValues:
+@final
+class HeadRemoval(AbstractHeadRemoval):
     """What every head carries to the class token over some examples, and the answers without some of the heads."""
 
     def __init__(self, model: ClassTokenTransformer, tokens: Batch):
@@ -86,7 +78,6 @@ class HeadValues:
         return float(np.mean((self.answers(kept) - whole) ** 2) / max(np.mean(np.var(whole, axis=0)), 1e-30))
 
     def eliminated(self) -> Elimination:
-        """Remove the head whose absence changes the answers least, again and again, down to one."""
         kept, order, distances = list(range(self.heads)), [], []
         while len(kept) > 1:
             tried = {head: self.distance([other for other in kept if other != head]) for head in kept}
@@ -97,7 +88,7 @@ class HeadValues:
         return Elimination(tuple(order), tuple(distances))
 
     def without(self, removed: Sequence[int]) -> ClassTokenTransformer:
-        """The model without these heads."""
+        """The model without these heads; every other answer as `answers` predicts it, but for the narrower embedding."""
         kept = [head for head in range(self.heads) if head not in removed]
         model, spec = self.model, replace(self.model.spec, heads=len(kept))
         (layer,) = model.attention

@@ -103,6 +103,11 @@ class ClassTokenSpec(AbstractSpec):
         multiple = max(1, min(4, 32 // self.head_dim)) if self.layers == 1 else 1
         return replace(self, heads=-(-self.heads // multiple) * multiple)
 
+    @property
+    def removes_heads(self) -> bool:
+        """Of one layer: its heads meet only in the readout. Over several layers the embedding carries them all."""
+        return self.layers == 1
+
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "ClassTokenTransformer":
         from .model import draw
 

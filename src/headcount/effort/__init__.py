@@ -1,0 +1,20 @@
+"""WHAT to train next: effort where the answer hangs on it, and none where it is settled."""
+
+from .levels import DEFAULT_EFFORT, EFFORTS, Effort, effort_of
+from .question import Question
+from .rounds import Round, rounds
+from .run import Asked, Early, Listener, ask
+
+__all__ = [
+    "DEFAULT_EFFORT",
+    "EFFORTS",
+    "Asked",
+    "Early",
+    "Effort",
+    "Listener",
+    "Question",
+    "Round",
+    "ask",
+    "effort_of",
+    "rounds",
+]

@@ -1,0 +1,49 @@
+"""How much is tried before an answer counts as settled."""
+
+from dataclasses import dataclass
+
+from .._choices import require_choice
+
+DESCENT_SHARE = 0.25
+"""Steps of a model that starts from a trained one, as a share of those from random weights."""
+DESCENT_RATE = 0.3
+"""Its peak learning rate, as a share of theirs: enough to move on, too little to lose what was learned."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """The numbers of an effort.
+
+    Args:
+        top_seeds: Random starts at the largest head count.
+        low_seeds: Random starts at the head count just below the answer.
+        parents: Trained models that others descend from.
+        children: Heads whose removal is tried per parent at the answer's boundary.
+        draws: Draws of the data, where they can be drawn again.
+        continuations: How often the largest models are trained on when no answer shows.
+        more_seeds: Seeds per head count, at most, where heads cannot be removed.
+    """
+
+    top_seeds: int
+    low_seeds: int
+    parents: int
+    children: int
+    draws: int
+    continuations: int
+    more_seeds: int
+
+
+EFFORTS: dict[str, Effort] = {
+    "quick": Effort(top_seeds=2, low_seeds=2, parents=2, children=1, draws=1, continuations=0, more_seeds=4),
+    "normal": Effort(top_seeds=3, low_seeds=3, parents=2, children=2, draws=2, continuations=1, more_seeds=8),
+    "thorough": Effort(top_seeds=6, low_seeds=8, parents=3, children=3, draws=3, continuations=2, more_seeds=16),
+}
+
+
+DEFAULT_EFFORT = "normal"
+
+
+def effort_of(name: str) -> Effort:
+    """The effort called `name`. Raises `InputError` for an unknown one."""
+    require_choice("effort", name, EFFORTS)
+    return EFFORTS[name]

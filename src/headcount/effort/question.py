@@ -1,0 +1,112 @@
+"""One question about heads, and every cell that may help to answer it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..engine import Sweep, spec_of
+from ..engine.sweep import sweep
+from ..models import AbstractSpec
+from ..store import Cell, Experiment, TrainSpec, Value
+from ..tasks import AbstractTask
+from .levels import DESCENT_RATE, DESCENT_SHARE
+
+AXES = ("heads", "length", "data_seed", "start", "seed")
+
+
+@dataclass(kw_only=True)
+class Question:
+    """The head counts that may be tried on a task, and the cells asked for so far.
+
+    `heads` are in rising order, and the last is where the descent begins. `most` is how far it may be raised.
+    """
+
+    task: AbstractTask
+    model: Callable[..., AbstractSpec]
+    train: TrainSpec
+    heads: tuple[int, ...]
+    most: int
+    lengths: tuple[int, ...]
+    cells: dict[str, Cell] = field(default_factory=dict)
+    places: dict[str, tuple[Value, ...]] = field(default_factory=dict)
+
+    def __post_init__(self):
+        whole = self._sweep(self.heads, self.lengths, [self.train.data_seed], [0])
+        settings = dict(whole.experiment.settings)
+        settings["train"] = {name: value for name, value in settings["train"].items() if name != "data_seed"}
+        self.experiment: Experiment = replace(whole.experiment, axes=AXES, places={}, settings=settings)
+
+    def _sweep(self, heads: Sequence[int], lengths: Sequence[int], draws: Sequence[int], seeds: Iterable[int]) -> Sweep:
+        axes = {"heads": heads, "length": lengths, "data_seed": draws, "seed": list(seeds)}
+        return sweep(self.task, axes=axes, model=self.model, train=self.train)
+
+    @property
+    def removes_heads(self) -> bool:
+        """Whether models of fewer heads can descend from those of more: the same spec, but for the heads."""
+        few, many = (self.model(count) for count in (self.heads[0], self.heads[-1]))
+        return many.removes_heads and few.as_dict() | {"heads": 0} == many.as_dict() | {"heads": 0}
+
+    def between(self, low: int, high: int) -> list[int]:
+        """The head counts that may be tried, from `low` to `high`."""
+        larger = range(self.heads[-1] + 1, self.most + 1)
+        return [count for count in (*self.heads, *larger) if low <= count <= high]
+
+    def below(self, heads: int) -> int | None:
+        """The largest head count below `heads` that may be tried."""
+        return max(self.between(1, heads - 1), default=None)
+
+    def draw(self, number: int) -> int:
+        """The data seed of a draw of the data."""
+        return self.train.data_seed + number
+
+    def random(self, heads: Sequence[int], seeds: Iterable[int], *, draw: int = 0) -> list[Cell]:
+        """Random starts, at every length."""
+        cells = self._sweep(heads, self.lengths, [self.draw(draw)], seeds).cells
+        for cell in cells:
+            self._add(cell, cell.seed)
+        return list(cells)
+
+    def continued(self, parent: Cell) -> Cell:
+        """A trained model, trained on for as long again."""
+        train = replace(parent.train, learning_rate=DESCENT_RATE * self.train.learning_rate)
+        return self._placed(replace(parent, train=train, parent=parent.key, removed=()))
+
+    def descended(self, parent: Cell, removed: Sequence[int]) -> Cell:
+        """A trained model without some of its heads, trained on for a share of the steps."""
+        spec = spec_of(parent)
+        train = replace(
+            self.train,
+            steps=max(1, round(DESCENT_SHARE * self.train.steps)),
+            learning_rate=DESCENT_RATE * self.train.learning_rate,
+            data_seed=parent.train.data_seed,
+        )
+        model = parent.model | {"heads": spec.heads - len(removed)}
+        child = replace(parent, model=model, train=train, parent=parent.key, removed=tuple(sorted(removed)))
+        return self._placed(child)
+
+    def _placed(self, child: Cell) -> Cell:
+        """The child with a seed of its own among those of its place; itself where it was asked for before."""
+        for known in self.cells.values():
+            if replace(known, seed=child.seed) == child:
+                return known
+        taken = sum(
+            (known.start, known.length, known.train.data_seed, known.model["heads"])
+            == (child.start, child.length, child.train.data_seed, child.model["heads"])
+            for known in self.cells.values()
+        )
+        child = replace(child, seed=taken)
+        self._add(child, taken)
+        return child
+
+    def _add(self, cell: Cell, seed: int) -> None:
+        self.cells[cell.key] = cell
+        self.places[cell.key] = (cell.model["heads"], cell.length, cell.train.data_seed, cell.start, seed)
+
+    def sweep_of(self, cells: Iterable[Cell]) -> Sweep:
+        """These cells, each once, as part of the experiment."""
+        cells = tuple({cell.key: cell for cell in cells}.values())
+        experiment = replace(self.experiment, places={cell.key: self.places[cell.key] for cell in cells})
+        return Sweep(experiment=experiment, tasks=(self.task,), cells=cells)
+
+    def whole(self) -> Experiment:
+        """The experiment with every cell asked for so far."""
+        return replace(self.experiment, places=dict(self.places))

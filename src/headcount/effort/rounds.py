@@ -1,0 +1,179 @@
+"""Round after round: what to train next, decided from what has been trained.
+
+Where heads can be removed, the search comes from above, because training is easy with more heads than a task needs and
+hard with exactly as many:
+
+    1. random starts at a large head count; one of them says how many heads the task looks like (`estimate`); where that
+       leaves little room, a larger head count;
+    2. models of about so many heads, descended from the best of the large ones;
+    3. until it is settled: more starts at the answer, and just below it, where the answer would be wrong if one of them
+       did as well;
+    4. the same on other draws of the data.
+
+Elsewhere every head count gets some random starts, and those at the boundary more of them.
+
+The rounds are a function of the results alone, and each sees only what earlier rounds asked for: the same command after
+an interruption asks for the same cells in the same order.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..analysis import Answer
+from ..recipes import SEEDS
+from ..store import Cell
+from .levels import Effort
+from .question import Question
+from .results import Results
+
+ROOM = 0.6
+"""A largest head count leaves room while the task looks like it needs at most this share of it."""
+TOPS = (4, 8, 12, 20, 32)
+"""Head counts that a descent may begin from."""
+SPARE = 1.4
+"""On another draw of the data the descent begins from this many times the answer, or a little more."""
+OTHER_SEEDS = 2
+"""Random starts, at the smallest head count and on other draws."""
+MAX_ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class Round:
+    """Cells that can be trained side by side, and why."""
+
+    why: str
+    cells: tuple[Cell, ...]
+
+
+def rounds(question: Question, effort: Effort, results: Results) -> Iterator[Round]:
+    """What to train next. When the iteration goes on, `results` holds what the last round asked for."""
+    if not question.removes_heads:
+        yield from _more_seeds(question, effort, results)
+        return
+    top = yield from _from_above(question, effort, results)
+    yield from _settled(question, effort, results, top, draw=0)
+    answer = results.answer(0)
+    draws = effort.draws if question.task.resamples else 1
+    for draw in range(1, draws if answer.heads is not None else 1):
+        assert answer.heads is not None
+        enough = [count for count in question.between(1, top) if count >= SPARE * answer.heads]
+        other = min([count for count in TOPS if count in enough], default=top)
+        yield Round(f"draw {draw + 1} of the data", tuple(question.random([other], range(OTHER_SEEDS), draw=draw)))
+        yield from _settled(question, effort, results, other, draw=draw, around=answer.heads)
+        there = results.answer(draw).heads
+        if there is not None and there < answer.heads:
+            seeds = range(effort.low_seeds, 2 * effort.low_seeds)
+            again = question.random([there], seeds) + _descended(question, effort, results, there, answer.heads, 0)
+            yield Round(f"{there} heads were enough on draw {draw + 1}", tuple(again))
+            yield from _settled(question, effort, results, top, draw=0)
+
+
+def _from_above(question: Question, effort: Effort, results: Results) -> Iterator[Round]:
+    """Train the largest models; returns the head count that they have."""
+    top = question.heads[-1]
+    cells = question.random([top], range(effort.top_seeds))
+    if question.heads[0] < top:
+        cells += question.random([question.heads[0]], range(OTHER_SEEDS))
+    yield Round(f"{top} heads", tuple(cells))
+    while results.learned(top, 0) and max(results.estimates(top, 0)) > ROOM * top:
+        larger = [count for count in TOPS if top < count <= question.most]
+        if not larger:
+            break
+        top = larger[0]
+        yield Round(f"{top} heads, for room", tuple(question.random([top], range(effort.top_seeds))))
+    return top
+
+
+def _settled(
+    question: Question, effort: Effort, results: Results, top: int, *, draw: int, around: int | None = None
+) -> Iterator[Round]:
+    """Descend from the largest models, and go on at the answer until nothing is missing there."""
+    if results.learned(top, draw):
+        looks = {*results.estimates(top, draw), *([] if around is None else [around])}
+        near = {count for middle in looks for count in question.between(middle - 1, middle + 1) if count < top}
+        cells = [cell for count in sorted(near) for cell in _descended(question, effort, results, count, top, draw)]
+        yield Round(f"descent to {_listed(near)}", tuple(cells))
+    for _ in range(MAX_ROUNDS):
+        missing = [cell for cell in _missing(question, effort, results, top, draw) if cell.key not in results.records]
+        if not missing:
+            return
+        answer = results.answer(draw)
+        why = "no answer yet" if answer.heads is None else f"around {answer.heads} heads"
+        yield Round(why, tuple(missing))
+
+
+def _missing(question: Question, effort: Effort, results: Results, top: int, draw: int) -> list[Cell]:
+    """What the answer on one draw of the data hangs on; some of it may have been trained."""
+    answer = results.answer(draw)
+    if answer.heads is None:
+        return _without_answer(question, effort, results, top, draw)
+    heads, cells = answer.heads, []
+    for count in question.between(heads, heads + 1):
+        if count < top and len(results.tried(count, draw)) < effort.parents:
+            cells += _descended(question, effort, results, count, top, draw)
+    below = question.below(heads)
+    if below is not None:
+        seeds = effort.low_seeds if draw == 0 else OTHER_SEEDS
+        cells += question.random([below], range(seeds), draw=draw)
+        if results.descents(below, heads, draw) < effort.parents * effort.children:
+            cells += _descended(question, effort, results, below, heads, draw, children=effort.children)
+    return cells
+
+
+def _without_answer(question: Question, effort: Effort, results: Results, top: int, draw: int) -> list[Cell]:
+    """First every head count once, then the largest models for longer, and what descends from those."""
+    if draw > 0:
+        return []
+    cells: list[Cell] = []
+    if results.learned(top, draw):
+        for count in question.between(1, top - 1):
+            if len(results.tried(count, draw)) < OTHER_SEEDS:
+                cells += _descended(question, effort, results, count, top, draw)
+    cells = [cell for cell in cells if cell.key not in results.records]
+    if not cells and results.continuations(top, draw) < effort.continuations:
+        cells = [question.continued(parent) for parent in results.best(top, draw, effort.parents)]
+    if not cells and results.continuations(top, draw) and results.learned(top, draw):
+        near = {count for middle in results.estimates(top, draw) for count in question.between(middle - 1, middle + 1)}
+        cells = [
+            cell
+            for count in sorted(near)
+            if count < top
+            for cell in _descended(question, effort, results, count, top, draw)
+        ]
+    return cells
+
+
+def _descended(
+    question: Question, effort: Effort, results: Results, heads: int, above: int, draw: int, *, children: int = 1
+) -> list[Cell]:
+    """Models of `heads` heads, descended from the best ones of `above` heads at every length.
+
+    The heads whose removal changes the answers least go; with more children, the last of them is one of the next best.
+    """
+    cells = []
+    for parent in results.best(above, draw, effort.parents):
+        order = results.elimination(parent).order
+        surplus = above - heads
+        for child in range(min(children, len(order) - surplus + 1)):
+            cells.append(question.descended(parent, (*order[: surplus - 1], order[surplus - 1 + child])))
+    return cells
+
+
+def _more_seeds(question: Question, effort: Effort, results: Results) -> Iterator[Round]:
+    """Random starts only: some at every head count, then more where the answer is not certain."""
+    seeds = min(SEEDS, effort.more_seeds)
+    yield Round("every head count", tuple(question.random(question.heads, range(seeds))))
+    while seeds < effort.more_seeds and _uncertain(answer := results.answer(0)):
+        assert answer.low is not None and answer.high is not None
+        more = range(seeds, min(2 * seeds, effort.more_seeds))
+        seeds = more.stop
+        counts = question.between(answer.low - 1, answer.high)
+        yield Round(f"more seeds for {_listed(counts)} heads", tuple(question.random(counts, more)))
+
+
+def _uncertain(answer: Answer) -> bool:
+    return answer.heads is not None and answer.low != answer.high
+
+
+def _listed(counts) -> str:
+    return ", ".join(map(str, sorted(counts)))

@@ -1,0 +1,169 @@
+"""Ask a question until it is settled, or until its time is up."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..engine import RunSummary, plan_sweep, run_sweep, spec_of
+from ..engine.data import PreparedExamples
+from ..engine.run import Glimpse
+from ..models import from_arrays
+from ..models.base import Elimination
+from ..store import Cell, Outcome, Store
+from .estimate import heads_of
+from .levels import Effort
+from .question import Question
+from .results import Results
+from .rounds import rounds
+
+Ended = Literal["settled", "budget"]
+MIN_EARLY_HEADS = 4
+"""A model of fewer heads than this says little about how many are needed."""
+
+
+@dataclass(frozen=True)
+class Early:
+    """What a model of many heads looked like, part-way through its training."""
+
+    heads: int
+    length: int
+    step: int
+    seconds: float
+
+
+@dataclass(kw_only=True)
+class Listener:
+    """Who is told how a run goes, from worker threads too; by default nobody."""
+
+    on_steps: Callable[[int], None] = lambda model_steps: None
+    on_round: Callable[[str, int], None] = lambda why, model_steps: None
+    on_early: Callable[[Early], None] = lambda early: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """How asking went: the sum of all rounds, and what ended it."""
+
+    run: RunSummary
+    ended: Ended
+
+
+@dataclass
+class _Sum:
+    already_done: int = 0
+    outcomes: dict[Outcome, int] = field(default_factory=dict)
+
+    def add(self, run: RunSummary) -> None:
+        self.already_done += run.already_done
+        for outcome, count in run.outcomes.items():
+            self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
+
+
+def ask(
+    question: Question,
+    store: Store,
+    effort: Effort,
+    *,
+    minutes: float | None = None,
+    command: str = "",
+    listener: Listener | None = None,
+    stop: threading.Event | None = None,
+) -> Asked:
+    """Train round after round into the store.
+
+    Args:
+        question: What is asked; it collects the cells.
+        store: A results folder, open for writing; what it holds is not trained again.
+        effort: How much is tried.
+        minutes: When they are over, training ends at its next checkpoint and what has finished counts.
+        command: What was typed.
+        listener: Who is told how it goes.
+        stop: Ends the run when it is set; KeyboardInterrupt is raised, as by `run_sweep`.
+
+    Raises:
+        InputError: If the task cannot be learned from.
+        StoreError: If the folder cannot be written, or a parent's weights cannot be read.
+    """
+    listener, began = listener or Listener(), time.monotonic()
+    examples, total = PreparedExamples(), _Sum()
+    results = Results(question, lambda cell: _elimination(cell, question, store, examples))
+    budget = _Budget(minutes, stop or threading.Event())
+    ended: Ended = "settled"
+    experiment = question.experiment
+    with budget:
+        for each in rounds(question, effort, results):
+            if budget.over:
+                ended = "budget"
+                break
+            sweep = question.sweep_of(each.cells)
+            plan = plan_sweep(sweep, store.settled_keys())
+            listener.on_round(each.why, plan.model_steps)
+            try:
+                run = run_sweep(
+                    sweep,
+                    store,
+                    command=command,
+                    on_steps=listener.on_steps,
+                    plan=plan,
+                    stop=budget.stop,
+                    watch=lambda glimpse: _early(glimpse, question, listener, began),
+                    examples=examples,
+                )
+            except KeyboardInterrupt:
+                if not budget.over:
+                    raise
+                ended = "budget"
+                break
+            total.add(run)
+            experiment = run.experiment
+            asked_for = {cell.key for cell in each.cells}
+            results.add(record for record in store.records() if record.cell.key in asked_for)
+    seconds = time.monotonic() - began
+    summary = RunSummary(
+        experiment=experiment, already_done=total.already_done, outcomes=total.outcomes, seconds=seconds
+    )
+    return Asked(run=summary, ended=ended)
+
+
+class _Budget:
+    """Sets `stop` when the minutes are over; `over` tells that from a stop that someone else asked for."""
+
+    def __init__(self, minutes: float | None, stop: threading.Event):
+        self.stop, self.over = stop, False
+        self._timer = None if minutes is None else threading.Timer(60 * minutes, self._end)
+
+    def _end(self) -> None:
+        if not self.stop.is_set():
+            self.over = True
+            self.stop.set()
+
+    def __enter__(self) -> None:
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
+
+    def __exit__(self, *_: Any) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _elimination(cell: Cell, question: Question, store: Store, examples: PreparedExamples) -> Elimination:
+    """The order in which the heads of a trained cell are least missed, over some training examples."""
+    spec = spec_of(cell)
+    prepared = examples.of(question.task, cell.length, spec, cell.train)
+    model = from_arrays(spec, store.weights(cell.key))
+    model = model if prepared.units is None else model.in_raw_units(*prepared.units.inverse())
+    return model.head_removal(prepared.removal_tokens()).eliminated()
+
+
+def _early(glimpse: Glimpse, question: Question, listener: Listener, began: float) -> dict[str, Any]:
+    """Say what one of the largest models looks like part-way, and keep it with the model."""
+    spec, first_draw = glimpse.model.spec, glimpse.cell.train.data_seed == question.draw(0)
+    if not (spec.removes_heads and first_draw and spec.heads >= max(MIN_EARLY_HEADS, question.heads[-1])):
+        return {}
+    heads = heads_of(glimpse.model.head_removal(glimpse.tokens).eliminated())
+    early = Early(heads, glimpse.cell.length, glimpse.step, round(time.monotonic() - began, 1))
+    listener.on_early(early)
+    return {"early": {"heads": early.heads, "step": early.step, "seconds": early.seconds}}
