@@ -26,8 +26,8 @@ class Construction:
     """One way to make a task, and what is known of it.
 
     `other_length=None`: it exists at its own length only. `stored`: all its training and validation examples, where it
-    is not endless. `tokens`: the shape of one example's tokens at a length, where that is not (length, dim). `labels`: a
-    target is one label.
+    is not endless. `tokens`: the shape of one example's tokens at a length, where that is not (length, dim). `labels`:
+    a target is one label.
     """
 
     make: Callable[[], AbstractTask]

@@ -126,6 +126,7 @@ class ArrayTask(GeneratedTask):
 
     @property
     def objective(self) -> AbstractObjective:
+        """Squared error; of labels cross-entropy and the share of wrong answers."""
         return Regression() if self.classes is None else Classification()
 
     @property
