@@ -113,3 +113,14 @@ def test_further_axes_are_swept_and_the_best_counts(tmp_path):
     )
     assert measured.table.axes == {"heads": (1, 2), "hidden": (4, 6), "length": (4,), "data_seed": (0, 1), "seed": (0,)}
     assert any("hidden" in note for note in measured.answer().notes)
+
+
+@pytest.mark.slow
+def test_a_label_that_depends_on_two_maxima_needs_two_heads(tmp_path):
+    """Whether max_t x[t, 0] + max_t x[t, 1] is above its median."""
+    x = np.random.default_rng(0).normal(2, 3, (2000, 8, 2))
+    maxima = x.max(axis=1).sum(axis=-1)
+    task = hc.ArrayTask(x, np.where(maxima > np.median(maxima), "above", "below"), labels=True, uses_positions=False)
+    answer = hc.measure(task, heads=[1, 2, 3], seeds=3, out=tmp_path, progress=False).answer()
+    assert answer.needs, answer.sentence
+    assert answer.needs["heads"].low <= 2 <= answer.needs["heads"].high, answer.sentence

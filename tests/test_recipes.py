@@ -76,6 +76,14 @@ def test_stored_arrays_are_no_stream():
     assert recipes.model_for(ARRAYS)(2) == ClassTokenSpec(heads=2, positions=recipes.model_for(ARRAYS)(1).positions)
 
 
+def test_labels_of_arrays_are_learned_by_the_models_of_numbers():
+    labelled = ArrayTask(ARRAYS.x, ARRAYS.y[:, 0] > 0, labels=True)
+    assert recipes.train_for(labelled) == recipes.TRAIN
+    assert recipes.model_for(labelled)(2) == recipes.model_for(ARRAYS)(2)
+    made = sweep(labelled, axes=recipes.axes_for(labelled), model=recipes.model_for(labelled), train=recipes.TRAIN)
+    assert made.experiment.values("heads") == recipes.HEADS
+
+
 def test_positions_are_encoded_where_they_matter():
     halves = sum_of_maxima(intrinsic_dim=2, windows=[(0.0, 0.5), (0.5, 1.0)])
     for given in (None, "auto"):

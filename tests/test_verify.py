@@ -158,3 +158,13 @@ def test_arrays_are_made_again_with_the_settings_they_were_measured_with(tmp_pat
     np.savez(path, x=generator.standard_normal((120, 8, 2)), y=generator.standard_normal(120))
     spec = stored(load_arrays(path, shorter="leading", validation_fraction=0.4))
     assert stored(task_of_spec(spec, str(path))) == spec
+
+
+def test_arrays_with_labels_are_made_again_with_labels(tmp_path):
+    path, generator = tmp_path / "data.npz", np.random.default_rng(0)
+    np.savez(path, x=generator.standard_normal((120, 8, 2)), y=generator.integers(0, 3, 120))
+    with_labels, without = (stored(load_arrays(path, labels=labels)) for labels in (True, False))
+    again = task_of_spec(with_labels, str(path))
+    assert stored(again) == with_labels
+    assert again.classes == (0, 1, 2)
+    assert stored(task_of_spec(without, str(path))) == without

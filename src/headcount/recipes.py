@@ -4,8 +4,9 @@ The command line, Python and the studies all take their models, their training a
 question trains one set of models wherever it is asked.
 
     retrieval-like tasks      class-token models: heads of 8 numbers between nets of 32 units (Yu et al.)
+    your arrays               the same, whether their targets are numbers or labels
     answered at tokens/query  one encoder layer as wide as a token, of full rank, fresh examples (Amsel et al.)
-    data with labels          two encoder layers that grow with their heads, AdamW (Yu et al., section 5)
+    images and passages       two encoder layers that grow with their heads, AdamW (Yu et al., section 5)
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -82,7 +83,7 @@ def model_for(
     places = ("additive" if task.uses_positions else "none") if positions in (None, "auto") else positions
     if task.tokenise is not None:
         refused = {"total_dim": total_dim, "hidden": hidden, "multiplier": multiplier, "beta": beta}
-        _refuse(refused, f"{task.name} is data with labels, whose models grow with their heads")
+        _refuse(refused, f"the encoders of {task.name} grow with their heads")
         of_data: dict[str, Any] = {"positions": places} | options
         return lambda heads, **fields: labelled_encoder(task, heads, **(of_data | fields))
     if task.answered_at == "sequence":

@@ -59,6 +59,8 @@ BAD = {
     "{files}/good.npz --intrinsic-dim 3": ("--intrinsic-dim", "good.npz"),
     "{files}/good.npz --lengths 4": ("4",),
     "{files}/good.npz --lengths 9 --shorter leading": ("9",),
+    "{files}/good.npz --labels": ("y",),
+    "max-plus-min --labels": ("--labels",),
     "{files}/good.npz --shorter some": ("--shorter", "some"),
     "{files}/good.npz --validation-fraction 2": ("--validation-fraction", "2"),
     "{files}/good.npz --train-examples 0": ("--train-examples", "0"),

@@ -11,7 +11,7 @@ import pytest
 
 from headcount._keys import named_key
 from headcount.engine.data import PROBE_EXAMPLES, FreshExamples, RawExamples, StoredTokens, prepare
-from headcount.tasks import FunctionTask, sum_of_maxima
+from headcount.tasks import ArrayTask, FunctionTask, sum_of_maxima
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.sweeps import FARTHEST, STREAM, TRAIN, Numbers, class_token, encoder, labelled_model
@@ -153,6 +153,27 @@ def test_the_probe_is_what_is_trained_on():
 def test_the_baseline_is_the_objective_s_on_the_validation_targets(name):
     targets = in_own_units(name).validation.targets
     assert prepared(name).baseline == TASKS[name].objective.baseline(targets)
+
+
+def labelled_arrays() -> ArrayTask:
+    tokens = np.random.default_rng(0).normal(3, 5, (120, 4, 2))
+    return ArrayTask(tokens, np.digitize(tokens[:, 0, 0], [1, 5]) * 10, labels=True)
+
+
+@pytest.mark.parametrize("spec", [class_token(), encoder(answered_at="sequence")], ids=lambda spec: spec.kind)
+def test_labels_are_never_standardised(spec):
+    task = labelled_arrays()
+    data, units, baseline = prepare(task, spec, TRAIN)
+    (tokens, _), validation = split = task.examples(TRAIN.train_examples, TRAIN.validation_examples, TRAIN.data_seed)
+    assert float(data.target_variance) == 1
+    for part, source in zip(split, (data.train, data.validation), strict=True):
+        assert source.targets.dtype == jnp.int32
+        assert np.array_equal(source.targets, part.targets)
+    assert baseline == task.objective.baseline(validation.targets)
+    assert (units is None) == (not spec.standardises)
+    if units is not None:
+        assert_trees_equal((units.target_mean, units.target_scale), (np.zeros(3, np.float32), np.ones(3, np.float32)))
+        assert_close(data.train.tokens, (tokens - tokens.mean((0, 1))) / tokens.std((0, 1)))
 
 
 # Raw examples.

@@ -26,7 +26,8 @@ class Construction:
     """One way to make a task, and what is known of it.
 
     `other_length=None`: it exists at its own length only. `stored`: all its training and validation examples, where it
-    is not endless. `tokens`: the shape of one example's tokens at a length, where that is not (length, dim).
+    is not endless. `tokens`: the shape of one example's tokens at a length, where that is not (length, dim). `labels`:
+    a target is one label.
     """
 
     make: Callable[[], AbstractTask]
@@ -35,8 +36,11 @@ class Construction:
     answered_at: AnsweredAt = "sequence"
     stored: tuple[int, int] | None = None
     tokens: Callable[[int], tuple[int, ...]] | None = None
+    labels: bool = False
 
     def target_shape(self, length: int) -> tuple[int, ...]:
+        if self.labels:
+            return ()
         return (length, self.outputs) if self.answered_at == "tokens" else (self.outputs,)
 
 

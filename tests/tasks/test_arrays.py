@@ -15,6 +15,7 @@ X = np.random.default_rng(0).normal(size=(120, 6, 2)).astype(np.float32)
 Y = X[:, :, 0].max(axis=1)
 STORED = (96, 24)
 TWO = np.stack([Y, X[:, 0, 1]], axis=1)
+LABELS = np.digitize(Y, [0.5, 1.5])
 
 
 class TestArrayTask(GeneratedTaskLaws):
@@ -23,6 +24,13 @@ class TestArrayTask(GeneratedTaskLaws):
         "leading": Construction(lambda: ArrayTask(X, Y, shorter="leading"), other_length=4, stored=STORED),
         "trailing": Construction(
             lambda: ArrayTask(X, TWO, shorter="trailing", name="two"), outputs=2, other_length=1, stored=STORED
+        ),
+        "labels": Construction(
+            lambda: ArrayTask(X, LABELS, shorter="leading", labels=True),
+            outputs=3,
+            other_length=4,
+            stored=STORED,
+            labels=True,
         ),
     }
 
@@ -82,8 +90,37 @@ def test_spec_tells_data_apart():
         ArrayTask(X, Y, shorter="trailing"),
         ArrayTask(X, Y, validation_fraction=0.3),
         ArrayTask(X, Y, name="other"),
+        ArrayTask(X, LABELS),
+        ArrayTask(X, LABELS, labels=True),
+        ArrayTask(X, LABELS[::-1], labels=True),
     ]
     assert len({str(task.spec()) for task in tasks}) == len(tasks)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (LABELS * 10 - 7, (-7, 3, 13)),
+        (LABELS.astype(np.uint8), (0, 1, 2)),
+        (LABELS * 1.0, (0, 1, 2)),
+        (LABELS > 0, (False, True)),
+        (np.array(["low", "mid", "upper"])[LABELS], ("low", "mid", "upper")),
+        (np.array(["low", "mid", "upper"], object)[LABELS], ("low", "mid", "upper")),
+        (np.array(["z", "a"])[1 * (LABELS > 0)].tolist(), ("a", "z")),
+    ],
+)
+def test_labels_are_places_among_the_sorted_classes(labels, classes):
+    task = ArrayTask(X, labels, labels=True, shorter="leading")
+    for one in (task, task.at(3)):
+        assert (one.classes, one.outputs, one.spec()["labels"]) == (classes, len(classes), len(classes))
+        assert list(map(type, one.classes)) == list(map(type, classes)), "plain Python values"
+        assert [one.classes[place] for place in one.y] == np.asarray(labels).tolist()
+
+
+def test_a_regression_has_no_classes():
+    task = ArrayTask(X, LABELS)
+    assert task.classes is None
+    assert "labels" not in task.spec()
 
 
 def test_whole_numbers_are_numbers():

@@ -53,6 +53,41 @@ def test_bad_arrays(x, y, words):
         ArrayTask(x, y)
 
 
+HALVES = np.median(Y) < Y
+
+
+@pytest.mark.parametrize(
+    ("y", "what", "words"),
+    [
+        (np.zeros(120, int), "y", ["(0,)", "2 classes"]),
+        (np.full(120, "cat"), "y", ["'cat'"]),
+        (with_one(1.0 * HALVES, 0.25), "y", ["0.25"]),
+        (with_one(1.0 * HALVES, np.nan), "y", ["nan"]),
+        (with_one(1.0 * HALVES, 1e300), "y", ["1e+300"]),
+        (with_one(HALVES.astype(object), None), "y", ["object"]),
+        (HALVES.astype("S1"), "y", ["|S1"]),
+        (HALVES * 1j, "y", ["complex128"]),
+        (HALVES[:, None], "y", ["(120, 1)"]),
+        (np.minimum(np.arange(120), 60), "labels", ["61", "120", "--labels"]),
+    ],
+)
+def test_bad_labels(y, what, words):
+    with refused(*words) as caught:
+        ArrayTask(X, y, labels=True)
+    assert caught.value.what == what
+
+
+def test_labels_of_which_a_split_has_one_class():
+    with refused("validation", "one class"):
+        ArrayTask(X, np.arange(120) < 60, labels=True, held_out=30)
+
+
+def test_words_that_are_not_said_to_be_labels():
+    with refused("y", "<U3", "--labels") as caught:
+        ArrayTask(X, np.where(HALVES, "cat", "dog"))
+    assert caught.value.what == "labels"
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

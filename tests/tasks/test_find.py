@@ -59,6 +59,14 @@ def test_an_npz_with_its_options(tmp_path):
     assert found.spec() == ArrayTask(X, Y, name="mine", shorter="leading", validation_fraction=0.3).spec()
 
 
+def test_an_npz_with_labels_of_a_split_of_its_own(tmp_path):
+    labels = np.where(np.median(Y) < Y, "high", "low")
+    np.savez(tmp_path / "mine.npz", x=X[:90], y=labels[:90], x_validation=X[90:], y_validation=labels[90:])
+    found = find_task(str(tmp_path / "mine.npz"), labels=True)
+    assert found.spec() == ArrayTask(X, labels, name="mine", labels=True, held_out=30).spec()
+    assert found.classes == ("high", "low")
+
+
 @pytest.mark.parametrize("kind", [str, lambda path: path], ids=["text", "path"])
 def test_an_npy_with_targets(tmp_path, kind):
     np.save(tmp_path / "x.npy", X)

@@ -26,7 +26,7 @@ from ..report.progress import counted_progress
 from ..report.render import save_chart
 from ..report.render.pictures import PairPicture, save_pair
 from ..store import Record, Store
-from ..tasks import GeneratedTask
+from ..tasks import GeneratedTask, Regression
 from ..tasks.find import task_of_spec
 from ..theory import Certificate
 from .app import Folder, Json, data, messages, print_json, say
@@ -101,8 +101,8 @@ def _filtered(groups: list[list[Record]], heads: str | None, lengths: str | None
 def _generated_task(spec: dict[str, Any], reference: str | None) -> GeneratedTask:
     """The task of a spec, whose target can be computed for any sequence."""
     task = task_of_spec(spec, reference)
-    if not isinstance(task, GeneratedTask):
-        raise InputError(f"{task.name} is data with labels: a collision needs a target for any sequence.")
+    if not isinstance(task, GeneratedTask) or not isinstance(task.objective, Regression):
+        raise InputError(f"{task.name} is data with labels: a collision needs a numeric target for any sequence.")
     return task
 
 

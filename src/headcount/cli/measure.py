@@ -31,7 +31,8 @@ def measure(
     intrinsic_dim: o.IntrinsicDim = None, dim: o.Dim = None, directions: o.Directions = None,
     distribution: o.Distribution = None, windows: o.Windows = None, task_seed: o.TaskSeed = None,
     points: o.Points = None, terms: o.Terms = None, inputs: o.Inputs = None, noise: o.Noise = None,
-    targets: o.Targets = None, shorter: o.Shorter = None, validation_fraction: o.ValidationFraction = None,
+    targets: o.Targets = None, labels: o.Labels = False, shorter: o.Shorter = None,
+    validation_fraction: o.ValidationFraction = None,
     patch: o.Patch = None, side: o.Side = None, embeddings: o.Embeddings = None, layout: o.Layout = None,
     split: o.Split = None,
 ) -> None:  # fmt: skip
@@ -45,8 +46,8 @@ def measure(
         **given(
             intrinsic_dim=intrinsic_dim, dim=dim, directions=directions, distribution=distribution,
             windows=fractions(windows), task_seed=task_seed, points=points, terms=terms, inputs=inputs, noise=noise,
-            targets=targets, shorter=shorter, validation_fraction=validation_fraction, patch=patch, side=side,
-            embeddings=embeddings, layout=layout, split=split,
+            targets=targets, labels=labels or None, shorter=shorter, validation_fraction=validation_fraction,
+            patch=patch, side=side, embeddings=embeddings, layout=layout, split=split,
         ),
     )  # fmt: skip
     asked = to_measure(
@@ -64,10 +65,8 @@ def measure(
         else:
             print_costs(costs(asked, effort_of(effort or DEFAULT_EFFORT)), folder, as_json)
         return
-    if isinstance(asked, Sweep):
-        measurement = run(asked, folder, measure_sweep)
-    else:
-        measurement = ask(asked, folder, effort, minutes)
+    every = isinstance(asked, Sweep)
+    measurement = run(asked, folder, measure_sweep) if every else ask(asked, folder, effort, minutes)
     section = experiment_section(measurement.experiment, measurement.records)
     messages.print(section_view(section))
     failed = [record for record in measurement.records if record.outcome is Outcome.FAILED]

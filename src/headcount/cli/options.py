@@ -17,7 +17,7 @@ data = partial(typer.Option, rich_help_panel="Your data")
 
 def _usual(field: str) -> str:
     """The recipe's value of a field of the training."""
-    return f"(default: {getattr(TRAIN, field):g}, data with labels {getattr(LABELLED_TRAIN, field):g})"
+    return f"(default: {getattr(TRAIN, field):g}, images and passages {getattr(LABELLED_TRAIN, field):g})"
 
 
 TASKS = "A task's name, FILE.npz, X.npy, FILE.py:NAME, FILE.jsonl, or a folder."
@@ -42,7 +42,7 @@ Steps = Annotated[int | None, training(help=f"Training steps per model {_usual('
 Batch = Annotated[int | None, training(help=f"Examples per training step {_usual('batch')}.")]
 RATES = f"Peak learning rates; the best per seed counts {_usual('learning_rate')}."
 LearningRates = Annotated[str | None, training(help=RATES)]
-EXAMPLES = f"(default: {TRAIN.train_examples}, encoders 0, data with labels all)"
+EXAMPLES = f"(default: {TRAIN.train_examples}, encoders 0, images and passages all)"
 TrainExamples = Annotated[int | None, training(help=f"Training examples; 0: fresh ones every step {EXAMPLES}.")]
 VALIDATION = f"Validation examples (default: {TRAIN.validation_examples})."
 ValidationExamples = Annotated[int | None, training(help=VALIDATION)]
@@ -51,7 +51,7 @@ Precision = Annotated[str | None, training(help="float32 (default); encoders als
 HeadDim = Annotated[int | None, model(help="Value width of a head (default: 8, an encoder's rank).")]
 TotalDim = Annotated[int | None, model(help="Width shared by all heads, instead of --head-dim.")]
 Hidden = Annotated[int | None, model(help=f"Width of the feed-forward nets (default: 32, encoders {ENCODER_HIDDEN}).")]
-Layers = Annotated[int | None, model(help=f"Attention layers (default: 1, data with labels {LABELLED_LAYERS}).")]
+Layers = Annotated[int | None, model(help=f"Attention layers (default: 1, images and passages {LABELLED_LAYERS}).")]
 Positions = Annotated[str | None, model(help="auto (default), none, additive or concatenated.")]
 Beta = Annotated[float | None, model(help="Factor on every attention score (default: 1).")]
 Multiplier = Annotated[int | None, model(help="Attention blocks that an encoder layer averages (default: 1).")]
@@ -68,6 +68,7 @@ Inputs = Annotated[int | None, task(help="Numbers in a regressor x.")]
 Noise = Annotated[float | None, task(help="Standard deviation of the noise.")]
 
 Targets = Annotated[Path | None, data(help="y.npy, when the file holds x alone.")]
+Labels = Annotated[bool, data("--labels", help="y holds class labels, learned with cross-entropy.")]
 Shorter = Annotated[str | None, data(help="How shorter lengths are made: given, leading, trailing.")]
 ValidationFraction = Annotated[float | None, data(help="Share of the examples kept for validation.")]
 Patch = Annotated[int | None, data(help="Side of a square patch in pixels (default: 4).")]

@@ -1,6 +1,6 @@
 """The numbers a bucket trains on: stored tokens, raw examples tokenised on the device, or fresh draws.
 
-Tokens and targets are standardised where the model is trained so.
+Tokens and targets are standardised where the model is trained so; labels stay as they are.
 """
 
 import json
@@ -18,7 +18,8 @@ from .._keys import named_key
 from .._shapes import AnyArray, Key
 from ..models import AbstractSpec
 from ..store import TrainSpec
-from ..tasks import AbstractTask, Examples, GeneratedTask, Split, Tokenise, examples_at
+from ..tasks import AbstractObjective, AbstractTask, Examples, GeneratedTask, Split, Tokenise, examples_at
+from ..tasks.objective import AbstractLabelObjective
 
 PROBE_EXAMPLES = 1024
 """Examples from which a stream's means and scales are taken."""
@@ -43,12 +44,19 @@ class Units(NamedTuple):
             1 / self.target_scale,
         )
 
+    def standardised(self, tokens: Any, targets: Any, objective: AbstractObjective) -> tuple[Any, Any]:
+        """Tokens and targets in the units a model is trained in; labels, which are places in a list, as they are."""
+        tokens = (tokens - self.token_mean) / self.token_scale
+        if isinstance(objective, AbstractLabelObjective):
+            return tokens, targets
+        return tokens, (targets - self.target_mean) / self.target_scale
+
 
 class StoredTokens(eqx.Module):
     """Examples as tokens; a batch is drawn with replacement."""
 
     tokens: Float[Array, "examples length dim"]
-    targets: Float[Array, "examples *places outputs"]
+    targets: Float[Array, "examples *places outputs"] | Int[Array, " examples"]
 
     def batch(self, key: Key, count: int) -> tuple[Array, Array]:
         chosen = jr.randint(key, (count,), 0, len(self.tokens))
@@ -95,7 +103,7 @@ class FreshExamples(eqx.Module):
         targets = jax.vmap(task.target)(tokens)
         if self.units is None:
             return tokens, targets
-        return _standardised(tokens, targets, self.units)
+        return self.units.standardised(tokens, targets, task.objective)
 
 
 class BucketData(eqx.Module):
@@ -153,12 +161,13 @@ def prepare(task: AbstractTask, spec: AbstractSpec, train: TrainSpec) -> Prepare
     (tokens, targets), validation = (
         (np.asarray(part.content), np.asarray(part.targets)) for part in (split.train, split.validation)
     )
-    units, variance = None, np.mean(np.var(targets, axis=0))
+    labels = isinstance(task.objective, AbstractLabelObjective)
+    units, variance = None, 1.0 if labels or spec.standardises else np.mean(np.var(targets, axis=0))
     if spec.standardises:
-        variance = 1.0
-        units = Units(*_mean_and_scale(tokens, (0, 1)), *_mean_and_scale(targets, (0,)))
-        tokens, targets = _standardised(tokens, targets, units)
-        validation = _standardised(*validation, units)
+        answers = np.zeros((1, task.outputs), np.float32) if labels else targets  # the scores of classes have no units
+        units = Units(*_mean_and_scale(tokens, (0, 1)), *_mean_and_scale(answers, (0,)))
+        tokens, targets = units.standardised(tokens, targets, task.objective)
+        validation = units.standardised(*validation, task.objective)
     tokens, targets = jnp.asarray(tokens), jnp.asarray(targets)
     if train.train_examples == 0:
         assert isinstance(task, GeneratedTask)
@@ -183,10 +192,6 @@ def _raw(split: Split, tokenise: Tokenise, seed: int) -> BucketData:
 
     train, validation = on_device("train", split.train), on_device("validation", split.validation)
     return BucketData(train=train, target_variance=jnp.ones(()), probe=None, validation=validation)
-
-
-def _standardised(tokens: Any, targets: Any, units: Units) -> tuple[Any, Any]:
-    return (tokens - units.token_mean) / units.token_scale, (targets - units.target_mean) / units.target_scale
 
 
 def _mean_and_scale(values: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:

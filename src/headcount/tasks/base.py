@@ -26,7 +26,7 @@ from .._compile import deterministic_jit
 from .._errors import HeadcountError, InputError, require
 from .._keys import named_key
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
-from .objective import AbstractObjective, Regression
+from .objective import AbstractLabelObjective, AbstractObjective, Regression
 
 
 class Examples(NamedTuple):
@@ -156,7 +156,7 @@ class GeneratedTask(AbstractTask):
         validation_keys = jr.split(named_key(seed, "validation examples"), validation_examples)
         train = user_supplied(_draw, self, train_keys, name=self.name)
         split = Split(Examples(*train), Examples(*_draw(self, validation_keys)))
-        check_examples(split, self.name, self.answered_at)
+        check_examples(split, self.name, self.answered_at, self.objective)
         return split
 
 
@@ -192,10 +192,18 @@ def _is_user_code(part: Any) -> bool:
     return is_code and module.partition(".")[0] not in ("headcount", "jax")
 
 
-def check_examples(split: Split, name: str, answered_at: AnsweredAt = "sequence") -> None:
+def check_examples(
+    split: Split,
+    name: str,
+    answered_at: AnsweredAt = "sequence",
+    objective: AbstractObjective = Regression(),  # noqa: B008 - frozen
+) -> None:
     """Raise `InputError` for NaNs, infinities, constant targets and targets of the wrong shape."""
     shape, length = split.train.targets.shape[1:], split.train.content.shape[1]
-    if answered_at == "tokens":
+    labels = isinstance(objective, AbstractLabelObjective)
+    if labels:
+        require(shape == (), f"{name}: a label must be one whole number, got shape {shape}.")
+    elif answered_at == "tokens":
         require(
             len(shape) == 2 and shape[0] == length,
             f"{name}: a target for each of {length} tokens must have shape ({length}, outputs), got shape {shape}.",
@@ -210,9 +218,10 @@ def check_examples(split: Split, name: str, answered_at: AnsweredAt = "sequence"
                 f"{name}: the {part} {kind} must be finite, found {bad} NaN or infinite values in {values.size}.",
             )
         values = np.asarray(examples.targets)
+        same = "of one class" if labels else f"equal to {values.flat[0]:g}"
         require(
             bool(np.any(np.ptp(values, axis=0) > 0)),
-            f"{name}: the {part} targets are all equal to {values.flat[0]:g}; a constant needs no heads at all.",
+            f"{name}: the {part} targets are all {same}; a constant needs no heads at all.",
         )
 
 

@@ -23,7 +23,7 @@ from .ranking import LAYOUTS, ranking
 LABELLED_ENDINGS = (".jsonl", ".jsonl.gz", ".tar.gz")
 IMAGE_OPTIONS = ("patch", "side")
 PASSAGE_OPTIONS = ("embeddings", "layout", "split")
-ARRAY_OPTIONS = ("targets", "shorter", "validation_fraction")
+ARRAY_OPTIONS = ("targets", "shorter", "validation_fraction", "labels")
 
 
 def find_task(reference: str, *, cache: Path | None = None, **options: Any) -> AbstractTask:
@@ -33,7 +33,7 @@ def find_task(reference: str, *, cache: Path | None = None, **options: Any) -> A
         reference: One of:
 
             * `sum-of-maxima`, or any other preset (`headcount tasks` lists them);
-            * `data.npz` with arrays x and y, or `x.npy` with `targets="y.npy"`;
+            * `data.npz` with arrays x and y, or `x.npy` with `targets="y.npy"`; `labels=True` where y are classes;
             * a folder of images, one subfolder per class, or of CIFAR-10 as it is published;
             * a folder or a file of queries and passages, in MS MARCO's layouts or as JSON lines;
             * `mine.py:task` or `package.module:task`, a task or a function that returns one.
@@ -120,6 +120,7 @@ def task_of_spec(
     if Path(reference).suffix in (".npz", ".npy"):
         options = {name: spec[name] for name in ("shorter", "validation_fraction") if spec.get(name) is not None}
         options |= {} if targets is None else {"targets": targets}
+        options |= {"labels": True} if "labels" in spec else {}
     elif "layout" in spec or "patch" in spec:
         options = {name: spec[name] for name in ("layout", "patch") if name in spec}
         options |= {"side": spec["pixels"]} if "pixels" in spec else {}
