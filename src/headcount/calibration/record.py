@@ -78,7 +78,8 @@ class TaskResult:
 
 def result_from_dict(content: dict[str, Any]) -> TaskResult:
     """The result that `as_dict` gave. **Raises** `TypeError` or `KeyError` where the fields are others."""
-    return TaskResult(**(content | {"task": KnownTask(**content["task"])}))
+    fields: dict[str, Any] = content | {"task": KnownTask(**content["task"])}
+    return TaskResult(**fields)
 
 
 @dataclass(frozen=True)
@@ -188,5 +189,6 @@ def overview(results: Iterable[TaskResult]) -> dict[str, Summary]:
 def _grouped(results: Iterable[TaskResult], group: Callable[[TaskResult], str]) -> dict[str, Summary]:
     results = list(results)
     return {
-        name: summarise(result for result in results if group(result) == name) for name in dict.fromkeys(map(group, results))
+        name: summarise(result for result in results if group(result) == name)
+        for name in dict.fromkeys(map(group, results))
     }

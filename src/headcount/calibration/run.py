@@ -25,7 +25,7 @@ RESULT, TABLE = "result.json", "calibration.csv"
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """How every task is measured: by effort, or with `seeds` by random starts at every one of `heads`, as in the papers.
+    """How every task is measured: by effort, or as in the papers by random starts at every one of `heads`.
 
     Raises:
         InputError: If both are given, or neither, or a value cannot be right.
@@ -109,9 +109,7 @@ def calibrate(
     return [results[task.name] for task in tasks]
 
 
-def protocol_of(
-    *, effort: str | None = None, seeds: int | None = None, heads: Sequence[int] | None = None
-) -> Protocol:
+def protocol_of(*, effort: str | None = None, seeds: int | None = None, heads: Sequence[int] | None = None) -> Protocol:
     """The protocol of these arguments; normal effort where nothing is given."""
     effort = "normal" if effort is None and seeds is None else effort
     return Protocol(effort=effort, seeds=seeds, heads=None if heads is None else tuple(heads))
