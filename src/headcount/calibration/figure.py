@@ -17,8 +17,7 @@ from .record import TaskResult, summarise
 from .words import percent
 
 OPEN_COLOUR, HELD_OUT_COLOUR = COLOURS[0], COLOURS[1]
-WRONG = COLOURS[4]
-STEP = 0.115
+STEP = 0.112
 """Distance of two dots; a D has room for a square of dots of each colour."""
 ACROSS = 4
 """Dots of one colour beside each other."""
@@ -94,13 +93,17 @@ def _panel(axes: Axes, dots: Sequence[Dot], columns: int, rows: int) -> None:
         if dot.interval is not None:
             axes.plot([x, x], [dot.interval[0] - 0.2, dot.interval[1] + 0.2], color=colour, linewidth=1, alpha=0.7)
         axes.plot(x, y, zorder=3, **_style(colour, dot.verdict))
+    axes.set_xticks([column + 0.5 for column in range(1, columns)], minor=True)
+    axes.set_yticks([row + 0.5 for row in range(1, rows)], minor=True)
+    axes.grid(which="minor", color=RULE, linewidth=0.5)
+    axes.set_axisbelow(True)
     axes.axhline(0.5, color=QUIET, linewidth=0.6)
     axes.axvline(columns - 0.5, color=QUIET, linewidth=0.6)
     axes.set_xlim(0.5, columns + 0.5)
     axes.set_ylim(-0.5, rows + 0.5)
     axes.set_xticks(range(1, columns + 1), [*map(str, range(1, columns)), "none"])
     axes.set_yticks(range(rows + 1), ["none", *map(str, range(1, rows + 1))])
-    axes.tick_params(labelsize=FONT["tick"], labelcolor=QUIET, length=0)
+    axes.tick_params(labelsize=FONT["tick"], labelcolor=QUIET, length=0, which="both")
     axes.set_aspect("equal")
     axes.spines[:].set_visible(False)
 
@@ -113,16 +116,22 @@ def _packed(dots: Sequence[Dot]) -> Iterator[tuple[Dot, float, float]]:
     for (column, row, held_out), there in places.items():
         lines = (len(there) - 1) // ACROSS + 1
         for place, dot in enumerate(there):
-            across, up = place % ACROSS + 0.5, place // ACROSS - (lines - 1) / 2
+            across, up = place % ACROSS + 0.6, place // ACROSS - (lines - 1) / 2
             yield dot, column + (across if held_out else -across) * STEP, row + up * STEP
 
 
 def _style(colour: str, verdict: Verdict) -> dict[str, Any]:
     if verdict == "wrong":
-        looks = {"marker": "X", "markersize": 7, "color": colour, "markeredgecolor": WRONG, "markeredgewidth": 1.1}
+        looks = {"marker": "X", "markersize": 5.4, "color": colour, "markeredgecolor": INK, "markeredgewidth": 0.7}
     else:
         inside = colour if verdict == "right" else GROUND
-        looks = {"marker": "o", "markersize": 4, "markerfacecolor": inside, "markeredgecolor": colour}
+        looks = {
+            "marker": "o",
+            "markersize": 3.6,
+            "markeredgewidth": 0.8,
+            "markerfacecolor": inside,
+            "markeredgecolor": colour,
+        }
     return looks | {"linestyle": ""}
 
 
