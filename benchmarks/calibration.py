@@ -2,9 +2,9 @@
 
     python benchmarks/calibration.py [--every 16] [--effort normal] [--json FILE]
 
-The papers' protocol has random starts only: 4 seeds at 1 to 6 heads, at 1 to 12 where D is above 5. Every measurement has a
-process and a results folder of its own, so that neither side finds programs that the other compiled; which side goes
-first alternates. Seconds are those of `measure`, compilation included and imports not.
+The papers' protocol has random starts only: 4 seeds at 1 to 6 heads, at 1 to 12 where D is above 5. Every measurement
+has a process and a results folder of its own, so that neither side finds programs that the other compiled; which side
+goes first alternates. Seconds are those of `measure`, compilation included and imports not.
 """
 
 import argparse

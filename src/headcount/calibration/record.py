@@ -76,8 +76,10 @@ class TaskResult:
         return row | {name: getattr(self, name) for name in ("exact", "held", "claimed", "missed")}
 
 
-def result_from_dict(content: dict[str, Any]) -> TaskResult:
-    """The result that `as_dict` gave. **Raises** `TypeError` or `KeyError` where the fields are others."""
+def result_from_dict(content: Any) -> TaskResult:
+    """The result that `as_dict` gave. **Raises** `ValueError`, `TypeError` or `KeyError` where it is anything else."""
+    if not isinstance(content, dict):
+        raise ValueError(f"a result has fields, got {content!r}.")
     fields: dict[str, Any] = content | {"task": KnownTask(**content["task"])}
     return TaskResult(**fields)
 
