@@ -1,6 +1,7 @@
 """`headcount calibrate`: how often is headcount right?"""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -87,7 +88,7 @@ def choose(families: str | None, first: int | None) -> list[KnownTask]:
 
 def _run(chosen: Sequence[KnownTask], out: Path, missing: int, **protocol: Any) -> list[TaskResult]:
     try:
-        with counted_progress(messages, "calibrating", missing, "tasks") as on_done:
+        with _progress(missing) as on_done:
 
             def on_task(result: TaskResult) -> None:
                 on_done(1)
@@ -99,6 +100,12 @@ def _run(chosen: Sequence[KnownTask], out: Path, missing: int, **protocol: Any) 
         say(f"Stopped. Results are kept in {out}, also those of the task that was being measured. To go on, run:")
         say(f"  {this_command()}")
         raise typer.Exit(130) from None
+
+
+def _progress(missing: int) -> contextlib.AbstractContextManager[Callable[[int], None]]:
+    if missing == 0:
+        return contextlib.nullcontext(lambda count: None)
+    return counted_progress(messages, "calibrating", missing, "tasks")
 
 
 def _as_json(results: Sequence[TaskResult]) -> dict[str, Any]:
