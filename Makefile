@@ -4,7 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow-test picture clean
+.PHONY: demo test slow-test picture calibration clean
 
 demo: .venv/ready
 	$(BIN)/headcount measure sum-of-maxima --intrinsic-dim 4 --heads 1:6 --lengths 8,16,32 --seeds 4 --steps 2000 \
@@ -29,6 +29,9 @@ picture: demo
 		--out demo/nearest --figure docs/rank-nearest.svg
 	$(BIN)/headcount measure sum-of-maxima --lengths 16 --heads 1:6 --ranks 1,2,4,8 --seeds 2 \
 		--out demo/retrieval --figure docs/rank-retrieval.svg
+
+calibration: .venv/ready
+	$(BIN)/headcount calibrate --out calibration --figure docs/calibration.svg --page docs/calibration.md
 
 clean:
 	rm -rf .venv .pytest_cache demo

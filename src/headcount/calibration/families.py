@@ -9,11 +9,13 @@ the rule's thresholds were chosen, only the families of `OPEN` were looked at.
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from .._keys import named_generator
+from ..tasks import ArrayTask
 
 OPEN = ("maxima", "weighted", "basins", "noisy", "two-labels", "pure-noise")
 """Families that thresholds were chosen on; the others were held out."""
@@ -43,6 +45,7 @@ class KnownTask:
 
     @property
     def held_out(self) -> bool:
+        """Whether no threshold was chosen on tasks of its family."""
         return self.family not in OPEN
 
     def arrays(self) -> tuple[Tokens, np.ndarray]:
@@ -54,8 +57,15 @@ class KnownTask:
             y = np.sqrt(1 - self.noise) * y + np.sqrt(self.noise) * draw.standard_normal(len(y))
         if self.classes:
             edges = np.quantile(y, np.arange(1, self.classes) / self.classes)
+            edges = np.minimum(edges, np.nextafter(y.max(), -np.inf))  # the median of a parity can be its larger value
             return x.astype(np.float32), np.searchsorted(edges, y)
         return x.astype(np.float32), y.astype(np.float32)
+
+    def task(self) -> ArrayTask:
+        """The arrays as `measure` takes them."""
+        x, y = self.arrays()
+        options: dict[str, Any] = {"labels": True} if self.classes else {}
+        return ArrayTask(x, y, name=self.name, uses_positions=self.family == "windows", **options)
 
 
 def _maxima(task: KnownTask, draw: np.random.Generator) -> tuple[Tokens, np.ndarray]:

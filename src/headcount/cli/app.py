@@ -31,6 +31,7 @@ VERBS = {
     "report": "Everything a results folder says, as one HTML page that needs nothing but itself.",
     "export": "Every cell of a results folder as a table.",
     "reproduce": "Reproduce a published table or figure, and judge its claims.",
+    "calibrate": "Measure tasks whose answer is known, and say how often it comes out right.",
     "verify": "Train a random sample of stored cells again and compare.",
     "collide": "Find sequences that stored models cannot tell apart, and certify them.",
     "bounds": "Every bound of a paper at one setting.",

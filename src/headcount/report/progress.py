@@ -20,6 +20,9 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+SLOW = 24 * 3600.0
+"""Seconds over which the speed of counted things is averaged: one of them can take minutes."""
+
 
 class StepBar(ABC):
     """A bar of model-steps. `expect` adds to what is to be done, `advance` to what is; workers may call both."""
@@ -117,8 +120,9 @@ def _in_notebook() -> bool:
 @contextlib.contextmanager
 def counted_progress(console: Console, what: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
     """A bar of `total` things; yields the function to call with every number of them done."""
-    with Progress(*_columns(what, unit), console=console) as progress:
+    with Progress(*_columns(what, unit), console=console, speed_estimate_period=SLOW) as progress:
         bar = progress.add_task("", total=total)
+        progress.advance(bar, 0)  # time left is known from the first one on
         yield lambda count: progress.advance(bar, count)
 
 
