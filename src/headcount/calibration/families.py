@@ -9,7 +9,6 @@ the rule's thresholds were chosen, only the families of `OPEN` were looked at.
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -64,8 +63,7 @@ class KnownTask:
     def task(self) -> ArrayTask:
         """The arrays as `measure` takes them."""
         x, y = self.arrays()
-        options: dict[str, Any] = {"labels": True} if self.classes else {}
-        return ArrayTask(x, y, name=self.name, uses_positions=self.family == "windows", **options)
+        return ArrayTask(x, y, name=self.name, uses_positions=self.family == "windows", labels=self.classes > 0)
 
 
 def _maxima(task: KnownTask, draw: np.random.Generator) -> tuple[Tokens, np.ndarray]:

@@ -11,13 +11,13 @@ from typing import Any
 
 from .._choices import require_choice
 from .._errors import HeadcountError, require, require_count
+from ..effort import EFFORTS
 from ..measuring import measure
 from ..report.files import write_whole
 from ..store import FILE_NAME
 from .families import KnownTask
 from .record import TaskResult, result_from_dict
 
-EFFORTS = ("quick", "normal", "thorough")
 PAPER_HEADS = tuple(range(1, 13))
 """Head counts of the papers' protocol: past the largest D of the set."""
 RESULT, TABLE = "result.json", "calibration.csv"
@@ -153,8 +153,8 @@ def _measured(task: KnownTask, folder: Path, protocol: Protocol) -> TaskResult:
         heads=answer.heads,
         low=answer.low,
         high=answer.high,
-        early=getattr(measurement, "early", None),
-        early_seconds=getattr(measurement, "early_seconds", None),
+        early=None if measurement.early is None else int(measurement.early["heads"]),
+        early_seconds=None if measurement.early is None else measurement.early["seconds"],
         seconds=None if continued else seconds,
     )
 

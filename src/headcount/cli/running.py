@@ -76,9 +76,8 @@ def _say_stopped(kept: str, folder: Path, command: str) -> None:
 
 
 def _say_early(early: Early) -> None:
-    say(
-        f"looks like {count_of_heads(early.heads)} after {early.seconds:.0f} s (length {early.length}, an early estimate)"
-    )
+    where = f"an early estimate, at length {early.length}"
+    say(f"looks like {count_of_heads(early.heads)} after {early.seconds:.0f} s ({where})")
 
 
 @contextlib.contextmanager

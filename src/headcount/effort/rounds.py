@@ -164,7 +164,8 @@ def _more_seeds(question: Question, effort: Effort, results: Results) -> Iterato
     seeds = min(SEEDS, effort.more_seeds)
     yield Round("every head count", tuple(question.random(question.heads, range(seeds))))
     while seeds < effort.more_seeds and _uncertain(answer := results.answer(0)):
-        assert answer.low is not None and answer.high is not None
+        assert answer.low is not None
+        assert answer.high is not None
         more = range(seeds, min(2 * seeds, effort.more_seeds))
         seeds = more.stop
         counts = question.between(answer.low - 1, answer.high)

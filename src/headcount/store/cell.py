@@ -82,9 +82,9 @@ class TrainSpec:
 class Cell:
     """One model to be trained.
 
-    `task` is the task's `spec()` and `model` the model spec's `as_dict()`, so that equal content is one cell. A cell with
-    a `parent`, the key of another cell, starts from the weights of that one, without its heads `removed`; one without
-    starts from random weights.
+    `task` is the task's `spec()` and `model` the model spec's `as_dict()`, so that equal content is one cell. A cell
+    with a `parent`, the key of another cell, starts from the weights of that one, without its heads `removed`; one
+    without a parent starts from random weights.
     """
 
     task: dict[str, Any]

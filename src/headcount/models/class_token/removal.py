@@ -88,7 +88,7 @@ class HeadRemoval(AbstractHeadRemoval):
         return Elimination(tuple(order), tuple(distances))
 
     def without(self, removed: Sequence[int]) -> ClassTokenTransformer:
-        """The model without these heads; every other answer as `answers` predicts it, but for the narrower embedding."""
+        """The model without these heads; it answers as `answers` says, but for what the narrower embedding loses."""
         kept = [head for head in range(self.heads) if head not in removed]
         model, spec = self.model, replace(self.model.spec, heads=len(kept))
         (layer,) = model.attention
