@@ -40,7 +40,7 @@ def with_error(record, nmse):
 
 
 def test_an_untouched_store_comes_out_the_same(records):
-    found = verify(records, records, task_of_spec)
+    found = verify(records, records, task_of_spec, weights_of=pytest.fail)
     assert {recheck.agreement for recheck in found} == {Agreement.SAME}
     assert [recheck.moved for recheck in found] == [()] * 4
 
@@ -55,7 +55,7 @@ def elsewhere(record, nmse):
 )
 def test_an_error_from_elsewhere_is_close_within_a_factor_of_five_and_different_beyond(records, factor, agreement):
     changed = elsewhere(records[0], factor * records[0].metrics["nmse"])
-    (recheck,) = verify([changed], [changed], task_of_spec)
+    (recheck,) = verify([changed], [changed], task_of_spec, weights_of=pytest.fail)
     assert recheck.agreement is agreement
 
 
@@ -63,19 +63,19 @@ def test_a_seed_that_was_stuck_elsewhere_and_comes_through_here_is_close(records
     first, second = (record for record in records if spec_of(record.cell).heads == 1)
     stuck = elsewhere(first, 1e4 * first.metrics["nmse"])
     third = dataclasses.replace(second, cell=dataclasses.replace(second.cell, seed=2))
-    (recheck,) = verify([stuck, second, third], [stuck], task_of_spec)
+    (recheck,) = verify([stuck, second, third], [stuck], task_of_spec, weights_of=pytest.fail)
     assert recheck.agreement is Agreement.CLOSE
 
 
 def test_on_the_same_processor_and_versions_only_equal_is_the_same(records):
     changed = with_error(records[0], records[0].metrics["nmse"] * (1 + 1e-6))
-    (recheck,) = verify([changed], [changed], task_of_spec)
+    (recheck,) = verify([changed], [changed], task_of_spec, weights_of=pytest.fail)
     assert recheck.agreement is Agreement.DIFFERENT
 
 
 def test_a_finished_cell_that_had_diverged_is_different(records):
     diverged = dataclasses.replace(records[0], outcome=Outcome.DIVERGED, metrics={}, curve=())
-    (recheck,) = verify([diverged], [diverged], task_of_spec)
+    (recheck,) = verify([diverged], [diverged], task_of_spec, weights_of=pytest.fail)
     assert recheck.agreement is Agreement.DIFFERENT
 
 

@@ -9,16 +9,16 @@ from headcount.analysis.bootstrap import bootstrap, interval_of
 
 
 def one_by_one(errors: np.ndarray, resamples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The slow, obvious way."""
+    """The slow, obvious way: of every cell's finished seeds, in rising order, as many draws as there are."""
     generator = np.random.default_rng(seed)
-    own_best = np.nanmin(errors, axis=-1)
-    best, median = [], []
-    for _ in range(resamples):
-        drawn = np.take_along_axis(errors, generator.integers(0, errors.shape[-1], errors.shape), axis=-1)
-        drawn = np.where(np.isnan(drawn).all(axis=-1, keepdims=True), own_best[..., None], drawn)
-        best.append(np.nanmin(drawn, axis=-1))
-        median.append(np.nanmedian(drawn, axis=-1))
-    return np.array(best), np.array(median)
+    best, median = (np.empty((resamples, *errors.shape[:-1])) for _ in range(2))
+    for resample in range(resamples):
+        uniform = generator.random(errors.shape)
+        for cell in np.ndindex(errors.shape[:-1]):
+            finished = np.sort(errors[cell][~np.isnan(errors[cell])])
+            drawn = [finished[int(number * len(finished))] for number in uniform[cell][: len(finished)]]
+            best[(resample, *cell)], median[(resample, *cell)] = min(drawn), np.median(drawn)
+    return best, median
 
 
 @settings(max_examples=40, deadline=None)
@@ -34,8 +34,8 @@ def test_resamples_are_those_of_a_loop(shape, seeds, missing, seed):
     lost = generator.uniform(size=errors.shape) < missing
     lost[..., 0] = False  # every cell has a finished seed
     errors[lost] = np.nan
-    drawn = bootstrap(errors, 20, seed)
-    best, median = one_by_one(errors, 20, seed)
+    drawn = bootstrap(errors, 5, seed)
+    best, median = one_by_one(errors, 5, seed)
     np.testing.assert_array_equal(drawn.best, best)
     np.testing.assert_array_equal(drawn.median, median)
 

@@ -49,7 +49,7 @@ def data():
 
 
 def program_for(shape, side_by_side: bool = False, dim: int = 3, outputs: int = 1):
-    return program(shape, Sizes(dim, outputs, 1, shape.length), Regression(), side_by_side)
+    return program(shape.program, Sizes(dim, outputs, 1, shape.length), Regression(), side_by_side)
 
 
 def taught(parts, cells, data):
@@ -167,7 +167,7 @@ def test_side_by_side_agrees_with_one_after_another():
 
 def test_the_same_cells_twice_give_the_same_bits_and_one_compilation():
     cells = tuple(a_cell(*each) for each in THREE)
-    parts = program.__wrapped__(shape_of(cells[0]), Sizes(3, 1, 1, 4), Regression(), False)
+    parts = program.__wrapped__(shape_of(cells[0]).program, Sizes(3, 1, 1, 4), Regression(), False)
     assert_trees_equal(taught(parts, cells, data())[0], trained()[0])
     parts.advance(*parts.start(cells[::-1], data()), data(), 1)
     assert parts.advance._cache_size() == 1, "three members, every number of steps: one program"
@@ -284,10 +284,9 @@ def test_members_take_turns_in_a_loop_that_no_compiler_unrolls(count):
 
 @given(steps=st.integers(1, 20_000), warmup=st.integers(0, 2_000))
 def test_the_rate_rises_in_a_line_and_falls_in_a_cosine_to_nothing(steps, warmup):
-    train = replace(TRAIN, steps=steps, warmup=warmup)
     at = np.unique(np.linspace(0, steps - 1, 64).astype(np.int32))
     at = np.pad(at, (0, 64 - len(at)), mode="edge")
-    share = np.asarray(jax.vmap(lambda step: schedule(step, train))(jnp.asarray(at)))
+    share = np.asarray(jax.vmap(lambda step: schedule(step, steps, warmup))(jnp.asarray(at)))
     turn = min(warmup, steps // 10)
     rising, falling = share[at < turn], share[at >= turn]
     np.testing.assert_allclose(rising, (at[at < turn] + 1) / max(turn, 1), rtol=1e-5)

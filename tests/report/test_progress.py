@@ -36,29 +36,34 @@ def notebook(monkeypatch) -> list[str]:
     return shown
 
 
-def test_a_notebook_sees_a_bar_that_fills_and_ends(notebook):
-    with automatic_progress(40) as on_steps:
-        on_steps(10)
-        on_steps(30)
-    assert ['value="10" max="40"' in text for text in notebook] == [False, True, False, False]
-    assert "25%" in notebook[1]
-    assert "100%, 0 s left" in notebook[2]
-    assert "40 model-steps" in notebook[3]
-    assert "<progress" not in notebook[3]
+def test_a_notebook_sees_a_bar_that_grows_fills_and_ends(notebook):
+    with automatic_progress() as bar:
+        bar.expect(40)
+        bar.advance(10)
+        bar.expect(60)
+        bar.advance(90)
+    places = [f'value="{done}" max="{total}"' for done, total in ((0, 40), (10, 40), (10, 100), (100, 100))]
+    assert [place in text for place, text in zip(places, notebook[1:-1], strict=True)] == [True] * 4
+    assert "25%" in notebook[2]
+    assert "100%, 0 s left" in notebook[4]
+    assert "100 model-steps" in notebook[5]
+    assert "<progress" not in notebook[5]
 
 
 @pytest.mark.parametrize(("steps", "wanted"), [(0, None), (0, True), (40, False)])
 def test_a_notebook_sees_nothing_where_nothing_is_trained_or_wanted(notebook, steps, wanted):
-    with automatic_progress(steps, wanted) as on_steps:
-        on_steps(1)
+    with automatic_progress(wanted) as bar:
+        bar.expect(steps)
+        bar.advance(steps)
     assert notebook == []
 
 
 @pytest.mark.parametrize(("steps", "wanted", "shown"), [(40, None, False), (40, True, True), (0, True, False)])
 def test_a_file_sees_a_bar_only_where_one_is_wanted(capsys, monkeypatch, steps, wanted, shown):
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
-    with automatic_progress(steps, wanted) as on_steps:
-        on_steps(steps)
+    with automatic_progress(wanted) as bar:
+        bar.expect(steps)
+        bar.advance(steps)
     captured = capsys.readouterr()
     assert captured.out == ""
     assert ("training" in captured.err) == shown
@@ -67,14 +72,15 @@ def test_a_file_sees_a_bar_only_where_one_is_wanted(capsys, monkeypatch, steps, 
 def test_bars_count_what_is_done():
     written = io.StringIO()
     console = Console(file=written, width=120)
-    with training_progress(console, 40_000) as on_steps:
-        on_steps(40_000)
+    with training_progress(console, 30) as bar:
+        bar.expect(10)
+        bar.advance(40)
     with counted_progress(console, "searching", 3, "pairs") as on_done:
         on_done(3)
     with bytes_progress(console) as on_bytes:
         for done in (1_000, 2_000, 500):  # fewer bytes than before: the next file
             on_bytes(done, 2_000)
     text = written.getvalue()
-    assert "40/40 thousand model-steps" in text
+    assert "40/40 model-steps" in text
     assert "3/3 pairs" in text
     assert text.count("fetching") == 2

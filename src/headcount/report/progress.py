@@ -66,23 +66,28 @@ class TerminalBar(StepBar):
 
 
 class NotebookBar(StepBar):
-    """A bar that redraws itself below the cell."""
+    """A bar that redraws itself below the cell, shown from the first step that is expected."""
 
     def __init__(self):
         super().__init__()
         from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
 
-        self.html = HTML
-        self.handle = display(HTML("training"), display_id=True)
+        self.html, self.display = HTML, display
+        self.handle = None
 
     def draw(self) -> None:
-        total = max(1, self.total)
-        left = (time.monotonic() - self.began) * (total - self.done) / max(1, self.done)
-        bar = f'<progress value="{self.done}" max="{total}"></progress>'
-        self.handle.update(self.html(f"{bar} {self.done / total:.0%}, {left:.0f} s left"))
+        if self.handle is None and self.total:
+            self.handle = self.display(self.html("training"), display_id=True)
+        if self.handle is not None:
+            total = max(self.total, self.done)
+            left = (time.monotonic() - self.began) * (total - self.done) / max(1, self.done)
+            bar = f'<progress value="{self.done}" max="{total}"></progress>'
+            self.handle.update(self.html(f"{bar} {self.done / total:.0%}, {left:.0f} s left"))
 
     def end(self) -> None:
-        self.handle.update(self.html(f"{self.done:,} model-steps in {time.monotonic() - self.began:.0f} s"))
+        """Say how long it took, where anything was shown."""
+        if self.handle is not None:
+            self.handle.update(self.html(f"{self.done:,} model-steps in {time.monotonic() - self.began:.0f} s"))
 
 
 @contextlib.contextmanager
