@@ -37,7 +37,9 @@ def broken_training(monkeypatch):
 @pytest.fixture
 def pretended(monkeypatch) -> Pretended:
     pretended = Pretended()
-    monkeypatch.setattr("headcount.measuring.run_sweep", pretended.run_sweep)
+    for module in ("headcount.measuring", "headcount.effort.run"):
+        monkeypatch.setattr(f"{module}.run_sweep", pretended.run_sweep)
+    monkeypatch.setattr("headcount.effort.run._elimination", pretended.elimination)
     return pretended
 
 

@@ -1,16 +1,21 @@
 """Training that takes no time."""
 
 from headcount.engine import RunSummary
-from headcount.store import Outcome
+from headcount.models.base import Elimination
+from headcount.store import Cell, Outcome
 
 from ..helpers import fabricated
 
 
 class Pretended:
-    """Training that takes no time: `metrics` gives those of a cell by its coordinates. `sweeps` are those asked for."""
+    """Training that takes no time: `metrics` gives those of a cell by its coordinates. `sweeps` are those asked for.
+
+    Trained models look as if they had `distinct` heads, and copies of them.
+    """
 
     def __init__(self):
         self.sweeps = []
+        self.distinct = 4
         self.metrics = lambda at: {"nmse": fabricated.sharp(at), "final_nmse": fabricated.sharp(at), "baseline": 1.0}
 
     def run_sweep(self, sweep, store, *, command="", **_):
@@ -25,6 +30,17 @@ class Pretended:
             outcomes={Outcome.FINISHED: len(left.cells)} if left.cells else {},
             seconds=0.0,
         )
+
+    def elimination(self, cell: Cell, *_) -> Elimination:
+        heads = cell.model["heads"]
+        return Elimination(
+            tuple(range(heads - 1)), tuple(1e-6 if left >= self.distinct else 0.5 for left in range(heads - 1, 0, -1))
+        )
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The cells of all sweeps, in the order they were asked for."""
+        return [cell for sweep in self.sweeps for cell in sweep.cells]
 
     @property
     def keys(self) -> list[str]:

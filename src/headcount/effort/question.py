@@ -28,6 +28,8 @@ class Question:
     lengths: tuple[int, ...]
     cells: dict[str, Cell] = field(default_factory=dict)
     places: dict[str, tuple[Value, ...]] = field(default_factory=dict)
+    _children: dict[str, Cell] = field(default_factory=dict, init=False, repr=False)
+    """Continued and descended cells by their key with seed 0."""
 
     def __post_init__(self):
         whole = self._sweep(self.heads, self.lengths, [self.train.data_seed], [0])
@@ -85,21 +87,21 @@ class Question:
 
     def _placed(self, child: Cell) -> Cell:
         """The child with a seed of its own among those of its place; itself where it was asked for before."""
-        for known in self.cells.values():
-            if replace(known, seed=child.seed) == child:
-                return known
-        taken = sum(
-            (known.start, known.length, known.train.data_seed, known.model["heads"])
-            == (child.start, child.length, child.train.data_seed, child.model["heads"])
-            for known in self.cells.values()
-        )
-        child = replace(child, seed=taken)
-        self._add(child, taken)
-        return child
+        unplaced = replace(child, seed=0)
+        if unplaced.key not in self._children:
+            here = self._place(unplaced)
+            taken = sum(place[:-1] == here for place in self.places.values())
+            self._children[unplaced.key] = replace(unplaced, seed=taken)
+            self._add(self._children[unplaced.key], taken)
+        return self._children[unplaced.key]
+
+    def _place(self, cell: Cell) -> tuple[Value, ...]:
+        """Where a cell lies along all axes but the seed."""
+        return (cell.model["heads"], cell.length, cell.train.data_seed, cell.start)
 
     def _add(self, cell: Cell, seed: int) -> None:
         self.cells[cell.key] = cell
-        self.places[cell.key] = (cell.model["heads"], cell.length, cell.train.data_seed, cell.start, seed)
+        self.places[cell.key] = (*self._place(cell), seed)
 
     def sweep_of(self, cells: Iterable[Cell]) -> Sweep:
         """These cells, each once, as part of the experiment."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
+import numpy as np
+
 from ..analysis import Answer, answer, error_table
 from ..analysis.signals import unlearned_above
 from ..models.base import Elimination
@@ -64,7 +66,7 @@ class Results:
         for cell in self.best(heads, draw, 1):
             metrics = self.records[cell.key].metrics
             baseline, noise = metrics.get("baseline", 1.0), metrics.get("baseline_noise", 0.0)
-            if self.records[cell.key].error <= float(unlearned_above(noise / baseline)) * baseline:
+            if self.records[cell.key].error <= unlearned_above(np.array([noise / baseline]))[0] * baseline:
                 return True
         return False
 

@@ -98,7 +98,6 @@ class Cell:
     def __post_init__(self):
         require_count("length", self.length)
         require_count("seed", self.seed, least=0)
-        object.__setattr__(self, "removed", tuple(self.removed))
         require(bool(self.parent) or not self.removed, "heads are removed from a parent; this cell has none.")
         for head in self.removed:
             require_count("a removed head", head, least=0)
@@ -165,5 +164,6 @@ class Record:
 
 def cell_from_spec(spec: dict[str, Any]) -> Cell:
     """The cell whose `spec()` this is."""
-    content = {name: spec[name] for name in ("task", "length", "model", "seed", "parent", "removed") if name in spec}
-    return Cell(**content, train=TrainSpec(**spec["train"]))
+    content = {name: spec[name] for name in ("task", "length", "model", "seed")}
+    start = {"parent": spec["parent"], "removed": tuple(spec["removed"])} if "parent" in spec else {}
+    return Cell(**content, **start, train=TrainSpec(**spec["train"]))
