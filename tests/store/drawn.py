@@ -30,7 +30,11 @@ trains = st.builds(
     weight_decay=st.just(0.0) | st.floats(0, 10),
     precision=st.sampled_from(["float32", "bfloat16"]),
 )
-cells = st.builds(Cell, task=contents, length=count, model=contents, train=trains, seed=count)
+keys = st.text("0123456789abcdef", min_size=20, max_size=20)
+content = {"task": contents, "length": count, "model": contents, "train": trains, "seed": count}
+removed = st.lists(st.integers(0, 30), unique=True, max_size=4).map(tuple)
+children = st.builds(Cell, **content, parent=keys, removed=removed)
+cells = st.builds(Cell, **content) | children
 records = st.builds(
     Record,
     cell=cells,
@@ -47,7 +51,6 @@ several = st.lists(records, min_size=1, max_size=5, unique_by=lambda record: rec
 def experiments(draw: st.DrawFn) -> Experiment:
     axes = tuple(draw(st.lists(words, min_size=1, max_size=4, unique=True)))
     place = st.tuples(*[st.integers() | finite | words] * len(axes))
-    keys = st.text("0123456789abcdef", min_size=20, max_size=20)
     named = {name: draw(words) for name in ("question", "task", "study", "scale")}
     places = draw(st.dictionaries(keys, place, max_size=4))
     return Experiment(name=draw(st.text(min_size=1)), axes=axes, places=places, settings=draw(contents), **named)
