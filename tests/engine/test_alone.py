@@ -36,13 +36,16 @@ def test_a_seed_learns_the_same_alone_and_beside_another(tmp_path, kind):
 
 
 def check(kind: str, folder: str) -> None:
-    """Train a seed alone and beside another, and compare every byte of what is stored."""
+    """Train a seed alone in a program for one, and beside another in one for eight, and compare every byte of what is stored."""
     task, model = KINDS[kind]
     results = []
     for seeds in (1, 2):
         sweep = swept(task, model, STEPS, heads=[2], length=[4], seed=range(seeds))
         with Store.open_for_writing(f"{folder}/{seeds}") as store:
-            run_sweep(sweep, store, plan=plan_sweep(sweep, machine=CPU))
+            plan = plan_sweep(sweep, machine=CPU)
+            if seeds == 1:  # a bucket that was split for memory has no empty slots
+                plan = replace(plan, buckets=tuple(replace(bucket, slots=1) for bucket in plan.buckets))
+            run_sweep(sweep, store, plan=plan)
             (record,) = [record for record in store.records() if record.cell.seed == 0]
             weights = {name: array.tobytes() for name, array in store.weights(record.cell.key).items()}
         results.append((record.outcome, record.metrics, record.curve, weights))

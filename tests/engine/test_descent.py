@@ -1,0 +1,121 @@
+"""Models that start from stored ones: the same to the last bit however they are trained, and safe when one is lost."""
+
+import functools
+from dataclasses import replace
+
+import pytest
+
+from headcount._errors import StoreError
+from headcount.effort import Question
+from headcount.engine import plan_sweep, run, run_sweep
+from headcount.engine.train import program
+from headcount.store import Outcome, Store
+
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.sweeps import CPU, TASK, TRAIN, class_token
+
+STEPS = replace(TRAIN, steps=8)
+
+
+def asked() -> Question:
+    return Question(task=TASK, model=class_token, train=STEPS, heads=(1, 2, 3), most=3, lengths=(4,))
+
+
+def family(question: Question):
+    """Two parents of three heads; of the first a descended child, its sibling and itself, trained on."""
+    parents = question.random([3], range(2))
+    child = question.descended(parents[0], (1,))
+    others = [
+        question.descended(parents[0], (0,)),
+        question.descended(parents[1], (1,)),
+        question.descended(parents[0], (0, 2)),
+    ]
+    return parents, child, [*others, question.continued(parents[0])]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder that holds the parents."""
+    question = asked()
+    do(question, family(question)[0], tmp_path / "results")
+    return tmp_path / "results"
+
+
+def do(question, cells, root, **options):
+    sweep = question.sweep_of(cells)
+    with Store.open_for_writing(root) as store:
+        return run_sweep(sweep, store, plan=plan_sweep(sweep, store.settled_keys(), CPU), **options)
+
+
+def stored(root):
+    """Everything that training decided, and the bytes of every weights file."""
+    files = {path.name: path.read_bytes() for path in (root / "weights").iterdir()}
+    with Store.open_for_reading(root) as store:
+        return {record.cell.key: (record.outcome, record.metrics, record.curve) for record in store.records()}, files
+
+
+def test_a_child_is_the_same_alone_among_others_and_after_a_kill(folder, tmp_path):
+    question = asked()
+    parents, child, others = family(question)
+    everyone = [*parents, child, *others]
+    assert do(question, everyone, folder).outcomes == {Outcome.FINISHED: 1 + len(others)}
+    records, files = stored(folder)
+    assert len(set(files.values())) == len(everyone), "all differ"
+
+    alone = tmp_path / "alone"
+    do(question, parents, alone)
+    do(question, [child], alone)
+    assert stored(alone)[0][child.key] == records[child.key]
+    assert stored(alone)[1][f"{child.key}.safetensors"] == files[f"{child.key}.safetensors"]
+
+    killed, done = tmp_path / "killed", []
+
+    def on_steps(count):
+        done.append(count)
+        if sum(done) > 3:
+            raise KeyboardInterrupt
+
+    do(question, parents, killed)
+    with pytest.raises(KeyboardInterrupt):
+        do(question, [child, *others], killed, on_steps=on_steps)
+    assert do(question, everyone, killed).already_done < len(everyone)
+    assert stored(killed) == (records, files)
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "another model's"])
+def test_a_lost_parent_is_named_and_costs_nothing(folder, damage):
+    question = asked()
+    (first, second), child, _ = family(question)
+    weights = folder / "weights" / f"{first.key}.safetensors"
+    if damage == "missing":
+        weights.unlink()
+    elif damage == "truncated":
+        weights.write_bytes(weights.read_bytes()[:-9])
+    else:
+        other = question.random([1], [0])
+        do(question, other, folder)
+        weights.write_bytes((folder / "weights" / f"{other[0].key}.safetensors").read_bytes())
+    before = stored(folder)
+    with pytest.raises(StoreError, match=first.key) as caught:
+        do(question, [child], folder)
+    assert "\n" not in str(caught.value)
+    assert stored(folder) == before
+    assert do(question, [question.descended(second, (1,))], folder).outcomes == {Outcome.FINISHED: 1}
+
+
+def test_children_draws_of_the_data_and_steps_share_one_compiled_program(folder, monkeypatch):
+    programs = []
+
+    @functools.wraps(program)
+    def counted(*shape):
+        programs.append(program(*shape))
+        return programs[-1]
+
+    monkeypatch.setattr(run, "program", counted)
+    program.cache_clear()
+    question = asked()
+    parents, child, others = family(question)
+    do(question, [*parents, child, *others, *question.random([2], [0], draw=1)], folder)
+    assert len({id(each) for each in programs}) == program.cache_info().currsize == 1
+    assert len(programs) > 1
+    assert programs[0].advance._cache_size() == 1
