@@ -235,6 +235,6 @@ def test_heads_that_share_a_width_are_one_experiment(tmp_path, pretended):
 
 def test_learning_rates_are_an_axis_of_which_the_best_counts(tmp_path, pretended):
     pretended.metrics = lambda at: {"nmse": fabricated.sharp(at) if at["learning_rate"] == 0.01 else 0.9}
-    options = ("--heads", "1:6", "--learning-rates", "0.01,0.003", "--out", tmp_path, "--json")
+    options = ("--heads", "1:6", "--seeds", 4, "--learning-rates", "0.01,0.003", "--out", tmp_path, "--json")
     answer = strict_json(headcount(*MEASURE, *options).out)
     assert (answer["heads"], answer["low"], answer["high"]) == (4, 4, 4)

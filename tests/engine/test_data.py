@@ -8,14 +8,17 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from headcount._choices import POSITIONS
 from headcount._keys import named_key
-from headcount.engine.data import PROBE_EXAMPLES, FreshExamples, RawExamples, StoredTokens, prepare
+from headcount.engine.data import PROBE_EXAMPLES, FreshExamples, RawExamples, StoredTokens, Units, prepare
 from headcount.tasks import ArrayTask, FunctionTask, sum_of_maxima
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.sweeps import FARTHEST, STREAM, TRAIN, Numbers, class_token, encoder, labelled_model
-from ..helpers.tolerance import assert_close, assert_trees_equal
+from ..helpers.tolerance import assert_close, assert_trees_close, assert_trees_equal
 
 MAXIMA = sum_of_maxima(length=6, intrinsic_dim=2, dim=3)
 TASKS = {
@@ -215,3 +218,18 @@ def test_outside_of_training_an_example_is_always_shown_alike(part):
     show = jax.jit(lambda content, key: NUMBERS.tokenise(content, key))
     for place in (0, 1, len(labels) - 1):
         assert_close(got[place], show(jnp.asarray(content[place]), jr.fold_in(key, place)))
+
+
+@given(seed=st.integers(0, 10_000), positions=st.sampled_from(POSITIONS))
+def test_a_model_goes_to_raw_units_and_back(seed, positions):
+    generator = np.random.default_rng(seed)
+    units = Units(
+        *(generator.normal(size=2), generator.lognormal(size=2)),
+        *(generator.normal(size=3), generator.lognormal(size=3)),
+    )
+    model = class_token(positions=positions).init(seed, length=4, dim=2, outputs=3)
+    raw = model.in_raw_units(*units)
+    assert_trees_close(raw.in_raw_units(*units.inverse()), model)
+    assert_trees_close(model.in_raw_units(*units.inverse()).in_raw_units(*units), model)
+    assert np.max(np.abs(raw.readout_out.bias - model.readout_out.bias)) > 0.01
+    assert_trees_close(units.inverse().inverse(), units)

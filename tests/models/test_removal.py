@@ -164,6 +164,4 @@ def test_models_whose_heads_meet_elsewhere_do_not_lose_them():
     for spec in (ClassTokenSpec(heads=2, layers=2), EncoderSpec(heads=2, rank=1, width=3, hidden=4)):
         assert not spec.removes_heads
     with pytest.raises(InputError, match="heads=2"):
-        EncoderSpec(heads=2, rank=1, width=3, hidden=4).init(0, length=4, dim=3, outputs=1).head_removal(
-            some_tokens(0)
-        )
+        EncoderSpec(heads=2, rank=1, width=3, hidden=4).init(0, length=4, dim=3, outputs=1).head_removal(some_tokens(0))

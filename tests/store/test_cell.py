@@ -98,7 +98,11 @@ def test_heads_that_cannot_be_removed_are_refused(parent, removed, named):
 
 
 def test_another_process_finds_the_same_key_and_needs_no_jax():
-    drawn = [a_cell(), a_cell(parent=a_cell().key, removed=(0,)), a_cell(task={"b": [1, 0.1], "a": {"é": None, "z": 1e-300}})]
+    drawn = [
+        a_cell(),
+        a_cell(parent=a_cell().key, removed=(0,)),
+        a_cell(task={"b": [1, 0.1], "a": {"é": None, "z": 1e-300}}),
+    ]
     script = (
         "import json, sys\nfrom headcount.store.cell import cell_from_spec\n"
         "print(json.dumps([cell_from_spec(spec).key for spec in json.load(sys.stdin)]))\n"
