@@ -201,7 +201,7 @@ def test_training_is_plain_adamw():
         model, moments = one_step(model, moments, chosen, jr.split(shown, TRAIN.batch))
 
     data = prepare(task, spec_of(cell), TRAIN).data
-    parts = program(shape_of(cell), sizes_of(task), task.objective, False)  # two members: compiled before
+    parts = program(shape_of(cell).program, sizes_of(task), task.objective, False)  # two members: compiled before
     states, members = parts.start((other, cell), data)
     states, _ = parts.advance(states, members, data, steps)
     got = jax.tree.map(lambda leaf: np.asarray(leaf)[1], states.model)

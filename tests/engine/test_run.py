@@ -155,10 +155,10 @@ def test_a_diverged_cell_is_an_answer(root, trained):
 
 
 def test_a_bucket_that_fails_costs_no_other_and_is_tried_again(root, trained, monkeypatch):
-    def broken(shape, *others):
-        if shape.length == 5:
+    def broken(shape, sizes, *others):
+        if sizes.tokens == 5:
             raise ValueError("no luck\nwith many more lines")
-        return program(shape, *others)
+        return program(shape, sizes, *others)
 
     sweep = swept()
     with monkeypatch.context() as patched:
