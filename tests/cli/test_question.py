@@ -1,0 +1,129 @@
+"""`headcount measure` without seeds: smaller models descend from larger ones until the answer is settled."""
+
+import csv
+import io
+import shutil
+import signal
+
+import pytest
+
+from ..effort.test_run import Timer
+from ..helpers.commands import a_sentence, contents, headcount, strict_json
+from .test_killed import run
+
+TINY = "--steps 30 --batch 16 --head-dim 2 --hidden 8 --heads 1:4 --train-examples 200 --validation-examples 200"
+ASK = ("measure", "max-plus-min", *TINY.split(), "--effort", "quick")
+KILLED = """
+import os, signal, sys
+from headcount.cli import main
+from headcount.store import Store
+commit, left = Store.commit, int(sys.argv.pop())
+def commit_and_die(*arguments):
+    global left
+    commit(*arguments)
+    left -= 1
+    left or os.kill(os.getpid(), signal.SIGKILL)
+Store.commit = commit_and_die
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
+    """A folder of models that were really trained and descended, and what was said meanwhile."""
+    folder = tmp_path_factory.mktemp("asked") / "results"
+    return folder, headcount(*ASK, "--lengths", 4, "--out", folder)
+
+
+def starts(folder) -> list[str]:
+    return [row["start"] for row in csv.DictReader(io.StringIO(headcount("export", folder).out))]
+
+
+def test_a_question_is_answered_from_models_that_descend(asked):
+    folder, result = asked
+    assert result.code == 0, result.err
+    assert result.out.count("\n") == 1
+    assert "from 4 heads down" in result.err
+    assert "looks like" in result.err
+    assert set(starts(folder)) == {"random", "descended"}
+
+
+def test_the_same_question_again_trains_nothing(asked, no_training):
+    folder, result = asked
+    before = contents(folder / "weights")
+    again = strict_json(headcount(*ASK, "--lengths", 4, "--out", folder, "--json").out)
+    assert (again["trained"], again["already_done"], again["ended"]) == ({}, len(starts(folder)), "settled")
+    assert again["verdict"] + "\n" == result.out
+    assert again["early"]["heads"] >= 1
+    assert contents(folder / "weights") == before
+
+
+def test_descended_models_verify_to_the_last_bit_from_their_stored_parents(asked):
+    folder, _ = asked
+    rows = strict_json(headcount("verify", folder, "--cells", 99, "--json").out)
+    assert [row["agreement"] for row in rows] == ["same"] * len(starts(folder))
+
+
+def test_a_lost_parent_is_one_sentence_and_costs_nothing(asked, tmp_path):
+    folder = shutil.copytree(asked[0], tmp_path / "results")
+    shutil.rmtree(folder / "weights")
+    before = contents(folder)
+    a_sentence(headcount("verify", folder, "--cells", 99), 1, "weights")
+    assert contents(folder) == before
+
+
+def test_a_dry_run_says_what_it_may_cost_and_writes_nothing(tmp_path, no_training):
+    result = headcount(*ASK, "--out", tmp_path / "results", "--dry-run", "--json")
+    plan = strict_json(result.out)
+    assert 0 < plan["least"]["cells"] <= plan["most"]["cells"]
+    assert plan["least"]["expected_seconds"] <= plan["most"]["expected_seconds"]
+    shown = headcount(*ASK, "--out", tmp_path / "results", "--dry-run").out
+    assert str(plan["most"]["cells"]) in shown
+    assert not (tmp_path / "results").exists()
+
+
+def test_minutes_that_train_nothing_are_told(tmp_path, no_training):
+    result = headcount(*ASK, "--minutes", 1e-9, "--out", tmp_path)
+    a_sentence(result, 4, "--minutes")
+    assert contents(tmp_path / "weights") == {}
+
+
+def test_minutes_that_are_over_leave_an_answer_and_say_how_to_go_on(tmp_path, pretended, monkeypatch):
+    def over_in_the_third_round(sweep, store, *, stop, **options):
+        if len(pretended.sweeps) == 2:
+            Timer.over.function()
+            raise KeyboardInterrupt
+        return pretended.run_sweep(sweep, store, **options)
+
+    command = (*ASK, "--heads", "1:12", "--lengths", 8, "--minutes", "5", "--out", tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr("headcount.effort.run.threading.Timer", Timer)
+        patched.setattr("headcount.effort.run.run_sweep", over_in_the_third_round)
+        result = headcount(*command)
+    assert result.code == 4, result.err
+    assert result.out.startswith(("needs ", "no transition found"))
+    assert result.err.splitlines()[-1].strip() == f"headcount {' '.join(map(str, command))}"
+    again = headcount(*command, "--json")
+    assert (again.code, strict_json(again.out)["ended"], strict_json(again.out)["heads"]) == (0, "settled", 4)
+    assert strict_json(again.out)["already_done"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("commits", [1, 3, 4])
+def test_a_question_killed_in_mid_descent_goes_on_to_the_same_bytes(tmp_path, commits):
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    command = (*ASK, "--lengths", "4,5")
+    assert run(KILLED, *command, "--out", killed, commits).returncode == -signal.SIGKILL
+    kept = len(starts(killed))
+    assert ("descended" in starts(killed)) == (commits > 2)
+    result = headcount(*command, "--out", killed, "--json")
+    assert (result.code, strict_json(result.out)["already_done"] >= kept) == (0, True), result.err
+    assert headcount(*command, "--out", whole).code == 0
+    assert kept < len(starts(whole))
+    for form in ("csv", "json"):
+        tables = [headcount("export", folder, "--format", form).out for folder in (killed, whole)]
+        assert tables[0] == tables[1], form
+    weights = [{path.name: data for path, data in contents(folder / "weights").items()} for folder in (killed, whole)]
+    assert weights[0] == weights[1]
+    rows = strict_json(headcount("verify", killed, "--cells", 99, "--json").out)
+    assert {row["agreement"] for row in rows} == {"same"}
