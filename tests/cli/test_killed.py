@@ -14,6 +14,7 @@ from headcount.store import Store
 
 from ..helpers.commands import contents, headcount, start, strict_json
 from .test_measure import MEASURE
+from .test_question import ASK, starts
 
 KILLED = """
 import os, signal
@@ -23,6 +24,19 @@ commit = Store.commit
 def commit_and_die(*arguments):
     commit(*arguments)
     os.kill(os.getpid(), signal.SIGKILL)
+Store.commit = commit_and_die
+main()
+"""
+KILLED_LATER = """
+import os, signal, sys
+from headcount.cli import main
+from headcount.store import Store
+commit, left = Store.commit, int(sys.argv.pop())
+def commit_and_die(*arguments):
+    global left
+    commit(*arguments)
+    left -= 1
+    left or os.kill(os.getpid(), signal.SIGKILL)
 Store.commit = commit_and_die
 main()
 """
@@ -73,6 +87,27 @@ def test_a_long_run_stopped_from_outside_goes_on(tmp_path, number):
     assert process.returncode == (-number if number == signal.SIGKILL else 130)
     assert number == signal.SIGKILL or f"{done} of 32 cells" in err
     assert strict_json(headcount(*command, "--json").out)["already_done"] == done
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("commits", [1, 3, 4])
+def test_a_question_killed_in_mid_descent_goes_on_to_the_same_bytes(tmp_path, commits):
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    command = (*ASK, "--lengths", "4,5")
+    assert run(KILLED_LATER, *command, "--out", killed, commits).returncode == -signal.SIGKILL
+    kept = len(starts(killed))
+    assert ("descended" in starts(killed)) == (commits > 2)
+    result = headcount(*command, "--out", killed, "--json")
+    assert (result.code, strict_json(result.out)["already_done"] >= kept) == (0, True), result.err
+    assert headcount(*command, "--out", whole).code == 0
+    assert kept < len(starts(whole))
+    for form in ("csv", "json"):
+        tables = [headcount("export", folder, "--format", form).out for folder in (killed, whole)]
+        assert tables[0] == tables[1], form
+    weights = [{path.name: data for path, data in contents(folder / "weights").items()} for folder in (killed, whole)]
+    assert weights[0] == weights[1]
+    rows = strict_json(headcount("verify", killed, "--cells", 99, "--json").out)
+    assert {row["agreement"] for row in rows} == {"same"}
 
 
 def test_a_reader_that_goes_away_is_not_complained_about(own):

@@ -3,29 +3,15 @@
 import csv
 import io
 import shutil
-import signal
 
 import pytest
 
 from ..effort.test_run import Timer
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
-from .test_killed import run
+from ..helpers.compiling import compile_quickly  # noqa: F401
 
 TINY = "--steps 30 --batch 16 --head-dim 2 --hidden 8 --heads 1:4 --train-examples 200 --validation-examples 200"
 ASK = ("measure", "max-plus-min", *TINY.split(), "--effort", "quick")
-KILLED = """
-import os, signal, sys
-from headcount.cli import main
-from headcount.store import Store
-commit, left = Store.commit, int(sys.argv.pop())
-def commit_and_die(*arguments):
-    global left
-    commit(*arguments)
-    left -= 1
-    left or os.kill(os.getpid(), signal.SIGKILL)
-Store.commit = commit_and_die
-main()
-"""
 
 
 @pytest.fixture(scope="module")
@@ -106,24 +92,3 @@ def test_minutes_that_are_over_leave_an_answer_and_say_how_to_go_on(tmp_path, pr
     again = headcount(*command, "--json")
     assert (again.code, strict_json(again.out)["ended"], strict_json(again.out)["heads"]) == (0, "settled", 4)
     assert strict_json(again.out)["already_done"] > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("commits", [1, 3, 4])
-def test_a_question_killed_in_mid_descent_goes_on_to_the_same_bytes(tmp_path, commits):
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    command = (*ASK, "--lengths", "4,5")
-    assert run(KILLED, *command, "--out", killed, commits).returncode == -signal.SIGKILL
-    kept = len(starts(killed))
-    assert ("descended" in starts(killed)) == (commits > 2)
-    result = headcount(*command, "--out", killed, "--json")
-    assert (result.code, strict_json(result.out)["already_done"] >= kept) == (0, True), result.err
-    assert headcount(*command, "--out", whole).code == 0
-    assert kept < len(starts(whole))
-    for form in ("csv", "json"):
-        tables = [headcount("export", folder, "--format", form).out for folder in (killed, whole)]
-        assert tables[0] == tables[1], form
-    weights = [{path.name: data for path, data in contents(folder / "weights").items()} for folder in (killed, whole)]
-    assert weights[0] == weights[1]
-    rows = strict_json(headcount("verify", killed, "--cells", 99, "--json").out)
-    assert {row["agreement"] for row in rows} == {"same"}

@@ -36,7 +36,7 @@ def test_a_seed_learns_the_same_alone_and_beside_another(tmp_path, kind):
 
 
 def check(kind: str, folder: str) -> None:
-    """Train a seed alone in a program for one, and beside another in one for eight; compare every byte that is stored."""
+    """Train a seed alone in a program for one, and beside another in one for eight; compare every stored byte."""
     task, model = KINDS[kind]
     results = []
     for seeds in (1, 2):
