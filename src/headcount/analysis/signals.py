@@ -28,8 +28,8 @@ SMALL = 1e-2
 CREEP = 0.05
 """The smallest head count tried shows no drop of its own: it is enough only if its error is SMALL, or if more heads
 lower it by less than this many decades (twelve per cent)."""
-FLAT = 0.02
-"""Decades (five per cent) within which the last two head counts count as equal: a floor that heads do not move."""
+FLAT = 0.05
+"""Decades (twelve per cent) within which the last two head counts count as equal: a floor that heads do not move."""
 MIN_FLOOR = 1e-3
 """A floor below this is no noise in the targets, but where training ended."""
 NOTHING_LEARNED = 0.9
