@@ -32,6 +32,8 @@ FLAT = 0.05
 """Decades (twelve per cent) within which the last two head counts count as equal: a floor that heads do not move."""
 MIN_FLOOR = 1e-3
 """A floor below this is no noise in the targets, but where training ended."""
+TRIFLE = 1e-3
+"""Differences below this, and below a fifth of the floor, are no head count's."""
 NOTHING_LEARNED = 0.9
 """An error above this share of the best constant answer's is hardly better than that answer."""
 NOISE_BAND = 4.0
@@ -78,7 +80,8 @@ def levels(
     floor = np.where(flat, least, 0.0)
     apart = median[..., -2:, :] - tail
     scatter = np.maximum(highest - lowest, (apart[..., 0, :] + apart[..., -1, :]) / 2)
-    resolution = np.where(flat, np.maximum(np.maximum(scatter, 0.01 * least), chance), SOLVED)
+    trifle = np.maximum(0.01 * least, np.minimum(0.2 * least, TRIFLE))
+    resolution = np.where(flat, np.maximum(np.maximum(scatter, trifle), chance), SOLVED)
     with_none = np.concatenate([np.ones_like(best[..., :1, :]), best], axis=-2)
     above = np.maximum(with_none - floor[..., None, :], resolution[..., None, :])
     return np.mean(np.log10(above), axis=-1)

@@ -10,6 +10,8 @@ from ..store import Cell, Experiment, TrainSpec, Value
 from ..tasks import AbstractTask
 from .levels import DESCENT_RATE, DESCENT_SHARE
 
+FULL_RATE_HEADS = 16
+"""With more heads than this the learning rate falls in proportion."""
 AXES = ("heads", "length", "data_seed", "start", "seed")
 
 
@@ -59,11 +61,14 @@ class Question:
         return self.train.data_seed + number
 
     def random(self, heads: Sequence[int], seeds: Iterable[int], *, draw: int = 0) -> list[Cell]:
-        """Random starts, at every length."""
-        cells = self._sweep(heads, self.lengths, [self.draw(draw)], seeds).cells
-        for cell in cells:
+        """Random starts, at every length; where heads are very many, at a smaller rate, or most of them get stuck."""
+        cells = []
+        for cell in self._sweep(heads, self.lengths, [self.draw(draw)], seeds).cells:
+            rate = self.train.learning_rate * min(1.0, FULL_RATE_HEADS / cell.model["heads"])
+            cell = replace(cell, train=replace(cell.train, learning_rate=rate))
             self._add(cell, cell.seed)
-        return list(cells)
+            cells.append(cell)
+        return cells
 
     def continued(self, parent: Cell) -> Cell:
         """A trained model, trained on for as long again."""
