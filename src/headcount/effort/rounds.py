@@ -105,7 +105,7 @@ def _settled(
     """Descend from the largest models, and go on at the answer until nothing is missing there."""
     if results.learned(top, draw):
         looks = {*results.estimates(top, draw), *([] if around is None else [around])}
-        near = {count for middle in looks for count in question.between(middle - 1, middle + 1) if count < top}
+        near = {count for middle in looks for count in question.around(middle) if count < top}
         cells = [cell for count in sorted(near) for cell in _descended(question, effort, results, count, top, draw)]
         yield Round(f"descent to {_listed(near)}", tuple(cells))
     for _ in range(MAX_ROUNDS):
@@ -123,7 +123,7 @@ def _missing(question: Question, effort: Effort, results: Results, top: int, dra
     if answer.heads is None:
         return _without_answer(question, effort, results, top, draw)
     heads, cells = answer.heads, []
-    for count in question.between(heads, heads + 1):
+    for count in (heads, *question.between(heads + 1, top)[:1]):
         if count < top and len(results.tried(count, draw)) < effort.parents:
             cells += _descended(question, effort, results, count, top, draw)
     below = question.below(heads)
@@ -148,7 +148,7 @@ def _without_answer(question: Question, effort: Effort, results: Results, top: i
     if not cells and results.continuations(top, draw) < effort.continuations:
         cells = [question.continued(parent) for parent in results.best(top, draw, effort.parents)]
     if not cells and results.continuations(top, draw) and results.learned(top, draw):
-        near = {count for middle in results.estimates(top, draw) for count in question.between(middle - 1, middle + 1)}
+        near = {count for middle in results.estimates(top, draw) for count in question.around(middle)}
         cells = [
             cell
             for count in sorted(near)
