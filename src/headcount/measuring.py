@@ -237,7 +237,10 @@ def measure_question(
         listener=listener,
         stop=stop,
     )
-    records = tuple(question.whole().own(store.records()))
+    experiment = next(
+        (each for each in store.experiments() if each.name == asked.run.experiment.name), question.whole()
+    )
+    records = tuple(experiment.own(store.records()))
     if asked.ended == "budget" and not records:
         raise BudgetError(
             f"{minutes:g} minutes were over before one model was trained; nothing was stored. Give more, or a smaller "
@@ -245,9 +248,8 @@ def measure_question(
             what="minutes",
             given=minutes,
         )
-    experiment = next((each for each in store.experiments() if each.name == asked.run.experiment.name), None)
     return Measurement(
-        experiment=experiment or question.whole(),
+        experiment=experiment,
         records=records,
         folder=store.root,
         run=asked.run,

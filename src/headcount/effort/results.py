@@ -61,6 +61,14 @@ class Results:
             chosen += sorted(there, key=lambda record: (record.error, record.cell.key))[:count]
         return [record.cell for record in chosen]
 
+    def unstuck(self, heads: int, draw: int, factor: float) -> int:
+        """How many models of a head count end within a factor of the best one, at the length that has the fewest."""
+        counts = []
+        for length in self.question.lengths:
+            errors = [record.error for record in self._of(heads=heads, draw=draw) if record.cell.length == length]
+            counts.append(sum(error <= factor * min(errors) for error in errors))
+        return min(counts)
+
     def learned(self, heads: int, draw: int) -> bool:
         """Whether the best models of a head count do better than a constant answer, at some length."""
         for cell in self.best(heads, draw, 1):

@@ -92,11 +92,16 @@ def ask(
     budget = _Budget(minutes, stop or threading.Event())
     ended: Ended = "settled"
     experiment = question.experiment
+    for stored in store.experiments():
+        if stored.identity == experiment.identity:
+            question.taken |= {place: key for key, place in stored.places.items()}
     with budget:
         for each in rounds(question, effort, results):
             if budget.over:
                 ended = "budget"
                 break
+            if not each.cells:
+                continue
             sweep = question.sweep_of(each.cells)
             plan = plan_sweep(sweep, store.settled_keys())
             listener.on_round(each.why, plan.model_steps)

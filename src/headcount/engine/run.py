@@ -52,7 +52,7 @@ class Glimpse:
     cell: Cell
     step: int
     model: AbstractModel
-    tokens: np.ndarray
+    tokens: Any
 
 
 Watch = Callable[[Glimpse], dict[str, Any]]
