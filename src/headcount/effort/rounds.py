@@ -166,8 +166,8 @@ def _descended(
 ) -> list[Cell]:
     """Models of `heads` heads, descended from the best ones of `above` heads at every length.
 
-    The heads whose removal changes the answers least go. Every length gets `effort.parents * children` models: where more
-    are wanted than there are parents that did not get stuck, the last head to go is one of the next best.
+    The heads whose removal changes the answers least go. Every length gets `effort.parents * children` models: where
+    more are wanted than there are parents that did not get stuck, the last head to go is one of the next best.
     """
     cells, surplus = [], above - heads
     for parents in results.parents(above, draw, effort.parents, STUCK):
