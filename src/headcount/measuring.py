@@ -243,8 +243,8 @@ def measure_question(
     records = tuple(experiment.own(store.records()))
     if asked.ended == "budget" and not records:
         raise BudgetError(
-            f"{minutes:g} minutes were over before one model was trained; nothing was stored. Give more, or a smaller "
-            "question: fewer lengths, fewer steps.",
+            f"minutes {minutes:g} is too short: not one model was trained, and nothing is stored. Give more, or ask for "
+            "fewer lengths or steps.",
             what="minutes",
             given=minutes,
         )

@@ -20,7 +20,7 @@ MIN_DROP = 0.7
 """Decades (a factor of five) that the error must fall at a transition."""
 LEFT_TO_GAIN = 1 / 3
 """More heads after a transition may gain at most this share of its drop, in decades."""
-SOLVED = 1e-5
+SOLVED = 1e-4
 """Errors below this count as this: what is left is the optimiser's, not the head count's."""
 FEW_WRONG = 2.0
 """Fewer wrong answers than this among the validation examples count as this many."""

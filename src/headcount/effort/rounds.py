@@ -93,10 +93,13 @@ def _at_top(
     why: str,
     beside: Sequence[Cell] = (),
 ) -> Iterator[Round]:
-    """Random starts at the head count that others descend from, and more of them where all but one got stuck."""
+    """Random starts at the head count that others descend from, and more of them where all or all but one got stuck."""
     yield Round(why, (*question.random([top], range(seeds), draw=draw), *beside))
-    if results.learned(top, draw) and results.unstuck(top, draw, STUCK) < 2:
-        yield Round(f"{why}: most starts got stuck", tuple(question.random([top], range(seeds, 2 * seeds), draw=draw)))
+    for tried in (seeds, 2 * seeds):
+        stuck = results.unstuck(top, draw, STUCK) < (2 if draw == 0 and tried == seeds else 1)
+        if stuck and results.learned(top, draw):
+            again = question.random([top], range(tried, tried + seeds), draw=draw)
+            yield Round(f"{why}: most starts got stuck", tuple(again))
 
 
 def _settled(
@@ -163,14 +166,17 @@ def _descended(
 ) -> list[Cell]:
     """Models of `heads` heads, descended from the best ones of `above` heads at every length.
 
-    The heads whose removal changes the answers least go; with more children, the last of them is one of the next best.
+    The heads whose removal changes the answers least go. Every length gets `effort.parents * children` models: where
+    more are wanted than there are parents that did not get stuck, the last head to go is one of the next best.
     """
-    cells = []
-    for parent in results.best(above, draw, effort.parents):
-        order = results.elimination(parent).order
-        surplus = above - heads
-        for child in range(min(children, len(order) - surplus + 1)):
-            cells.append(question.descended(parent, (*order[: surplus - 1], order[surplus - 1 + child])))
+    cells, surplus = [], above - heads
+    for parents in results.parents(above, draw, effort.parents, STUCK):
+        wanted = effort.parents * children
+        for turn in range(wanted):
+            parent, choice = parents[turn % len(parents)], turn // len(parents)
+            order = results.elimination(parent).order
+            if surplus - 1 + choice < len(order):
+                cells.append(question.descended(parent, (*order[: surplus - 1], order[surplus - 1 + choice])))
     return cells
 
 
