@@ -92,6 +92,17 @@ def test_a_question_stopped_in_any_round_goes_on_to_the_same_end(tmp_path, train
     assert settled.run.trained == 0
 
 
+def test_more_effort_goes_on_from_less_and_no_place_is_taken_twice(tmp_path, trained):
+    trained(Training())
+    _, few, _ = asked(tmp_path, effort="quick")
+    more, records, (experiment,) = asked(tmp_path)
+    assert {record.cell.key for record in few} < {record.cell.key for record in records} == experiment.places.keys()
+    assert more.run.trained == len(records) - len(few)
+    assert len(set(experiment.places.values())) == len(records)
+    again, *_ = asked(tmp_path, effort="quick")
+    assert (again.run.trained, again.answer()) == (0, more.answer())
+
+
 def test_a_budget_ends_it_with_what_there_is_and_it_goes_on_without(tmp_path, trained):
     trained(Training(ends=2, ending=lambda: Timer.over.function()))
     measured, records, _ = asked(tmp_path, minutes=1.0)
