@@ -1,5 +1,6 @@
 """Rounds without training: every model's error is a function of its cell."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,7 @@ from headcount.analysis import Answer, answer, error_table
 from headcount.effort import Question, effort_of, rounds
 from headcount.effort.results import Results
 from headcount.models.base import Elimination
-from headcount.store import Cell
+from headcount.store import Cell, Outcome
 
 from ..helpers import fabricated
 from ..helpers.sweeps import TASK, TRAIN, class_token
@@ -64,7 +65,10 @@ class Played:
 
 
 def play(error: Error, looks: int | Callable[[Cell], int], question: Question, effort: str = "normal") -> Played:
-    """Ask a question; a model has the error that is said, and looks as if it had so many distinct heads."""
+    """Ask a question; a model has the error that is said, and looks as if it had so many distinct heads.
+
+    A model whose error is not finite diverged.
+    """
     distinct = looks if callable(looks) else lambda cell: looks
     results = Results(question, lambda cell: elimination(cell.model["heads"], distinct(cell)))
     asked = []
@@ -73,6 +77,9 @@ def play(error: Error, looks: int | Callable[[Cell], int], question: Question, e
         assert each.why
         for cell in each.cells:
             assert not cell.parent or cell.parent in results.records, "a parent is trained before its children"
-        results.add(fabricated.record(cell, nmse=error(cell), baseline=1.0) for cell in each.cells)
+        for cell in each.cells:
+            nmse = error(cell)
+            outcome = Outcome.FINISHED if math.isfinite(nmse) else Outcome.DIVERGED
+            results.add([fabricated.record(cell, outcome, nmse=nmse, baseline=1.0)])
         assert len(asked) < 60, "it does not end"
     return Played(question, asked, results)

@@ -1,10 +1,13 @@
 """What is trained next: the right answer from wrong estimates and unlucky starts, and nothing where it is settled."""
 
+import math
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from headcount.effort import EFFORTS
+from headcount.tasks import ArrayTask
 
 from ..helpers.sweeps import TASK, class_token
 from .playing import a_question, needing, play
@@ -99,6 +102,37 @@ def test_a_child_of_its_parents_draw_has_its_data():
     played = play(FOUR, 4, a_question())
     draws = {cell.key: cell.train.data_seed for cell in played.cells}
     assert all(cell.train.data_seed == draws[cell.parent] for cell in played.cells if cell.parent)
+
+
+LOST = {
+    "a seed": lambda cell: cell.seed == 1 and cell.model["heads"] == 4,
+    "the largest": lambda cell: cell.model["heads"] == 12 and cell.start == "random",
+    "a length": lambda cell: cell.length == 5,
+    "the largest at a length": lambda cell: cell.model["heads"] == 12 and cell.length == 5,
+    "descended": lambda cell: cell.start == "descended",
+    "everything": lambda cell: True,
+}
+
+
+@pytest.mark.parametrize("lost", LOST)
+def test_models_that_diverge_do_not_stop_the_rounds(lost):
+    def error(cell):
+        return math.inf if LOST[lost](cell) else FOUR(cell)
+
+    played = play(error, 4, a_question(lengths=(4, 5)))
+    if lost == "a seed":
+        assert played.answer.heads == 4
+
+
+def test_a_task_whose_data_cannot_be_drawn_again_gets_one_draw():
+    x = np.random.default_rng(0).normal(size=(200, 4, 1))
+
+    class OneDraw(ArrayTask):
+        resamples = False
+
+    played = play(FOUR, 4, a_question(task=OneDraw(x, x.max(axis=(1, 2)))))
+    assert {cell.train.data_seed for cell in played.cells} == {0}
+    assert played.answer.heads == 4
 
 
 # Where heads cannot be removed.
