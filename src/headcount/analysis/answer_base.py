@@ -42,8 +42,8 @@ class Answer:
     Example:
         >>> import numpy as np, headcount as hc
         >>> from headcount.analysis import answer
-        >>> errors = np.array([[0.5, 0.6], [0.5, 0.5], [1e-3, 1e-3], [1e-3, 1e-3]])
-        >>> found = answer(hc.ErrorTable(axes={"heads": (1, 2, 3, 4), "seed": (0, 1)}, errors=errors))
+        >>> errors = np.array([[0.5] * 4, [0.4] * 4, [1e-3] * 4, [1e-3] * 4])
+        >>> found = answer(hc.ErrorTable(axes={"heads": (1, 2, 3, 4), "seed": (0, 1, 2, 3)}, errors=errors))
         >>> found.sentence, found.heads
         ('needs 3 heads [3, 3]', 3)
     """
