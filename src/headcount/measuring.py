@@ -237,9 +237,8 @@ def measure_question(
         listener=listener,
         stop=stop,
     )
-    experiment = next(
-        (each for each in store.experiments() if each.name == asked.run.experiment.name), question.whole()
-    )
+    stored = {each.name: each for each in store.experiments()}
+    experiment = stored.get(asked.run.experiment.name, question.whole())
     records = tuple(experiment.own(store.records()))
     if asked.ended == "budget" and not records:
         raise BudgetError(
