@@ -13,6 +13,7 @@ from headcount.analysis.heads_rule import MAX_MISSED, chance_missed
 from .tables import sharp, table
 
 HIGH, LOW = 0.2, 1e-4
+STARTS = {"heads": (1, 2), "start": ("random", "descended"), "seed": (0, 1, 2)}
 few = settings(max_examples=20, deadline=None)
 
 
@@ -117,6 +118,12 @@ def test_a_draw_without_an_answer_leaves_the_neighbours_open():
     assert answer(drawn(None, 3), resamples=80).heads is None
 
 
+@pytest.mark.parametrize("axes", [STARTS, STARTS | {"data_seed": (0, 1)}], ids=["one draw", "two draws"])
+def test_where_nothing_finished_there_is_no_answer(axes):
+    said = answer(ErrorTable(axes=axes, errors=np.full([len(values) for values in axes.values()], np.nan)))
+    assert (said.heads, said.needs) == (None, {})
+
+
 # All of them together.
 
 
@@ -153,8 +160,6 @@ def test_the_widest_unknown_leaves_most_counts_open():
 
 
 # Starts beside seeds.
-
-STARTS = {"heads": (1, 2), "start": ("random", "descended"), "seed": (0, 1, 2)}
 
 
 @few

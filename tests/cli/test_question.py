@@ -68,6 +68,12 @@ def test_a_dry_run_says_what_it_may_cost_and_writes_nothing(tmp_path, no_trainin
     assert not (tmp_path / "results").exists()
 
 
+def test_a_question_whose_models_all_fail_is_told_why(tmp_path, broken_training):
+    result = headcount(*ASK, "--lengths", 4, "--out", tmp_path)
+    assert (result.code, result.out.count("\n")) == (3, 1), result.err
+    assert "ValueError: no luck" in result.err
+
+
 def test_minutes_that_train_nothing_are_told(tmp_path, no_training):
     result = headcount(*ASK, "--minutes", 1e-9, "--out", tmp_path)
     a_sentence(result, 4, "--minutes")

@@ -185,7 +185,7 @@ class ErrorTable:
         pairs = [f"{first} {second}" for first in table.values(axis) for second in table.values(into)]
         axes = {name: values for name, values in table.axes.items() if name not in (axis, into)} | {into: tuple(pairs)}
         parts = {
-            name: None if array is None else array.reshape(*array.shape[:-2], -1)
+            name: None if array is None else array.reshape(*array.shape[:-2], len(pairs))
             for name, array in table._arrays().items()
         }
         merged = replace(table, axes=axes, **parts)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 from ..analysis.signals import unlearned_above
 from ..engine import RunSummary, plan_sweep, run_sweep, spec_of
 from ..engine.data import PreparedExamples
@@ -170,7 +172,7 @@ def _early(glimpse: Glimpse, question: Question, listener: Listener, began: floa
     if not (spec.removes_heads and first_draw and spec.heads >= max(MIN_EARLY_HEADS, question.heads[-1])):
         return {}
     baseline, noise = glimpse.baseline
-    if not glimpse.error <= float(unlearned_above(noise / max(baseline, noise))) * baseline:
+    if not glimpse.error <= unlearned_above(np.array([noise / max(baseline, noise)]))[0] * baseline:
         return {}  # what has learned nothing looks like anything
     heads = heads_of(glimpse.model.head_removal(glimpse.tokens).eliminated())
     early = Early(heads, glimpse.cell.length, glimpse.step, round(time.monotonic() - began, 1))
