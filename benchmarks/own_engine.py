@@ -34,10 +34,10 @@ class WarmProgram:
         cells = sweep(
             task, axes={"heads": [spec.heads], "seed": range(members)}, model=lambda _: spec, train=train
         ).cells
-        (bucket,) = buckets(cells, lambda _: members)
+        (bucket,) = buckets(cells, lambda _: members, lambda count, _: count)
         self.data = prepare(task, bucket.shape.model, train).data if data is None else data
         self.batch, self.members_count = train.batch, members
-        self.program = program(bucket.shape, sizes_of(task), task.objective, hardware().side_by_side)
+        self.program = program(bucket.shape.program, sizes_of(task), task.objective, hardware().side_by_side)
         self.states, self.members = self.program.start(bucket.cells, self.data)
         self.advance(1)  # compiles; the number of steps is an argument of the program, not a part of it
 
