@@ -7,8 +7,7 @@ from pathlib import Path
 
 from ..report.provenance import provenance
 from ..report.section import Section, experiment_section, with_provenance
-from ..store import FILE_NAME, Experiment, Outcome, Record, Store
-from ..store.table import Progress
+from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store
 from .base import Scale
 from .registry import CLOSED_FORM, readers_of
 
@@ -45,7 +44,9 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
 
 
 def _go_on(progress: Progress) -> str:
-    """What to run for an experiment that has begun."""
+    """What to run for an experiment without a finished model."""
+    if not progress.missing:
+        return "All diverged: a smaller learning rate may help."
     commands = [command for command, _ in progress.runs if command]
     return f"To go on, run: {commands[-1]}" if commands else "To go on, run the same Python code again."
 
