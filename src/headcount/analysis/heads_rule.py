@@ -89,11 +89,12 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
     judged, middle = table.reduced("seed"), table.reduced("seed", "median")
     best, median = judged.relative, middle.errors / judged.baseline
     unlearned = unlearned_above(judged.noise / judged.baseline)
-    drop = drop_transition(best, median, unlearned)
+    grain = _grain(judged)
+    drop = drop_transition(best, median, unlearned, grain)
     if len(heads) > 1 and np.all(best > unlearned):
         drop = replace(drop, reason=nothing_learned("no head count learns the task", judged))
     drawn = bootstrap(table.relative, resamples, seed)
-    indices = drop_indices(drawn.best, drawn.median, unlearned)
+    indices = drop_indices(drawn.best, drawn.median, unlearned, grain)
     slopes, reversals = length_slopes(best, lengths), reversal_scores(best)
     rising = np.quantile(length_slopes(drawn.best, lengths), TAIL, axis=0) > 0
     if drop.index == 0 and best[0].max() > SMALL and rising.all():
@@ -105,7 +106,7 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
         "support": float(np.sum(indices == (NONE if drop.index is None else drop.index)) / len(indices)),
         "signals": {name: _at(heads, index) for name, index in zip(SIGNALS, estimates, strict=True)},
         "by_length": {
-            length: _at(heads, drop_transition(best[:, [j]], median[:, [j]], unlearned[:, [j]]).index)
+            length: _at(heads, drop_transition(best[:, [j]], median[:, [j]], unlearned[:, [j]], grain[[j]]).index)
             for j, length in enumerate(lengths)
         },
         "slopes": _by_heads(heads, slopes),
@@ -153,6 +154,19 @@ def chance_missed(
             chance *= (1 - success) ** np.isfinite(below[kinds == kind]).sum()
         chances.append(chance)
     return float(max(chances))
+
+
+def _grain(judged: ErrorTable) -> Float[np.ndarray, " lengths"]:
+    """What one wrong validation example adds to a relative error rate, per length; 0 for other metrics.
+
+    The standard error of a baseline b over n examples is sqrt(b (1 - b) / n), which gives n.
+    """
+    if judged.metric.baseline is not None:
+        return np.zeros(judged.errors.shape[1])
+    share, noise = judged.baseline, judged.noise
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one = noise**2 / (share**2 * (1 - share))
+    return np.nanmax(np.where(np.isfinite(one), one, 0.0), axis=0)
 
 
 def nothing_learned(words: str, judged: ErrorTable) -> str:

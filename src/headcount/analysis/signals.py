@@ -22,12 +22,14 @@ LEFT_TO_GAIN = 1 / 3
 """More heads after a transition may gain at most this share of its drop, in decades."""
 SOLVED = 1e-5
 """Errors below this count as this: what is left is the optimiser's, not the head count's."""
+FEW_WRONG = 2.0
+"""Fewer wrong answers than this among the validation examples count as this many."""
 SMALL = 1e-2
 CREEP = 0.05
 """The smallest head count tried shows no drop of its own: it is enough only if its error is SMALL, or if more heads
 lower it by less than this many decades (twelve per cent)."""
-FLAT = 0.02
-"""Decades (five per cent) within which the last two head counts count as equal: a floor that heads do not move."""
+FLAT = 0.05
+"""Decades (twelve per cent) within which the last two head counts count as equal: a floor that heads do not move."""
 MIN_FLOOR = 1e-3
 """A floor below this is no noise in the targets, but where training ended."""
 NOTHING_LEARNED = 0.9
@@ -54,23 +56,29 @@ def unlearned_above(noise: Float[np.ndarray, "..."] | float) -> Float[np.ndarray
 
 
 def levels(
-    best: Float[np.ndarray, "*resamples heads lengths"], median: Float[np.ndarray, "*resamples heads lengths"]
+    best: Float[np.ndarray, "*resamples heads lengths"],
+    median: Float[np.ndarray, "*resamples heads lengths"],
+    grain: Float[np.ndarray, " lengths"] | float = 0.0,
 ) -> Float[np.ndarray, "*resamples heads_and_none"]:
     """Mean over lengths of log10 error, after any floor that heads do not move is taken off.
 
     Entry 0 stands for no head at all, whose best answer is the constant one: error 1. Noise in the targets leaves a
-    floor under every head count and flattens the drop in log error; where the last two head counts agree within `FLAT`
-    their error is taken for that floor, and what is above it is compared, down to the scatter between seeds.
+    floor under every head count and flattens the drop in log error; where the last two head counts agree within `FLAT`,
+    or within what the validation examples can tell apart, their error is taken for that floor, and what is above it is
+    compared, down to the scatter between seeds. `grain` is what one wrong answer adds to an error rate.
     """
-    best, median = np.maximum(best, SOLVED), np.maximum(median, SOLVED)
+    smallest = np.maximum(SOLVED, FEW_WRONG * np.asarray(grain))
+    best, median = np.maximum(best, smallest), np.maximum(median, smallest)
     tail = best[..., -2:, :]
     lowest, highest = tail.min(axis=-2), tail.max(axis=-2)
     least = best.min(axis=-2)
-    flat = (np.log10(highest / lowest) <= FLAT) & (lowest >= MIN_FLOOR)
+    chance = 2 * np.sqrt(least * grain)  # two standard errors of a share of wrong answers
+    flat = ((np.log10(highest / lowest) <= FLAT) & (lowest >= MIN_FLOOR)) | (highest - lowest <= chance)
+    flat &= (np.asarray(grain) > 0) | (lowest >= MIN_FLOOR)
     floor = np.where(flat, least, 0.0)
     apart = median[..., -2:, :] - tail
     scatter = np.maximum(highest - lowest, (apart[..., 0, :] + apart[..., -1, :]) / 2)
-    resolution = np.where(flat, np.maximum(scatter, 0.01 * least), SOLVED)
+    resolution = np.where(flat, np.maximum(np.maximum(scatter, 0.01 * least), chance), SOLVED)
     with_none = np.concatenate([np.ones_like(best[..., :1, :]), best], axis=-2)
     above = np.maximum(with_none - floor[..., None, :], resolution[..., None, :])
     return np.mean(np.log10(above), axis=-1)
@@ -80,12 +88,13 @@ def drop_indices(
     best: Float[np.ndarray, "*resamples heads lengths"],
     median: Float[np.ndarray, "*resamples heads lengths"],
     unlearned: Float[np.ndarray, "..."] | float = NOTHING_LEARNED,
+    grain: Float[np.ndarray, " lengths"] | float = 0.0,
 ) -> Int[np.ndarray, "*resamples"]:
     """The first head count whose drop is large and leaves little for more heads to gain; NONE where there is none."""
     found = np.full(best.shape[:-2], NONE)
     if best.shape[-2] < 2:
         return found
-    level = levels(best, median)
+    level = levels(best, median, grain)
     drops = level[..., :-1] - level[..., 1:]
     solved = np.maximum(best, SOLVED)
     gain = np.mean(np.log10(solved[..., 0, :] / solved[..., 1:, :].min(axis=-2)), axis=-1)
@@ -101,14 +110,18 @@ def drop_transition(
     best: Float[np.ndarray, "heads lengths"],
     median: Float[np.ndarray, "heads lengths"],
     unlearned: Float[np.ndarray, "..."] | float = NOTHING_LEARNED,
+    grain: Float[np.ndarray, " lengths"] | float = 0.0,
 ) -> Drop:
-    """The drop of one table, with the reason for it or against one. `unlearned` is that of `unlearned_above`."""
+    """The drop of one table, with the reason for it or against one.
+
+    `unlearned` is that of `unlearned_above`, `grain` that of `levels`.
+    """
     if len(best) < 2:
         return Drop(None, "only one head count was tried")
     if np.all(best > unlearned):
         return Drop(None, "no head count learns the task")
-    index = int(drop_indices(best, median, unlearned))
-    level = levels(best, median)
+    index = int(drop_indices(best, median, unlearned, grain))
+    level = levels(best, median, grain)
     drops = level[:-1] - level[1:]
     if index != NONE:
         later = level[index + 2 :] - level[index + 1]

@@ -15,8 +15,8 @@ MEMORY_SHARE = 0.5
 CPU_MEMBERS = 8
 """Members of a bucket on a CPU, where they run one after another and only their weights add up: few enough that all
 cores have work and that little is lost when a run is stopped."""
-GPU_PADDED = 32
-"""Up to so many members a GPU's step takes as long as for one, so that empty slots are almost free."""
+GPU_SLOTS = (8, 32)
+"""Up to so many members a GPU's step takes hardly longer than for one, so that empty slots are almost free."""
 GPU_WORKERS = 6
 """Buckets in hand at once on a GPU: while one trains, the others compile, which takes about as long (seconds each)."""
 
@@ -79,11 +79,12 @@ def member_bytes(shape: Shape, sizes: Sizes) -> int:
 def slots(members: int, most: int, machine: Hardware) -> int:
     """For how many members a program is compiled: few sizes, so that a bucket of another size needs no other program.
 
-    Empty slots cost nothing on a CPU. On a GPU they are trained in vain: at most as many as there are members.
+    Empty slots cost nothing on a CPU. On a GPU they are trained in vain.
     """
     if not machine.side_by_side:
         return max(CPU_MEMBERS, members)
-    return max(members, min(1 << (members - 1).bit_length(), most)) if members <= GPU_PADDED else members
+    enough = next((count for count in GPU_SLOTS if members <= count), members)
+    return max(members, min(enough, most))
 
 
 def max_members(shape: Shape, sizes: Sizes, machine: Hardware) -> int:

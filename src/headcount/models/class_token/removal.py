@@ -34,29 +34,34 @@ class HeadRemoval(AbstractHeadRemoval):
 
     def __init__(self, model: ClassTokenTransformer, tokens: Batch):
         self.model = model
-        hidden = _hidden(model, tokens)
-        added = None if model.position_table is None or model.concatenated else _double(model.position_table)
+        features, embedding = _features(model, tokens)
         (layer,) = model.attention
         query, key, value = (_double(part) for part in (layer.query, layer.key, layer.value))
         self.direction = np.einsum("hr,hre->he", query @ _double(model.class_token), key)
-        embedded = hidden @ _double(model.encoder_out.weight).T + _double(model.encoder_out.bias)
-        embedded = embedded if added is None else embedded + added
-        self.second_moment = np.einsum("xte,xtf->ef", embedded, embedded) / (len(tokens) * tokens.shape[1])
-        scores = model.beta * np.einsum("he,xte->xht", self.direction, embedded)
+        flat = features.reshape(-1, features.shape[-1])
+        self.second_moment = embedding @ (flat.T @ flat / len(flat)) @ embedding.T
+        scores = model.beta * (features @ (self.direction @ embedding).T).swapaxes(1, 2)
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
         weights /= weights.sum(axis=-1, keepdims=True)
-        self.values = np.einsum("hne,xhe->xhn", value, weights @ embedded)
+        pooled = (weights @ features).transpose(1, 2, 0)
+        self.values = ((value @ embedding) @ pooled).transpose(2, 0, 1)
         flat = self.values.reshape(len(tokens), -1)
         self.mean = flat.mean(axis=0)
         self.centred = flat - self.mean
         covariance = self.centred.T @ self.centred / len(flat)
         self.covariance = covariance + RIDGE * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
-        self.to_hidden = np.einsum("ke,ehn->khn", _double(model.readout_in.weight), _double(layer.output))
+        self.to_hidden = _double(model.readout_in.weight) @ _double(layer.output).reshape(-1, flat.shape[1])
         self.constant = _double(model.readout_in.weight) @ _double(model.class_token) + _double(model.readout_in.bias)
+        self.whole = self.answers(range(self.heads))
+        self.variance = max(float(np.mean(np.var(self.whole, axis=0))), np.finfo(float).tiny)
 
     @property
     def heads(self) -> int:
         return self.values.shape[1]
+
+    @property
+    def head_dim(self) -> int:
+        return self.values.shape[2]
 
     def prediction(self, kept: Sequence[int]) -> Float[np.ndarray, "all_values kept_values"]:
         """The matrix by which the centred values of the kept heads predict those of all heads best."""
@@ -66,25 +71,39 @@ class HeadRemoval(AbstractHeadRemoval):
 
     def answers(self, kept: Sequence[int]) -> Float[np.ndarray, "examples outputs"]:
         """The model's answers with the values of the other heads predicted."""
-        places = self._places(kept)
-        flat = self.mean + self.centred[:, places] @ self.prediction(kept).T
-        before = self.constant + flat @ self.to_hidden.reshape(len(self.to_hidden), -1).T
-        activated = 0.5 * before * (1 + erf(before / np.sqrt(2)))
-        return activated @ _double(self.model.readout_out.weight).T
+        to_hidden = self.to_hidden @ self.prediction(kept)
+        return self._read_out(
+            self.constant + self.to_hidden @ self.mean + self.centred[:, self._places(kept)] @ to_hidden.T
+        )
+
+    def _read_out(self, before: Float[np.ndarray, "examples hidden"]) -> Float[np.ndarray, "examples outputs"]:
+        """The answers, less the last bias, from what reaches the readout's units."""
+        return (0.5 * before * (1 + erf(before / np.sqrt(2)))) @ _double(self.model.readout_out.weight).T
 
     def distance(self, kept: Sequence[int]) -> float:
         """The mean squared change of the answers without the other heads, over the variance of the answers."""
-        whole = self.answers(range(self.heads))
-        return float(np.mean((self.answers(kept) - whole) ** 2) / max(np.mean(np.var(whole, axis=0)), 1e-30))
+        return float(np.mean((self.answers(kept) - self.whole) ** 2)) / self.variance
 
     def eliminated(self) -> Elimination:
         kept, order, distances = list(range(self.heads)), [], []
+        before = self.constant + self.to_hidden @ self.mean + self.centred @ self.to_hidden.T
         while len(kept) > 1:
-            tried = {head: self.distance([other for other in kept if other != head]) for head in kept}
-            head = min(tried, key=tried.__getitem__)
+            places = self._places(kept)
+            # What a head alone knows is its residual given the others: P_ii^-1 (P v)_i with the precision matrix P.
+            precision = np.linalg.inv(self.covariance[np.ix_(places, places)])
+            scaled, reaching = self.centred[:, places] @ precision, self.to_hidden @ self.prediction(kept)
+            tried = {}
+            for index, head in enumerate(kept):
+                own = slice(index * self.head_dim, (index + 1) * self.head_dim)
+                alone = scaled[:, own] @ np.linalg.inv(precision[own, own])
+                without = before - alone @ reaching[:, own].T
+                change = float(np.mean((self._read_out(without) - self.whole) ** 2)) / self.variance
+                tried[head] = change, without
+            head = min(kept, key=lambda head: tried[head][0])
+            distance, before = tried[head]
             kept.remove(head)
             order.append(head)
-            distances.append(tried[head])
+            distances.append(distance)
         return Elimination(tuple(order), tuple(distances))
 
     def without(self, removed: Sequence[int]) -> ClassTokenTransformer:
@@ -140,8 +159,7 @@ class HeadRemoval(AbstractHeadRemoval):
         )
 
     def _places(self, heads: Sequence[int]) -> np.ndarray:
-        head_dim = self.values.shape[2]
-        return (np.asarray(heads)[:, None] * head_dim + np.arange(head_dim)).ravel()
+        return (np.asarray(heads)[:, None] * self.head_dim + np.arange(self.head_dim)).ravel()
 
 
 def _rank_one(miss: np.ndarray, along: np.ndarray) -> np.ndarray:
@@ -150,12 +168,21 @@ def _rank_one(miss: np.ndarray, along: np.ndarray) -> np.ndarray:
     return miss[..., None] * along / square if square > 0 else np.zeros((*miss.shape, len(along)))
 
 
-def _hidden(model: ClassTokenTransformer, tokens: Batch) -> Float[np.ndarray, "examples length hidden"]:
-    dim = tokens.shape[-1]
+def _features(
+    model: ClassTokenTransformer, tokens: Batch
+) -> tuple[Float[np.ndarray, "examples length features"], Float[np.ndarray, "total features"]]:
+    """What a token's embedding is linear in, and the matrix that makes it: the hidden units, 1, and its position."""
+    dim, (count, length) = tokens.shape[-1], tokens.shape[:2]
     weight, bias = _double(model.encoder_in.weight), _double(model.encoder_in.bias)
     if model.position_table is not None and model.concatenated:
         bias = bias + _double(model.position_table) @ weight[:, dim:].T
-    return np.maximum(_double(tokens) @ weight[:, :dim].T + bias, 0)
+    hidden = np.maximum(_double(tokens) @ weight[:, :dim].T + bias, 0)
+    parts, columns = [hidden, np.ones((count, length, 1))], [_double(model.encoder_out.weight)]
+    columns.append(_double(model.encoder_out.bias)[:, None])
+    if model.position_table is not None and not model.concatenated:
+        parts.append(np.broadcast_to(np.eye(length), (count, length, length)))
+        columns.append(_double(model.position_table).T)
+    return np.concatenate(parts, axis=-1), np.concatenate(columns, axis=1)
 
 
 def _double(array) -> np.ndarray:
