@@ -8,7 +8,7 @@ from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.report.export import to_csv, to_json
 from headcount.store import Cell, Experiment, Outcome, Store, TrainSpec
 
-from ..helpers.fabricated import LINE, descent, finished, graded, lost, record, sharp, sweep, write
+from ..helpers.fabricated import LINE, MAP, descent, finished, graded, lost, record, sharp, sweep, write
 
 MODELS = (
     ClassTokenSpec(heads=2),
@@ -60,7 +60,7 @@ def test_every_row_says_where_training_started():
 
 
 def test_equal_results_make_equal_bytes(tmp_path):
-    made, labelled = descent(), sweep(LINE, task="labels")
+    made, labelled = sweep(MAP), sweep(LINE, task="labels")
     records = finished(made)[:-1] + lost(made.cells[-1:], Outcome.FAILED, 'a "reason",\nin two lines')
     records += graded(labelled, lambda at: {"error": 0.5, "baseline": 0.5})
     texts = []
