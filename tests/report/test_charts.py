@@ -70,6 +70,11 @@ def test_an_axis_of_one_value_is_not_what_an_experiment_is_about():
     section = experiment_section(made.experiment, finished(made))
     assert [chart.name for chart in section.charts] == ["error-against-hidden", "hidden-by-length"]
     assert "only one head count" in section.headline
+    made = sweep({"heads": (4,), "data_seed": (0, 1, 2), "length": (8,), "seed": (0, 1)})
+    section = experiment_section(made.experiment, finished(made))
+    assert [chart.name for chart in section.charts] == ["error-against-data_seed", "data_seed-by-length"]
+    assert [row.value for row in error_rows(section).rows] == [0, 1, 2]
+    assert all(cell.lost == 0 for row in error_rows(section).rows for cell in row.cells)
 
 
 @pytest.mark.parametrize("error", [1e-12, 1e3, 0.0, np.nan])

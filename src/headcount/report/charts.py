@@ -45,10 +45,19 @@ def axis_label(axis: str) -> str:
 
 
 def main_axis(table: ErrorTable) -> str:
-    """The axis that an experiment is about: heads where they vary, else the first that does."""
+    """The axis that an experiment is about: heads where they vary, else the first that does.
+
+    Draws of the data are one only where nothing else was varied.
+    """
     axes = [axis for axis in table.axes if axis not in ACROSS + APART]
-    axes = [axis for axis in axes if len(table.values(axis)) > 1] or axes
+    last = [] if table.has("start") else ["data_seed"]
+    axes = [axis for axis in (*axes, *last) if len(table.values(axis)) > 1] or axes
     return "heads" if "heads" in axes else (axes or ["model"])[0]
+
+
+def draws_of(table: ErrorTable) -> tuple[int, ...]:
+    """The draws of the data, which are shown apart; none where the experiment is about them."""
+    return () if main_axis(table) == "data_seed" else table.values("data_seed")
 
 
 def by_length(table: ErrorTable, draw: int = 0) -> ErrorTable:
@@ -74,7 +83,7 @@ def by_start(table: ErrorTable, draw: int = 0) -> dict[str, ErrorTable]:
 
 def _of_draw(table: ErrorTable, draw: int) -> ErrorTable:
     """One draw of the data, at the values of the main axis where it has errors."""
-    draws, axis = table.values("data_seed"), main_axis(table)
+    draws, axis = draws_of(table), main_axis(table)
     if not draws:
         return table
     table = table.select(data_seed=draws[draw])
@@ -150,7 +159,7 @@ def _caption(table: ErrorTable, published: ErrorTable | None) -> str:
 
 
 def _draw_shown(table: ErrorTable) -> str:
-    draws = len(table.values("data_seed"))
+    draws = len(draws_of(table))
     return f"; the first of {draws} draws of the data" if draws > 1 else ""
 
 

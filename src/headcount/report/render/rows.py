@@ -11,7 +11,7 @@ import numpy as np
 
 from ...analysis import ErrorTable, Summary
 from ...store import Experiment, Value
-from ..charts import DESCENDED, RANDOM, axis_name, by_length, by_rank, by_start, judged, judged_by, main_axis
+from ..charts import DESCENDED, RANDOM, axis_name, by_length, by_rank, by_start, draws_of, judged, judged_by, main_axis
 from ..section import Section, asked_for
 
 NAN = float("nan")
@@ -83,15 +83,15 @@ def other_draws(section: Section) -> list[ErrorRows]:
     """The errors of every further draw of the data."""
     if section.table is None or section.about_rank:
         return []
-    return [_length_rows(section, draw) for draw in range(1, len(section.table.values("data_seed")))]
+    return [_length_rows(section, draw) for draw in range(1, len(draws_of(section.table)))]
 
 
 def _length_rows(section: Section, draw: int) -> ErrorRows:
     table, published = section.table, section.published
     assert table is not None
-    axis, parts, draws = main_axis(table), by_start(table, draw), table.values("data_seed")
+    axis, parts, draws = main_axis(table), by_start(table, draw), draws_of(table)
     needed = None if section.answer is None or axis not in section.answer.needs else section.answer.needs[axis].at
-    asked = None if section.experiment is None else _asked(section.experiment, axis, draws[draw] if draws else 1)
+    asked = None if section.experiment is None else _asked(section.experiment, axis, draws[draw] if draws else None)
     kinds = [kind for kind in (RANDOM, DESCENDED) if kind in parts or any(kind == place[2] for place in asked or ())]
     summaries = {
         (place[axis], place["length"], kind): summary
@@ -131,12 +131,12 @@ def _length_rows(section: Section, draw: int) -> ErrorRows:
     )
 
 
-def _asked(experiment: Experiment, axis: str, data_seed: Value) -> Counter[tuple[Value, Value, str]]:
-    """How many models were asked for on one draw of the data, by value of an axis, length and kind of start."""
+def _asked(experiment: Experiment, axis: str, data_seed: Value | None) -> Counter[tuple[Value, Value, str]]:
+    """How many models were asked for, by value of an axis, length and kind of start; on one draw of the data, or all."""
     models: Counter[tuple[Value, Value, str]] = Counter()
     for place, count in asked_for(experiment, (axis, "length", "data_seed", "start")).items():
         value, length, draw, start = place
-        if draw == data_seed:
+        if data_seed in (draw, None):
             models[value, length, RANDOM if start in (RANDOM, 1) else DESCENDED] += count
     return models
 
