@@ -132,7 +132,7 @@ def _length_rows(section: Section, draw: int) -> ErrorRows:
 
 
 def _asked(experiment: Experiment, axis: str, data_seed: Value | None) -> Counter[tuple[Value, Value, str]]:
-    """How many models were asked for, by value of an axis, length and kind of start; on one draw of the data, or all."""
+    """Models asked for, by value of an axis, length and kind of start; on one draw of the data, or on all."""
     models: Counter[tuple[Value, Value, str]] = Counter()
     for place, count in asked_for(experiment, (axis, "length", "data_seed", "start")).items():
         value, length, draw, start = place
