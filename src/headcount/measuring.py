@@ -237,17 +237,18 @@ def measure_question(
         listener=listener,
         stop=stop,
     )
-    records = tuple(question.whole().own(store.records()))
+    stored = {each.name: each for each in store.experiments()}
+    experiment = stored.get(asked.run.experiment.name, question.whole())
+    records = tuple(experiment.own(store.records()))
     if asked.ended == "budget" and not records:
         raise BudgetError(
-            f"{minutes:g} minutes were over before one model was trained; nothing was stored. Give more, or a smaller "
-            "question: fewer lengths, fewer steps.",
+            f"minutes {minutes:g} is too short: not one model was trained, and nothing is stored. Give more, or ask for "
+            "fewer lengths or steps.",
             what="minutes",
             given=minutes,
         )
-    experiment = next((each for each in store.experiments() if each.name == asked.run.experiment.name), None)
     return Measurement(
-        experiment=experiment or question.whole(),
+        experiment=experiment,
         records=records,
         folder=store.root,
         run=asked.run,

@@ -68,8 +68,8 @@ class Answer:
     @property
     def widest(self) -> Unknown | None:
         """Which of the unknowns leaves most head counts open; None where none leaves more than one."""
-        open_ones = {name: each.high - each.low for name, each in self.unknowns.items() if each.high > each.low}
-        return max(open_ones, key=open_ones.__getitem__) if open_ones else None
+        wide: list[Unknown] = [name for name, each in self.unknowns.items() if each.high > each.low]
+        return max(wide, key=lambda name: self.unknowns[name].high - self.unknowns[name].low, default=None)
 
     @property
     def heads(self) -> int | None:

@@ -53,7 +53,7 @@ def _over_draws(first: Answer, others: list[Answer], tried: tuple[int, ...]) -> 
         low = max([count for count in tried if count < low], default=low)
         high = min([count for count in tried if count > high], default=high)
         notes = (*notes, f"{silent} of {1 + len(others)} draws of the data show no transition")
-    unknowns = first.unknowns | {"data": Interval(needs.at, low, high)}
+    unknowns: dict[Unknown, Interval] = {**first.unknowns, "data": Interval(needs.at, low, high)}
     return _with_interval(replace(first, notes=notes), needs.at, unknowns)
 
 

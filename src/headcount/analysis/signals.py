@@ -20,7 +20,7 @@ MIN_DROP = 0.7
 """Decades (a factor of five) that the error must fall at a transition."""
 LEFT_TO_GAIN = 1 / 3
 """More heads after a transition may gain at most this share of its drop, in decades."""
-SOLVED = 1e-5
+SOLVED = 1e-4
 """Errors below this count as this: what is left is the optimiser's, not the head count's."""
 FEW_WRONG = 2.0
 """Fewer wrong answers than this among the validation examples count as this many."""
@@ -32,6 +32,8 @@ FLAT = 0.05
 """Decades (twelve per cent) within which the last two head counts count as equal: a floor that heads do not move."""
 MIN_FLOOR = 1e-3
 """A floor below this is no noise in the targets, but where training ended."""
+TRIFLE = 1e-3
+"""Differences below this, and below a fifth of the floor, are no head count's."""
 NOTHING_LEARNED = 0.9
 """An error above this share of the best constant answer's is hardly better than that answer."""
 NOISE_BAND = 4.0
@@ -78,7 +80,8 @@ def levels(
     floor = np.where(flat, least, 0.0)
     apart = median[..., -2:, :] - tail
     scatter = np.maximum(highest - lowest, (apart[..., 0, :] + apart[..., -1, :]) / 2)
-    resolution = np.where(flat, np.maximum(np.maximum(scatter, 0.01 * least), chance), SOLVED)
+    trifle = np.maximum(0.01 * least, np.minimum(0.2 * least, TRIFLE))
+    resolution = np.where(flat, np.maximum(np.maximum(scatter, trifle), chance), SOLVED)
     with_none = np.concatenate([np.ones_like(best[..., :1, :]), best], axis=-2)
     above = np.maximum(with_none - floor[..., None, :], resolution[..., None, :])
     return np.mean(np.log10(above), axis=-1)

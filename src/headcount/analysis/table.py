@@ -189,7 +189,7 @@ class ErrorTable:
             for name, array in table._arrays().items()
         }
         merged = replace(table, axes=axes, **parts)
-        there = np.isfinite(merged.errors).any(axis=tuple(range(merged.errors.ndim - 1)))
+        there = [bool(np.isfinite(merged.errors[..., place]).any()) for place in range(len(pairs))]
         return merged.select(**{into: [pair for pair, kept in zip(pairs, there, strict=True) if kept] or pairs[:1]})
 
     def with_axes(self, *axes: str) -> "ErrorTable":

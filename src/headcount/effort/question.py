@@ -1,5 +1,6 @@
 """One question about heads, and every cell that may help to answer it."""
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -10,6 +11,8 @@ from ..store import Cell, Experiment, TrainSpec, Value
 from ..tasks import AbstractTask
 from .levels import DESCENT_RATE, DESCENT_SHARE
 
+FULL_RATE_HEADS = 16
+"""With more heads than this the learning rate falls in proportion."""
 AXES = ("heads", "length", "data_seed", "start", "seed")
 
 
@@ -17,7 +20,8 @@ AXES = ("heads", "length", "data_seed", "start", "seed")
 class Question:
     """The head counts that may be tried on a task, and the cells asked for so far.
 
-    `heads` are in rising order, and the last is where the descent begins. `most` is how far it may be raised.
+    `heads` are in rising order, and the last is where the descent begins. `most` is how far it may be raised. `taken`
+    are places of the experiment that are stored, with the keys of their cells.
     """
 
     task: AbstractTask
@@ -28,12 +32,14 @@ class Question:
     lengths: tuple[int, ...]
     cells: dict[str, Cell] = field(default_factory=dict)
     places: dict[str, tuple[Value, ...]] = field(default_factory=dict)
+    taken: dict[tuple[Value, ...], str] = field(default_factory=dict)
 
     def __post_init__(self):
         whole = self._sweep(self.heads, self.lengths, [self.train.data_seed], [0])
         settings = dict(whole.experiment.settings)
         settings["train"] = {name: value for name, value in settings["train"].items() if name != "data_seed"}
-        self.experiment: Experiment = replace(whole.experiment, axes=AXES, places={}, settings=settings)
+        axes = AXES if self.removes_heads else tuple(axis for axis in AXES if axis not in ("data_seed", "start"))
+        self.experiment: Experiment = replace(whole.experiment, axes=axes, places={}, settings=settings)
 
     def _sweep(self, heads: Sequence[int], lengths: Sequence[int], draws: Sequence[int], seeds: Iterable[int]) -> Sweep:
         axes = {"heads": heads, "length": lengths, "data_seed": draws, "seed": list(seeds)}
@@ -50,6 +56,12 @@ class Question:
         larger = range(self.heads[-1] + 1, self.most + 1)
         return [count for count in (*self.heads, *larger) if low <= count <= high]
 
+    def around(self, heads: int) -> list[int]:
+        """Of the head counts that may be tried, the first that is at least `heads`, and its two neighbours."""
+        counts = self.between(1, self.most)
+        place = next((place for place, count in enumerate(counts) if count >= heads), len(counts) - 1)
+        return counts[max(0, place - 1) : place + 2]
+
     def below(self, heads: int) -> int | None:
         """The largest head count below `heads` that may be tried."""
         return max(self.between(1, heads - 1), default=None)
@@ -59,11 +71,14 @@ class Question:
         return self.train.data_seed + number
 
     def random(self, heads: Sequence[int], seeds: Iterable[int], *, draw: int = 0) -> list[Cell]:
-        """Random starts, at every length."""
-        cells = self._sweep(heads, self.lengths, [self.draw(draw)], seeds).cells
-        for cell in cells:
-            self._add(cell, cell.seed)
-        return list(cells)
+        """Random starts, at every length; where heads are very many, at a smaller rate, or most of them get stuck."""
+        cells = []
+        for cell in self._sweep(heads, self.lengths, [self.draw(draw)], seeds).cells:
+            rate = self.train.learning_rate * min(1.0, FULL_RATE_HEADS / cell.model["heads"])
+            cell = replace(cell, train=replace(cell.train, learning_rate=rate))
+            self._add(cell)
+            cells.append(cell)
+        return cells
 
     def continued(self, parent: Cell) -> Cell:
         """A trained model, trained on for as long again."""
@@ -85,21 +100,22 @@ class Question:
 
     def _placed(self, child: Cell) -> Cell:
         """The child with a seed of its own among those of its place; itself where it was asked for before."""
-        for known in self.cells.values():
-            if replace(known, seed=child.seed) == child:
-                return known
-        taken = sum(
-            (known.start, known.length, known.train.data_seed, known.model["heads"])
-            == (child.start, child.length, child.train.data_seed, child.model["heads"])
-            for known in self.cells.values()
-        )
-        child = replace(child, seed=taken)
-        self._add(child, taken)
-        return child
+        for seed in itertools.count():
+            child = replace(child, seed=seed)
+            if self.taken.get(self._place(child), child.key) == child.key:
+                self._add(child)
+                return child
+        raise AssertionError("unreachable")
 
-    def _add(self, cell: Cell, seed: int) -> None:
+    def _place(self, cell: Cell) -> tuple[Value, ...]:
+        place = {"heads": cell.model["heads"], "length": cell.length, "data_seed": cell.train.data_seed}
+        place |= {"start": cell.start, "seed": cell.seed}
+        return tuple(place[axis] for axis in self.experiment.axes)
+
+    def _add(self, cell: Cell) -> None:
         self.cells[cell.key] = cell
-        self.places[cell.key] = (cell.model["heads"], cell.length, cell.train.data_seed, cell.start, seed)
+        self.places[cell.key] = self._place(cell)
+        self.taken[self._place(cell)] = cell.key
 
     def sweep_of(self, cells: Iterable[Cell]) -> Sweep:
         """These cells, each once, as part of the experiment."""

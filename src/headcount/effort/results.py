@@ -31,11 +31,7 @@ class Results:
 
     def tried(self, heads: int, draw: int) -> list[Record]:
         """The finished records of a head count at the length that has the fewest."""
-        by_length = [
-            [record for record in self._of(heads=heads, draw=draw) if record.cell.length == length]
-            for length in self.question.lengths
-        ]
-        return min(by_length, key=len)
+        return min((self._at(heads, length, draw) for length in self.question.lengths), key=len)
 
     def descents(self, heads: int, above: int, draw: int) -> int:
         """How many models of a head count descend from one of `above` heads, at the length that has the fewest."""
@@ -55,9 +51,35 @@ class Results:
         """The cells of the smallest errors of a head count, so many per length."""
         chosen = []
         for length in self.question.lengths:
-            there = [record for record in self._of(heads=heads, draw=draw) if record.cell.length == length]
+            there = self._at(heads, length, draw)
             chosen += sorted(there, key=lambda record: (record.error, record.cell.key))[:count]
         return [record.cell for record in chosen]
+
+    def unstuck(self, heads: int, draw: int, factor: float) -> int:
+        """How many models of a head count did not get stuck, at the length that has the fewest.
+
+        One did if it ends with more than `factor` times the smallest error that any model of its length has.
+        """
+        return min(
+            sum(record.error <= factor * self._smallest(length) for record in self._at(heads, length, draw))
+            for length in self.question.lengths
+        )
+
+    def parents(self, heads: int, draw: int, count: int, factor: float) -> list[list[Cell]]:
+        """Per length, the cells of the smallest errors of a head count; those that got stuck only where all did."""
+        chosen = []
+        for length in self.question.lengths:
+            best = sorted(self._at(heads, length, draw), key=lambda record: (record.error, record.cell.key))[:count]
+            chosen.append([record.cell for record in best if record.error <= factor * best[0].error])
+        return [cells for cells in chosen if cells]
+
+    def _smallest(self, length: int) -> float:
+        """The smallest error at a length, on any draw of the data."""
+        errors = [record.error for record in self._finished() if record.cell.length == length]
+        return min(errors, default=0.0)
+
+    def _at(self, heads: int, length: int, draw: int) -> list[Record]:
+        return [record for record in self._of(heads=heads, draw=draw) if record.cell.length == length]
 
     def learned(self, heads: int, draw: int) -> bool:
         """Whether the best models of a head count do better than a constant answer, at some length."""
@@ -78,12 +100,13 @@ class Results:
             self._eliminations[cell.key] = self._eliminate(cell)
         return self._eliminations[cell.key]
 
+    def _finished(self) -> list[Record]:
+        return [record for record in self.records.values() if record.outcome is Outcome.FINISHED]
+
     def _of(self, *, draw: int, heads: int | None = None) -> list[Record]:
         seed = self.question.draw(draw)
         return [
             record
-            for record in self.records.values()
-            if record.outcome is Outcome.FINISHED
-            and record.cell.train.data_seed == seed
-            and heads in (None, record.cell.model["heads"])
+            for record in self._finished()
+            if record.cell.train.data_seed == seed and heads in (None, record.cell.model["heads"])
         ]

@@ -16,7 +16,7 @@ The rounds are a function of the results alone, and each sees only what earlier 
 an interruption asks for the same cells in the same order.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..analysis import Answer
@@ -26,15 +26,17 @@ from .levels import Effort
 from .question import Question
 from .results import Results
 
-ROOM = 0.6
+ROOM = 0.65
 """A largest head count leaves room while the task looks like it needs at most this share of it."""
-TOPS = (4, 8, 12, 20, 32)
+TOPS = (4, 8, 12, 16, 24, 32)
 """Head counts that a descent may begin from."""
-SPARE = 1.4
+SPARE = 1.3
 """On another draw of the data the descent begins from this many times the answer, or a little more."""
 OTHER_SEEDS = 2
 """Random starts, at the smallest head count and on other draws."""
 MAX_ROUNDS = 8
+STUCK = 3.0
+"""A start that ends with this many times the best error, or more, got stuck."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def rounds(question: Question, effort: Effort, results: Results) -> Iterator[Rou
         assert answer.heads is not None
         enough = [count for count in question.between(1, top) if count >= SPARE * answer.heads]
         other = min([count for count in TOPS if count in enough], default=top)
-        yield Round(f"draw {draw + 1} of the data", tuple(question.random([other], range(OTHER_SEEDS), draw=draw)))
+        yield from _at_top(question, results, other, OTHER_SEEDS, draw, f"draw {draw + 1} of the data")
         yield from _settled(question, effort, results, other, draw=draw, around=answer.heads)
         there = results.answer(draw).heads
         if there is not None and there < answer.heads:
@@ -71,17 +73,33 @@ def rounds(question: Question, effort: Effort, results: Results) -> Iterator[Rou
 def _from_above(question: Question, effort: Effort, results: Results) -> Iterator[Round]:
     """Train the largest models; returns the head count that they have."""
     top = question.heads[-1]
-    cells = question.random([top], range(effort.top_seeds))
-    if question.heads[0] < top:
-        cells += question.random([question.heads[0]], range(OTHER_SEEDS))
-    yield Round(f"{top} heads", tuple(cells))
+    fewest = [] if question.heads[0] == top else question.random([question.heads[0]], range(OTHER_SEEDS))
+    yield from _at_top(question, results, top, effort.top_seeds, 0, f"{top} heads", fewest)
     while results.learned(top, 0) and max(results.estimates(top, 0)) > ROOM * top:
         larger = [count for count in TOPS if top < count <= question.most]
         if not larger:
             break
         top = larger[0]
-        yield Round(f"{top} heads, for room", tuple(question.random([top], range(effort.top_seeds))))
+        yield from _at_top(question, results, top, effort.top_seeds, 0, f"{top} heads, for room")
     return top
+
+
+def _at_top(
+    question: Question,
+    results: Results,
+    top: int,
+    seeds: int,
+    draw: int,
+    why: str,
+    beside: Sequence[Cell] = (),
+) -> Iterator[Round]:
+    """Random starts at the head count that others descend from, and more of them where all or all but one got stuck."""
+    yield Round(why, (*question.random([top], range(seeds), draw=draw), *beside))
+    for tried in (seeds, 2 * seeds):
+        stuck = results.unstuck(top, draw, STUCK) < (2 if draw == 0 and tried == seeds else 1)
+        if stuck and results.learned(top, draw):
+            again = question.random([top], range(tried, tried + seeds), draw=draw)
+            yield Round(f"{why}: most starts got stuck", tuple(again))
 
 
 def _settled(
@@ -90,7 +108,7 @@ def _settled(
     """Descend from the largest models, and go on at the answer until nothing is missing there."""
     if results.learned(top, draw):
         looks = {*results.estimates(top, draw), *([] if around is None else [around])}
-        near = {count for middle in looks for count in question.between(middle - 1, middle + 1) if count < top}
+        near = {count for middle in looks for count in question.around(middle) if count < top}
         cells = [cell for count in sorted(near) for cell in _descended(question, effort, results, count, top, draw)]
         yield Round(f"descent to {_listed(near)}", tuple(cells))
     for _ in range(MAX_ROUNDS):
@@ -108,7 +126,7 @@ def _missing(question: Question, effort: Effort, results: Results, top: int, dra
     if answer.heads is None:
         return _without_answer(question, effort, results, top, draw)
     heads, cells = answer.heads, []
-    for count in question.between(heads, heads + 1):
+    for count in (heads, *question.between(heads + 1, top)[:1]):
         if count < top and len(results.tried(count, draw)) < effort.parents:
             cells += _descended(question, effort, results, count, top, draw)
     below = question.below(heads)
@@ -133,7 +151,7 @@ def _without_answer(question: Question, effort: Effort, results: Results, top: i
     if not cells and results.continuations(top, draw) < effort.continuations:
         cells = [question.continued(parent) for parent in results.best(top, draw, effort.parents)]
     if not cells and results.continuations(top, draw) and results.learned(top, draw):
-        near = {count for middle in results.estimates(top, draw) for count in question.between(middle - 1, middle + 1)}
+        near = {count for middle in results.estimates(top, draw) for count in question.around(middle)}
         cells = [
             cell
             for count in sorted(near)
@@ -148,14 +166,17 @@ def _descended(
 ) -> list[Cell]:
     """Models of `heads` heads, descended from the best ones of `above` heads at every length.
 
-    The heads whose removal changes the answers least go; with more children, the last of them is one of the next best.
+    The heads whose removal changes the answers least go. Every length gets `effort.parents * children` models: where
+    more are wanted than there are parents that did not get stuck, the last head to go is one of the next best.
     """
-    cells = []
-    for parent in results.best(above, draw, effort.parents):
-        order = results.elimination(parent).order
-        surplus = above - heads
-        for child in range(min(children, len(order) - surplus + 1)):
-            cells.append(question.descended(parent, (*order[: surplus - 1], order[surplus - 1 + child])))
+    cells, surplus = [], above - heads
+    for parents in results.parents(above, draw, effort.parents, STUCK):
+        wanted = effort.parents * children
+        for turn in range(wanted):
+            parent, choice = parents[turn % len(parents)], turn // len(parents)
+            order = results.elimination(parent).order
+            if surplus - 1 + choice < len(order):
+                cells.append(question.descended(parent, (*order[: surplus - 1], order[surplus - 1 + choice])))
     return cells
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ..analysis.signals import unlearned_above
 from ..engine import RunSummary, plan_sweep, run_sweep, spec_of
 from ..engine.data import PreparedExamples
 from ..engine.run import Glimpse
@@ -92,11 +93,16 @@ def ask(
     budget = _Budget(minutes, stop or threading.Event())
     ended: Ended = "settled"
     experiment = question.experiment
+    for stored in store.experiments():
+        if stored.identity == experiment.identity:
+            question.taken |= {place: key for key, place in stored.places.items()}
     with budget:
         for each in rounds(question, effort, results):
             if budget.over:
                 ended = "budget"
                 break
+            if not each.cells:
+                continue
             sweep = question.sweep_of(each.cells)
             plan = plan_sweep(sweep, store.settled_keys())
             listener.on_round(each.why, plan.model_steps)
@@ -163,6 +169,9 @@ def _early(glimpse: Glimpse, question: Question, listener: Listener, began: floa
     spec, first_draw = glimpse.model.spec, glimpse.cell.train.data_seed == question.draw(0)
     if not (spec.removes_heads and first_draw and spec.heads >= max(MIN_EARLY_HEADS, question.heads[-1])):
         return {}
+    baseline, noise = glimpse.baseline
+    if not glimpse.error <= float(unlearned_above(noise / max(baseline, noise))) * baseline:
+        return {}  # what has learned nothing looks like anything
     heads = heads_of(glimpse.model.head_removal(glimpse.tokens).eliminated())
     early = Early(heads, glimpse.cell.length, glimpse.step, round(time.monotonic() - began, 1))
     listener.on_early(early)

@@ -127,7 +127,7 @@ class PreparedData(NamedTuple):
     units: Units | None
     baseline: tuple[float, float]
 
-    def removal_tokens(self) -> np.ndarray:
+    def removal_tokens(self) -> Any:
         """Training tokens on which heads are compared before one is removed."""
         assert self.data.probe is not None
         return np.asarray(self.data.probe[:REMOVAL_EXAMPLES])

@@ -44,15 +44,17 @@ class StopRequested(Exception):  # noqa: N818 - a signal, not an error
 
 @dataclass(frozen=True)
 class Glimpse:
-    """A model part-way through its training: its cell, the steps it has taken, and some training tokens to judge it on.
-
-    Tokens and model are in standard units.
+    """A model part-way through its training: its cell, the steps it has taken, its validation error, and the error of the
+    best constant answer with its standard error; some training tokens to judge it on. Tokens and model are in standard
+    units.
     """
 
     cell: Cell
     step: int
     model: AbstractModel
-    tokens: np.ndarray
+    tokens: Any
+    error: float
+    baseline: tuple[float, float]
 
 
 Watch = Callable[[Glimpse], dict[str, Any]]
@@ -248,7 +250,7 @@ class BucketTrainer:
                 curves.append(np.asarray(measured.validation[error]))
                 self.on_steps((now - before) * len(bucket.cells))
                 if len(curves) == WATCHED_AT + 1:
-                    seen = self._look(bucket, states, now, prepared)
+                    seen = self._look(bucket, states, now, prepared, float(curves[-1][0]))
             seconds = (time.monotonic() - began) / len(bucket.cells)
         # Not while holding the device: compiling this, too, is done while another bucket trains.
         fitted = parts.judge(states, members, data.train) if isinstance(data.train, RawExamples) else {}
@@ -274,13 +276,15 @@ class BucketTrainer:
             return parent
         return parent.head_removal(prepared.removal_tokens()).without(cell.removed)
 
-    def _look(self, bucket: Bucket, states: TrainState, step: int, prepared: PreparedData) -> dict[str, Any]:
+    def _look(
+        self, bucket: Bucket, states: TrainState, step: int, prepared: PreparedData, error: float
+    ) -> dict[str, Any]:
         """What whoever watches says of the bucket's first model."""
         if self.watch is None or not bucket.shape.from_random or prepared.data.probe is None:
             return {}
         cell = bucket.cells[0]
         model = jax.tree.map(lambda leaf: np.asarray(leaf[0]), states.model).with_heads(spec_of(cell).heads)
-        return self.watch(Glimpse(cell, step, model, prepared.removal_tokens()))
+        return self.watch(Glimpse(cell, step, model, prepared.removal_tokens(), error, prepared.baseline))
 
     def _results(
         self,

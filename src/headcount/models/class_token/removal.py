@@ -13,7 +13,7 @@ Everything is NumPy in double precision: done once per model, it is not worth co
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from jaxtyping import Float
@@ -189,7 +189,7 @@ def _double(array) -> np.ndarray:
     return np.asarray(array, np.float64)
 
 
-def _single(array: np.ndarray) -> np.ndarray:
+def _single(array: np.ndarray) -> Any:
     return np.ascontiguousarray(array, np.float32)
 
 
