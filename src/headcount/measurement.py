@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ._errors import InputError, did_you_mean, require
 from .analysis import Answer, ErrorTable, answer, error_table
+from .analysis.early import early_record
 from .store import Experiment, Outcome, Record, Store, Value
 
 if TYPE_CHECKING:
@@ -61,9 +62,8 @@ class Measurement:
         """What the largest model looked like part-way through its training, at the first length: `heads`, after `step`
         steps and `seconds`; None where none was looked at. It is an estimate: see docs/calibration.md for its record.
         """
-        seen = [record for record in self.records if "early" in record.provenance]
-        first = min(seen, key=lambda record: (-record.cell.model["heads"], record.cell.length), default=None)
-        return None if first is None else first.provenance["early"]
+        record = early_record(self.records)
+        return None if record is None else record.provenance["early"]
 
     def answer(self) -> Answer:
         """What the task needs, with an interval and the evidence, or that no transition was found."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from headcount._choices import STARTS
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 from headcount.store.experiment import Experiment
 from headcount.studies.base import AbstractStudy, Scale
@@ -18,6 +19,7 @@ from headcount.studies.real_data.marco import MarcoStudy
 PROVENANCE = {"device": "a test", "versions": {"headcount": "0"}, "seconds": 2.0, "finished": "2026-01-01T00:00:00"}
 LINE = {"heads": (1, 2, 3, 4, 5, 6), "length": (8, 16), "seed": (0, 1)}
 MAP = {"heads": (1, 2, 4, 8), "rank": (1, 2, 4, 8), "length": (8,), "seed": (0, 1)}
+DESCENT = {"heads": (1, 3, 4, 5, 8), "length": (8, 16), "data_seed": (0, 1), "start": STARTS, "seed": (0, 1)}
 TRAIN_FIELDS = ("learning_rate", "data_seed", "steps")
 
 Errors = Callable[[dict[str, Any]], float]
@@ -44,7 +46,10 @@ def sweep(
     kept: Callable[[dict[str, Any]], bool] = lambda _: True,
     **train: Any,
 ) -> Sweep:
-    """The cells at every combination of the axes that is `kept`; `train` changes the training of all."""
+    """The cells at every combination of the axes that is `kept`; `train` changes the training of all.
+
+    Along an axis "start", those that are not random have the first random start of most heads for a parent.
+    """
     cells, places = [], {}
     for place in itertools.product(*axes.values()):
         at = dict(zip(axes, place, strict=True))
@@ -53,10 +58,15 @@ def sweep(
         cell = Cell(
             task={"task": task},
             length=at.get("length", 8),
-            model={key: value for key, value in at.items() if key not in ("length", "seed", *TRAIN_FIELDS)},
+            model={key: value for key, value in at.items() if key not in ("length", "start", "seed", *TRAIN_FIELDS)},
             train=TrainSpec(**train | {field: at[field] for field in TRAIN_FIELDS if field in at}),
             seed=at.get("seed", 0),
         )
+        if at.get("start", "random") != "random":
+            most = max(axes["heads"])
+            parent = replace(cell, model=cell.model | {"heads": most}, seed=0).key
+            removed = tuple(range(most - at["heads"])) if at["start"] == "descended" else ()
+            cell = replace(cell, parent=parent, removed=removed)
         cells.append(cell)
         places[cell.key] = place
     experiment = Experiment(
@@ -70,6 +80,20 @@ def sweep(
         scale=scale,
     )
     return Sweep(experiment, tuple(cells))
+
+
+def descent(axes: Mapping[str, Sequence[Any]] = DESCENT, **names: Any) -> Sweep:
+    """A search from above: random starts at 1, 3 and 8 heads (one at 3), descended models at 3, 4 and 5.
+
+    The second draw of the data has no model of 1 head.
+    """
+    tried = {"random": (1, 3, 8), "descended": (3, 4, 5), "continued": ()}
+
+    def asked(at: dict[str, Any]) -> bool:
+        fewer = (at["heads"], at["start"]) == (3, "random") and at["seed"] > 0
+        return at["heads"] in tried[at["start"]] and not fewer and not (at["data_seed"] > 0 and at["heads"] == 1)
+
+    return sweep(axes, kept=asked, **names)
 
 
 def sharp(at: dict[str, Any]) -> float:

@@ -11,7 +11,7 @@ from headcount.report.charts import charts_of, error_chart, heat_map, rank_chart
 from headcount.report.render.rows import error_rows
 from headcount.report.section import Section, experiment_section
 
-from ..helpers.fabricated import finished, sharp, sweep
+from ..helpers.fabricated import descent, finished, sharp, sweep
 from ..store.drawn import law
 
 TRIED = {
@@ -70,6 +70,11 @@ def test_an_axis_of_one_value_is_not_what_an_experiment_is_about():
     section = experiment_section(made.experiment, finished(made))
     assert [chart.name for chart in section.charts] == ["error-against-hidden", "hidden-by-length"]
     assert "only one head count" in section.headline
+    made = sweep({"heads": (4,), "data_seed": (0, 1, 2), "length": (8,), "seed": (0, 1)})
+    section = experiment_section(made.experiment, finished(made))
+    assert [chart.name for chart in section.charts] == ["error-against-data_seed", "data_seed-by-length"]
+    assert [row.value for row in error_rows(section).rows] == [0, 1, 2]
+    assert all(cell.lost == 0 for row in error_rows(section).rows for cell in row.cells)
 
 
 @pytest.mark.parametrize("error", [1e-12, 1e3, 0.0, np.nan])
@@ -86,6 +91,29 @@ def test_no_two_measured_lines_of_a_chart_look_alike():
     table = a_table(heads=(1, 2), length=tuple(range(4, 16)))
     series = error_chart(table, answer(table, resamples=2)).series
     assert len({(line.colour, line.marker) for line in series}) == 12
+
+
+def test_descended_models_are_lines_of_their_own():
+    made = descent()
+    section = experiment_section(made.experiment, finished(made))
+    chart, _ = section.charts
+    assert [(line.name, line.kind, line.place) for line in chart.series] == [
+        ("8 tokens", "measured", 0),
+        ("8 tokens, descended", "descended", 0),
+        ("16 tokens", "measured", 1),
+        ("16 tokens, descended", "descended", 1),
+    ]
+    tried = [[x for x, y in zip(line.x, line.y, strict=True) if np.isfinite(y)] for line in chart.series]
+    assert tried == [[1, 3, 8], [3, 4, 5]] * 2
+    assert "descended" in chart.caption
+    assert "2 draws" in chart.caption
+    for line in chart.series:
+        assert (line.low is None) == (line.kind == "descended")
+        here = [at for at in made.coordinates() if at["data_seed"] == 0 and f"{at['length']} tokens" in line.name]
+        kind = "descended" if line.kind == "descended" else "random"
+        for x, y in zip(line.x, line.y, strict=True):
+            errors = [sharp(at) for at in here if (at["heads"], at["start"]) == (x, kind)]
+            assert y == min(errors) if errors else np.isnan(y)
 
 
 def test_a_labelled_experiment_says_that_errors_are_shares_of_wrong_answers():

@@ -8,7 +8,7 @@ from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.report.export import to_csv, to_json
 from headcount.store import Cell, Experiment, Outcome, Store, TrainSpec
 
-from ..helpers.fabricated import LINE, MAP, finished, graded, lost, record, sharp, sweep, write
+from ..helpers.fabricated import LINE, MAP, descent, finished, graded, lost, record, sharp, sweep, write
 
 MODELS = (
     ClassTokenSpec(heads=2),
@@ -43,6 +43,20 @@ def test_two_experiments_that_share_a_cell_have_it_each():
         ("two", "3"),
     ]
     assert rows[1]["key"] == rows[2]["key"]
+
+
+def test_every_row_says_where_training_started():
+    plain, searched = sweep(LINE), descent(task="searched")
+    records = finished(plain) + finished(searched)
+    rows = exported([plain.experiment, searched.experiment], records)
+    cells = {cell.key: cell for cell in (*plain.cells, *searched.cells)}
+    assert {row["start"] for row in rows} == {"random", "descended"}
+    for row in rows:
+        cell = cells[row["key"]]
+        assert (row["start"], row["parent"]) == (cell.start, cell.parent)
+        assert tuple(json.loads(row["removed"] or "[]")) == cell.removed
+        assert bool(row["parent"]) == bool(row["removed"]) == (row["start"] == "descended")
+        assert row["parent"] == "" or row["parent"] in cells
 
 
 def test_equal_results_make_equal_bytes(tmp_path):

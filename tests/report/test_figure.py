@@ -29,7 +29,7 @@ def charts(draw) -> Chart:
     values = st.lists(errors, min_size=len(ticks), max_size=len(ticks)).map(tuple)
     series = []
     for place in range(draw(st.integers(0, 4))):
-        kind = draw(st.sampled_from(["measured", "published", "fit"]))
+        kind = draw(st.sampled_from(["measured", "descended", "published", "fit"]))
         low, high = (draw(values), draw(values)) if draw(st.booleans()) else (None, None)
         series.append(Series(f"line {place}", ticks, draw(values), place=place, kind=kind, low=low, high=high))
     first, at, last = sorted(draw(st.lists(st.sampled_from(ticks), min_size=3, max_size=3)))

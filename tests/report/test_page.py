@@ -11,13 +11,13 @@ import pytest
 from headcount.report.provenance import provenance
 from headcount.report.render import write_report
 from headcount.report.render.html import page, summary
-from headcount.report.render.rows import error_rows
+from headcount.report.render.rows import error_rows, other_draws
 from headcount.report.render.words import number
 from headcount.report.section import Grid, Section, experiment_section, with_provenance
 from headcount.store import Outcome, Store
 
 from ..helpers import fabricated
-from ..helpers.fabricated import LINE, MAP, finished, graded, lost, sharp, sharp_in_rank, sweep, write
+from ..helpers.fabricated import LINE, MAP, descent, finished, graded, lost, sharp, sharp_in_rank, sweep, write
 from .laws import Reader, check_page
 
 NASTY = """<script>alert("1")</script> & 'quotes' <!-- ]]> </section>"""
@@ -59,9 +59,10 @@ KINDS = {
     "heads, not rank": whole(MAP | {"length": (8, 16)}),
     "one seed of heads and rank": whole(MAP | {"seed": (0,)}),
     "a rank lost": some_lost(MAP, {"rank": 4}, Outcome.DIVERGED, "not finite"),
+    "descended": (descent(), finished(descent())),
     "a cell of heads and rank lost": some_lost(MAP, {"heads": 1, "rank": 1, "seed": 0}, Outcome.FAILED, "no memory"),
 }
-DRAWN = ("plain", "a head count lost", "words", "rank")
+DRAWN = ("plain", "a head count lost", "words", "rank", "descended")
 """The charts of the others are drawn no differently; drawing them costs most of a page."""
 
 
@@ -83,6 +84,18 @@ def test_a_page_says_everything_that_is_there(kind):
     assert f"3 of {len(records) + 3} models are not trained yet" in reader.said
     assert ("and of which rank" in reader.said) == ("rank" in made.experiment.axes)
     assert text.count('<svg viewBox="0 0') == (len(section.charts) if kind in DRAWN else 0)
+
+
+def test_a_page_tells_descended_models_and_draws_of_the_data_apart():
+    section = a_section(*KINDS["descended"])
+    text = page([section], folder="results")
+    reader = check_page(text)
+    assert ("data-kind", "descended") in reader.attributes
+    assert text.count('class="series descended"') == 2  # one per length
+    assert "draw 2 of 2 of the data" in reader.said
+    assert [row.value for row in error_rows(section).rows] == [1, 3, 4, 5, 8]
+    assert [row.value for table in other_draws(section) for row in table.rows] == [3, 4, 5, 8]
+    assert "missing" not in reader.said
 
 
 def test_errors_are_what_the_experiments_of_a_page_measured():

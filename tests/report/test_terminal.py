@@ -10,14 +10,14 @@ from headcount.report.render.terminal import section_view
 from headcount.report.section import Grid, Section, experiment_section
 from headcount.store import Outcome
 
-from ..helpers.fabricated import LINE, MAP, finished, graded, lost, sharp, sharp_in_rank, sweep
+from ..helpers.fabricated import DESCENT, LINE, MAP, descent, finished, graded, lost, sharp, sharp_in_rank, sweep
 
 SMALL = MAP | {"heads": (1, 4), "rank": (2, 8)}
 
 
-def written(section: Section, *, colour: bool = False) -> str:
+def written(section: Section, *, colour: bool = False, width: int = 160) -> str:
     text = io.StringIO()
-    Console(file=text, width=160, force_terminal=colour, highlight=False).print(section_view(section))
+    Console(file=text, width=width, force_terminal=colour, highlight=False).print(section_view(section))
     return text.getvalue()
 
 
@@ -55,6 +55,21 @@ def test_an_experiment_over_another_axis_is_a_table_along_it():
     lines = [line.split() for line in text.splitlines()]
     assert ["hidden", "T", "=", "8", "T", "=", "16"] in lines
     assert ["16", "1.9e-04", "(2.0e-04)", "2.3e-04", "(2.4e-04)"] in lines
+
+
+def test_random_starts_and_descended_models_stand_apart_in_80_columns():
+    made = descent(DESCENT | {"length": (8, 16, 32)})
+    records = finished(made)
+    text = written(experiment_section(made.experiment, records), width=80)
+    lines = [line.split() for line in text.splitlines()]
+    assert ["heads", *["random", "descended"] * 3] in lines
+    assert ["4", *["-", "1.9e-04", "-", "2.3e-04", "-", "2.8e-04"]] in lines
+    assert [line[0] for line in lines if line[1:2] and line[-1].startswith(("-", "2", "5"))][:5] == list("13458")
+    assert "missing" not in text, "what was never asked for"
+    gone = {"heads": 4, "length": 16, "data_seed": 0, "start": "descended", "seed": 1}
+    kept = [each for each, at in zip(records, made.coordinates(), strict=True) if at != gone]
+    assert len(kept) == len(records) - 1
+    assert written(experiment_section(made.experiment, kept), width=80).count("1 missing") == 1
 
 
 def test_errors_of_labels_are_shares_of_wrong_answers():

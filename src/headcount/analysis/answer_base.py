@@ -31,8 +31,8 @@ class Answer:
     there is no answer: the smallest value that is enough, and bounds that hold all of `unknowns`: what 90 % of
     bootstrap resamples of the seeds give, what every draw of the data gives, and the next smaller head count where the
     search may have missed a solution; also values between the tried ones. `limit` is what the task is short of.
-    `support` is the share of resamples that agree. `error` is the smallest error where heads are enough, at the worst
-    length.
+    `support` is the share of resamples that agree, `silent` the share that show no transition (None where it was not
+    counted). `error` is the smallest error where heads are enough, at the worst length.
 
     Of a sweep over heads: `signals` are the estimates of the three signals, `by_length` the drop's at each length
     alone, None where one is silent; `slopes` and `reversals` are per head count. Of a sweep over heads and rank: `at`
@@ -53,6 +53,7 @@ class Answer:
     limit: Limit = "unknown"
     reason: str = ""
     support: float = 0.0
+    silent: float | None = None
     error: float | None = None
     fold: float | None = None
     signals: dict[str, int | None] = field(default_factory=dict)

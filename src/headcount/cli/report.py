@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from .._errors import require
 from ..report.files import file_name
 from ..report.render import FORMATS, check_ending, save_chart, write_report
 from ..report.section import Section
@@ -27,6 +28,7 @@ def report(
     ending = form if form.startswith(".") else f".{form}"
     check_ending(Path(f"figure{ending}"))
     sections, warnings = sections_of(folder)
+    require(len(sections) > 0, f"a report needs a finished model. {' '.join(warnings)}")
     out = out or folder / "report.html"
     write_report(sections, out, folder=str(folder), warnings=warnings)
     say(f"the report is {out}")

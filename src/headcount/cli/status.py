@@ -21,6 +21,8 @@ def status(folder: Folder, as_json: Json = False) -> None:
         print_json({"folder": str(folder), "cells": outcomes, "experiments": experiments})
         return
     lines = [f"{folder}: " + ", ".join(f"{count} {name}" for name, count in outcomes.items())]
+    if not progress:
+        lines.append(f"  no experiment yet; `headcount measure TASK --out {folder}` makes one")
     for each in progress:
         lines.append(f"  {each.experiment}: {each.done} of {each.cells} cells")
         lines += [f"    {command or 'run from Python'}" for command, _ in each.runs]

@@ -13,7 +13,7 @@ from ..store import Value
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#1b1f24")
 MARKERS = ("circle", "square", "triangle", "diamond", "wedge", "plus", "cross")
 
-Kind = Literal["measured", "published", "fit"]
+Kind = Literal["measured", "descended", "published", "fit"]
 MARGIN = 0.3
 """Share of the distance between two cells' centres that a line over them leaves free at each end."""
 
@@ -23,8 +23,8 @@ class Series:
     """One line.
 
     `place` picks colour and marker, so a measured line and its published counterpart look related. `kind` picks the
-    stroke: measured lines are solid with filled markers, published ones dashed with hollow markers, fits thin without
-    markers. `low` and `high` bound a band. NaN is a gap.
+    stroke: measured lines are solid with filled markers, descended ones dotted and published ones dashed, both with
+    hollow markers, fits thin without markers. `low` and `high` bound a band. NaN is a gap.
     """
 
     name: str

@@ -13,7 +13,11 @@ AXIS_LABELS = {
     "hidden": "hidden width N (units)",
 }
 ACROSS = ("length", "seed")
-"""Axes that no experiment is about."""
+"""Axes that every table has."""
+APART = ("data_seed", "start")
+"""Axes along which the best of all says little: draws of the data, and where training starts."""
+RANDOM, DESCENDED = "random", "descended"
+"""The two kinds of starts that are shown apart; a model trained on without removing heads counts as descended."""
 
 
 def charts_of(table: ErrorTable, answer: Answer) -> tuple[Chart | HeatMap, ...]:
@@ -41,15 +45,53 @@ def axis_label(axis: str) -> str:
 
 
 def main_axis(table: ErrorTable) -> str:
-    """The axis that an experiment is about: heads where they vary, else the first that does."""
-    axes = [axis for axis in table.axes if axis not in ACROSS]
-    axes = [axis for axis in axes if len(table.values(axis)) > 1] or axes
+    """The axis that an experiment is about: heads where they vary, else the first that does.
+
+    Draws of the data are one only where nothing else was varied.
+    """
+    axes = [axis for axis in table.axes if axis not in ACROSS + APART]
+    last = [] if table.has("start") else ["data_seed"]
+    axes = [axis for axis in (*axes, *last) if len(table.values(axis)) > 1] or axes
     return "heads" if "heads" in axes else (axes or ["model"])[0]
 
 
-def by_length(table: ErrorTable) -> ErrorTable:
-    """The table over its main axis, length and seed; over any other axis the best counts."""
-    return _over(table, main_axis(table), *ACROSS)
+def draws_of(table: ErrorTable) -> tuple[int, ...]:
+    """The draws of the data, which are shown apart; none where the experiment is about them."""
+    return () if main_axis(table) == "data_seed" else table.values("data_seed")
+
+
+def by_length(table: ErrorTable, draw: int = 0) -> ErrorTable:
+    """One draw of the data over the main axis, length and seed; over any other axis the best counts."""
+    return _over(_of_draw(table, draw), main_axis(table), *ACROSS)
+
+
+def by_start(table: ErrorTable, draw: int = 0) -> dict[str, ErrorTable]:
+    """`by_length` for random starts and for descended models; a kind without errors is left out.
+
+    All are random where the table has no such axis.
+    """
+    starts = table.values("start")
+    axis, one_draw = main_axis(table), _of_draw(table, draw)
+    parts = {}
+    for kind in (RANDOM, DESCENDED):
+        members = [start for start in starts if (start == RANDOM) == (kind == RANDOM)]
+        part = one_draw.select(start=members).merged("start", "seed") if members else None
+        if part is not None and np.isfinite(part.errors).any():
+            parts[kind] = _over(part, axis, *ACROSS)
+    return parts or {RANDOM: by_length(table, draw)}
+
+
+def _of_draw(table: ErrorTable, draw: int) -> ErrorTable:
+    """One draw of the data, at the values of the main axis where it has errors."""
+    draws, axis = draws_of(table), main_axis(table)
+    if not draws:
+        return table
+    table = table.select(data_seed=draws[draw])
+    if len(draws) == 1 or not table.has(axis):
+        return table
+    errors = np.moveaxis(table.errors, table.index(axis), 0)
+    known = [value for value, row in zip(table.values(axis), errors, strict=True) if np.isfinite(row).any()]
+    return table.select(**{axis: known}) if known else table
 
 
 def by_rank(table: ErrorTable) -> ErrorTable:
@@ -69,31 +111,56 @@ def judged(table: ErrorTable) -> np.ndarray:
 
 
 def error_chart(table: ErrorTable, answer: Answer, published: ErrorTable | None = None) -> Chart:
-    """Best error over seeds along the main axis: a line per length, a band over all seeds, the transition marked."""
-    axis, table = main_axis(table), by_length(table)
-    values, lengths, seeds = (table.values(name) for name in (axis, "length", "seed"))
-    reference = None if published is None else published.aligned(table)
+    """Best error along the main axis: a line per length with a band over all seeds, the transition marked.
+
+    Descended models are lines of their own, without a band.
+    """
+    axis, parts = main_axis(table), by_start(table)
+    whole = by_length(table)
+    values, lengths = whole.values(axis), whole.values("length")
+    reference = None if published is None else published.aligned(whole)
     series = []
     for j, length in enumerate(lengths):
-        low, high = (tuple(edge.reduce(table.errors[:, j], axis=1)) for edge in (np.fmin, np.fmax))
-        series.append(Series(f"{length} tokens", values, low, place=j, low=low, high=high))
+        for kind, part in parts.items():
+            low, high = (tuple(edge.reduce(part.errors[:, j], axis=1)) for edge in (np.fmin, np.fmax))
+            if kind == RANDOM:
+                series.append(Series(f"{length} tokens", values, low, place=j, low=low, high=high))
+            else:
+                series.append(Series(f"{length} tokens, descended", values, low, place=j, kind="descended"))
         if reference is not None and np.isfinite(reference[:, j]).any():
-            series.append(
-                Series(f"{length} tokens, published", values, tuple(reference[:, j]), place=j, kind="published")
-            )
-    caption = f"line: best of {_seeds(seeds)}; band: all seeds"
-    if published is not None:
-        caption += f"; dashed: the published {published.statistic}"
+            line = tuple(reference[:, j])
+            series.append(Series(f"{length} tokens, published", values, line, place=j, kind="published"))
     return Chart(
         name=f"error-against-{axis}",
         title=f"Error against {axis_name(axis)}",
         x_label=axis_label(axis),
-        y_label=table.metric.label,
+        y_label=whole.metric.label,
         x_ticks=values,
         series=tuple(series),
-        caption=caption,
+        caption=_caption(table, published),
         span=_span(answer, axis),
     )
+
+
+def _caption(table: ErrorTable, published: ErrorTable | None) -> str:
+    """What the lines of an error chart are."""
+    if DESCENDED in by_start(table):
+        caption = (
+            "solid line: best of the random starts; band: all of them; "
+            "dotted line, hollow markers: best of the models descended from trained ones with more heads"
+        )
+    elif table.has("start"):
+        caption = "line: best of the random starts; band: all of them"
+    else:
+        caption = f"line: best of {_seeds(table.values('seed'))}; band: all seeds"
+    if published is not None:
+        caption += f"; dashed: the published {published.statistic}"
+    return caption + _draw_shown(table)
+
+
+def _draw_shown(table: ErrorTable) -> str:
+    draws = len(draws_of(table))
+    return f"; the first of {draws} draws of the data" if draws > 1 else ""
 
 
 def reversal_chart(heads: tuple[int, ...], series: tuple[Series, ...]) -> Chart:
@@ -112,17 +179,18 @@ def reversal_chart(heads: tuple[int, ...], series: tuple[Series, ...]) -> Chart:
 
 def heat_map(table: ErrorTable) -> HeatMap:
     """The smallest error over seeds at every value of the main axis and length."""
-    axis, table = main_axis(table), by_length(table)
+    axis, shown = main_axis(table), by_length(table)
+    best = "best of all starts" if table.has("start") else f"best of {_seeds(shown.values('seed'))}"
     return HeatMap(
         name=f"{axis}-by-length",
         title=f"{axis_name(axis).capitalize()} by length",
-        rows=table.values(axis),
-        columns=table.values("length"),
+        rows=shown.values(axis),
+        columns=shown.values("length"),
         row_label=axis_label(axis),
         column_label=axis_label("length"),
-        values=table.best,
-        unit=table.metric.short,
-        caption=f"best of {_seeds(table.values('seed'))}, coloured by its logarithm",
+        values=shown.best,
+        unit=shown.metric.short,
+        caption=f"{best}, coloured by its logarithm{_draw_shown(table)}",
     )
 
 

@@ -14,7 +14,10 @@ TIMING = ("seconds", "device", "finished")
 
 
 def rows(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> list[dict[str, Any]]:
-    """One flat row per cell and experiment: coordinates, then the cell's content, outcome and metrics."""
+    """One flat row per cell and experiment: coordinates, then the cell's content, outcome and metrics.
+
+    `parent` and `removed`, a JSON list of heads, say what a model starts from; both are empty for a random start.
+    """
     by_key = {record.cell.key: record for record in records}
     metrics = sorted({name for record in by_key.values() for name in record.metrics}, key=_usual)
     table = []
@@ -27,12 +30,17 @@ def rows(experiments: Iterable[Experiment], records: Iterable[Record], *, timing
             row |= {"key": key, "task": spec["task"]["task"]} | experiment.coordinates(key)
             content = {"length": spec["length"], **spec["model"], "seed": spec["seed"], **spec["train"]}
             row |= {name: value for name, value in content.items() if name not in row}
+            row |= {"start": record.cell.start, "parent": record.cell.parent, "removed": _heads(record.cell.removed)}
             row |= {"outcome": record.outcome.value} | {name: record.metrics.get(name) for name in metrics or METRICS}
             row |= {"task_spec": json.dumps(spec["task"], sort_keys=True), "message": record.message}
             if timing:
                 row |= {name: record.provenance.get(name) for name in TIMING}
             table.append(row)
     return table
+
+
+def _heads(removed: tuple[int, ...]) -> str:
+    return json.dumps(removed) if removed else ""
 
 
 def _usual(name: str) -> tuple[int, str]:

@@ -1,5 +1,6 @@
 """One part of a report: the question, the answer, and what it is compared with. Page, terminal and figures read it."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..analysis import NMSE, Answer, Claim, ErrorTable, Metric, answer, error_table
-from ..store import Experiment, Record
+from ..analysis.early import early_record
+from ..store import Experiment, Record, Value
 from .chart import Chart, HeatMap
 from .charts import about_rank, charts_of
 from .provenance import Provenance
@@ -36,8 +38,8 @@ class Picture:
 class Section:
     """One part of a report; `headline` answers `asks` in one sentence. All but the first four fields are optional.
 
-    `published` is the table beside `table`. `metric` says what the errors are where there is no table. `settings` are
-    those of a user's own experiment.
+    `published` is the table beside `table`. `metric` says what the errors are where there is no table. `experiment` is
+    a user's own, and `early` its early estimate: `heads` after `step` of `steps` and `seconds`.
     """
 
     name: str
@@ -54,7 +56,13 @@ class Section:
     notes: tuple[str, ...] = ()
     provenance: Provenance | None = None
     metric: Metric = NMSE
-    settings: dict[str, Any] | None = None
+    experiment: Experiment | None = None
+    early: dict[str, float] | None = None
+
+    @property
+    def settings(self) -> dict[str, Any] | None:
+        """What all cells of a user's own experiment share; None of a study."""
+        return None if self.experiment is None else dict(self.experiment.settings)
 
     @property
     def about_rank(self) -> bool:
@@ -71,25 +79,45 @@ class Section:
         claims = [{"statement": c.statement, "verdict": c.verdict.value, "evidence": c.evidence} for c in self.claims]
         content = {"name": self.name, "title": self.title, "headline": self.headline, "claims": claims}
         content |= {"grids": [asdict(grid) for grid in self.grids]} if self.grids else {}
-        content |= {"settings": self.settings} if self.settings is not None else {}
         content |= {} if self.answer is None else self.answer.as_dict()
-        content |= {} if self.settings is None else {"settings": self.settings}
-        return content | ({} if self.table is None else {"cells": _cells(self.table, self.published)})
+        content |= {} if self.settings is None else {"settings": self.settings, "early": self.early}
+        return content | ({} if self.table is None else {"cells": self._cells()})
+
+    def _cells(self) -> list[dict[str, Any]]:
+        """The statistics over seeds of every cell that was asked for, with the published number where there is one."""
+        assert self.table is not None
+        axes = [axis for axis in self.table.axes if axis != "seed"]
+        asked = None if self.experiment is None else asked_for(self.experiment, axes)
+        cells = []
+        for summary in self.table.summaries():
+            cell = asdict(summary)
+            cell |= cell.pop("coordinates")
+            if asked is not None:
+                models = asked[tuple(summary.coordinates.values())]
+                if not models:
+                    continue
+                cell["lost"] = models - summary.seeds
+            if self.published is not None:
+                at = {axis: summary.coordinates.get(axis) for axis in self.published.axes}
+                cell["published"], cell["published_std"] = self.published.at(**at), self.published.deviation_at(**at)
+            cells.append(
+                {name: None if isinstance(value, float) and np.isnan(value) else value for name, value in cell.items()}
+            )
+        return cells
 
 
-def _cells(table: ErrorTable, published: ErrorTable | None) -> list[dict[str, Any]]:
-    """The statistics over seeds of every cell, with the published number where there is one."""
-    cells = []
-    for summary in table.summaries():
-        cell = asdict(summary)
-        cell |= cell.pop("coordinates")
-        if published is not None:
-            at = {axis: summary.coordinates.get(axis) for axis in published.axes}
-            cell["published"], cell["published_std"] = published.at(**at), published.deviation_at(**at)
-        cells.append(
-            {name: None if isinstance(value, float) and np.isnan(value) else value for name, value in cell.items()}
-        )
-    return cells
+def asked_for(
+    experiment: Experiment, axes: Iterable[str], counted: Iterable[str] = ("seed",)
+) -> Counter[tuple[Value, ...]]:
+    """How many models an experiment asked for at every place on `axes`, each value of `counted` one of them.
+
+    Models that differ along no other axis than one of which the best counts are one. An axis that the experiment lacks
+    has the one value 1, as in a table.
+    """
+    axes, counted = tuple(axes), tuple(counted)
+    places = [experiment.coordinates(key) for key in experiment.places]
+    models = {tuple(at.get(axis, 1) for axis in axes + counted) for at in places}
+    return Counter(model[: len(axes)] for model in models)
 
 
 def with_provenance(section: Section, provenance: Provenance) -> Section:
@@ -105,6 +133,7 @@ def headline(subject: str, answer: Answer) -> str:
 
 def experiment_section(experiment: Experiment, records: Iterable[Record]) -> Section:
     """The section of a user's own experiment with at least one record."""
+    records = experiment.own(records)
     table = error_table(experiment, records)
     found = answer(table)
     return Section(
@@ -115,5 +144,11 @@ def experiment_section(experiment: Experiment, records: Iterable[Record]) -> Sec
         table=table,
         answer=found,
         charts=charts_of(table, found),
-        settings=dict(experiment.settings),
+        experiment=experiment,
+        early=_early(records),
     )
+
+
+def _early(records: Iterable[Record]) -> dict[str, float] | None:
+    record = early_record(records)
+    return None if record is None else record.provenance["early"] | {"steps": record.cell.train.steps}

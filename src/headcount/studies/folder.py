@@ -5,18 +5,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from .._errors import require
 from ..report.provenance import provenance
 from ..report.section import Section, experiment_section, with_provenance
-from ..store import FILE_NAME, Experiment, Outcome, Record, Store
+from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store
 from .base import Scale
 from .registry import CLOSED_FORM, readers_of
 
 
 def sections_of(root: Path) -> tuple[list[Section], list[str]]:
-    """The sections of a folder, and warnings about what no section can say.
+    """The sections of a folder, none where nothing has finished, and warnings about what no section can say.
 
-    Raises InputError where nothing has finished, and StoreError where the folder holds no results.
+    Raises StoreError where the folder holds no results.
     """
     computed = _computed_sections(root)
     if computed and not (root / FILE_NAME).exists():
@@ -30,19 +29,26 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
         if not any(record.outcome is Outcome.FINISHED for record in results):
             lost = what_was_lost(results)
             reason = f" ({lost.rstrip('.')})" if lost else ""
-            warnings.append(f"None of the {how_far.cells} models of {experiment.name} has finished{reason}.")
+            warnings.append(
+                f"None of the {how_far.cells} models of {experiment.name} has finished{reason}. {_go_on(how_far)}"
+            )
             continue
         origin = provenance(results, missing=how_far.cells - len(results), runs=how_far.runs)
         if experiment.study:
             studied += [with_provenance(each, origin) for each in _study_sections(experiment, results, root)]
         else:
             own.append(with_provenance(experiment_section(experiment, results), origin))
-    sections = [*_distinct(studied), *computed, *own]
-    require(
-        len(sections) > 0,
-        f"{root} holds no finished model yet. {' '.join(warnings)} `headcount status {root}` says how to go on.",
-    )
-    return sections, warnings
+    if not experiments:
+        warnings.append(f"{root} holds no experiment yet; `headcount measure TASK --out {root}` makes one.")
+    return [*_distinct(studied), *computed, *own], warnings
+
+
+def _go_on(progress: Progress) -> str:
+    """What to run for an experiment without a finished model."""
+    if not progress.missing:
+        return "All diverged: a smaller learning rate may help."
+    commands = [command for command, _ in progress.runs if command]
+    return f"To go on, run: {commands[-1]}" if commands else "To go on, run the same Python code again."
 
 
 def what_was_lost(records: Iterable[Record]) -> str:

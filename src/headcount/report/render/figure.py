@@ -40,6 +40,14 @@ FONT = {"tick": 10.0, "label": 10.2, "value": 10.0}
 _MARKS = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D", "wedge": "v", "plus": "P", "cross": "X"}
 _STYLES: dict[str, dict[str, Any]] = {
     "measured": {"linewidth": 1.6, "markersize": 6, "markeredgecolor": GROUND, "markeredgewidth": 0.6, "zorder": 2.3},
+    "descended": {
+        "linewidth": 1.6,
+        "markersize": 7,
+        "linestyle": (0, (1.0, 1.5)),
+        "markerfacecolor": GROUND,
+        "markeredgewidth": 1.5,
+        "zorder": 2.4,
+    },
     "published": {
         "linewidth": 1.1,
         "markersize": 5.5,
@@ -165,19 +173,33 @@ def _draw_series(axes: Axes, chart: Chart, series: Series, k: int) -> None:
             zorder=1.5,
             clip_on=False,
         )
+        apart = shown & ~np.roll(np.append(shown, False), 1)[:-1] & ~np.append(shown, False)[1:]
+        if apart.any():  # a band is drawn between neighbours; a value without one has a bar
+            axes.vlines(
+                np.asarray(series.x)[apart],
+                low[apart],
+                high[apart],
+                color=series.colour,
+                alpha=0.14,
+                linewidth=6,
+                gid=f"band {k}",
+                zorder=1.5,
+                clip_on=False,
+            )
     style: dict[str, Any] = {"marker": _MARKS[series.marker], "color": series.colour} | _STYLES[series.kind]
     label = literal(series.name)
     axes.plot(series.x, chart.drawable(series.y), label=label, gid=f"line {k}", clip_on=False, **style)
 
 
 def _add_legend(figure: Figure, axes: Axes, chart: Chart) -> None:
-    """Beside the axes, where it hides nothing; published lines, which repeat the colours, share one entry."""
+    """Beside the axes, where it hides nothing; descended and published lines, which repeat the colours, share an entry
+    each."""
     handles, names = axes.get_legend_handles_labels()
     measured = {literal(series.name) for series in chart.series if series.kind == "measured"}
     entries = [(handle, name) for handle, name in zip(handles, names, strict=True) if name in measured]
-    if any(series.kind == "published" for series in chart.series):
-        dashes = Line2D([], [], color=QUIET, marker="o", **_STYLES["published"])
-        entries.append((dashes, "published"))
+    for kind in ("descended", "published"):
+        if any(series.kind == kind for series in chart.series):
+            entries.append((Line2D([], [], color=QUIET, marker="o", **_STYLES[kind]), kind))
     if entries:
         figure.legend(*zip(*entries, strict=True), frameon=False, fontsize=9, loc="outside right upper")
 

@@ -20,12 +20,14 @@ from ...store import Experiment, Record
 from ..chart import COLOURS, Chart, Series
 from ..provenance import Provenance
 from ..section import Section, experiment_section
+from .evidence import evidence_rows
 from .inline import Inlined, inlined
-from .rows import error_rows, evidence_rows
+from .rows import error_rows, other_draws
 from .words import number, spoken_time
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _SIGNS = {Verdict.HOLDS: "\u2713", Verdict.DIFFERS: "\u2260", Verdict.UNDECIDED: "?"}
+_KINDS = {"descended": "descended, dotted", "published": "published, dashed", "fit": "fitted lines"}
 _SEVERAL = {Verdict.HOLDS: "hold", Verdict.DIFFERS: "differ", Verdict.UNDECIDED: "undecided"}
 
 
@@ -87,6 +89,7 @@ def _environment() -> Environment:
         "legend": _legend,
         "swatches": len(COLOURS),
         "error_rows": error_rows,
+        "other_draws": other_draws,
         "evidence_rows": evidence_rows,
         "lost": _lost,
     }
@@ -107,14 +110,14 @@ def _tally(section: Section) -> list[tuple[Verdict, str]]:
 def _legend(chart: Chart, drawing: Inlined) -> tuple[list[tuple[Series, str | None]], list[tuple[str, str]]]:
     """The buttons of a chart.
 
-    One for each colour: its first series, and the id of its marker where one is drawn. One more for published lines or
-    fits that share the colours of others.
+    One for each colour: its first series, and the id of its marker where one is drawn. One more for descended models,
+    published lines or fits that share the colours of others.
     """
     first: dict[int, tuple[Series, str | None]] = {}
     for k, series in enumerate(chart.series):
         first.setdefault(series.place, (series, drawing.marks.get(k)))
     kinds = []
-    for kind, words in (("published", "published, dashed"), ("fit", "fitted lines")):
+    for kind, words in _KINDS.items():
         if {s.place for s in chart.series if s.kind == kind} & {s.place for s in chart.series if s.kind != kind}:
             kinds.append((kind, words))
     return list(first.values()), kinds

@@ -1,23 +1,27 @@
-"""The errors of a section and the evidence for its answer as rows, which page and terminal lay out.
+"""The errors of a section as rows, which page and terminal lay out.
 
-This and `section.py`, `charts.py` are all of the report that knows what tables and answers look like.
+This, `evidence.py` and `section.py`, `charts.py` are all of the report that knows what tables and answers look like.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...analysis import Answer, ErrorTable, Summary, size_of
-from ..charts import axis_name, by_length, by_rank, judged, judged_by, main_axis
-from ..section import Section
+from ...analysis import ErrorTable, Summary
+from ...store import Experiment, Value
+from ..charts import DESCENDED, RANDOM, axis_name, by_length, by_rank, by_start, draws_of, judged, judged_by, main_axis
+from ..section import Section, asked_for
 
 NAN = float("nan")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorCell:
-    """One cell: `best`, `median`, `mean` and `std` over seeds; NaN where nothing finished. `lost` of `models` did not.
+    """One cell: `best`, `median`, `mean` and `std` over seeds; NaN where nothing finished.
+
+    `lost` of the `models` that were asked for did not finish.
 
     `solved`: the error counts as solved; `smallest`: and no smaller model solves the task.
     """
@@ -46,7 +50,10 @@ class ErrorRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorRows:
-    """Errors by head count, or along another main `axis`. `detailed`: cells are summaries over seeds, not one error."""
+    """Errors by head count, or along another main `axis`. `detailed`: cells are summaries over seeds, not one error.
+
+    `apart`: random starts and descended models have a column each per length, named on two lines.
+    """
 
     axis: str
     label: str
@@ -55,43 +62,90 @@ class ErrorRows:
     rows: tuple[ErrorRow, ...]
     judged: str
     detailed: bool
+    apart: bool = False
     source: str = ""
     statistic: str = ""
 
 
 def error_rows(section: Section) -> ErrorRows | None:
-    """The errors of a section, beside the published ones where it has them; None for a section without a table."""
+    """The errors of a section, beside the published ones where it has them; None for a section without a table.
+
+    Of several draws of the data, those of the first.
+    """
     if section.table is None:
         return None
     if section.about_rank:
-        return _rank_rows(section.table, section.answer)
-    return _length_rows(section.table, section.answer, section.published)
+        return _rank_rows(section)
+    return _length_rows(section, 0)
 
 
-def _length_rows(table: ErrorTable, answer: Answer | None, published: ErrorTable | None) -> ErrorRows:
-    axis, table = main_axis(table), by_length(table)
-    needed = None if answer is None or axis not in answer.needs else answer.needs[axis].at
-    lengths, summaries = table.values("length"), iter(table.summaries())
+def other_draws(section: Section) -> list[ErrorRows]:
+    """The errors of every further draw of the data."""
+    if section.table is None or section.about_rank:
+        return []
+    return [_length_rows(section, draw) for draw in range(1, len(draws_of(section.table)))]
+
+
+def _length_rows(section: Section, draw: int) -> ErrorRows:
+    table, published = section.table, section.published
+    assert table is not None
+    axis, parts, draws = main_axis(table), by_start(table, draw), draws_of(table)
+    needed = None if section.answer is None or axis not in section.answer.needs else section.answer.needs[axis].at
+    asked = None if section.experiment is None else _asked(section.experiment, axis, draws[draw] if draws else None)
+    kinds = [kind for kind in (RANDOM, DESCENDED) if kind in parts or any(kind == place[2] for place in asked or ())]
+    summaries = {
+        (place[axis], place["length"], kind): summary
+        for kind, part in parts.items()
+        for summary in part.summaries()
+        for place in [summary.coordinates]
+    }
+    lengths = by_length(table, draw).values("length")
+    tried = {place[0] for place in (asked or summaries)}
     rows = tuple(
         ErrorRow(
-            value=value, enough=value == needed, cells=tuple(_summary(next(summaries), published) for _ in lengths)
+            value=value,
+            enough=value == needed,
+            cells=tuple(
+                _summary(summaries.get(place), None if asked is None else asked[place], published)
+                for length in lengths
+                for kind in kinds
+                for place in [(value, length, kind)]
+            ),
         )
-        for value in table.values(axis)
+        for value in table.with_axes(axis).values(axis)
+        if value in tried
     )
+    apart = DESCENDED in kinds
+    title = f"Errors by {axis_name(axis)} and length"
     return ErrorRows(
         axis=axis_name(axis),
         label=table.metric.label,
-        title=f"Errors by {axis_name(axis)} and length",
-        columns=tuple(f"T = {length}" for length in lengths),
+        title=f"{title}, draw {draw + 1} of {len(draws)} of the data" if len(draws) > 1 else title,
+        columns=tuple(f"T = {length}\n{kind}" if apart else f"T = {length}" for length in lengths for kind in kinds),
         rows=rows,
-        judged="best of seeds (median)",
+        judged="best of the random starts, and of the descended models" if apart else "best of seeds (median)",
         detailed=True,
+        apart=apart,
         source="" if published is None else published.source,
         statistic="" if published is None else published.statistic,
     )
 
 
-def _summary(seeds: Summary, published: ErrorTable | None) -> ErrorCell:
+def _asked(experiment: Experiment, axis: str, data_seed: Value | None) -> Counter[tuple[Value, Value, str]]:
+    """Models asked for, by value of an axis, length and kind of start; on one draw of the data, or on all."""
+    models: Counter[tuple[Value, Value, str]] = Counter()
+    for place, count in asked_for(experiment, (axis, "length", "data_seed", "start")).items():
+        value, length, draw, start = place
+        if data_seed in (draw, None):
+            models[value, length, RANDOM if start in (RANDOM, 1) else DESCENDED] += count
+    return models
+
+
+def _summary(seeds: Summary | None, asked: int | None, published: ErrorTable | None) -> ErrorCell:
+    """The cell of a summary over seeds, of which so many were asked for; None: nothing finished, and all were."""
+    if seeds is None:
+        return ErrorCell(best=NAN, lost=asked or 0, models=asked or 0)
+    models = seeds.seeds + seeds.lost if asked is None else asked
     measured, printed, deviation = seeds.minimum, NAN, NAN
     if published is not None:
         printed, deviation = published.at(**seeds.coordinates), published.deviation_at(**seeds.coordinates)
@@ -101,25 +155,30 @@ def _summary(seeds: Summary, published: ErrorTable | None) -> ErrorCell:
         median=seeds.median,
         mean=seeds.mean,
         std=seeds.std,
-        lost=seeds.lost,
-        models=seeds.seeds + seeds.lost,
+        lost=models - seeds.seeds,
+        models=models,
         published=printed,
         published_std=deviation,
         ratio=measured / printed,
     )
 
 
-def _rank_rows(table: ErrorTable, answer: Answer | None) -> ErrorRows:
+def _rank_rows(section: Section) -> ErrorRows:
+    answer, table = section.answer, section.table
+    assert table is not None
     table = by_rank(table)
-    best, lost = judged(table), np.sum(~np.isfinite(table.errors), axis=(2, 3))
+    best, done = judged(table), np.sum(np.isfinite(table.errors), axis=(2, 3))
     heads, ranks = table.values("heads"), table.values("rank")
+    experiment = section.experiment
+    asked = None if experiment is None else asked_for(experiment, ("heads", "rank"), ("length", "seed"))
 
     def cell(i: int, j: int) -> ErrorCell:
         size = heads[i], ranks[j]
+        models = table.errors[i, j].size if asked is None else asked[size]
         return ErrorCell(
             best=float(best[i, j]),
-            lost=int(lost[i, j]),
-            models=table.errors[i, j].size,
+            lost=models - int(done[i, j]),
+            models=models,
             solved=answer is not None and bool(answer.frontier) and answer.solves(*size),
             smallest=answer is not None and answer.at == size,
         )
@@ -136,40 +195,3 @@ def _rank_rows(table: ErrorTable, answer: Answer | None) -> ErrorRows:
         judged=judged_by(table),
         detailed=False,
     )
-
-
-def evidence_rows(section: Section) -> list[tuple[str, str]]:
-    """What the answer of a section rests on, by name; empty for a section without one."""
-    if section.answer is None:
-        return []
-    rows = _rank_evidence(section.answer) if section.about_rank else _heads_evidence(section.answer)
-    return rows + [("note", note) for note in section.answer.notes]
-
-
-def _heads_evidence(answer: Answer) -> list[tuple[str, str]]:
-    rows = [("drop", f"{_signal(answer.signals.get('drop'))}; {answer.reason}")]
-    if len(answer.by_length) > 1:
-        rows.append(("slope in length", _signal(answer.signals["slope"])))
-        rows.append(("reversal score", _signal(answer.signals["reversal"])))
-        rows.append(("each length alone", ", ".join(f"T = {t}: {_signal(h)}" for t, h in answer.by_length.items())))
-    if answer.heads is not None:
-        rows.append(("seeds", f"{answer.support:.0%} of resamples give {answer.heads}"))
-    return rows
-
-
-def _rank_evidence(answer: Answer) -> list[tuple[str, str]]:
-    rows: list[tuple[str, str]] = [("short of", answer.limit)]
-    if answer.fold is not None:
-        rows.append(("drop", f"the error falls {answer.fold:.3g}-fold where it is solved"))
-    if answer.at is not None:
-        heads, rank = answer.at
-        rows.append(("smallest solved", f"{size_of(heads, rank)}, heads x rank = {heads * rank}"))
-    if len(answer.frontier) > 1:
-        rows.append(("frontier", ", ".join(size_of(*size) for size in answer.frontier)))
-    if answer.limit != "unknown":
-        rows.append(("seeds", f"{answer.support:.0%} of resamples agree"))
-    return rows
-
-
-def _signal(heads: int | None) -> str:
-    return "none" if heads is None else f"{heads}"

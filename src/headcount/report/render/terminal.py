@@ -9,7 +9,8 @@ from rich.text import Text
 
 from ...analysis import Verdict
 from ..section import Grid, Section
-from .rows import ErrorCell, ErrorRows, error_rows, evidence_rows
+from .evidence import evidence_rows
+from .rows import ErrorCell, ErrorRows, error_rows
 from .words import number, settings_line
 
 _MARKS = {
@@ -53,7 +54,7 @@ def errors_view(errors: ErrorRows) -> Table:
     for column in errors.columns:
         view.add_column(column, justify="right")
     for row in errors.rows:
-        cells = (_compared(cell, of_means) if errors.source else _error(cell, errors.detailed) for cell in row.cells)
+        cells = (_compared(cell, of_means) if errors.source else _error(cell, errors) for cell in row.cells)
         view.add_row(escape(str(row.value)), *labels, *cells, style="bold green" if row.enough else None)
     return view
 
@@ -64,9 +65,12 @@ def _compared(cell: ErrorCell, of_means: bool) -> str:
     return "\n".join([*map(number, measured), *(f"({number(value)})" for value in published)])
 
 
-def _error(cell: ErrorCell, detailed: bool) -> RenderableType:
-    if detailed:
-        return f"{number(cell.best)} ({number(cell.median)}){f' {cell.lost} missing' if cell.lost else ''}"
+def _error(cell: ErrorCell, errors: ErrorRows) -> RenderableType:
+    missing = f"{cell.lost} missing" if cell.lost else ""
+    if errors.apart:  # two columns per length leave no room for the median
+        return "\n".join(filter(None, [number(cell.best), missing]))
+    if errors.detailed:
+        return " ".join(filter(None, [f"{number(cell.best)} ({number(cell.median)})", missing]))
     return Text(number(cell.best), "bold green" if cell.smallest else "green" if cell.solved else "")
 
 

@@ -1,0 +1,11 @@
+"""The early estimate: how many heads a task looked like it needs, part-way through the training of a large model."""
+
+from collections.abc import Iterable
+
+from ..store import Record
+
+
+def early_record(records: Iterable[Record]) -> Record | None:
+    """The record that has the early estimate of an experiment: of the largest model, at the first length."""
+    seen = [record for record in records if "early" in record.provenance]
+    return min(seen, key=lambda record: (-record.cell.model["heads"], record.cell.length), default=None)

@@ -1,0 +1,98 @@
+"""What the answer of a section rests on, and what would make it more certain, as rows of words."""
+
+from ...analysis import Answer, ErrorTable, Interval, count_of_heads, size_of
+from ...analysis.answer_base import Unknown
+from ..section import Section
+from .words import spoken_time
+
+MANY_SEEDS = 16
+"""Seeds that are worth trying where fewer left several head counts open."""
+
+
+def evidence_rows(section: Section) -> list[tuple[str, str]]:
+    """What the answer of a section rests on, by name; empty for a section without one."""
+    if section.answer is None:
+        return []
+    rows = _rank_evidence(section.answer) if section.about_rank else _heads_evidence(section, section.answer)
+    if section.early is not None:
+        rows.append(("early estimate", _early(section.early)))
+    return rows + [("note", note) for note in section.answer.notes]
+
+
+def _heads_evidence(section: Section, answer: Answer) -> list[tuple[str, str]]:
+    rows = [("drop", f"{_signal(answer.signals.get('drop'))}; {answer.reason}")]
+    if len(answer.by_length) > 1:
+        rows.append(("slope in length", _signal(answer.signals["slope"])))
+        rows.append(("reversal score", _signal(answer.signals["reversal"])))
+        rows.append(("each length alone", ", ".join(f"T = {t}: {_signal(h)}" for t, h in answer.by_length.items())))
+    if answer.heads is not None and section.table is not None:
+        rows += _unknowns(answer, section.table)
+    return rows
+
+
+def _unknowns(answer: Answer, table: ErrorTable) -> list[tuple[str, str]]:
+    """What the interval allows for: other seeds, other draws of the data, and solutions that the search missed."""
+    draws = len(table.values("data_seed"))
+    seeds, data, search = (answer.unknowns.get(name) for name in ("seeds", "data", "search"))
+    rows = [("seeds", f"{_bounds(seeds)}{_resamples(answer)}")]
+    rows.append(("data", "one draw only" if data is None else f"{_bounds(data)}{draws} draws"))
+    if search is None:
+        rows.append(("search", "nothing smaller was tried"))
+    else:
+        words = "may have missed" if search.low < search.at else "unlikely to have missed"
+        rows.append(("search", f"{_bounds(search)}{words} a smaller solution"))
+    if answer.widest is None:
+        rows.append(("widest", "none: seeds, data and search leave one head count"))
+    else:
+        rows.append(("widest", f"{answer.widest}; to narrow it, {_narrowing(answer, answer.widest, table)}"))
+    return rows
+
+
+def _bounds(interval: Interval | None) -> str:
+    return "" if interval is None else f"[{interval.low}, {interval.high}], "
+
+
+def _resamples(answer: Answer) -> str:
+    """The shares of resamples; those that show no transition are in no interval."""
+    words = f"{answer.support:.0%} of resamples give {answer.heads}"
+    if answer.silent is None:
+        return words if answer.support == 1 else f"{words}, the others another head count or no transition"
+    others = max(0.0, 1 - answer.support - answer.silent)
+    shares = [(answer.silent, "show no transition"), (others, "another head count")]
+    return ", ".join([words, *(f"{share:.0%} {what}" for share, what in shares if share > 0.004)])
+
+
+def _narrowing(answer: Answer, widest: Unknown, table: ErrorTable) -> str:
+    """What to run to leave fewer head counts open."""
+    interval = answer.unknowns[widest]
+    untried = [count for count in range(interval.low, interval.high + 1) if count not in table.values("heads")]
+    if untried:
+        return f"add {', '.join(map(str, untried))} to --heads"
+    if widest == "data":
+        return "more draws: --effort thorough"
+    if table.has("start"):
+        return "run it with --effort thorough"
+    return f"run it with --seeds {max(MANY_SEEDS, 2 * len(table.values('seed')))}"
+
+
+def _early(early: dict[str, float]) -> str:
+    heads, step, steps = (int(early[name]) for name in ("heads", "step", "steps"))
+    return f"{count_of_heads(heads)} after {step:,} of {steps:,} steps ({spoken_time(early['seconds'])})"
+
+
+def _rank_evidence(answer: Answer) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = [("short of", answer.limit)]
+    if answer.fold is not None:
+        rows.append(("drop", f"the error falls {answer.fold:.3g}-fold where it is solved"))
+    if answer.at is not None:
+        heads, rank = answer.at
+        rows.append(("smallest solved", f"{size_of(heads, rank)}, heads x rank = {heads * rank}"))
+    if len(answer.frontier) > 1:
+        rows.append(("frontier", ", ".join(size_of(*size) for size in answer.frontier)))
+    if answer.limit != "unknown":
+        rows.append(("seeds", f"{answer.support:.0%} of resamples agree"))
+    return rows
+
+
+def _signal(heads: int | None) -> str:
+    return "none" if heads is None else f"{heads}"

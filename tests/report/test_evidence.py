@@ -1,0 +1,68 @@
+"""What an answer rests on, and what would make it more certain."""
+
+from dataclasses import replace
+
+import pytest
+
+from headcount.analysis import Interval
+from headcount.report.render.evidence import evidence_rows
+from headcount.report.section import Section, experiment_section
+
+from ..helpers.fabricated import LINE, descent, finished, sweep
+
+SURE = Interval(4, 4, 4)
+
+
+def a_section(made, records=None, **changes) -> Section:
+    section = experiment_section(made.experiment, records or finished(made))
+    assert section.answer is not None
+    return replace(section, answer=replace(section.answer, notes=(), **changes))
+
+
+def evidence(section: Section) -> dict[str, str]:
+    return dict(evidence_rows(section))
+
+
+@pytest.mark.parametrize(
+    ("unknowns", "made", "said"),
+    [
+        ({"seeds": Interval(4, 3, 4), "search": SURE}, sweep(LINE), ("seeds", "--seeds 16")),
+        ({"seeds": SURE, "search": Interval(4, 3, 4)}, sweep(LINE | {"seed": range(10)}), ("search", "--seeds 20")),
+        ({"seeds": Interval(4, 3, 5), "search": SURE, "data": SURE}, descent(), ("seeds", "--effort thorough")),
+        ({"seeds": SURE, "search": SURE, "data": Interval(4, 4, 5)}, descent(), ("data", "--effort thorough")),
+        ({"seeds": Interval(4, 2, 4), "search": SURE}, descent(), ("seeds", "add 2 to --heads")),
+        ({"seeds": SURE, "search": SURE, "data": SURE}, descent(), ("none",)),
+    ],
+)
+def test_the_widest_of_the_unknowns_is_named_with_what_narrows_it(unknowns, made, said):
+    rows = evidence(a_section(made, unknowns=unknowns))
+    assert all(words in rows["widest"] for words in said)
+    for name, interval in unknowns.items():
+        assert f"[{interval.low}, {interval.high}]" in rows[name]
+    assert ("one draw" in rows["data"]) == ("data" not in unknowns)
+
+
+@pytest.mark.parametrize(
+    ("support", "silent", "shares"),
+    [(0.59, 0.41, ["59%", "41% show no transition"]), (0.6, 0.25, ["60%", "25%", "15%"]), (1.0, 0.0, ["100%"])],
+)
+def test_resamples_without_a_transition_are_counted(support, silent, shares):
+    words = evidence(a_section(sweep(LINE), support=support, silent=silent))["seeds"]
+    assert all(share in words for share in shares)
+    assert words.count("%") == len(shares)
+
+
+def test_the_early_estimate_is_that_of_the_largest_model():
+    made = descent()
+    records = finished(made)
+    assert "early estimate" not in evidence(a_section(made, records))
+    seen = {1: 2, 8: 7}
+    records = [
+        replace(each, provenance=each.provenance | {"early": {"heads": seen[heads], "step": 1050, "seconds": 12.0}})
+        if (heads := each.cell.model["heads"]) in seen
+        else each
+        for each in records
+    ]
+    section = a_section(made, records)
+    assert evidence(section)["early estimate"] == "7 heads after 1,050 of 3,000 steps (12 s)"
+    assert section.as_dict()["early"] == {"heads": 7, "step": 1050, "steps": 3000, "seconds": 12.0}
