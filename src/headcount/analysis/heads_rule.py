@@ -104,6 +104,7 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
     unstable = drop.index is not None and len(agreeing) < len(indices) / 2
     evidence = {
         "support": float(np.sum(indices == (NONE if drop.index is None else drop.index)) / len(indices)),
+        "silent": float(np.mean(indices == NONE)),
         "signals": {name: _at(heads, index) for name, index in zip(SIGNALS, estimates, strict=True)},
         "by_length": {
             length: _at(heads, drop_transition(best[:, [j]], median[:, [j]], unlearned[:, [j]], grain[[j]]).index)

@@ -54,7 +54,7 @@ class Drop:
 
 def unlearned_above(noise: Float[np.ndarray, "..."] | float) -> Float[np.ndarray, "..."]:
     """The relative error above which nothing was learned, given the relative standard error of the baseline."""
-    return np.minimum(NOTHING_LEARNED, 1 - NOISE_BAND * np.asarray(noise, float))
+    return np.asarray(np.minimum(NOTHING_LEARNED, 1 - NOISE_BAND * np.asarray(noise, float)))
 
 
 def levels(
@@ -79,7 +79,8 @@ def levels(
     flat &= (np.asarray(grain) > 0) | (lowest >= MIN_FLOOR)
     floor = np.where(flat, least, 0.0)
     apart = median[..., -2:, :] - tail
-    scatter = np.maximum(highest - lowest, (apart[..., 0, :] + apart[..., -1, :]) / 2)
+    # Of the two head counts the one whose seeds agree better: starts that got stuck are no noise in the targets.
+    scatter = np.maximum(highest - lowest, apart.min(axis=-2))
     trifle = np.maximum(0.01 * least, np.minimum(0.2 * least, TRIFLE))
     resolution = np.where(flat, np.maximum(np.maximum(scatter, trifle), chance), SOLVED)
     with_none = np.concatenate([np.ones_like(best[..., :1, :]), best], axis=-2)

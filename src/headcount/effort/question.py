@@ -70,19 +70,20 @@ class Question:
         """The data seed of a draw of the data."""
         return self.train.data_seed + number
 
-    def random(self, heads: Sequence[int], seeds: Iterable[int], *, draw: int = 0) -> list[Cell]:
-        """Random starts, at every length; where heads are very many, at a smaller rate, or most of them get stuck."""
+    def random(self, heads: Sequence[int], seeds: Iterable[int], *, draw: int = 0, rate: float = 1.0) -> list[Cell]:
+        """Random starts, at every length, at a share of the learning rate; with very many heads at a smaller one."""
         cells = []
         for cell in self._sweep(heads, self.lengths, [self.draw(draw)], seeds).cells:
-            rate = self.train.learning_rate * min(1.0, FULL_RATE_HEADS / cell.model["heads"])
-            cell = replace(cell, train=replace(cell.train, learning_rate=rate))
+            share = rate * min(1.0, FULL_RATE_HEADS / cell.model["heads"])
+            cell = replace(cell, train=replace(cell.train, learning_rate=share * self.train.learning_rate))
             self._add(cell)
             cells.append(cell)
         return cells
 
     def continued(self, parent: Cell) -> Cell:
         """A trained model, trained on for as long again."""
-        train = replace(parent.train, learning_rate=DESCENT_RATE * self.train.learning_rate)
+        rate = DESCENT_RATE * self.train.learning_rate
+        train = replace(self.train, learning_rate=rate, data_seed=parent.train.data_seed)
         return self._placed(replace(parent, train=train, parent=parent.key, removed=()))
 
     def descended(self, parent: Cell, removed: Sequence[int]) -> Cell:

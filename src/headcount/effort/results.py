@@ -83,6 +83,11 @@ class Results:
     def _at(self, heads: int, length: int, draw: int) -> list[Record]:
         return [record for record in self._of(heads=heads, draw=draw) if record.cell.length == length]
 
+    def learned_somewhere(self) -> bool:
+        """Whether a model of some head count does better than a constant answer."""
+        counts = {record.cell.model["heads"] for record in self._finished()}
+        return any(self.learned(count, 0) for count in counts)
+
     def learned(self, heads: int, draw: int) -> bool:
         """Whether the best models of a head count do better than a constant answer, at some length."""
         for cell in self.best(heads, draw, 1):

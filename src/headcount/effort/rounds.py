@@ -35,6 +35,8 @@ SPARE = 1.3
 OTHER_SEEDS = 2
 """Random starts, at the smallest head count and on other draws."""
 MAX_ROUNDS = 8
+SLOWER = (0.5, 0.25)
+"""Learning rates, as shares, of the starts that are added where most got stuck."""
 STUCK = 3.0
 """A start that ends with this many times the best error, or more, got stuck."""
 
@@ -93,12 +95,13 @@ def _at_top(
     why: str,
     beside: Sequence[Cell] = (),
 ) -> Iterator[Round]:
-    """Random starts at the head count that others descend from, and more of them where all or all but one got stuck."""
+    """Random starts at the head count that others descend from; more, at smaller rates, where most got stuck."""
     yield Round(why, (*question.random([top], range(seeds), draw=draw), *beside))
-    for tried in (seeds, 2 * seeds):
-        stuck = results.unstuck(top, draw, STUCK) < (2 if draw == 0 and tried == seeds else 1)
-        if stuck and results.learned(top, draw):
-            again = question.random([top], range(tried, tried + seeds), draw=draw)
+    for turn, share in enumerate(SLOWER, start=1):
+        enough = 2 if draw == 0 and turn == 1 else 1
+        learned = results.learned(top, draw)
+        if (learned and results.unstuck(top, draw, STUCK) < enough) or (not learned and results.learned_somewhere()):
+            again = question.random([top], range(turn * seeds, (turn + 1) * seeds), draw=draw, rate=share)
             yield Round(f"{why}: most starts got stuck", tuple(again))
 
 
@@ -139,26 +142,33 @@ def _missing(question: Question, effort: Effort, results: Results, top: int, dra
 
 
 def _without_answer(question: Question, effort: Effort, results: Results, top: int, draw: int) -> list[Cell]:
-    """First every head count once, then the largest models for longer, and what descends from those."""
+    """Every head count once; then random starts near the estimate; then the models there, and the largest, for longer,
+    and what descends from those."""
     if draw > 0:
         return []
-    cells: list[Cell] = []
-    if results.learned(top, draw):
-        for count in question.between(1, top - 1):
-            if len(results.tried(count, draw)) < OTHER_SEEDS:
-                cells += _descended(question, effort, results, count, top, draw)
-    cells = [cell for cell in cells if cell.key not in results.records]
-    if not cells and results.continuations(top, draw) < effort.continuations:
-        cells = [question.continued(parent) for parent in results.best(top, draw, effort.parents)]
-    if not cells and results.continuations(top, draw) and results.learned(top, draw):
-        near = {count for middle in results.estimates(top, draw) for count in question.around(middle)}
-        cells = [
-            cell
-            for count in sorted(near)
-            if count < top
-            for cell in _descended(question, effort, results, count, top, draw)
-        ]
-    return cells
+    if not results.learned(top, draw):
+        longer = results.continuations(top, draw) < effort.continuations
+        return [question.continued(parent) for parent in results.best(top, draw, effort.parents)] if longer else []
+    near = sorted(
+        {count for middle in results.estimates(top, draw) for count in question.around(middle) if count < top}
+    )
+    sparse = [count for count in question.between(1, top - 1) if len(results.tried(count, draw)) < OTHER_SEEDS]
+    stages = [
+        lambda: [cell for count in sparse for cell in _descended(question, effort, results, count, top, draw)],
+        lambda: question.random(near[:2], range(effort.low_seeds), draw=draw),
+        lambda: [
+            question.continued(parent)
+            for count in (*near, top)
+            for parent in results.best(count, draw, effort.parents)
+            if results.continuations(top, draw) < effort.continuations
+        ],
+        lambda: [cell for count in near for cell in _descended(question, effort, results, count, top, draw)],
+    ]
+    for stage in stages:
+        cells = [cell for cell in stage() if cell.key not in results.records]
+        if cells:
+            return cells
+    return []
 
 
 def _descended(

@@ -44,9 +44,10 @@ class StopRequested(Exception):  # noqa: N818 - a signal, not an error
 
 @dataclass(frozen=True)
 class Glimpse:
-    """A model part-way through its training: its cell, the steps it has taken, its validation error, and the error of the
-    best constant answer with its standard error; some training tokens to judge it on. Tokens and model are in standard
-    units.
+    """A model part-way through its training: its cell, the steps it has taken, some training tokens to judge it on, its
+    validation error, and that of the best constant answer with its standard error.
+
+    Tokens and model are in standard units.
     """
 
     cell: Cell
