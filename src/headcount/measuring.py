@@ -242,7 +242,7 @@ def measure_question(
     records = tuple(experiment.own(store.records()))
     if asked.ended == "budget" and not records:
         raise BudgetError(
-            f"minutes {minutes:g} is too short: not one model was trained. Give more, or ask for fewer lengths or steps.",
+            f"minutes {minutes:g} is too short: no model was trained. Give more, or ask for fewer lengths or steps.",
             what="minutes",
             given=minutes,
         )
