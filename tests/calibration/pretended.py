@@ -26,4 +26,4 @@ class Pretended:
         heads = self.heads.get(task.name, None if known == "none" else int(known[1:]))
         needs = {} if heads is None else {"heads": Interval(heads, heads, heads)}
         answer = Answer(sentence="none" if heads is None else f"needs {heads} heads", needs=needs)
-        return SimpleNamespace(answer=lambda: answer, early=heads, early_seconds=0.1)
+        return SimpleNamespace(answer=lambda: answer, early=heads and {"heads": heads, "seconds": 0.1})

@@ -99,7 +99,9 @@ def test_failed_cells_are_explained_and_can_be_trained_again(tmp_path, broken_tr
     assert (result.code, result.out.count("\n")) == (3, 1)
     assert "8 cells failed; the first: ValueError: no luck" in result.err
     assert strict_json(headcount("status", tmp_path, "--json").out)["cells"]["failed"] == 8
-    a_sentence(headcount("show", tmp_path), 2, "no luck")
+    shown = headcount("show", tmp_path)
+    assert shown.code == 0
+    assert "no luck" in shown.err
     plan = headcount(*MEASURE, "--out", tmp_path, "--dry-run", "--json").out
     assert strict_json(plan)["already_done"] == 0
 

@@ -1,4 +1,4 @@
-"""The estimate from one elimination: the number of heads before the largest jump, above what is noise."""
+"""The estimate from one elimination: the number of heads before the first large jump, above what is noise."""
 
 import pytest
 from hypothesis import given
@@ -28,10 +28,11 @@ def test_heads_that_repeat_others_are_not_counted(distinct, copies, small, large
         ((1e-4, 2e-4, 0.4), 2),
         ((1e-12, 1e-3, 0.1), 2),
         ((1e-12, 2e-3, 2.5e-3), 1),
-        ((1e-3, 0.02, 0.8), 2),
+        ((1e-3, 0.02, 0.8), 3),
+        ((1e-3, 0.008, 0.9), 2),
         ((0.0, 0.9, 1.7), 3),
     ],
-    ids=["one head", "one", "all", "two", "a jump below the noise", "only noise", "two jumps", "past the variance"],
+    ids=["one head", "one", "all", "two", "a jump below the noise", "only noise", "two large jumps", "a small one first", "past the variance"],
 )
-def test_the_largest_jump_decides(distances, heads):
+def test_the_first_large_jump_decides(distances, heads):
     assert heads_of(eliminated(*distances)) == heads

@@ -20,7 +20,7 @@ MIN_DROP = 0.7
 """Decades (a factor of five) that the error must fall at a transition."""
 LEFT_TO_GAIN = 1 / 3
 """More heads after a transition may gain at most this share of its drop, in decades."""
-SOLVED = 1e-4
+SOLVED = 1e-5
 """Errors below this count as this: what is left is the optimiser's, not the head count's."""
 FEW_WRONG = 2.0
 """Fewer wrong answers than this among the validation examples count as this many."""
@@ -28,10 +28,14 @@ SMALL = 1e-2
 CREEP = 0.05
 """The smallest head count tried shows no drop of its own: it is enough only if its error is SMALL, or if more heads
 lower it by less than this many decades (twelve per cent)."""
-FLAT = 0.05
-"""Decades (twelve per cent) within which the last two head counts count as equal: a floor that heads do not move."""
+FLAT, FLAT_HIGH = 0.05, 0.02
+"""Decades (twelve and five per cent) within which the last two head counts count as equal: a floor that heads do not
+move. The second is for floors above LOW_FLOOR, where a difference of twelve per cent is much."""
+LOW_FLOOR = 0.05
 MIN_FLOOR = 1e-3
 """A floor below this is no noise in the targets, but where training ended."""
+LUCK = 4.0
+"""Errors within this factor of the smallest may be a matter of luck."""
 TRIFLE = 1e-3
 """Differences below this, and below a fifth of the floor, are no head count's."""
 NOTHING_LEARNED = 0.9
@@ -75,14 +79,17 @@ def levels(
     lowest, highest = tail.min(axis=-2), tail.max(axis=-2)
     least = best.min(axis=-2)
     chance = 2 * np.sqrt(least * grain)  # two standard errors of a share of wrong answers
-    flat = ((np.log10(highest / lowest) <= FLAT) & (lowest >= MIN_FLOOR)) | (highest - lowest <= chance)
+    near = np.where(lowest <= LOW_FLOOR, FLAT, FLAT_HIGH)
+    flat = ((np.log10(highest / lowest) <= near) & (lowest >= MIN_FLOOR)) | (highest - lowest <= chance)
     flat &= (np.asarray(grain) > 0) | (lowest >= MIN_FLOOR)
     floor = np.where(flat, least, 0.0)
     apart = median[..., -2:, :] - tail
     # Of the two head counts the one whose seeds agree better: starts that got stuck are no noise in the targets.
     scatter = np.maximum(highest - lowest, apart.min(axis=-2))
     trifle = np.maximum(0.01 * least, np.minimum(0.2 * least, TRIFLE))
-    resolution = np.where(flat, np.maximum(np.maximum(scatter, trifle), chance), SOLVED)
+    # Without a floor, what a typical start reaches at the last two head counts: below it luck decides, not heads.
+    typical = np.minimum(median[..., -2:, :].min(axis=-2), LUCK * least)
+    resolution = np.where(flat, np.maximum(np.maximum(scatter, trifle), chance), typical)
     with_none = np.concatenate([np.ones_like(best[..., :1, :]), best], axis=-2)
     above = np.maximum(with_none - floor[..., None, :], resolution[..., None, :])
     return np.mean(np.log10(above), axis=-1)
@@ -128,9 +135,12 @@ def drop_transition(
     level = levels(best, median, grain)
     drops = level[:-1] - level[1:]
     if index != NONE:
-        later = level[index + 2 :] - level[index + 1]
-        falls = f"{10 ** drops[index]:.3g}-fold there and {10 ** max(0.0, -later.min()):.2g}-fold after"
-        return Drop(index, f"the error falls {falls}")
+        plain = np.mean(np.log10(np.maximum(np.concatenate([np.ones_like(best[:1]), best]), SOLVED)), axis=1)
+        fold, after = 10 ** (plain[index] - plain[index + 1]), 10 ** (plain[index + 1] - plain[index + 1 :].min())
+        above = 10 ** drops[index]
+        # Twice as much above a floor as in the table: say both, and where the floor is.
+        floor = f", {above:.3g}-fold above a floor of {best.min(axis=0).mean():.2g}" if above > 2 * fold else ""
+        return Drop(index, f"the error falls {fold:.3g}-fold there{floor} and {after:.2g}-fold after")
     if drops[-1] >= 0.5 * drops[1:].max() and drops[-1] > CREEP / 2:
         return Drop(None, "the error still falls at the largest head count tried; try more heads")
     return Drop(None, "the error changes with heads but shows no sharp drop with a plateau after it")

@@ -155,7 +155,7 @@ def _without_answer(question: Question, effort: Effort, results: Results, top: i
     sparse = [count for count in question.between(1, top - 1) if len(results.tried(count, draw)) < OTHER_SEEDS]
     stages = [
         lambda: [cell for count in sparse for cell in _descended(question, effort, results, count, top, draw)],
-        lambda: question.random(near[:2], range(effort.low_seeds), draw=draw),
+        lambda: question.random(near[:2], range(effort.low_seeds), draw=draw) if near else [],
         lambda: [
             question.continued(parent)
             for count in (*near, top)
