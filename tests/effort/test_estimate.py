@@ -32,7 +32,17 @@ def test_heads_that_repeat_others_are_not_counted(distinct, copies, small, large
         ((1e-3, 0.008, 0.9), 2),
         ((0.0, 0.9, 1.7), 3),
     ],
-    ids=["one head", "one", "all", "two", "a jump below the noise", "only noise", "two large jumps", "a small one first", "past the variance"],
+    ids=[
+        "one head",
+        "one",
+        "all",
+        "two",
+        "a jump below the noise",
+        "only noise",
+        "two large jumps",
+        "a small one first",
+        "past the variance",
+    ],
 )
 def test_the_first_large_jump_decides(distances, heads):
     assert heads_of(eliminated(*distances)) == heads
