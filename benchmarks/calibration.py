@@ -1,6 +1,6 @@
 """How long a measurement takes, against the papers' protocol: both on the same tasks of known D, in this one run.
 
-    python benchmarks/calibration.py [--every 16] [--effort normal] [--json FILE]
+    python benchmarks/calibration.py [--every 16] [--names A,B] [--effort normal] [--json FILE]
 
 The papers' protocol has random starts only: 4 seeds at 1 to 6 heads, at 1 to 12 where D is above 5. Every measurement
 has a process and a results folder of its own, so that neither side finds programs that the other compiled; which side
@@ -30,6 +30,7 @@ talk = Console(stderr=True, highlight=False, soft_wrap=True)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--every", type=int, default=16, metavar="N", help="every N-th task of the set (default: 16)")
+    parser.add_argument("--names", metavar="A,B", help="these tasks instead, by name")
     parser.add_argument("--effort", default="normal", help="quick, normal or thorough (default: normal)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers here")
     parser.add_argument("--one", nargs=2, metavar=("TASK", "OPTIONS"), help=argparse.SUPPRESS)
@@ -39,7 +40,9 @@ def main() -> None:
         return
     rows = []
     print(f"{'task':26s} {'D':>4s} {'papers s':>9s} {'adaptive s':>11s} {'ratio':>6s}  papers / adaptive")
-    for place, task in enumerate(calibration_set()[:: arguments.every]):
+    names = (arguments.names or "").split(",")
+    chosen = [task for task in calibration_set() if task.name in names]
+    for place, task in enumerate(chosen or calibration_set()[:: arguments.every]):
         rows.append(compare(task, arguments.effort, papers_first=place % 2 == 0))
         print(line(rows[-1]), flush=True)
     ratios = [row["ratio"] for row in rows]

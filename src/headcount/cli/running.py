@@ -114,10 +114,10 @@ def describe_plan(plan: Plan, folder: Path) -> str:
 
 def describe_costs(range_of: Costs, folder: Path) -> str:
     """One line before a question is asked."""
-    least, most = (max(1, round(plan.seconds)) for plan in range_of)
+    least = max(1, round(range_of.least.seconds))
     from_heads = max(spec_of(cell).heads for bucket in range_of.least.buckets for cell in bucket.cells)
     return (
-        f"from {count_of_heads(from_heads)} down, into {folder}; about {least} to {most} s "
+        f"from {count_of_heads(from_heads)} down, into {folder}; at least about {least} s "
         f"on {range_of.least.machine.description}"
     )
 

@@ -1,12 +1,18 @@
 """What asking a question may cost, before anything is trained."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
-from ..engine import Plan, plan_sweep
+from ..engine import Plan, Sweep, plan_sweep
+from ..recipes import SEEDS
 from ..store import Cell
 from .levels import Effort
 from .question import Question
-from .rounds import OTHER_SEEDS, TOPS
+from .rounds import OTHER_SEEDS, SLOWER, TOPS
+
+NEAR = 3
+"""Head counts around an estimate."""
 
 
 class Costs(NamedTuple):
@@ -18,43 +24,56 @@ class Costs(NamedTuple):
 
 def costs(question: Question, effort: Effort) -> Costs:
     """The range of what a question costs. The question itself is left as it is."""
-    least, most = (_planned(_blank(question), effort, everything) for everything in (False, True))
-    return Costs(least, most)
+    plan = _planned_by_descent if question.removes_heads else _planned_by_seeds
+    return Costs(*(plan(question.blank(), effort, everything) for everything in (False, True)))
 
 
-def _blank(question: Question) -> Question:
-    return Question(
-        task=question.task,
-        model=question.model,
-        train=question.train,
-        heads=question.heads,
-        most=question.most,
-        lengths=question.lengths,
-    )
+def _planned_by_seeds(question: Question, effort: Effort, everything: bool) -> Plan:
+    seeds = effort.more_seeds if everything else min(SEEDS, effort.more_seeds)
+    return _plan(question, question.random(question.heads, range(seeds)))
 
 
-def _planned(question: Question, effort: Effort, everything: bool) -> Plan:
-    if question.removes_heads:
-        cells = _from_above(question, effort, everything)
-    else:
-        seeds = effort.more_seeds if everything else min(4, effort.more_seeds)
-        cells = question.random(question.heads, range(seeds))
-    return plan_sweep(question.sweep_of(cells))
+def _planned_by_descent(question: Question, effort: Effort, everything: bool) -> Plan:
+    """At least: an answer of one head, on every draw. At most: every head count, from the largest models allowed."""
+    first = question.heads[-1]
+    tops = [first, *(count for count in TOPS if first < count <= question.most)] if everything else [first]
+    slower = 1 + len(SLOWER) * everything
+    cells = question.random(question.heads[:1], range(OTHER_SEEDS))
+    for top in tops:
+        cells += question.random([top], range(effort.top_seeds * slower))
+    cells += _below(question, effort, tops[-1], 0, everything)
+    for draw in range(1, effort.draws if question.task.resamples else 1):
+        top = tops[-1] if everything else min(first, TOPS[0])
+        cells += question.random([top], range(OTHER_SEEDS * slower), draw=draw)
+        cells += _below(question, effort, top, draw, everything)
+    return _plan(question, cells)
 
 
-def _from_above(question: Question, effort: Effort, everything: bool) -> list[Cell]:
-    """At least: the largest models, and what descends from them around an answer. At most: every head count."""
-    tops = [question.heads[-1], *(count for count in TOPS if question.heads[-1] < count <= question.most)]
-    cells = []
-    for draw in range(effort.draws if question.task.resamples else 1):
-        for top in tops if everything and draw == 0 else tops[:1]:
-            seeds = effort.top_seeds if draw == 0 else OTHER_SEEDS
-            largest = question.random([top], range(seeds), draw=draw)
-            cells += largest
-        counts = question.between(1, top - 1) if everything and draw == 0 else question.between(1, top - 1)[:3]
-        per_length = [cell for cell in largest if cell.seed < effort.parents]
-        for parent in per_length:
-            cells += [question.descended(parent, range(top - count)) for count in counts]
-            cells += [question.continued(parent)] * (everything and draw == 0)
-        cells += question.random(counts[:1], range(effort.low_seeds if draw == 0 else OTHER_SEEDS), draw=draw)
+def _below(question: Question, effort: Effort, top: int, draw: int, everything: bool) -> list[Cell]:
+    """What descends from the largest models of a draw, what is trained on, and random starts near the answer."""
+    smaller = question.between(1, top - 1)
+    if not smaller:
+        return []
+    parents = question.random([top], range(effort.parents), draw=draw)
+    counts = smaller if everything else smaller[:2]
+    cells = [question.descended(parent, range(top - count)) for parent in parents for count in counts]
+    if everything:
+        near = smaller[-NEAR:]  # the costliest
+        cells += question.random(near, range(2 * effort.low_seeds), draw=draw)
+        for parent in parents:
+            nearest = question.descended(parent, range(top - near[-1]))
+            cells += _copies(nearest, NEAR * effort.children * (1 + effort.continuations))
+            cells += _copies(question.continued(parent), (1 + NEAR) * effort.continuations)
     return cells
+
+
+def _copies(cell: Cell, count: int) -> list[Cell]:
+    """Cells that cost the same."""
+    return [replace(cell, seed=cell.seed + 1 + number) for number in range(count)]
+
+
+def _plan(question: Question, cells: Iterable[Cell]) -> Plan:
+    distinct = {cell.key: cell for cell in cells}
+    places = {key: (place,) for place, key in enumerate(distinct)}
+    experiment = replace(question.experiment, axes=("cell",), places=places)
+    return plan_sweep(Sweep(experiment=experiment, tasks=(question.task,), cells=tuple(distinct.values())))

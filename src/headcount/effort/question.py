@@ -124,6 +124,10 @@ class Question:
         experiment = replace(self.experiment, places={cell.key: self.places[cell.key] for cell in cells})
         return Sweep(experiment=experiment, tasks=(self.task,), cells=cells)
 
+    def blank(self) -> "Question":
+        """The same question, with nothing asked for yet."""
+        return replace(self, cells={}, places={}, taken={})
+
     def whole(self) -> Experiment:
         """The experiment with every cell asked for so far."""
         return replace(self.experiment, places=dict(self.places))
