@@ -49,6 +49,8 @@ def _over_draws(first: Answer, others: list[Answer], tried: tuple[int, ...]) -> 
     low, high = min([needs.at, *there]), max([needs.at, *there])
     silent = len(others) - len(there)
     notes = first.notes
+    if silent and needs.at == tried[0] and (first.error or 0.0) > SMALL:
+        return _no_answer(f"{count_of_heads(needs.at)} did as well as more on one draw of the data, not on every one")
     if silent:  # a draw without an answer: the neighbours cannot be ruled out
         low = max([count for count in tried if count < low], default=low)
         high = min([count for count in tried if count > high], default=high)

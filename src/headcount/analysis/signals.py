@@ -25,16 +25,18 @@ SOLVED = 1e-5
 FEW_WRONG = 2.0
 """Fewer wrong answers than this among the validation examples count as this many."""
 SMALL = 1e-2
+EVEN = 0.02
+"""The smallest head count tried shows no drop of its own: it is enough only if its error is SMALL, or if it is noise in
+the targets: then no head count differs from it by more than this many decades (five per cent)."""
 CREEP = 0.05
-"""The smallest head count tried shows no drop of its own: it is enough only if its error is SMALL, or if more heads
-lower it by less than this many decades (twelve per cent)."""
+"""A last drop below half of this many decades is no fall."""
 FLAT, FLAT_HIGH = 0.05, 0.02
 """Decades (twelve and five per cent) within which the last two head counts count as equal: a floor that heads do not
 move. The second is for floors above LOW_FLOOR, where a difference of twelve per cent is much."""
 LOW_FLOOR = 0.05
 MIN_FLOOR = 1e-3
 """A floor below this is no noise in the targets, but where training ended."""
-LUCK = 4.0
+LUCK = 2.0
 """Errors within this factor of the smallest may be a matter of luck."""
 TRIFLE = 1e-3
 """Differences below this, and below a fifth of the floor, are no head count's."""
@@ -107,14 +109,22 @@ def drop_indices(
         return found
     level = levels(best, median, grain)
     drops = level[..., :-1] - level[..., 1:]
-    solved = np.maximum(best, SOLVED)
-    gain = np.mean(np.log10(solved[..., 0, :] / solved[..., 1:, :].min(axis=-2)), axis=-1)
-    from_first = (best[..., 0, :].max(axis=-1) <= SMALL) | (gain <= CREEP)
+    from_first = (best[..., 0, :].max(axis=-1) <= SMALL) | _as_good_as_more(np.maximum(best, SOLVED), grain)
     for index in reversed(range(best.shape[-2] - 1)):
         drop, later = drops[..., index], level[..., index + 2 :] - level[..., index + 1, None]
         enough = (drop >= MIN_DROP) & (-later.min(axis=-1) <= LEFT_TO_GAIN * drop) & (later.mean(axis=-1) <= 0.5 * drop)
         found = np.where(enough & (from_first if index == 0 else True), index, found)
     return np.where(np.all(best > unlearned, axis=(-2, -1)), NONE, found)
+
+
+def _as_good_as_more(
+    best: Float[np.ndarray, "*resamples heads lengths"], grain: Float[np.ndarray, " lengths"] | float
+) -> Bool[np.ndarray, "*resamples"]:
+    """Whether the smallest head count is at a floor of noise: no other differs, or by chance only for error rates."""
+    first, others = best[..., :1, :], best[..., 1:, :]
+    even = np.abs(np.log10(others / first)).max(axis=(-2, -1)) <= EVEN
+    chance = np.all(first - others <= 2 * np.sqrt(first * grain), axis=(-2, -1)) & np.all(np.asarray(grain) > 0)
+    return np.asarray(even | chance)
 
 
 def drop_transition(
