@@ -35,6 +35,7 @@ SPARE = 1.3
 OTHER_SEEDS = 2
 """Random starts, at the smallest head count and on other draws."""
 MAX_ROUNDS = 8
+"""Rounds at the boundary of one draw: an answer that still moves after so many is given as it is."""
 SLOWER = (0.5, 0.25)
 """Learning rates, as shares, of the starts that are added where most got stuck."""
 STUCK = 3.0

@@ -122,7 +122,7 @@ def ask(
             except KeyboardInterrupt:
                 if not budget.over:
                     raise
-                ended = "budget"
+                ended, experiment = "budget", store.begin(sweep.experiment, command)
                 break
             total.add(run)
             experiment = run.experiment
