@@ -100,7 +100,7 @@ def measure(
         if isinstance(asked, Sweep):
             bar.expect(sum(cell.train.steps for cell in asked.cells if cell.key not in store.settled_keys()))
             return measure_sweep(asked, store, on_steps=bar.advance)
-        listener = Listener(on_steps=bar.advance, on_round=lambda why, steps: bar.expect(steps))
+        listener = Listener(on_steps=bar.advance, on_round=lambda why, steps: bar.expect(steps, why))
         return measure_question(asked, store, effort=effort, minutes=minutes, listener=listener)
 
 
@@ -140,6 +140,8 @@ def to_measure(
             **options,
         )
     effort_of(effort or DEFAULT_EFFORT)
+    for name, values in {"heads": heads, "learning_rates": learning_rates}.items():
+        require(values is None or len(values) > 0, what=name, given=values, needed="at least one value")
     require(minutes is None or 0 < minutes < float("inf"), what="minutes", given=minutes, needed="positive and finite")
     make, how = _model_and_train(task, model, train, options)
     if learning_rates is not None:
@@ -239,7 +241,7 @@ def measure_question(
     )
     stored = {each.name: each for each in store.experiments()}
     experiment = stored.get(asked.run.experiment.name, question.whole())
-    records = tuple(experiment.own(store.records()))
+    records = tuple(experiment.own(store.records())) if asked.begun else ()
     if asked.ended == "budget" and not records:
         raise BudgetError(
             f"minutes {minutes:g} is too short: no model was trained. Give more, or ask for fewer lengths or steps.",

@@ -42,12 +42,15 @@ def test_finished_tasks_are_not_measured_again(tmp_path, pretended):
     assert pretended.names == [task.name for task in TASKS]
 
 
-def test_another_protocol_is_another_measurement(tmp_path, pretended):
-    calibrate(TASKS[:1], tmp_path)
-    (again,) = calibrate(TASKS[:1], tmp_path, seeds=2, heads=range(1, 4))
+def test_another_protocol_needs_another_folder(tmp_path, pretended):
+    calibrate(TASKS[:1], tmp_path / "one")
+    with pytest.raises(InputError) as caught:
+        calibrate(TASKS[:1], tmp_path / "one", seeds=2, heads=range(1, 4))
+    assert (caught.value.what, caught.value.given) == ("out", str(tmp_path / "one"))
+    (other,) = calibrate(TASKS[:1], tmp_path / "two", seeds=2, heads=range(1, 4))
     assert pretended.options == [{"effort": "normal"}, {"seeds": 2, "heads": (1, 2, 3)}]
-    assert "2 seeds" in again.protocol
-    assert calibrate(TASKS[:1], tmp_path, seeds=2, heads=[1, 2, 3]) == [again]
+    assert "2 seeds" in other.protocol
+    assert calibrate(TASKS[:1], tmp_path / "two", seeds=2, heads=[1, 2, 3]) == [other]
 
 
 def test_a_task_with_other_numbers_is_another_task(tmp_path, pretended):

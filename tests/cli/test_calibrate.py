@@ -53,8 +53,9 @@ def test_the_same_command_measures_nothing_again_and_draws(tmp_path, pretended):
 
 
 def test_the_papers_protocol(tmp_path, pretended):
-    assert headcount("calibrate", "--out", tmp_path, *SMALL, "--seeds", 4).code == 0
-    assert headcount("calibrate", "--out", tmp_path, *SMALL, "--seeds", 4, "--heads", "1:3").code == 0
+    assert headcount("calibrate", "--out", tmp_path / "all", *SMALL, "--seeds", 4).code == 0
+    assert headcount("calibrate", "--out", tmp_path / "few", *SMALL, "--seeds", 4, "--heads", "1:3").code == 0
+    assert headcount("calibrate", "--out", tmp_path / "few", *SMALL).code == 2
     tried = [options["heads"] for options in pretended.options]
     assert set(tried) == {tuple(range(1, 13)), (1, 2, 3)}
 

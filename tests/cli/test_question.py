@@ -29,7 +29,7 @@ def test_a_question_is_answered_from_models_that_descend(asked):
     folder, result = asked
     assert result.code == 0, result.err
     assert result.out.count("\n") == 1
-    assert "from 4 heads down" in result.err
+    assert "up to 4 heads" in result.err
     assert "looks like" in result.err
     assert set(starts(folder)) == {"random", "descended"}
 

@@ -52,13 +52,18 @@ def test_resamples_without_a_transition_are_counted(support, silent, shares):
     assert words.count("%") == len(shares)
 
 
-def test_the_early_estimate_is_that_of_the_largest_model():
+def test_the_early_estimate_is_the_one_that_was_made_first():
     made = descent()
     records = finished(made)
     assert "early estimate" not in evidence(a_section(made, records))
-    seen = {1: 2, 8: 7}
+    seen = {1: (2, 30.0), 8: (7, 12.0)}
+
+    def early(heads: int) -> dict:
+        estimate, seconds = seen[heads]
+        return {"early": {"heads": estimate, "step": 1050, "seconds": seconds}}
+
     records = [
-        replace(each, provenance=each.provenance | {"early": {"heads": seen[heads], "step": 1050, "seconds": 12.0}})
+        replace(each, provenance=each.provenance | early(heads))
         if (heads := each.cell.model["heads"]) in seen
         else each
         for each in records

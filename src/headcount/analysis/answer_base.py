@@ -37,7 +37,7 @@ class Answer:
     Of a sweep over heads: `signals` are the estimates of the three signals, `by_length` the drop's at each length
     alone, None where one is silent; `slopes` and `reversals` are per head count. Of a sweep over heads and rank: `at`
     is the solved (heads, rank) of smallest heads x rank, `frontier` the solved ones that contain no other, fewest heads
-    first, `fold` the mean factor by which the error falls there. What was not asked is empty.
+    first. `fold` is the mean factor by which the error falls at the answer. What was not asked is empty.
 
     Example:
         >>> import numpy as np, headcount as hc

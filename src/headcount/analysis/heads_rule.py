@@ -10,7 +10,9 @@ from .bootstrap import MIN_SEEDS, TAIL, bootstrap, interval_of
 from .signals import (
     NONE,
     NOTHING_LEARNED,
+    ON_A_FLOOR,
     SMALL,
+    SOLVED,
     Drop,
     drop_indices,
     drop_transition,
@@ -18,6 +20,7 @@ from .signals import (
     reversal_scores,
     reversal_transition,
     slope_transition,
+    smallest_error,
     unlearned_above,
 )
 from .table import ErrorTable
@@ -49,7 +52,8 @@ def _over_draws(first: Answer, others: list[Answer], tried: tuple[int, ...]) -> 
     low, high = min([needs.at, *there]), max([needs.at, *there])
     silent = len(others) - len(there)
     notes = first.notes
-    if silent and needs.at == tried[0] and (first.error or 0.0) > SMALL:
+    on_a_floor = needs.at == tried[0] or (first.fold is not None and first.fold < ON_A_FLOOR)
+    if silent and on_a_floor and (first.error or 0.0) > SMALL:
         return _no_answer(f"{count_of_heads(needs.at)} did as well as more on one draw of the data, not on every one")
     if silent:  # a draw without an answer: the neighbours cannot be ruled out
         low = max([count for count in tried if count < low], default=low)
@@ -124,7 +128,7 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
     at = heads[drop.index]
     unknowns: dict[Unknown, Interval] = {"seeds": Interval(at, *interval_of(heads, drop.index, agreeing))}
     if drop.index > 0:
-        missed = chance_missed(table.relative, table.values("seed"), drop.index)
+        missed = chance_missed(table.relative, table.values("seed"), drop.index, smallest_error(grain))
         unknowns["search"] = Interval(at, at if missed <= MAX_MISSED else heads[drop.index - 1], at)
         if missed > MAX_MISSED:
             below = count_of_heads(heads[drop.index - 1])
@@ -132,12 +136,15 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
     error = float(judged.errors[drop.index].max())
     if error > MUCH:
         notes = (*notes, f"{error:.0%} {table.metric.lost} at every head count")
-    found = Answer(sentence="", limit="heads", reason=drop.reason, error=error, notes=notes, **evidence)
+    found = Answer(sentence="", limit="heads", reason=drop.reason, error=error, fold=drop.fold, notes=notes, **evidence)
     return _with_interval(found, at, unknowns)
 
 
 def chance_missed(
-    errors: Float[np.ndarray, "heads lengths attempts"], attempts: tuple[int | str, ...], index: int
+    errors: Float[np.ndarray, "heads lengths attempts"],
+    attempts: tuple[int | str, ...],
+    index: int,
+    smallest: Float[np.ndarray, "..."] | float = SOLVED,
 ) -> float:
     """The chance that the next smaller head count is enough too and every start there missed it.
 
@@ -147,7 +154,7 @@ def chance_missed(
     kinds = np.array([str(attempt).partition(" ")[0] if isinstance(attempt, str) else "random" for attempt in attempts])
     chances = []
     for j in range(errors.shape[1]):
-        here, below = errors[index, j], errors[index - 1, j]
+        here, below = np.maximum(errors[index - 1 : index + 1, j], np.broadcast_to(smallest, errors.shape[1])[j])[::-1]
         # Between the two best errors, on a log scale: a start on this side of it found what the answer rests on.
         enough = np.sqrt(np.nanmin(here) * np.nanmin(below))
         chance = 1.0

@@ -22,14 +22,16 @@ LEFT_TO_GAIN = 1 / 3
 """More heads after a transition may gain at most this share of its drop, in decades."""
 SOLVED = 1e-5
 """Errors below this count as this: what is left is the optimiser's, not the head count's."""
+ON_A_FLOOR = 2.0
+"""A fall of less than this factor shows only above a floor."""
 FEW_WRONG = 2.0
 """Fewer wrong answers than this among the validation examples count as this many."""
 SMALL = 1e-2
 EVEN = 0.02
 """The smallest head count tried shows no drop of its own: it is enough only if its error is SMALL, or if it is noise in
 the targets: then no head count differs from it by more than this many decades (five per cent)."""
-CREEP = 0.05
-"""A last drop below half of this many decades is no fall."""
+CREEP = 0.025
+"""A last drop below this many decades is no fall."""
 FLAT, FLAT_HIGH = 0.05, 0.02
 """Decades (twelve and five per cent) within which the last two head counts count as equal: a floor that heads do not
 move. The second is for floors above LOW_FLOOR, where a difference of twelve per cent is much."""
@@ -52,15 +54,21 @@ NONE = -1
 
 @dataclass(frozen=True)
 class Drop:
-    """The index of the transition among the head counts, or None and the reason."""
+    """The index of the transition among the head counts, or None; the reason, and by what factor the error falls."""
 
     index: int | None
     reason: str
+    fold: float | None = None
 
 
 def unlearned_above(noise: Float[np.ndarray, "..."] | float) -> Float[np.ndarray, "..."]:
     """The relative error above which nothing was learned, given the relative standard error of the baseline."""
     return np.asarray(np.minimum(NOTHING_LEARNED, 1 - NOISE_BAND * np.asarray(noise, float)))
+
+
+def has_learned(error: float, baseline: float, noise: float) -> bool:
+    """Whether an error is better than a constant answer's, whose standard error over the examples is `noise`."""
+    return baseline > 0 and bool(error <= unlearned_above(np.array(noise / baseline)) * baseline)
 
 
 def levels(
@@ -75,7 +83,7 @@ def levels(
     or within what the validation examples can tell apart, their error is taken for that floor, and what is above it is
     compared, down to the scatter between seeds. `grain` is what one wrong answer adds to an error rate.
     """
-    smallest = np.maximum(SOLVED, FEW_WRONG * np.asarray(grain))
+    smallest = smallest_error(grain)
     best, median = np.maximum(best, smallest), np.maximum(median, smallest)
     tail = best[..., -2:, :]
     lowest, highest = tail.min(axis=-2), tail.max(axis=-2)
@@ -117,6 +125,11 @@ def drop_indices(
     return np.where(np.all(best > unlearned, axis=(-2, -1)), NONE, found)
 
 
+def smallest_error(grain: Float[np.ndarray, " lengths"] | float) -> Float[np.ndarray, "..."]:
+    """Errors below this count as this."""
+    return np.asarray(np.maximum(SOLVED, FEW_WRONG * np.asarray(grain)))
+
+
 def _as_good_as_more(
     best: Float[np.ndarray, "*resamples heads lengths"], grain: Float[np.ndarray, " lengths"] | float
 ) -> Bool[np.ndarray, "*resamples"]:
@@ -150,8 +163,8 @@ def drop_transition(
         above = 10 ** drops[index]
         # Twice as much above a floor as in the table: say both, and where the floor is.
         floor = f", {above:.3g}-fold above a floor of {best.min(axis=0).mean():.2g}" if above > 2 * fold else ""
-        return Drop(index, f"the error falls {fold:.3g}-fold there{floor} and {after:.2g}-fold after")
-    if drops[-1] >= 0.5 * drops[1:].max() and drops[-1] > CREEP / 2:
+        return Drop(index, f"the error falls {fold:.3g}-fold there{floor} and {after:.2g}-fold after", float(fold))
+    if drops[-1] >= 0.5 * drops[1:].max() and drops[-1] > CREEP:
         return Drop(None, "the error still falls at the largest head count tried; try more heads")
     return Drop(None, "the error changes with heads but shows no sharp drop with a plateau after it")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._choices import require_choice
 from .._errors import HeadcountError, require, require_count
-from ..effort import EFFORTS
+from ..effort import DEFAULT_EFFORT, EFFORTS
 from ..measuring import measure
 from ..report.files import write_whole
 from ..store import FILE_NAME
@@ -99,6 +99,7 @@ def calibrate(
     """
     protocol = protocol_of(effort=effort, seeds=seeds, heads=heads)
     tasks, out = list(tasks), Path(out)
+    refuse_other(tasks, out, protocol)
     results = finished(tasks, out, protocol)
     for task in tasks:
         if task.name not in results:
@@ -111,8 +112,17 @@ def calibrate(
 
 def protocol_of(*, effort: str | None = None, seeds: int | None = None, heads: Sequence[int] | None = None) -> Protocol:
     """The protocol of these arguments; normal effort where nothing is given."""
-    effort = "normal" if effort is None and seeds is None else effort
+    effort = DEFAULT_EFFORT if effort is None and seeds is None else effort
     return Protocol(effort=effort, seeds=seeds, heads=None if heads is None else tuple(heads))
+
+
+def refuse_other(tasks: Iterable[KnownTask], out: Path, protocol: Protocol) -> None:
+    """Raise `InputError` where a folder holds results of another protocol: their models would answer for this one."""
+    for task in tasks:
+        stored = _stored(out / task.name / RESULT)
+        if stored is not None:
+            hint = f"{out} holds results of {stored.protocol}; for {protocol} choose another folder."
+            require(stored.protocol == str(protocol), hint, what="out", given=str(out))
 
 
 def finished(tasks: Iterable[KnownTask], out: Path, protocol: Protocol) -> dict[str, TaskResult]:

@@ -16,7 +16,7 @@ from ..calibration.families import FAMILIES, KnownTask, calibration_set
 from ..calibration.page import parts as page_parts
 from ..calibration.page import write_page
 from ..calibration.record import Summary, TaskResult, by_family, overview
-from ..calibration.run import EFFORTS, PAPER_HEADS, TABLE, finished, protocol_of, to_csv
+from ..calibration.run import EFFORTS, PAPER_HEADS, TABLE, finished, protocol_of, refuse_other, to_csv
 from ..calibration.run import calibrate as run_tasks
 from ..calibration.words import outcome, seconds, sentences, share
 from ..report.files import write_whole
@@ -51,6 +51,7 @@ def calibrate(
         check_ending(figure)
     if page is not None:
         page_parts(page)  # refused before hours of training
+    refuse_other(chosen, out, protocol)
     keep_compiled_programs()
     done = finished(chosen, out, protocol)
     say(f"{len(chosen)} tasks, {protocol}; {len(done)} of them already in {out}")

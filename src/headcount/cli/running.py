@@ -58,7 +58,7 @@ def ask(question: Question, folder: Path, effort: str | None, minutes: float | N
             with training_progress(messages) as bar, stop_on_signals() as stop:
                 listener = Listener(
                     on_steps=bar.advance,
-                    on_round=lambda why, model_steps: bar.expect(model_steps),
+                    on_round=lambda why, model_steps: bar.expect(model_steps, why),
                     on_early=_say_early,
                 )
                 return measure_question(
@@ -76,7 +76,7 @@ def _say_stopped(kept: str, folder: Path, command: str) -> None:
 
 
 def _say_early(early: Early) -> None:
-    where = f"an early estimate, at length {early.length}"
+    where = f"early estimate at length {early.length}; docs/calibration.md has its record"
     say(f"looks like {count_of_heads(early.heads)} after {early.seconds:.0f} s ({where})")
 
 
@@ -114,16 +114,13 @@ def describe_plan(plan: Plan, folder: Path) -> str:
 
 def describe_costs(range_of: Costs, folder: Path) -> str:
     """One line before a question is asked."""
-    least = max(1, round(range_of.least.seconds))
-    from_heads = max(spec_of(cell).heads for bucket in range_of.least.buckets for cell in bucket.cells)
-    return (
-        f"from {count_of_heads(from_heads)} down, into {folder}; at least about {least} s "
-        f"on {range_of.least.machine.description}"
-    )
+    plan, least = range_of.least, max(1, round(range_of.least.seconds))
+    largest = max(spec_of(cell).heads for bucket in plan.buckets for cell in bucket.cells)
+    return f"up to {count_of_heads(largest)} into {folder}; usually at least {least} s on {plan.machine.description}"
 
 
 def print_costs(range_of: Costs, folder: Path, as_json: bool) -> None:
-    """What asking a question would do at least, and at most."""
+    """What asking a question would cost for an easy task, and for a hard one."""
     if as_json:
         print_json(
             {
@@ -144,7 +141,7 @@ def print_costs(range_of: Costs, folder: Path, as_json: bool) -> None:
     view = Table(title=escape(f"the plan for {folder}"), title_justify="left", box=None)
     for column in ("", "models", "model-steps", "seconds", "MiB"):
         view.add_column(column, justify="right")
-    for words, plan in zip(("at least", "at most"), range_of, strict=True):
+    for words, plan in zip(("an easy task", "a hard task"), range_of, strict=True):
         view.add_row(
             words, str(plan.cells), f"{plan.model_steps:,}", f"{plan.seconds:.0f}", f"{plan.bytes / 2**20:.0f}"
         )

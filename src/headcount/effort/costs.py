@@ -16,7 +16,7 @@ NEAR = 3
 
 
 class Costs(NamedTuple):
-    """The plan if the answer comes at once, and if everything has to be tried."""
+    """The plan of an easy task, which one head solves, and of a hard one, for which everything is tried."""
 
     least: Plan
     most: Plan
@@ -34,7 +34,7 @@ def _planned_by_seeds(question: Question, effort: Effort, everything: bool) -> P
 
 
 def _planned_by_descent(question: Question, effort: Effort, everything: bool) -> Plan:
-    """At least: an answer of one head, on every draw. At most: every head count, from the largest models allowed."""
+    """Easy: an answer of one head, on every draw. Hard: every head count, from the largest models allowed."""
     first = question.heads[-1]
     tops = [first, *(count for count in TOPS if first < count <= question.most)] if everything else [first]
     slower = 1 + len(SLOWER) * everything

@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from ..engine import Sweep, spec_of
 from ..engine.sweep import sweep
 from ..models import AbstractSpec
@@ -37,7 +39,7 @@ class Question:
     def __post_init__(self):
         whole = self._sweep(self.heads, self.lengths, [self.train.data_seed], [0])
         settings = dict(whole.experiment.settings)
-        settings["train"] = {name: value for name, value in settings["train"].items() if name != "data_seed"}
+        settings["train"] = settings["train"] | {"data_seed": self.train.data_seed}  # of the first draw
         axes = AXES if self.removes_heads else tuple(axis for axis in AXES if axis not in ("data_seed", "start"))
         self.experiment: Experiment = replace(whole.experiment, axes=axes, places={}, settings=settings)
 
@@ -66,6 +68,18 @@ class Question:
         """The largest head count below `heads` that may be tried."""
         return max(self.between(1, heads - 1), default=None)
 
+    def can_draw(self, number: int) -> bool:
+        """Whether there is another draw of the data, of which the validation examples are not all alike."""
+        if not self.task.resamples or self.task.endless:
+            return self.task.resamples
+        for length in self.lengths:
+            split = self.task.at(length).examples(
+                self.train.train_examples, self.train.validation_examples, self.draw(number)
+            )
+            if not self.task.objective.baseline(np.asarray(split.validation.targets))[0] > 0:
+                return False
+        return True
+
     def draw(self, number: int) -> int:
         """The data seed of a draw of the data."""
         return self.train.data_seed + number
@@ -82,8 +96,7 @@ class Question:
 
     def continued(self, parent: Cell) -> Cell:
         """A trained model, trained on for as long again."""
-        rate = DESCENT_RATE * self.train.learning_rate
-        train = replace(self.train, learning_rate=rate, data_seed=parent.train.data_seed)
+        train = replace(self.train, learning_rate=_slower(parent), data_seed=parent.train.data_seed)
         return self._placed(replace(parent, train=train, parent=parent.key, removed=()))
 
     def descended(self, parent: Cell, removed: Sequence[int]) -> Cell:
@@ -92,7 +105,7 @@ class Question:
         train = replace(
             self.train,
             steps=max(1, round(DESCENT_SHARE * self.train.steps)),
-            learning_rate=DESCENT_RATE * self.train.learning_rate,
+            learning_rate=_slower(parent),
             data_seed=parent.train.data_seed,
         )
         model = parent.model | {"heads": spec.heads - len(removed)}
@@ -131,3 +144,8 @@ class Question:
     def whole(self) -> Experiment:
         """The experiment with every cell asked for so far."""
         return replace(self.experiment, places=dict(self.places))
+
+
+def _slower(parent: Cell) -> float:
+    """The peak learning rate of a model that starts from a trained one."""
+    return (DESCENT_RATE if parent.start == "random" else 1.0) * parent.train.learning_rate

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterable
 
-import numpy as np
-
 from ..analysis import Answer, answer, error_table
-from ..analysis.signals import unlearned_above
+from ..analysis.signals import has_learned
 from ..models.base import Elimination
 from ..store import Cell, Outcome, Record
 from .estimate import heads_of
 from .question import Question
+
+NEVER_STUCK = 1e-3
+"""A model of at most this error did not get stuck, however small the best one's is."""
 
 
 class Results:
@@ -63,7 +64,10 @@ class Results:
         One did if it ends with more than `factor` times the smallest error that any model of its length has.
         """
         return min(
-            sum(record.error <= factor * self._smallest(length) for record in self._at(heads, length, draw))
+            sum(
+                record.error <= max(factor * self._smallest(length), NEVER_STUCK)
+                for record in self._at(heads, length, draw)
+            )
             for length in self.question.lengths
         )
 
@@ -72,13 +76,12 @@ class Results:
         chosen = []
         for length in self.question.lengths:
             best = sorted(self._at(heads, length, draw), key=lambda record: (record.error, record.cell.key))[:count]
-            chosen.append([record.cell for record in best if record.error <= factor * best[0].error])
+            chosen.append([record.cell for record in best if record.error <= max(factor * best[0].error, NEVER_STUCK)])
         return [cells for cells in chosen if cells]
 
     def _smallest(self, length: int) -> float:
         """The smallest error at a length, on any draw of the data."""
-        errors = [record.error for record in self._finished() if record.cell.length == length]
-        return min(errors, default=0.0)
+        return min((record.error for record in self._finished() if record.cell.length == length), default=0.0)
 
     def _at(self, heads: int, length: int, draw: int) -> list[Record]:
         return [record for record in self._of(heads=heads, draw=draw) if record.cell.length == length]
@@ -90,16 +93,15 @@ class Results:
 
     def learned(self, heads: int, draw: int) -> bool:
         """Whether the best models of a head count do better than a constant answer, at some length."""
-        for cell in self.best(heads, draw, 1):
-            metrics = self.records[cell.key].metrics
-            baseline, noise = metrics.get("baseline", 1.0), metrics.get("baseline_noise", 0.0)
-            if self.records[cell.key].error <= unlearned_above(np.array([noise / baseline]))[0] * baseline:
-                return True
-        return False
+        return any(self._learned(cell) for cell in self.best(heads, draw, 1))
+
+    def _learned(self, cell: Cell) -> bool:
+        record = self.records[cell.key]
+        return has_learned(record.error, record.metrics.get("baseline", 1.0), record.metrics.get("baseline_noise", 0.0))
 
     def estimates(self, heads: int, draw: int) -> list[int]:
-        """How many heads the task looks like it needs, per length, from the best model of a head count."""
-        return [heads_of(self.elimination(cell)) for cell in self.best(heads, draw, 1)]
+        """How many heads the task looks like it needs, from the best model of a head count, per length it learned."""
+        return [heads_of(self.elimination(cell)) for cell in self.best(heads, draw, 1) if self._learned(cell)]
 
     def elimination(self, cell: Cell) -> Elimination:
         """The order in which a trained cell's heads are least missed."""

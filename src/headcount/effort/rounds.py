@@ -38,6 +38,8 @@ MAX_ROUNDS = 8
 """Rounds at the boundary of one draw: an answer that still moves after so many is given as it is."""
 SLOWER = (0.5, 0.25)
 """Learning rates, as shares, of the starts that are added where most got stuck."""
+SEED_BLOCK = 100
+"""Seeds of slower starts begin here, and at twice this: past those of every effort, so that a place has one cell."""
 STUCK = 3.0
 """A start that ends with this many times the best error, or more, got stuck."""
 
@@ -58,9 +60,9 @@ def rounds(question: Question, effort: Effort, results: Results) -> Iterator[Rou
     top = yield from _from_above(question, effort, results)
     yield from _settled(question, effort, results, top, draw=0)
     answer = results.answer(0)
-    draws = effort.draws if question.task.resamples else 1
-    for draw in range(1, draws if answer.heads is not None else 1):
-        assert answer.heads is not None
+    for draw in range(1, effort.draws):
+        if answer.heads is None or not question.can_draw(draw):
+            return
         enough = [count for count in question.between(1, top) if count >= SPARE * answer.heads]
         other = min([count for count in TOPS if count in enough], default=top)
         yield from _at_top(question, results, other, OTHER_SEEDS, draw, f"draw {draw + 1} of the data")
@@ -71,6 +73,7 @@ def rounds(question: Question, effort: Effort, results: Results) -> Iterator[Rou
             again = question.random([there], seeds) + _descended(question, effort, results, there, answer.heads, 0)
             yield Round(f"{there} heads were enough on draw {draw + 1}", tuple(again))
             yield from _settled(question, effort, results, top, draw=0)
+            answer = results.answer(0)
 
 
 def _from_above(question: Question, effort: Effort, results: Results) -> Iterator[Round]:
@@ -78,7 +81,7 @@ def _from_above(question: Question, effort: Effort, results: Results) -> Iterato
     top = question.heads[-1]
     fewest = [] if question.heads[0] == top else question.random([question.heads[0]], range(OTHER_SEEDS))
     yield from _at_top(question, results, top, effort.top_seeds, 0, f"{top} heads", fewest)
-    while results.learned(top, 0) and max(results.estimates(top, 0)) > ROOM * top:
+    while max(results.estimates(top, 0), default=0) > ROOM * top:
         larger = [count for count in TOPS if top < count <= question.most]
         if not larger:
             break
@@ -102,7 +105,8 @@ def _at_top(
         enough = 2 if draw == 0 and turn == 1 else 1
         learned = results.learned(top, draw)
         if (learned and results.unstuck(top, draw, STUCK) < enough) or (not learned and results.learned_somewhere()):
-            again = question.random([top], range(turn * seeds, (turn + 1) * seeds), draw=draw, rate=share)
+            block = range(turn * SEED_BLOCK, turn * SEED_BLOCK + seeds)
+            again = question.random([top], block, draw=draw, rate=share)
             yield Round(f"{why}: most starts got stuck", tuple(again))
 
 
@@ -186,6 +190,7 @@ def _descended(
         for turn in range(wanted):
             parent, choice = parents[turn % len(parents)], turn // len(parents)
             order = results.elimination(parent).order
+            order = (*order, *set(range(above)).difference(order))  # the last one may go too, if another stays
             if surplus - 1 + choice < len(order):
                 cells.append(question.descended(parent, (*order[: surplus - 1], order[surplus - 1 + choice])))
     return cells

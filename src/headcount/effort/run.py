@@ -2,19 +2,17 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-
-from ..analysis.signals import unlearned_above
+from ..analysis.signals import has_learned
 from ..engine import RunSummary, plan_sweep, run_sweep, spec_of
 from ..engine.data import PreparedExamples
 from ..engine.run import Glimpse
 from ..models import from_arrays
 from ..models.base import Elimination
-from ..store import Cell, Outcome, Store
+from ..store import Cell, Outcome, Record, Store
 from .estimate import heads_of
 from .levels import Effort
 from .question import Question
@@ -47,16 +45,21 @@ class Listener:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """How asking went: the sum of all rounds, and what ended it."""
+    """How asking went: the sum of all rounds, what ended it, and whether there was time to begin."""
 
     run: RunSummary
     ended: Ended
+    begun: bool
 
 
 @dataclass
 class _Sum:
     already_done: int = 0
     outcomes: dict[Outcome, int] = field(default_factory=dict)
+
+    def count(self, records: Iterable[Record]) -> None:
+        for record in records:
+            self.outcomes[record.outcome] = self.outcomes.get(record.outcome, 0) + 1
 
     def add(self, run: RunSummary) -> None:
         self.already_done += run.already_done
@@ -94,9 +97,9 @@ def ask(
     results = Results(question, lambda cell: _elimination(cell, question, store, examples))
     budget = _Budget(minutes, stop or threading.Event())
     ended: Ended = "settled"
-    experiment = question.experiment
+    experiment = None
     for stored in store.experiments():
-        if stored.identity == experiment.identity:
+        if stored.identity == question.experiment.identity:
             question.taken |= {place: key for key, place in stored.places.items()}
     with budget:
         for each in rounds(question, effort, results):
@@ -123,16 +126,19 @@ def ask(
                 if not budget.over:
                     raise
                 ended, experiment = "budget", store.begin(sweep.experiment, command)
+                total.count(record for record in store.records() if record.cell.key in sweep.experiment.places)
                 break
             total.add(run)
             experiment = run.experiment
-            asked_for = {cell.key for cell in each.cells}
-            results.add(record for record in store.records() if record.cell.key in asked_for)
+            results.add(record for record in store.records() if record.cell.key in sweep.experiment.places)
     seconds = time.monotonic() - began
     summary = RunSummary(
-        experiment=experiment, already_done=total.already_done, outcomes=total.outcomes, seconds=seconds
+        experiment=experiment or question.experiment,
+        already_done=total.already_done,
+        outcomes=total.outcomes,
+        seconds=seconds,
     )
-    return Asked(run=summary, ended=ended)
+    return Asked(run=summary, ended=ended, begun=experiment is not None)
 
 
 class _Budget:
@@ -171,8 +177,7 @@ def _early(glimpse: Glimpse, question: Question, listener: Listener, began: floa
     spec, first_draw = glimpse.model.spec, glimpse.cell.train.data_seed == question.draw(0)
     if not (spec.removes_heads and first_draw and spec.heads >= max(MIN_EARLY_HEADS, question.heads[-1])):
         return {}
-    baseline, noise = glimpse.baseline
-    if not glimpse.error <= unlearned_above(np.array([noise / max(baseline, noise)]))[0] * baseline:
+    if not has_learned(glimpse.error, *glimpse.baseline):
         return {}  # what has learned nothing looks like anything
     heads = heads_of(glimpse.model.head_removal(glimpse.tokens).eliminated())
     early = Early(heads, glimpse.cell.length, glimpse.step, round(time.monotonic() - began, 1))

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -29,10 +30,12 @@ class StepBar(ABC):
 
     def __init__(self):
         self.total = self.done = 0
+        self.why = ""
         self.began = time.monotonic()
 
-    def expect(self, model_steps: int) -> None:
+    def expect(self, model_steps: int, why: str = "") -> None:
         self.total += model_steps
+        self.why = why
         self.draw()
 
     def advance(self, model_steps: int) -> None:
@@ -54,7 +57,7 @@ class TerminalBar(StepBar):
 
     def __init__(self, console: Console):
         super().__init__()
-        self.progress = Progress(*_columns("training", "model-steps"), console=console)
+        self.progress = Progress(*_columns("training{task.description}", "model-steps"), console=console)
         self.bar: TaskID | None = None
 
     def draw(self) -> None:
@@ -62,7 +65,8 @@ class TerminalBar(StepBar):
             self.progress.start()
             self.bar = self.progress.add_task("")
         if self.bar is not None:
-            self.progress.update(self.bar, completed=self.done, total=max(self.total, self.done))
+            total, why = max(self.total, self.done), f" ({escape(self.why)})" if self.why else ""
+            self.progress.update(self.bar, completed=self.done, total=total, description=why)
 
 
 class NotebookBar(StepBar):

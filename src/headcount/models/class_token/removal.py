@@ -49,7 +49,8 @@ class HeadRemoval(AbstractHeadRemoval):
         self.mean = flat.mean(axis=0)
         self.centred = flat - self.mean
         covariance = self.centred.T @ self.centred / len(flat)
-        self.covariance = covariance + RIDGE * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
+        ridge = max(RIDGE * np.trace(covariance) / len(covariance), np.finfo(float).tiny)
+        self.covariance = covariance + ridge * np.eye(len(covariance))
         self.to_hidden = _double(model.readout_in.weight) @ _double(layer.output).reshape(-1, flat.shape[1])
         self.constant = _double(model.readout_in.weight) @ _double(model.class_token) + _double(model.readout_in.bias)
         self.whole = self.answers(range(self.heads))
