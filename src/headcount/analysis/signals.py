@@ -27,6 +27,8 @@ ON_A_FLOOR = 2.0
 FEW_WRONG = 2.0
 """Fewer wrong answers than this among the validation examples count as this many."""
 SMALL = 1e-2
+FIRST_TO_GAIN = 0.3
+"""Decades (a factor of two) that more heads may gain where the smallest head count tried is enough."""
 EVEN = 0.02
 """The smallest head count tried shows no drop of its own: it is enough only if its error is SMALL, or if it is noise in
 the targets: then no head count differs from it by more than this many decades (five per cent)."""
@@ -117,11 +119,14 @@ def drop_indices(
         return found
     level = levels(best, median, grain)
     drops = level[..., :-1] - level[..., 1:]
-    from_first = (best[..., 0, :].max(axis=-1) <= SMALL) | _as_good_as_more(np.maximum(best, SOLVED), grain)
+    solved = np.maximum(best, SOLVED)
+    from_first = (best[..., 0, :].max(axis=-1) <= SMALL) | _is_even(solved) | _is_chance(solved, grain, 2.0)
     for index in reversed(range(best.shape[-2] - 1)):
         drop, later = drops[..., index], level[..., index + 2 :] - level[..., index + 1, None]
         enough = (drop >= MIN_DROP) & (-later.min(axis=-1) <= LEFT_TO_GAIN * drop) & (later.mean(axis=-1) <= 0.5 * drop)
-        found = np.where(enough & (from_first if index == 0 else True), index, found)
+        if index == 0:  # its drop is from no head at all, which any model makes
+            enough &= from_first & ((-later.min(axis=-1) <= FIRST_TO_GAIN) | _is_chance(solved, grain, 3.0))
+        found = np.where(enough, index, found)
     return np.where(np.all(best > unlearned, axis=(-2, -1)), NONE, found)
 
 
@@ -130,14 +135,18 @@ def smallest_error(grain: Float[np.ndarray, " lengths"] | float) -> Float[np.nda
     return np.asarray(np.maximum(SOLVED, FEW_WRONG * np.asarray(grain)))
 
 
-def _as_good_as_more(
-    best: Float[np.ndarray, "*resamples heads lengths"], grain: Float[np.ndarray, " lengths"] | float
+def _is_even(best: Float[np.ndarray, "*resamples heads lengths"]) -> Bool[np.ndarray, "*resamples"]:
+    """Whether no head count differs from the smallest: a floor of noise."""
+    return np.asarray(np.abs(np.log10(best[..., 1:, :] / best[..., :1, :])).max(axis=(-2, -1)) <= EVEN)
+
+
+def _is_chance(
+    best: Float[np.ndarray, "*resamples heads lengths"], grain: Float[np.ndarray, " lengths"] | float, errors: float
 ) -> Bool[np.ndarray, "*resamples"]:
-    """Whether the smallest head count is at a floor of noise: no other differs, or by chance only for error rates."""
+    """Whether no head count is better than the smallest by so many standard errors of an error rate."""
     first, others = best[..., :1, :], best[..., 1:, :]
-    even = np.abs(np.log10(others / first)).max(axis=(-2, -1)) <= EVEN
-    chance = np.all(first - others <= 2 * np.sqrt(first * grain), axis=(-2, -1)) & np.all(np.asarray(grain) > 0)
-    return np.asarray(even | chance)
+    within = np.all(first - others <= errors * np.sqrt(first * grain), axis=(-2, -1))
+    return np.asarray(within & np.all(np.asarray(grain) > 0))
 
 
 def drop_transition(
