@@ -1,9 +1,10 @@
 """What has been trained of a question, as the rounds see it."""
 
+import itertools
 from collections.abc import Callable, Iterable
 
 from ..analysis import Answer, answer, error_table
-from ..analysis.signals import has_learned
+from ..analysis.signals import SOLVED, has_learned
 from ..models.base import Elimination
 from ..store import Cell, Outcome, Record
 from .estimate import heads_of
@@ -98,6 +99,20 @@ class Results:
     def _learned(self, cell: Cell) -> bool:
         record = self.records[cell.key]
         return has_learned(record.error, record.metrics.get("baseline", 1.0), record.metrics.get("baseline_noise", 0.0))
+
+    def steepest(self, draw: int) -> list[int]:
+        """The head count at which the smallest error falls most against the next smaller one tried, per length."""
+        chosen = []
+        for length in self.question.lengths:
+            there = [record for record in self._of(draw=draw) if record.cell.length == length]
+            best: dict[int, float] = {}
+            for record in there:
+                heads = record.cell.model["heads"]
+                best[heads] = min(best.get(heads, record.error), record.error)
+            counts = sorted(best)
+            falls = {more: best[less] / max(best[more], SOLVED) for less, more in itertools.pairwise(counts)}
+            chosen += [max(falls, key=falls.__getitem__)] if falls else []
+        return chosen
 
     def estimates(self, heads: int, draw: int) -> list[int]:
         """How many heads the task looks like it needs, from the best model of a head count, per length it learned."""

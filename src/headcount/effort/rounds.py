@@ -147,20 +147,19 @@ def _missing(question: Question, effort: Effort, results: Results, top: int, dra
 
 
 def _without_answer(question: Question, effort: Effort, results: Results, top: int, draw: int) -> list[Cell]:
-    """Every head count once; then random starts near the estimate; then the models there, and the largest, for longer,
-    and what descends from those."""
+    """Every head count once; then random starts near the estimate, and where the error falls most; then the models
+    there, and the largest, for longer, and what descends from those."""
     if draw > 0:
         return []
     if not results.learned(top, draw):
         longer = results.continuations(top, draw) < effort.continuations
         return [question.continued(parent) for parent in results.best(top, draw, effort.parents)] if longer else []
-    near = sorted(
-        {count for middle in results.estimates(top, draw) for count in question.around(middle) if count < top}
-    )
+    middles = {*results.estimates(top, draw), *results.steepest(draw)}
+    near = sorted({count for middle in middles for count in question.around(middle) if count < top})
     sparse = [count for count in question.between(1, top - 1) if len(results.tried(count, draw)) < OTHER_SEEDS]
     stages = [
         lambda: [cell for count in sparse for cell in _descended(question, effort, results, count, top, draw)],
-        lambda: question.random(near[:2], range(effort.low_seeds), draw=draw) if near else [],
+        lambda: question.random(near, range(effort.low_seeds), draw=draw) if near else [],
         lambda: [
             question.continued(parent)
             for count in (*near, top)
