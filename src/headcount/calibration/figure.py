@@ -25,7 +25,7 @@ NONE = 0
 """The row of tasks without an answer; their column is right of the largest D."""
 CAPTION = (
     "One dot per task, packed around its place. Shaded: D, or no answer where none exists. Bars: intervals of several "
-    "head counts. Held-out families were not looked at while thresholds were chosen."
+    "head counts."
 )
 
 Verdict = Literal["right", "held", "wrong"]
@@ -45,7 +45,8 @@ class Dot:
 def draw_results(results: Sequence[TaskResult]) -> Figure:
     """The answered head count against D, and the early estimate against D where there is one."""
     early = any(result.early is not None for result in results)
-    figure = Figure(figsize=(12.4 if early else 6.6, 6.8), layout="constrained")
+    figure = Figure(figsize=(12.4 if early else 6.6, 6.8))
+    figure.subplots_adjust(left=0.06 if early else 0.1, right=0.99, top=0.87, bottom=0.16, wspace=0.04)
     panels = figure.subplots(1, 2 if early else 1, sharey=True, squeeze=False)[0]
     columns = max([1, *(result.task.intrinsic_dim or 0 for result in results)]) + 1
     rows = max(
@@ -60,7 +61,7 @@ def draw_results(results: Sequence[TaskResult]) -> Figure:
         _words(
             panels[1], "early estimate", f"{percent(summary.early_right.value)} D" if summary.early_right.total else ""
         )
-    figure.legend(handles=_legend(), frameon=False, fontsize=9, ncols=5, loc="outside upper center")
+    figure.legend(handles=_legend(), frameon=False, fontsize=9, ncols=5, loc="upper center")
     figure.supxlabel(fill(CAPTION, 140 if early else 90), fontsize=8, color=QUIET)
     return figure
 
