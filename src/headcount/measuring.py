@@ -41,7 +41,7 @@ def measure(
     progress: bool | None = None,
     **options: Any,
 ) -> Measurement:
-    """How many heads a task needs: trains what the answer hangs on, until it is settled, and keeps the results.
+    """How many heads a task needs: trains what the answer depends on, until it is settled, and keeps the results.
 
     Large models are trained first, and smaller ones descend from them by losing heads. With `seeds`, `ranks`, `axes` or
     several learning rates every combination is trained from random weights instead, as in the papers. Calling it again

@@ -1,4 +1,4 @@
-"""WHAT to train next: effort where the answer hangs on it, and none where it is settled."""
+"""WHAT to train next: effort where the answer depends on it, and none where it is settled."""
 
 from .levels import DEFAULT_EFFORT, EFFORTS, Effort, effort_of
 from .question import Question

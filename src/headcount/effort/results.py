@@ -55,8 +55,7 @@ class Results:
         """The cells of the smallest errors of a head count, so many per length."""
         chosen = []
         for length in self.question.lengths:
-            there = self._at(heads, length, draw)
-            chosen += sorted(there, key=lambda record: (record.error, record.cell.key))[:count]
+            chosen += self._ranked(heads, length, draw)[:count]
         return [record.cell for record in chosen]
 
     def unstuck(self, heads: int, draw: int, factor: float) -> int:
@@ -76,7 +75,7 @@ class Results:
         """Per length, the cells of the smallest errors of a head count; those that got stuck only where all did."""
         chosen = []
         for length in self.question.lengths:
-            best = sorted(self._at(heads, length, draw), key=lambda record: (record.error, record.cell.key))[:count]
+            best = self._ranked(heads, length, draw)[:count]
             chosen.append([record.cell for record in best if record.error <= max(factor * best[0].error, NEVER_STUCK)])
         return [cells for cells in chosen if cells]
 
@@ -86,6 +85,10 @@ class Results:
 
     def _at(self, heads: int, length: int, draw: int) -> list[Record]:
         return [record for record in self._of(heads=heads, draw=draw) if record.cell.length == length]
+
+    def _ranked(self, heads: int, length: int, draw: int) -> list[Record]:
+        """The smallest error first; of equal ones the order is that of their keys, so that it never changes."""
+        return sorted(self._at(heads, length, draw), key=lambda record: (record.error, record.cell.key))
 
     def learned_somewhere(self) -> bool:
         """Whether a model of some head count does better than a constant answer."""

@@ -16,7 +16,7 @@ The rounds are a function of the results alone, and each sees only what earlier 
 an interruption asks for the same cells in the same order.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..analysis import Answer
@@ -116,8 +116,8 @@ def _settled(
     """Descend from the largest models, and go on at the answer until nothing is missing there."""
     if results.learned(top, draw):
         looks = {*results.estimates(top, draw), *([] if around is None else [around])}
-        near = {count for middle in looks for count in question.around(middle) if count < top}
-        cells = [cell for count in sorted(near) for cell in _descended(question, effort, results, count, top, draw)]
+        near = _near(question, looks, top)
+        cells = [cell for count in near for cell in _descended(question, effort, results, count, top, draw)]
         yield Round(f"descent to {_listed(near)}", tuple(cells))
     for _ in range(MAX_ROUNDS):
         missing = [cell for cell in _missing(question, effort, results, top, draw) if cell.key not in results.records]
@@ -129,7 +129,7 @@ def _settled(
 
 
 def _missing(question: Question, effort: Effort, results: Results, top: int, draw: int) -> list[Cell]:
-    """What the answer on one draw of the data hangs on; some of it may have been trained."""
+    """What the answer on one draw of the data depends on; some of it may have been trained."""
     answer = results.answer(draw)
     if answer.heads is None:
         return _without_answer(question, effort, results, top, draw)
@@ -155,7 +155,7 @@ def _without_answer(question: Question, effort: Effort, results: Results, top: i
         longer = results.continuations(top, draw) < effort.continuations
         return [question.continued(parent) for parent in results.best(top, draw, effort.parents)] if longer else []
     middles = {*results.estimates(top, draw), *results.steepest(draw)}
-    near = sorted({count for middle in middles for count in question.around(middle) if count < top})
+    near = _near(question, middles, top)
     sparse = [count for count in question.between(1, top - 1) if len(results.tried(count, draw)) < OTHER_SEEDS]
     stages = [
         lambda: [cell for count in sparse for cell in _descended(question, effort, results, count, top, draw)],
@@ -193,6 +193,11 @@ def _descended(
             if surplus - 1 + choice < len(order):
                 cells.append(question.descended(parent, (*order[: surplus - 1], order[surplus - 1 + choice])))
     return cells
+
+
+def _near(question: Question, middles: Iterable[int], top: int) -> list[int]:
+    """The head counts around each of these, below the largest."""
+    return sorted({count for middle in middles for count in question.around(middle) if count < top})
 
 
 def _more_seeds(question: Question, effort: Effort, results: Results) -> Iterator[Round]:
