@@ -9,13 +9,13 @@ from typing import Any
 
 from . import recipes
 from ._errors import BudgetError, did_you_mean, require
-from .effort import DEFAULT_EFFORT, Listener, Question, ask, effort_of
-from .engine import HEADS_QUESTION, RANK_QUESTION, RunSummary, Sweep, run_sweep, sweep
+from .effort import DEFAULT_EFFORT, Question, ask, effort_of
+from .engine import HEADS_QUESTION, RANK_QUESTION, Early, Listener, RunSummary, Sweep, run_sweep, sweep
 from .engine.sweep import TRAIN_FIELDS
 from .measurement import Measurement
 from .models import AbstractSpec
 from .report.files import file_name
-from .report.progress import automatic_progress
+from .report.progress import StepBar, automatic_progress
 from .store import Store, TrainSpec, Value
 from .tasks import AbstractTask
 from .tasks.find import find_task
@@ -99,8 +99,8 @@ def measure(
     with Store.open_for_writing(folder) as store, automatic_progress(progress) as bar:
         if isinstance(asked, Sweep):
             bar.expect(sum(cell.train.steps for cell in asked.cells if cell.key not in store.settled_keys()))
-            return measure_sweep(asked, store, on_steps=bar.advance)
-        listener = Listener(on_steps=bar.advance, on_round=lambda why, steps: bar.expect(steps, why))
+            return measure_sweep(asked, store, listener=shown_by(bar))
+        listener = shown_by(bar)
         return measure_question(asked, store, effort=effort, minutes=minutes, listener=listener)
 
 
@@ -208,11 +208,11 @@ def measure_sweep(
     store: Store,
     *,
     command: str = "",
-    on_steps: Callable[[int], None] = lambda model_steps: None,
+    listener: Listener | None = None,
     stop: threading.Event | None = None,
 ) -> Measurement:
     """Train what is missing of a sweep, and read the whole experiment from the store."""
-    run: RunSummary = run_sweep(asked, store, command=command, on_steps=on_steps, stop=stop)
+    run: RunSummary = run_sweep(asked, store, command=command, listener=listener, stop=stop)
     (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
     return Measurement(
         experiment=experiment, records=tuple(experiment.own(store.records())), folder=store.root, run=run
@@ -254,6 +254,13 @@ def measure_question(
         folder=store.root,
         run=asked.run,
         ended=asked.ended,
+    )
+
+
+def shown_by(bar: StepBar, on_early: Callable[[Early], None] = lambda early: None) -> Listener:
+    """A listener that moves a progress bar."""
+    return Listener(
+        on_plan=lambda why, model_steps: bar.expect(model_steps, why), on_steps=bar.advance, on_early=on_early
     )
 
 

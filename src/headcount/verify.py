@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ._errors import require
 from ._keys import named_generator
-from .engine import HEADS_QUESTION, Sweep, run_sweep
+from .engine import HEADS_QUESTION, Listener, Sweep, run_sweep
 from .engine.sweep import task_key
 from .store import Experiment, Outcome, Record, Store
 from .store.weights import Weights
@@ -66,7 +66,7 @@ def verify(
     task_of: Callable[[dict], AbstractTask],
     *,
     weights_of: Callable[[str], Weights],
-    on_steps: Callable[[int], None] = lambda model_steps: None,
+    listener: Listener | None = None,
     stop: threading.Event | None = None,
 ) -> list[Recheck]:
     """Train the cells of `chosen` again in a temporary folder, and compare.
@@ -76,7 +76,7 @@ def verify(
         chosen: Those to be trained again.
         task_of: Gives the task of a stored spec.
         weights_of: Gives the stored weights of a cell by its key: a descended model is trained again from its parent.
-        on_steps: Called with every number of model-steps done.
+        listener: Who is told how it goes.
         stop: Ends the work when it is set.
     """
     with (
@@ -84,7 +84,7 @@ def verify(
         Store.open_for_writing(folder) as store,
     ):
         for sweep in sweeps_of(chosen, task_of):
-            run_sweep(sweep, store, on_steps=on_steps, stop=stop, weights_of=weights_of)
+            run_sweep(sweep, store, listener=listener, stop=stop, weights_of=weights_of)
         again = {record.cell.key: record for record in store.records()}
     return [_compare(record, again[record.cell.key], _siblings(record, records)) for record in chosen]
 

@@ -6,9 +6,9 @@ import pytest
 
 import headcount as hc
 from headcount._errors import BudgetError, InputError
-from headcount.effort import EFFORTS, Listener, ask, effort_of
+from headcount.effort import EFFORTS, ask, effort_of
 from headcount.effort.costs import costs
-from headcount.engine import RunSummary
+from headcount.engine import Listener, RunSummary
 from headcount.measuring import measure_question
 from headcount.store import Outcome, Store
 
@@ -25,14 +25,14 @@ class Training:
     def __init__(self, ends: int | None = None, ending=lambda: None, parts: int = 2):
         self.ends, self.ending, self.parts, self.rounds, self.error = ends, ending, parts, 0, needing(4)
 
-    def run_sweep(self, sweep, store, *, command, stop, plan, on_steps, **_) -> RunSummary:
+    def run_sweep(self, sweep, store, *, command, stop, plan, listener, **_) -> RunSummary:
         experiment = store.begin(sweep.experiment, command)
         left = [cell for bucket in plan.buckets for cell in bucket.cells]
         ends = self.rounds == self.ends
         self.rounds += 1
         done = left[: len(left) // self.parts] if ends else left
         store.commit([fabricated.record(cell, nmse=self.error(cell), baseline=1.0) for cell in done])
-        on_steps(sum(cell.train.steps for cell in done))
+        listener.on_steps(sum(cell.train.steps for cell in done))
         if ends:
             self.ending()
             stop.set()
@@ -145,7 +145,7 @@ def test_an_effort_that_cannot_be_right_is_refused(tmp_path, options, what):
 def test_a_listener_hears_every_round_and_every_step(tmp_path, trained):
     trained(Training())
     rounds, steps = [], []
-    listener = Listener(on_round=lambda why, model_steps: rounds.append(model_steps), on_steps=steps.append)
+    listener = Listener(on_plan=lambda why, model_steps: rounds.append(model_steps), on_steps=steps.append)
     with Store.open_for_writing(tmp_path) as store:
         ask(a_question(), store, effort_of("quick"), listener=listener)
     assert sum(rounds) == sum(steps) > 0

@@ -7,7 +7,7 @@ import pytest
 
 from headcount._errors import StoreError
 from headcount.effort import Question
-from headcount.engine import plan_sweep, run, run_sweep
+from headcount.engine import Listener, plan_sweep, run, run_sweep
 from headcount.engine.train import program
 from headcount.store import Outcome, Store
 
@@ -77,7 +77,7 @@ def test_a_child_is_the_same_alone_among_others_and_after_a_kill(folder, tmp_pat
 
     do(question, parents, killed)
     with pytest.raises(KeyboardInterrupt):
-        do(question, [child, *others], killed, on_steps=on_steps)
+        do(question, [child, *others], killed, listener=Listener(on_steps=on_steps))
     assert do(question, everyone, killed).already_done < len(everyone)
     assert stored(killed) == (records, files)
 

@@ -233,3 +233,17 @@ def test_progress_is_what_records_say(outcomes, committed):
                 done = [r for r in experiment.own(seen.records()) if r.outcome is not Outcome.FAILED]
                 assert (progress.cells, progress.done) == (len(experiment.places), len(done))
                 assert progress.missing == progress.cells - progress.done
+
+
+# Attachments.
+
+
+def test_what_is_attached_to_an_experiment_is_read_back_and_replaced():
+    with new_store() as store:
+        stored = store.begin(an_experiment())
+        store.attach(stored.name, "baselines", {"linear": [0.5, 1]})
+        store.attach(stored.name, "baselines", {"linear": [0.25, None]})
+        store.attach("no such experiment", "baselines", 1)
+        for seen in looks(store):
+            assert seen.attachments(stored.name) == {"baselines": {"linear": [0.25, None]}}
+            assert seen.attachments("no such experiment") == {}

@@ -17,11 +17,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..analysis import count_of_heads
-from ..effort import DEFAULT_EFFORT, Early, Listener, Question, effort_of
+from ..effort import DEFAULT_EFFORT, Question, effort_of
 from ..effort.costs import Costs, costs
-from ..engine import Plan, Sweep, plan_sweep, spec_of
+from ..engine import Early, Plan, Sweep, plan_sweep, spec_of
 from ..measurement import Measurement
-from ..measuring import measure_question
+from ..measuring import measure_question, shown_by
 from ..report.progress import training_progress
 from ..store import FILE_NAME, Store
 from .app import data, messages, print_json, say
@@ -42,7 +42,7 @@ def run(sweep: Sweep, folder: Path, work: Callable[..., Result]) -> Result:
         say(describe_plan(plan, folder))
         try:
             with training_progress(messages, plan.model_steps) as bar, stop_on_signals() as stop:
-                return work(sweep, store, command=command, on_steps=bar.advance, stop=stop)
+                return work(sweep, store, command=command, listener=shown_by(bar), stop=stop)
         except KeyboardInterrupt:
             kept = len({cell.key for cell in sweep.cells} & store.settled_keys())
             _say_stopped(f"{kept} of {len(sweep.cells)} cells", folder, command)
@@ -56,11 +56,7 @@ def ask(question: Question, folder: Path, effort: str | None, minutes: float | N
         say(describe_costs(costs(question, effort_of(effort or DEFAULT_EFFORT)), folder))
         try:
             with training_progress(messages) as bar, stop_on_signals() as stop:
-                listener = Listener(
-                    on_steps=bar.advance,
-                    on_round=lambda why, model_steps: bar.expect(model_steps, why),
-                    on_early=_say_early,
-                )
+                listener = shown_by(bar, _say_early)
                 return measure_question(
                     question, store, effort=effort, minutes=minutes, command=command, listener=listener, stop=stop
                 )

@@ -12,6 +12,7 @@ from rich.table import Table
 from .. import verify as checks
 from .._cache import cache_folder, keep_compiled_programs
 from ..engine.sweep import task_key
+from ..measuring import shown_by
 from ..report.progress import training_progress
 from ..store import Experiment, Store
 from ..tasks.find import task_of_spec
@@ -53,7 +54,7 @@ def verify(
                 records,
                 chosen,
                 lambda spec: tasks[task_key(spec)],
-                on_steps=bar.advance,
+                listener=shown_by(bar),
                 weights_of=weights_of,
                 stop=stop,
             )

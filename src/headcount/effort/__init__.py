@@ -3,15 +3,13 @@
 from .levels import DEFAULT_EFFORT, EFFORTS, Effort, effort_of
 from .question import Question
 from .rounds import Round, rounds
-from .run import Asked, Early, Listener, ask
+from .run import Asked, ask
 
 __all__ = [
     "DEFAULT_EFFORT",
     "EFFORTS",
     "Asked",
-    "Early",
     "Effort",
-    "Listener",
     "Question",
     "Round",
     "ask",

@@ -2,12 +2,12 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..analysis.signals import has_learned
-from ..engine import RunSummary, plan_sweep, run_sweep, spec_of
+from ..engine import Early, Listener, RunSummary, plan_sweep, run_sweep, spec_of
 from ..engine.data import PreparedExamples
 from ..engine.run import Glimpse
 from ..models import from_arrays
@@ -22,25 +22,6 @@ from .rounds import rounds
 Ended = Literal["settled", "budget"]
 MIN_EARLY_HEADS = 4
 """A model of fewer heads than this says little about how many are needed."""
-
-
-@dataclass(frozen=True)
-class Early:
-    """What a model of many heads looked like, part-way through its training."""
-
-    heads: int
-    length: int
-    step: int
-    seconds: float
-
-
-@dataclass(kw_only=True)
-class Listener:
-    """Who is told how a run goes, from worker threads too; by default nobody."""
-
-    on_steps: Callable[[int], None] = lambda model_steps: None
-    on_round: Callable[[str, int], None] = lambda why, model_steps: None
-    on_early: Callable[[Early], None] = lambda early: None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,13 +91,13 @@ def ask(
                 continue
             sweep = question.sweep_of(each.cells)
             plan = plan_sweep(sweep, store.settled_keys())
-            listener.on_round(each.why, plan.model_steps)
+            listener.on_plan(each.why, plan.model_steps)
             try:
                 run = run_sweep(
                     sweep,
                     store,
                     command=command,
-                    on_steps=listener.on_steps,
+                    listener=listener,
                     plan=plan,
                     stop=budget.stop,
                     watch=lambda glimpse: _early(glimpse, question, listener, began),

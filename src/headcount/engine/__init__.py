@@ -2,6 +2,7 @@
 
 from .buckets import spec_of
 from .hardware import Hardware, hardware
+from .listener import Early, Listener
 from .plan import Plan, plan_sweep
 from .run import RunSummary, run_sweep, versions
 from .sweep import HEADS_QUESTION, RANK_QUESTION, Sweep, joined, sweep
@@ -9,7 +10,9 @@ from .sweep import HEADS_QUESTION, RANK_QUESTION, Sweep, joined, sweep
 __all__ = [
     "HEADS_QUESTION",
     "RANK_QUESTION",
+    "Early",
     "Hardware",
+    "Listener",
     "Plan",
     "RunSummary",
     "Sweep",

@@ -27,6 +27,7 @@ from ..tasks import AbstractTask
 from .buckets import Bucket, Shape, parent_spec, spec_of
 from .data import PreparedData, PreparedExamples, RawExamples
 from .hardware import Hardware
+from .listener import Listener
 from .plan import Plan, plan_sweep, sizes_of
 from .sweep import Sweep
 from .train import TrainState, program
@@ -98,7 +99,7 @@ def run_sweep(
     store: Store,
     *,
     command: str = "",
-    on_steps: Callable[[int], None] = lambda model_steps: None,
+    listener: Listener | None = None,
     plan: Plan | None = None,
     stop: threading.Event | None = None,
     watch: Watch | None = None,
@@ -111,7 +112,7 @@ def run_sweep(
         sweep: What to train, made by `sweep`.
         store: An open results folder: `Store.open_for_writing(folder)`.
         command: What was typed, to be shown by `headcount status`.
-        on_steps: Called from worker threads with every number of model-steps done.
+        listener: Who is told how it goes.
         plan: The plan, where it was made before.
         stop: When it is set, or at a KeyboardInterrupt, the workers end at their next checkpoint, what they finished
             is committed, and KeyboardInterrupt is raised.
@@ -143,12 +144,13 @@ def run_sweep(
     began = time.monotonic()
     plan = plan or plan_sweep(sweep, store.settled_keys())
     outcomes: dict[Outcome, int] = {}
-    stop = stop or threading.Event()
+    stop, listener = stop or threading.Event(), listener or Listener()
     trainer = BucketTrainer(
         sweep.by_key,
         plan.machine,
         stop,
-        on_steps,
+        listener,
+        programs=plan.programs,
         weights_of=weights_of or store.weights,
         watch=watch,
         examples=examples,
@@ -195,13 +197,15 @@ class BucketTrainer:
         tasks: dict[str, AbstractTask],
         machine: Hardware,
         stop: threading.Event,
-        on_steps: Callable[[int], None],
+        listener: Listener,
         *,
+        programs: int,
         weights_of: Callable[[str], Weights],
         watch: Watch | None = None,
         examples: PreparedExamples | None = None,
     ):
-        self.tasks, self.machine, self.stop, self.on_steps = tasks, machine, stop, on_steps
+        self.tasks, self.machine, self.stop, self.listener = tasks, machine, stop, listener
+        self.programs, self._ready = programs, set[tuple]()
         self.weights_of, self.watch = weights_of, watch
         self.examples = PreparedExamples() if examples is None else examples
         self._lock = threading.Lock()
@@ -240,6 +244,7 @@ class BucketTrainer:
         with self._compile_locks.setdefault(compiled_for, threading.Lock()):
             # No steps yet: the curve's first point, and a program that two threads must not compile twice.
             states, measured = parts.advance(states, members, data, 0)
+            self._tell_ready(compiled_for)
         error = task.objective.error
         curves = [np.asarray(measured.validation[error])]
         with self._device:
@@ -249,7 +254,8 @@ class BucketTrainer:
                 self._check_stop()
                 states, measured = parts.advance(states, members, data, now - before)
                 curves.append(np.asarray(measured.validation[error]))
-                self.on_steps((now - before) * len(bucket.cells))
+                self.listener.on_steps((now - before) * len(bucket.cells))
+                self.listener.on_checkpoint(bucket.cells, now, curves[-1][: len(bucket.cells)])
                 if len(curves) == WATCHED_AT + 1:
                     seen = self._look(bucket, states, now, prepared, float(curves[-1][0]))
             seconds = (time.monotonic() - began) / len(bucket.cells)
@@ -261,6 +267,11 @@ class BucketTrainer:
         grades |= {f"fitted_{name}": grade for name, grade in fitted.items()}
         grades = {name: np.asarray(grade) for name, grade in grades.items()}
         return self._results(bucket, states, grades, np.stack(curves), prepared, seconds, seen)
+
+    def _tell_ready(self, compiled_for: tuple) -> None:
+        with self._lock:
+            self._ready.add(compiled_for)
+            self.listener.on_programs(len(self._ready), max(self.programs, len(self._ready)))
 
     def _parent(self, cell: Cell, prepared: PreparedData) -> AbstractModel:
         """The trained model that a cell starts from, in standard units and without the heads that are removed."""

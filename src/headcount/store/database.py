@@ -5,7 +5,7 @@ from pathlib import Path
 
 from .._errors import StoreError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 FILE_NAME = "results.sqlite"
 
 _SCHEMA = """
@@ -42,6 +42,12 @@ CREATE TABLE runs (
     started TEXT NOT NULL,
     UNIQUE (experiment, command)
 );
+CREATE TABLE attachments (
+    experiment INTEGER NOT NULL REFERENCES experiments,
+    name TEXT NOT NULL,
+    content TEXT NOT NULL,
+    PRIMARY KEY (experiment, name)
+) WITHOUT ROWID;
 """
 
 
@@ -95,8 +101,8 @@ def _check(path: Path, connection: sqlite3.Connection, writing: bool) -> bool:
         )
     if 0 < version < SCHEMA_VERSION:
         raise StoreError(
-            f"{path} was written by an older headcount (format {version}, this one reads {SCHEMA_VERSION}), which "
-            "did not store its experiments; run the command again in a new folder."
+            f"{path} was written by an older headcount (format {version}, this one reads {SCHEMA_VERSION}); "
+            "run the command again in a new folder."
         )
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":

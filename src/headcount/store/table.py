@@ -1,13 +1,14 @@
 """The results folder: one SQLite file of experiments and finished cells, and a weights file for each cell.
 
-    DIR/results.sqlite   experiments, places (experiment, cell key, coordinates), runs (commands), cells
+    DIR/results.sqlite   experiments, places (experiment, cell key, coordinates), runs (commands), cells,
+                         attachments (what was found beside the cells, by experiment and name)
     DIR/weights/KEY.safetensors
     DIR/lock             held while a run writes
 
-Promises. A commit is a whole bucket or nothing, and survives `kill -9` and power loss (WAL with full sync; weights are
-on disk before the row that names them). Nothing is rewritten except a FAILED cell. One process at a time opens a folder
-for writing. A file that is newer or older than this code, damaged, read-only or on a full disk is refused with one
-sentence and left unchanged.
+Promises. A commit is a whole bucket or nothing, and survives `kill -9` and power loss (WAL with full sync; weights
+are on disk before the row that names them). Nothing is rewritten except a FAILED cell and an attachment. One process
+at a time opens a folder for writing. A file that is newer or older than this code, damaged, read-only or on a full
+disk is refused with one sentence and left unchanged.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import filelock
 
@@ -172,6 +174,28 @@ class Store:
                 "provenance = excluded.provenance, message = excluded.message WHERE cells.outcome = 'failed'",
                 rows,
             )
+
+    def attach(self, experiment: str, name: str, content: Any) -> None:
+        """Keep something found beside the cells of an experiment, as JSON; what had this name before is replaced."""
+        with self._committing():
+            self._connection.execute(
+                "INSERT INTO attachments SELECT id, ?, ? FROM experiments WHERE name = ? "
+                "ON CONFLICT (experiment, name) DO UPDATE SET content = excluded.content",
+                (name, json.dumps(content, sort_keys=True), experiment),
+            )
+
+    def attachments(self, experiment: str) -> dict[str, Any]:
+        """What was found beside the cells of an experiment, by name."""
+        with _reading(self.root):
+            rows = self._connection.execute(
+                "SELECT a.name, a.content FROM attachments a JOIN experiments e ON e.id = a.experiment "
+                "WHERE e.name = ? ORDER BY a.name",
+                (experiment,),
+            ).fetchall()
+        try:
+            return {name: json.loads(content) for name, content in rows}
+        except ValueError as error:
+            raise StoreError(f"{self.root / FILE_NAME} holds an attachment that cannot be read: {error}.") from error
 
     def settled_keys(self) -> set[str]:
         """Keys of cells that need no more work: finished or diverged."""
