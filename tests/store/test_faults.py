@@ -141,7 +141,7 @@ def test_a_file_that_may_not_grow_is_told(root):
 
 
 @OPENINGS
-@pytest.mark.parametrize("version", [1, 3])
+@pytest.mark.parametrize("version", [2, 4])
 @pytest.mark.parametrize("pending", [False, True], ids=["at rest", "with a -wal"])
 def test_a_store_of_another_format_is_refused_untouched(root, tmp_path, opening, version, pending):
     with Store.open_for_writing(root) as store:
