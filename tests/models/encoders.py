@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
 
-from headcount._choices import ACTIVATIONS, ANSWERED_AT, ATTENTION_KINDS, NORMS, POSITIONS
+from headcount._choices import ACTIVATIONS, ANSWERED_AT, ATTENTION_KINDS, NORMS, PADDINGS, POSITIONS
 from headcount.models import Encoder, EncoderSpec
 from headcount.models.encoder.layer import LAYER_NORM_FLOOR, UNIT_NORM_FLOOR
 
@@ -38,7 +38,11 @@ options = st.fixed_dictionaries(
         "dropout": st.sampled_from([0.0, 0.25]),
         "always_maps": st.booleans(),
     },
-    optional={"head_dim": st.integers(1, WIDTH)},
+    optional={
+        "head_dim": st.integers(1, WIDTH),
+        "padding": st.sampled_from(PADDINGS),
+        "vocabulary": st.sampled_from([0, 3]),
+    },
 )
 """What an EncoderSpec is made of. The spec is made in the test: its types are checked at random entries."""
 
