@@ -28,7 +28,9 @@ class TestEncoder(ModelLaws):
         SMALL | {"answered_at": "sequence", "masks_padding": True, "query_is_key": True, "dropout": 0.5, "hidden": 0},
         SMALL | {"answered_at": "query", "layers": 2, "positions": "additive", "norm": "none", "attention": "hard"},
         SMALL | {"answered_at": "query", "masks_padding": True, "padding": "nan", "always_maps": True, "vocabulary": 3},
-        SMALL | {"answered_at": "sequence", "positions": "additive", "masks_padding": True, "padding": "nan"},
+        SMALL
+        | {"answered_at": "sequence", "positions": "additive", "masks_padding": True, "padding": "nan"}
+        | {"always_maps": True},
     )
     bad = (
         *(
