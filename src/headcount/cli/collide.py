@@ -101,9 +101,11 @@ def _filtered(groups: list[list[Record]], heads: str | None, lengths: str | None
     return kept
 
 
-def _generated_task(spec: dict[str, Any], reference: str | None, **options: str | None) -> GeneratedTask:
+def _generated_task(
+    spec: dict[str, Any], reference: str | None, targets: str | None, sequence: str | None
+) -> GeneratedTask:
     """The task of a spec, whose target can be computed for any sequence."""
-    task = task_of_spec(spec, reference, **options)
+    task = task_of_spec(spec, reference, targets=targets, sequence=sequence)
     if not isinstance(task, GeneratedTask) or not isinstance(task.objective, Regression):
         raise InputError(f"{task.name} is data with labels: a collision needs a numeric target for any sequence.")
     return task

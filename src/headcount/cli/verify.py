@@ -45,11 +45,10 @@ def verify(
         experiments, records, weights_of = store.experiments(), store.records(), store.weights
     chosen = checks.sample(records, cells, seed)
     steps = sum(record.cell.train.steps for record in chosen)
-    options = {"reference": task, "targets": targets, "sequence": sequence, "embeddings": embeddings}
+    options = {"targets": targets, "sequence": sequence, "embeddings": embeddings, "cache": cache_folder()}
     specs = {task_key(record.cell.task): record.cell.task for record in chosen}
-    tasks = {
-        text: task_of_spec(spec, cache=cache_folder(), **options) for text, spec in specs.items()
-    }  # refused before anything is trained
+    # Refused before anything is trained.
+    tasks = {text: task_of_spec(spec, task, **options) for text, spec in specs.items()}
     say(f"training {len(chosen)} of {len(records)} cells of {folder} again")
     try:
         with training_progress(messages, steps) as bar, stop_on_signals() as stop:

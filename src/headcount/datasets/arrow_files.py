@@ -125,7 +125,8 @@ def _columns(path: Path, table: Any, arrow: Any) -> Columns:
     names = table.schema.names
     repeated = next((name for name in names if names.count(name) > 1), None)
     require(repeated is None, f'{path} has two columns called "{repeated}".')
-    require(len(names) > 1, f"{path} has {len(names)} columns; sequences and targets are needed.")
+    few = f"{path} has only the columns {names}; sequences and targets are needed."
+    require(len(names) > 1, few)
     require(table.num_rows > 0, f"{path} has no rows.")
     labels = _class_names(path, table.schema)
     columns: dict[str, Any] = {}
@@ -135,16 +136,17 @@ def _columns(path: Path, table: Any, arrow: Any) -> Columns:
     return columns
 
 
-def _values(path: Path, name: str, array: Any, arrow: Any) -> np.ndarray | list[np.ndarray]:
+def _values(path: Path, name: str, array: Any, arrow: Any, *, in_lists: bool = False) -> np.ndarray | list[np.ndarray]:
     """A column as numbers, as text, or as lists of numbers."""
     kind, types = array.type, arrow.types
     if isinstance(kind, arrow.BaseExtensionType):
-        return _values(path, name, array.storage, arrow)
+        return _values(path, name, array.storage, arrow, in_lists=in_lists)
     if types.is_dictionary(kind):
-        return _values(path, name, array.dictionary_decode(), arrow)
+        return _values(path, name, array.dictionary_decode(), arrow, in_lists=in_lists)
     if array.null_count:
         place = int(np.flatnonzero(np.asarray(array.is_null()))[0])
-        raise InputError(f"{path}, row {place + 1}: column {name}: the value is missing.")
+        where = f"{path}: a list in column {name} has" if in_lists else f"{path}, row {place + 1}: column {name} has"
+        raise InputError(f"{where} a missing value.")
     if types.is_decimal(kind):
         return array.cast(arrow.float64()).to_numpy(zero_copy_only=False)
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
@@ -153,8 +155,8 @@ def _values(path: Path, name: str, array: Any, arrow: Any) -> np.ndarray | list[
         return np.array(array.to_pylist(), str)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return _lists(path, name, array, arrow)
-    lines = without_columns(path, [name])
-    raise with_lines(f"{path}: column {name} holds {kind}, which is neither numbers nor lists.", path, *lines)
+    sentence = f"{path}: column {name} holds {kind}, neither numbers nor lists of them."
+    raise with_lines(sentence, path, *without_columns(path, [name]))
 
 
 def _lists(path: Path, name: str, array: Any, arrow: Any) -> np.ndarray | list[np.ndarray]:
@@ -163,7 +165,7 @@ def _lists(path: Path, name: str, array: Any, arrow: Any) -> np.ndarray | list[n
     empty = np.flatnonzero(lengths == 0)
     if len(empty):
         raise InputError(f"{path}: column {name} has an empty list (list {empty[0] + 1}).")
-    inner = _values(path, name, array.flatten(), arrow)
+    inner = _values(path, name, array.flatten(), arrow, in_lists=True)
     if not isinstance(inner, np.ndarray):
         raise InputError(f"{path}: the tokens in column {name} have different numbers of values.")
     require(inner.dtype.kind in "fiub", f"{path}: column {name} holds lists of text; token ids are whole numbers.")

@@ -62,19 +62,29 @@ def not_read(path: Path) -> InputError:
 def with_lines(sentence: str, path: Path, *lines: str) -> InputError:
     """A refusal, and lines of Python that convert the file at `path`."""
     plain = path.with_name(path.name.split(".")[0] or "data")
-    names = {"{path}": path, "{stem}": plain, "{npz}": f"{plain}.npz", "{csv}": f"{plain}.csv"}
-    names["{parquet}"] = f"{plain}_xy.parquet"
+    names = {"{path}": path, "{stem}": plain, "{npz}": f"{plain}.npz", "{csv}": f"{plain}.csv", "{xy}": f"{plain}_xy"}
+    names |= {f"{{xy{kind}}}": f"{plain}_xy{kind}" for kind in (".csv", ".parquet", ".pt")}
     code = "\n".join(f"    {line}" for line in lines)
     for mark, name in names.items():
         code = code.replace(mark, repr(str(name)))
     return InputError(f"{sentence} In Python this converts it:\n{code}")
 
 
+def _pandas_reader(path: Path) -> str:
+    kinds = {".parquet": "parquet({path})", ".feather": "feather({path})", ".arrow": "feather({path})"}
+    return "pd.read_" + kinds.get(path.suffix.lower(), "csv({path}, sep=None, engine='python')")
+
+
+def as_numbers(path: Path, column: str) -> tuple[str, ...]:
+    """The lines that number the texts of a column of a table."""
+    coded = f"table[{column!r}] = pd.factorize(table[{column!r}])[0]  # or: table = table.drop(columns={column!r})"
+    return f"import pandas as pd; table = {_pandas_reader(path)}", coded, "table.to_csv({xy.csv}, index=False)"
+
+
 def without_columns(path: Path, columns: list[str]) -> tuple[str, ...]:
     """The lines that remove columns from a table or a dataset."""
     if path.is_dir():
-        write = f"data.remove_columns({columns!r}).save_to_disk({{stem}} + '_xy')"
+        write = f"data.remove_columns({columns!r}).save_to_disk({{xy}})"
         return "import datasets", "data = datasets.load_from_disk({path})", write
-    kind = "parquet" if path.suffix.lower() == ".parquet" else "feather"
-    read = f"table = pd.read_{kind}({{path}}).drop(columns={columns!r})"
-    return "import pandas as pd", read, "table.to_parquet({parquet})"
+    read = f"table = {_pandas_reader(path)}.drop(columns={columns!r})"
+    return "import pandas as pd", read, "table.to_parquet({xy.parquet})"

@@ -115,8 +115,9 @@ def sequences(path: Path, values: Any, name: str) -> Sequences:
     require(len(tokens) > 0, f"{path} has no examples: {name} is empty.")
     first = tokens[0].shape[1:]
     for place, sequence in enumerate(tokens):
-        hint = f"{path}: the tokens of {name} have {first or 1} numbers in example 0, {sequence.shape[1:] or 1} in"
-        require(sequence.shape[1:] == first, f"{hint} example {place}; all must have as many.")
+        dims = [(shape or (1,))[0] for shape in (first, sequence.shape[1:])]
+        hint = f"{path}: tokens of {name} must all have as many numbers, got {dims[0]} in example 0 and {dims[1]} in"
+        require(sequence.shape[1:] == first, f"{hint} example {place}.")
     return tokens
 
 
@@ -177,7 +178,7 @@ def _mask(path: Path, x: Sequences, mask: Any, lengths: Any, ending: str) -> np.
         require(booleans, f"{path}: mask{ending} must hold booleans, or 0 and 1.")
         present = array.astype(bool)
         empty = np.flatnonzero(~present.any(axis=1))
-        require(len(empty) == 0, f"{path}: mask{ending} leaves no token of example {empty[:1]}.")
+        require(len(empty) == 0, f"{path}: mask{ending} leaves no token of example {', '.join(map(str, empty[:1]))}.")
         return present
     array = rectangular(lengths)
     good = array is not None and array.shape == (len(x),) and array.dtype.kind in "iu"
@@ -185,7 +186,8 @@ def _mask(path: Path, x: Sequences, mask: Any, lengths: Any, ending: str) -> np.
     require(good, f"{path}: lengths{ending} must be {needed}.")
     assert array is not None
     wrong = np.flatnonzero((array < 1) | (array > x.shape[1]))
-    require(len(wrong) == 0, f"{path}: lengths{ending} must be {needed}; see example {wrong[:1]}.")
+    got = ", ".join(f"got {array[place]} for example {place}" for place in wrong[:1])
+    require(len(wrong) == 0, f"{path}: lengths{ending} must be {needed}; {got}.")
     return np.arange(x.shape[1]) < array[:, None]
 
 

@@ -5,6 +5,7 @@
 .jsonl                                         one example per line (or passages: `passage_files`)
 """
 
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -46,8 +47,8 @@ def are_examples(path: Path) -> bool:
     Raises:
         InputError: It is a file of JSON lines that cannot be read.
     """
-    if path.is_dir():
-        return is_saved_dataset(path)
+    if os.path.isdir(path):  # unlike Path.is_dir, False for a name too long
+        return is_saved_dataset(path) or ending(path) in READERS
     if ending(path).startswith(".jsonl"):
         require_file(path)
         return holds_examples(path)
@@ -83,7 +84,7 @@ def read_examples(
     """
     path = Path(path)
     wanted = Wanted(None if targets is None else str(targets), sequence, per_token)
-    if path.is_dir() and is_saved_dataset(path):
+    if os.path.isdir(path) and is_saved_dataset(path):
         return assembled(path, read_saved_dataset(path, wanted))
     require_file(path)
     reader = READERS.get(ending(path))

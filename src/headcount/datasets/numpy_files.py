@@ -24,12 +24,13 @@ def read_npy(path: Path, wanted: Wanted) -> Arrays:
     no_options(path, wanted, but="targets")
     require(wanted.targets is not None, f"{path} holds x alone; pass y in another .npy with --targets.", what="targets")
     targets = Path(str(wanted.targets))
-    require(targets.is_file(), f"no file {targets}, the targets of {path}.", what="targets", given=str(targets))
+    require(os.path.isfile(targets), f"no file {targets}, the targets of {path}.", what="targets", given=str(targets))
     arrays = {}
     for name, file in (("x", path), ("y", targets)):
         content = _load(file)
         if not isinstance(content, np.ndarray):
-            raise InputError(f"{file} must be an .npy file with {name} alone, not an .npz.")
+            what = "targets" if name == "y" else ""
+            raise InputError(f"{path} must hold x alone and its targets y alone, but {file} is an .npz.", what=what)
         arrays[name] = content
     return Arrays(arrays)
 

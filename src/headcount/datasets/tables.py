@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from .._errors import InputError, did_you_mean, require
-from .conversions import with_lines, without_columns
+from .conversions import as_numbers, with_lines, without_columns
 from .examples import Arrays, Wanted
 
 Columns = Mapping[str, np.ndarray | list[np.ndarray]]
@@ -96,15 +96,8 @@ def _require_numeric(path: Path, values: np.ndarray | list[np.ndarray], name: st
     kind = values.dtype.kind if isinstance(values, np.ndarray) else values[0].dtype.kind
     if kind in "fiub":
         return
-    first = values.tolist()[0] if _is_flat(values) else "..."  # pyright: ignore[reportAttributeAccessIssue]
-    reader = (
-        "read_parquet" if path.suffix == ".parquet" else "read_feather" if path.suffix == ".feather" else "read_csv"
-    )
-    lines = (
-        f"import pandas as pd; table = pd.{reader}({{path}})",
-        f"table[{name!r}] = pd.factorize(table[{name!r}])[0]  # or: table = table.drop(columns={name!r})",
-        "table.to_parquet({parquet})",
-    )
+    first = values.tolist()[0] if isinstance(values, np.ndarray) else "..."
+    lines = without_columns(path, [name]) if path.is_dir() else as_numbers(path, name)
     raise with_lines(f"{path}: column {name} holds text, such as {str(first)[:40]!r}, not numbers.", path, *lines)
 
 

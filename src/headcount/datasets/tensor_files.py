@@ -13,7 +13,7 @@ from .numpy_files import require_unpacked_fits
 TORCH_LINES = (
     "import torch",
     "x, y = torch.load({path}, weights_only=False).tensors  # runs code in it: only if you trust the file",
-    "torch.save({'x': x, 'y': y}, {stem} + '_xy.pt')",
+    "torch.save({'x': x, 'y': y}, {xy.pt})",
 )
 
 
@@ -33,7 +33,7 @@ def read_pt(path: Path, wanted: Wanted) -> Arrays:
     except InputError:
         raise
     except Exception as error:  # damaged zips and pickles raise many types
-        if "weights_only" in str(error) or "WeightsUnpickler" in str(error):
+        if "GLOBAL" in str(error) or "Unsupported class" in str(error):  # a class that only a pickle can make
             raise with_lines(f"{path} holds Python objects, {require_pt}.", path, *TORCH_LINES) from error
         raise InputError(f"{path} cannot be read as a .pt file ({type(error).__name__}).") from error
     if isinstance(content, tuple | list) and len(content) == 2:

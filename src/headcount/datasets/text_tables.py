@@ -1,6 +1,7 @@
 """Tables as text: .csv and .tsv, plain or gzipped, with one line of column names. An error names line and column."""
 
 import csv
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from .examples import Arrays, Wanted
 from .lines import bad_line, numbered_lines
 from .tables import Columns, Table, examples_of_table
 
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
@@ -70,11 +72,14 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 def _other(row: list[str]) -> str:
     """A hint where a row seems to be cut at another delimiter."""
     other = next((name for mark, name in DELIMITERS.items() if len(row) == 1 and mark in row[0]), None)
-    return "" if other is None else f"; is it divided by {other}"
+    return "" if other is None else f"; {other} divide it"
 
 
 def _check_header(path: Path, line: int, header: list[str]) -> None:
     names = [name.strip() for name in header]
+    counted = names == [str(place) for place in range(len(names))]  # pandas names columns so
+    if all(number(name) is not None for name in names) and not counted:
+        bad_line(path, line, "only numbers, where a line of column names is needed")
     for place, name in enumerate(names, start=1):
         if not name:
             index = " (an index that pandas wrote? use to_csv(..., index=False))" if place == 1 else ""
@@ -99,6 +104,8 @@ def _column(path: Path, name: str, lines: list[int], cells: list[str]) -> np.nda
     for line, cell in zip(lines, cells, strict=True):
         if not cell:
             bad_line(path, line, f"column {name}: the cell is empty")
+        if DECIMAL_COMMA.fullmatch(cell):
+            bad_line(path, line, f'column {name}: "{cell}" has a decimal comma; write decimal points')
     if any(value is not None for value in numbers):
         place = next(place for place, value in enumerate(numbers) if (value is None) != (numbers[0] is None))
         text = next(place for place in (place, 0) if numbers[place] is None)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._choices import ANSWERED_AT, require_choice
+from .._choices import require_choice
 from .._errors import InputError, did_you_mean, require
 from ..datasets.cifar import is_cifar10, read_cifar10
 from ..datasets.conversions import ending, not_read
@@ -79,10 +79,10 @@ def find_task(reference: str | os.PathLike[str], *, cache: Path | None = None, *
         return _examples(path, options)
     if ":" in reference:
         return _from_python(reference, options)
-    if reference and (path.is_dir() or path.name.endswith(LABELLED_ENDINGS)):
+    if reference and (os.path.isdir(path) or path.name.endswith(LABELLED_ENDINGS)):
         return _labelled(path, cache, options)
     require(path.suffix != ".py", f"name the task inside the file: {reference}:NAME.", what="task", given=reference)
-    if reference and path.exists():
+    if reference and os.path.exists(path):
         raise not_read(path)
     known = [*PRESETS, "FILE.npz", "FILE.csv", "FILE.py:NAME", "FILE.jsonl", "a folder of images or passages"]
     raise InputError(f'unknown task "{reference}".{did_you_mean(reference, PRESETS)} Known: {", ".join(known)}.')
@@ -92,13 +92,11 @@ def _examples(path: Path, options: dict[str, Any]) -> ArrayTask:
     """The task of the examples in a file; a refusal names the file."""
     _require_known(str(path), options, FILE_OPTIONS)
     of_array = {name: value for name, value in options.items() if name not in ("targets", "sequence")}
-    answered_at = options.get("answered_at", "sequence")
-    require_choice("answered_at", answered_at, ANSWERED_AT)
     loaded = read_examples(
         path,
         targets=options.get("targets"),
         sequence=options.get("sequence"),
-        per_token=answered_at == "tokens",
+        per_token=options.get("answered_at") == "tokens",
     )
     x = loaded.x if options.get("vocabulary") is None else _as_ids(loaded.x)
     try:
@@ -112,7 +110,7 @@ def _examples(path: Path, options: dict[str, Any]) -> ArrayTask:
             **of_array,
         )
     except InputError as error:
-        message = str(error) if str(path) in str(error) else f"{path}: {error}"
+        message = str(error) if str(path) in str(error) else f"{path}: {str(error).removeprefix(f'{_name(path)}: ')}"
         raise InputError(message, what=error.what, given=error.given, needed=error.needed) from error
 
 
