@@ -8,14 +8,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .._choices import require_choice
 from .._errors import InputError, did_you_mean, require
 from ..datasets.cifar import is_cifar10, read_cifar10
 from ..datasets.conversions import ending, not_read
 from ..datasets.embeddings import find_embeddings, load_embeddings
-from ..datasets.examples import Sequences
 from ..datasets.files import READERS, are_examples, read_examples, require_file
 from ..datasets.images import read_image_folder, visible_entries
 from ..datasets.passages import is_passages, read_passages
@@ -98,10 +95,9 @@ def _examples(path: Path, options: dict[str, Any]) -> ArrayTask:
         sequence=options.get("sequence"),
         per_token=options.get("answered_at") == "tokens",
     )
-    x = loaded.x if options.get("vocabulary") is None else _as_ids(loaded.x)
     try:
         return ArrayTask(
-            x,
+            loaded.x,
             loaded.y,
             mask=loaded.mask,
             held_out=loaded.held_out,
@@ -117,17 +113,6 @@ def _examples(path: Path, options: dict[str, Any]) -> ArrayTask:
 def _name(path: Path) -> str:
     """A file's name without its ending, and without that of what is packed in it."""
     return path.name if path.is_dir() else Path(path.name.removesuffix(".gz")).stem
-
-
-def _as_ids(x: Sequences) -> Sequences:
-    """Tokens of one whole number each as token ids: a table cannot say which of the two its columns are."""
-    parts = [x] if isinstance(x, np.ndarray) else x
-    single = [
-        part[..., 0] if part.ndim == (3 if parts[0] is x else 2) and part.shape[-1] == 1 else part for part in parts
-    ]
-    whole = all(bool(np.all(part == np.rint(part))) for part in single)
-    ids = [part.astype(np.int64) for part in single] if whole else single
-    return ids[0] if isinstance(x, np.ndarray) else ids
 
 
 def _labelled(path: Path, cache: Path | None, options: dict[str, Any]) -> LabelledTask:
