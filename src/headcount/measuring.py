@@ -1,6 +1,7 @@
 """From a task to an answer: the recipe, the sweep, the store and the analysis joined."""
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
@@ -13,7 +14,7 @@ from .engine import RunSummary, Sweep, run_sweep
 from .measurement import Measurement
 from .models import AbstractSpec
 from .report.files import file_name
-from .report.progress import automatic_progress
+from .report.progress import NoBar, automatic_progress
 from .request import Request
 from .store import Store, TrainSpec, Value
 from .tasks import AbstractTask, ArrayTask
@@ -64,7 +65,7 @@ def measure(
         train: How models are trained; the recipe's training where None.
         axes: Further axes, such as {"hidden": [8, 32]} or {"data_seed": [0, 1]}.
         out: The results folder; results/TASK where None.
-        progress: Show a progress bar; where None, in a terminal and in a notebook.
+        progress: Show a progress bar, and how data were read; where None, in a terminal and in a notebook.
         **options: Changes to the recipe: fields of `TrainSpec` (`steps=500`) and of the models (`hidden=64, layers=2,
             head_dim=4, total_dim=32, positions="none", beta=2.0, multiplier=8`). With `y`, also the keywords of
             `ArrayTask` (`labels=False, answered_at="query", mask=...`), and of a file those of `find_task`
@@ -103,6 +104,8 @@ def measure(
     asked = request.planned()
     folder = default_folder(asked_task.name) if out is None else Path(out)
     with Store.open_for_writing(folder) as store, automatic_progress(progress) as bar:
+        if not isinstance(bar, NoBar):
+            print(*asked_task.notes, sep="\n", end="\n" if asked_task.notes else "", file=sys.stderr)
         if isinstance(asked, Sweep):
             bar.expect(sum(cell.train.steps for cell in asked.cells if cell.key not in store.settled_keys()))
             return measure_sweep(asked, store, on_steps=bar.advance)

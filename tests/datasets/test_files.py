@@ -226,6 +226,13 @@ def test_a_package_that_is_not_installed_is_named(tmp_path, monkeypatch, package
         read_examples(tmp_path / name)
 
 
+def test_an_archive_larger_than_memory_is_not_unpacked(tmp_path, monkeypatch):
+    path = ARRAY_KINDS[".npz"](tmp_path / "mine.npz", {"x": [[1.0]], "y": [1.0]})
+    monkeypatch.setattr("os.sysconf", lambda name: 1)
+    with refused("mine.npz", "memory"):
+        read_examples(path)
+
+
 def test_json_lines_are_told_apart_by_their_keys(tmp_path):
     examples = write_json_lines(tmp_path / "examples.jsonl", {"x": [[1.0]], "y": [2.0]})
     passages = write_json_lines(tmp_path / "passages.jsonl", {"query": ["q"], "positive": ["p"]})

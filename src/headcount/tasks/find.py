@@ -14,6 +14,7 @@ from ..datasets.cifar import is_cifar10, read_cifar10
 from ..datasets.conversions import ending, not_read
 from ..datasets.embeddings import find_embeddings, load_embeddings
 from ..datasets.files import READERS, are_examples, read_examples, require_file
+from ..datasets.images import ENDINGS as IMAGE_ENDINGS
 from ..datasets.images import read_image_folder, visible_entries
 from ..datasets.passages import is_passages, read_passages
 from .arrays import ArrayTask
@@ -146,14 +147,15 @@ def _labelled(path: Path, cache: Path | None, options: dict[str, Any]) -> Labell
 
 
 def _require_images(path: Path) -> None:
-    """Raise `InputError` if a folder has files alone, so that it cannot hold one folder of images per class."""
+    """Raise `InputError` if a folder, and those in it, have files of data but no images."""
     if not path.is_dir() or is_cifar10(path):
         return
     inside = visible_entries(path)
-    readable = [entry.name for entry in inside if entry.is_file() and ending(entry) in READERS]
-    if readable and not any(entry.is_dir() for entry in inside):
-        one = path / readable[0]
-        raise InputError(f"{path} is a folder of {len(readable)} files of data; name one of them, such as {one}.")
+    inside += [entry for folder in inside if folder.is_dir() for entry in visible_entries(folder)]
+    readable = [entry for entry in inside if entry.is_file() and ending(entry) in READERS]
+    if readable and not any(entry.suffix.lower() in IMAGE_ENDINGS for entry in inside):
+        count = f"{len(readable)} files of data" if len(readable) > 1 else "a file of data"
+        raise InputError(f"{path} is a folder with {count}; name one of them, such as {readable[0]}.")
 
 
 def task_of_spec(
