@@ -176,5 +176,5 @@ def test_a_table_is_read_again_with_its_columns(tmp_path):
     options = {"targets": "kind", "sequence": "who"}
     spec = stored(find_task(path, **options, vocabulary=9, answered_at="query", labels=True))
     assert stored(task_of_spec(spec, str(path), **options)) == spec
-    with refused("data.csv", "--targets"):
+    with refused("data.csv", "targets"):
         task_of_spec(spec, str(path))

@@ -99,6 +99,8 @@ def test_a_table_and_arrays_are_one_question_from_both_doors(both, tmp_path):
         tmp_path / "mine.csv", "--heads", "1,2", "--answered-at", "query", heads=[1, 2], answered_at="query"
     )
     assert one == other
+    noted = headcount("measure", tmp_path / "mine.csv", "--dry-run").err
+    assert "mine.csv: the target is the column y" in noted
     arrays = hc.measure(
         x, y[:, 0], name="mine", answered_at="query", heads=[1, 2], out=tmp_path / "arrays", progress=False
     )

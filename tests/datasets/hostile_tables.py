@@ -38,6 +38,7 @@ def bad_tables(kind: str) -> dict[str, Variant]:
         "constant y": table(a=good["a"], y=[1.0] * ROWS),
         "one class": table(a=good["a"], y=["cat"] * ROWS),
         "a column that counts": table(id=rows, **good),
+        "an index of pandas": table(__index_level_0__=[row * 7 % ROWS for row in rows], **good),
         "no rows": table(a=[], y=[]),
         "one row": table(a=[1.0], y=[2.0]),
         "few rows": table(**{name: values[:99] for name, values in good.items()}),

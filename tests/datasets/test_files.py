@@ -207,7 +207,7 @@ def test_a_target_per_token(tmp_path):
     columns = {"who": [0, 0, 1, 1], "u": [1, 2, 3, 4], "y": [5, 6, 7, 8]}
     path = write_text_table(tmp_path / "mine.csv", columns)
     assert read_examples(path, sequence="who", per_token=True).y.tolist() == [[5, 6], [7, 8]]
-    with refused("mine.csv", "line 3", "--answered-at tokens"):
+    with refused("mine.csv", "line 3", "answered_at"):
         read_examples(path, sequence="who")
 
 

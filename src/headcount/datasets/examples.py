@@ -142,7 +142,14 @@ def rectangular(values: Any) -> np.ndarray | None:
 
 
 def _require_numbers(path: Path, array: np.ndarray, name: str) -> None:
-    kinds = {"U": "text", "S": "bytes", "T": "text", "O": "Python objects", "c": "complex numbers", "V": "records"}
+    kinds = {
+        "U": "text",
+        "S": "bytes (make text of them: y.astype(str))",
+        "T": "text",
+        "O": "Python objects",
+        "c": "complex numbers",
+        "V": "records",
+    }
     kinds |= {"M": "dates", "m": "time spans"}
     kind = kinds.get(array.dtype.kind, str(array.dtype))
     require(array.dtype.kind in "fiub", f"{path}: {name} must hold numbers, got {kind} (dtype {array.dtype}).")

@@ -15,14 +15,18 @@ def read_npz(path: Path, wanted: Wanted) -> Arrays:
     no_options(path, wanted)
     content = _load(path)
     if isinstance(content, np.ndarray):
-        raise InputError(f"{path} is an .npy file by its content; rename it, and pass y with --targets y.npy.")
+        raise InputError(
+            f"{path} is an .npy file by its content; rename it, and pass y with targets=y.npy.", what="targets"
+        )
     return Arrays(content)
 
 
 def read_npy(path: Path, wanted: Wanted) -> Arrays:
     """x from one .npy and y from another."""
     no_options(path, wanted, but="targets")
-    require(wanted.targets is not None, f"{path} holds x alone; pass y in another .npy with --targets.", what="targets")
+    require(
+        wanted.targets is not None, f"{path} holds x alone; pass y in another, as in targets=y.npy.", what="targets"
+    )
     targets = Path(str(wanted.targets))
     require(os.path.isfile(targets), f"no file {targets}, the targets of {path}.", what="targets", given=str(targets))
     arrays = {}

@@ -23,7 +23,8 @@ Columns = Mapping[str, np.ndarray | list[np.ndarray]]
 TARGET_NAMES = ("y", "target", "label")
 X_NAMES = ("x", "input_ids")
 MASK_NAMES = ("mask", "attention_mask")
-INDEX_NAMES = ("id", "index", "row", "idx", "unnamed: 0", "__index_level_0__")
+INDEX_NAMES = ("id", "index", "row", "idx")
+PANDAS_INDEX = ("unnamed: 0", "__index_level_")
 LISTED = 6
 """Columns that a message names."""
 
@@ -75,7 +76,7 @@ def _target_names(path: Path, columns: Columns, wanted: Wanted) -> tuple[list[st
     if not usual and all(re.fullmatch(r"[-+.\deE]+", name) for name in columns):
         raise InputError(f"{path}: the first line has only numbers; a line of column names is needed.")
     fault = f"the columns {', '.join(usual)} could all be" if usual else "no column is called y, target or label, to be"
-    listed = f"name it with --targets COLUMN, one of {_listed(list(columns))}"
+    listed = f"name it with targets=COLUMN, one of {_listed(list(columns))}"
     raise InputError(f"{path}: {fault} the target; {listed}.", what="targets")
 
 
@@ -109,7 +110,7 @@ def _long(path: Path, table: Table, wanted: Wanted, names: list[str], notes: tup
     same = f"{path}: {sequence} is both the target and the sequence of a row."
     require(sequence not in names, same, what="sequence", given=sequence)
     for name, values in columns.items():
-        lists = f"{path}: column {name} holds lists, and one row per token (--sequence) has only single values."
+        lists = f"{path}: column {name} holds lists, and one row per token has only single values."
         require(_is_flat(values), lists, what="sequence", given=sequence)
     held = "a split of its own is of rows, not of sequences"
     require(table.held_out is None, f"{path}: {held}; name one split with its folder.", what="sequence")
@@ -136,7 +137,7 @@ def _long(path: Path, table: Table, wanted: Wanted, names: list[str], notes: tup
         differs = np.flatnonzero((targets != y[group]).reshape(len(targets), -1).any(axis=1))
         if len(differs):
             label = f"{_listed(names)} of sequence {columns[sequence][differs[0]]} changes at {table.row(differs[0])}"
-            fix = "every row of a sequence repeats its target; a target per token needs --answered-at tokens"
+            fix = "every row of a sequence repeats its target; a target per token needs answered_at='tokens'"
             raise InputError(f"{path}: {label}; {fix}.", what="answered_at", given="sequence")
     x = np.split(tokens[order], cuts)
     lengths = [len(part) for part in x]
@@ -198,8 +199,10 @@ def _wide(path: Path, table: Table, rest: Columns) -> tuple[dict, tuple[str, ...
     for name, values in rest.items():
         _require_numeric(path, values, name)
         array = np.asarray(values)
+        index = name.lower().startswith(PANDAS_INDEX)
+        require(not index, f"{path}: column {name} is an index that pandas wrote; write the table with index=False.")
         counts = name.lower() in INDEX_NAMES and len(array) > 1 and bool(np.all(np.diff(array) == 1))
-        fix = "remove it, or if each row is one token, name the column of sequences with --sequence"
+        fix = "remove it, or if each row is one token, name the column of sequences with sequence=COLUMN"
         require(not counts, f"{path}: column {name} only counts the rows; {fix}.", what="sequence")
     names = list(rest)
     parts = [re.fullmatch(r"(.*?)_?(\d+)", name) for name in names]

@@ -47,7 +47,9 @@ def find_task(reference: str | os.PathLike[str], *, cache: Path | None = None, *
             * a folder or a file of queries and passages, in MS MARCO's layouts or as JSON lines;
             * `mine.py:task` or `package.module:task`, a task or a function that returns one.
         cache: Folder for mined negatives; None: they are mined each time.
-        options: Options of the preset, of the kind of data, or arguments of the function.
+        options: Options of the preset, of the kind of data, or arguments of the function. A file of examples takes
+            `targets`, and of one row per token `sequence`, and of `ArrayTask` `labels`, `answered_at`, `vocabulary`,
+            `shorter` and `validation_fraction`.
 
     Returns:
         The task.
