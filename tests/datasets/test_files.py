@@ -106,7 +106,7 @@ def test_long_tables_are_read_back_whatever_the_order_of_sequences(folder, kind,
     for row, sequence in enumerate(order):
         tokens[sequence].append([row / 4, -row / 4])
     columns = {
-        "who": [f"s{sequence}" for sequence in order],
+        "who": [("7", "a", "7b", "1.5")[sequence] for sequence in order],
         "u": [row / 4 for row in range(len(order))],
         "v": [-row / 4 for row in range(len(order))],
         "price": [sequence / 2 for sequence in order],

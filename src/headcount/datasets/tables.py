@@ -23,7 +23,8 @@ Columns = Mapping[str, np.ndarray | list[np.ndarray]]
 TARGET_NAMES = ("y", "target", "label")
 X_NAMES = ("x", "input_ids")
 MASK_NAMES = ("mask", "attention_mask")
-INDEX_NAMES = ("id", "index", "row", "idx")
+ID_NAMES = ("id", "idx", "index", "row", "sequence", "seq", "group", "example", "sample")
+"""Columns that are no token of a sequence, though they may hold numbers."""
 PANDAS_INDEX = ("unnamed: 0", "__index_level_")
 LISTED = 6
 """Columns that a message names."""
@@ -197,13 +198,12 @@ def _without_absent(path: Path, x: list[np.ndarray], mask, name: str) -> list[np
 def _wide(path: Path, table: Table, rest: Columns) -> tuple[dict, tuple[str, ...]]:
     """One row per example: a token per column, or columns NAME_NUMBER for the number NAME of token NUMBER."""
     for name, values in rest.items():
-        _require_numeric(path, values, name)
-        array = np.asarray(values)
         index = name.lower().startswith(PANDAS_INDEX)
         require(not index, f"{path}: column {name} is an index that pandas wrote; write the table with index=False.")
-        counts = name.lower() in INDEX_NAMES and len(array) > 1 and bool(np.all(np.diff(array) == 1))
-        fix = "remove it, or if each row is one token, name the column of sequences with sequence=COLUMN"
-        require(not counts, f"{path}: column {name} only counts the rows; {fix}.", what="sequence")
+        fix = f"if each row is one token, pass sequence={name}; otherwise remove the column"
+        is_id = name.lower() in ID_NAMES or name.lower().endswith("_id")
+        require(not is_id, f"{path}: column {name} seems to number the rows or sequences; {fix}.", what="sequence")
+        _require_numeric(path, values, name)
     names = list(rest)
     parts = [re.fullmatch(r"(.*?)_?(\d+)", name) for name in names]
     places = {(part[1], int(part[2])): name for part, name in zip(parts, names, strict=True) if part is not None}

@@ -19,10 +19,10 @@ DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 def read_text_table(path: Path, wanted: Wanted) -> Arrays:
     """The examples of a .csv or .tsv."""
-    return examples_of_table(path, _table(path), wanted)
+    return examples_of_table(path, _table(path, wanted), wanted)
 
 
-def _table(path: Path) -> Table:
+def _table(path: Path, wanted: Wanted) -> Table:
     rows = _rows(path)
     line, header = next(rows, (0, []))
     require(line > 0, f"{path} is empty.")
@@ -35,7 +35,7 @@ def _table(path: Path) -> Table:
         cells.append(row)
     require(len(cells) > 0, f"{path} has a header but no rows.")
     columns: Columns = {
-        name.strip(): _column(path, name.strip(), lines, list(values))
+        name.strip(): _column(path, name.strip(), lines, list(values), mixed=name.strip() == wanted.sequence)
         for name, values in zip(header, zip(*cells, strict=True), strict=True)
     }
     return Table(columns, row=lambda place: f"line {lines[place]}")
@@ -91,22 +91,26 @@ def _check_header(path: Path, line: int, header: list[str]) -> None:
     require(len(names) > 1, f'{path} has one column, "{names[0][:60]}"; sequences and targets are needed.')
 
 
-def _column(path: Path, name: str, lines: list[int], cells: list[str]) -> np.ndarray:
-    """Whole numbers, numbers or text; no cell may be empty, and none may differ from the others."""
+def _column(path: Path, name: str, lines: list[int], cells: list[str], *, mixed: bool) -> np.ndarray:
+    """Whole numbers, numbers or text; no cell may be empty, and unless `mixed` none may be text among numbers."""
     cells = [cell.strip() for cell in cells]
-    numbers = [number(cell) for cell in cells]
-    if None not in numbers:
-        values = np.array(numbers, float)
+    try:
+        values = np.array([float(cell) for cell in cells])
+        plain = "_" not in "".join(cells)  # 1_000 is a number to Python alone
+    except ValueError:
+        values, plain = np.empty(0), False
+    if plain:
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
             bad_line(path, lines[bad[0]], f"column {name}: {cells[bad[0]]} is not a finite number")
         return _whole(cells, values)
+    numbers = [number(cell) for cell in cells]
     for line, cell in zip(lines, cells, strict=True):
         if not cell:
             bad_line(path, line, f"column {name}: the cell is empty")
-        if DECIMAL_COMMA.fullmatch(cell):
+        if DECIMAL_COMMA.fullmatch(cell) and not mixed:
             bad_line(path, line, f'column {name}: "{cell}" has a decimal comma; write decimal points')
-    if any(value is not None for value in numbers):
+    if not mixed and any(value is not None for value in numbers):
         place = next(place for place, value in enumerate(numbers) if (value is None) != (numbers[0] is None))
         text = next(place for place in (place, 0) if numbers[place] is None)
         bad_line(path, lines[text], f'column {name}: "{cells[text][:40]}" is not a number, as others in it are')
