@@ -12,6 +12,7 @@ import headcount as hc
 
 from .cli.pretended import Pretended
 from .datasets.texts import bert_tensors, write, write_bert, write_records
+from .datasets.written import write_dataset, write_text_table
 from .helpers.cifar_files import random_cifar, write_cifar_folder
 from .helpers.commands import headcount
 from .helpers.compiling import compile_quickly  # noqa: F401
@@ -55,6 +56,11 @@ def folder(data_folder, tmp_path, monkeypatch):
     np.savez("mydata.npz", x=x, y=y)
     np.save("x.npy", x)
     np.save("y.npy", y)
+    write_text_table(Path("prices.csv"), {f"day_{day}": x[:, day, 0] for day in range(16)} | {"price": y})
+    rows = [(patient, *token, y[patient] > 0) for patient in range(120) for token in x[patient, : 2 + patient % 3]]
+    names = ("patient", "pulse", "pressure", "heat", "ill")
+    write_text_table(Path("visits.csv"), dict(zip(names, zip(*rows, strict=True), strict=True)))
+    write_dataset(Path("reviews"), {"input_ids": generator.integers(0, 9, (120, 4)).tolist(), "label": y.tolist()})
     Path("mine.py").write_text("import headcount as hc\ntask = hc.find_task('max-plus-min', length=8)\n")
     for entry in data_folder.iterdir():
         (tmp_path / entry.name).symlink_to(entry)
@@ -75,7 +81,7 @@ def folder(data_folder, tmp_path, monkeypatch):
 def test_python_blocks_run(page, folder, monkeypatch):
     measure = hc.measure
     monkeypatch.setattr(
-        hc, "measure", lambda task, **options: measure(task, **({"seeds": 2, "train": QUICK} | options))
+        hc, "measure", lambda *task, **options: measure(*task, **({"seeds": 2, "train": QUICK} | options))
     )
     if page == "docs/reproduction.md":  # hours of training
         monkeypatch.setattr(hc, "run_sweep", Pretended().run_sweep)

@@ -74,6 +74,7 @@ def files(tmp_path_factory) -> Path:
     }
     for name, (tokens, targets) in kinds.items():
         np.savez(where / f"{name}.npz", x=tokens, y=targets)
+    (where / "table.csv").write_text("a,b,price\n" + "1,2,3\n" * 120)
     (where / "mine.py").write_text(
         "import jax.numpy as jnp\nimport headcount as hc\n"
         "def task_of(function):\n    return hc.FunctionTask(function=function, length=8, dim=1, name='mine')\n"

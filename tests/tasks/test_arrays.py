@@ -4,8 +4,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from headcount._errors import InputError
-from headcount.tasks import ArrayTask, load_arrays
+from headcount.tasks import ArrayTask
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.tolerance import assert_trees_equal
@@ -266,37 +265,3 @@ def test_what_other_libraries_have_is_read():
 
 def test_notes_of_the_reader_come_first():
     assert ArrayTask(X, LABELS, notes=("read from b.csv",)).notes[0] == "read from b.csv"
-
-
-@pytest.mark.parametrize("compressed", [False, True])
-def test_an_npz_holds_x_and_y(tmp_path, compressed):
-    path = tmp_path / "mine.npz"
-    (np.savez_compressed if compressed else np.savez)(path, x=X, y=Y, notes=np.arange(3))
-    task = load_arrays(path, shorter="leading", validation_fraction=0.3)
-    assert (task.name, task.length, task.dim) == ("mine", 6, 2)
-    assert (task.shorter, task.validation_fraction) == ("leading", 0.3)
-    assert_trees_equal(task.examples(50, 20), ArrayTask(X, Y, validation_fraction=0.3).examples(50, 20))
-
-
-def test_an_npy_holds_x_and_another_y(tmp_path):
-    np.save(tmp_path / "x.npy", X)
-    np.save(tmp_path / "y.npy", TWO)
-    task = load_arrays(tmp_path / "x.npy", tmp_path / "y.npy", name="pair")
-    assert task.name == "pair"
-    assert_trees_equal(task.examples(50, 20), ArrayTask(X, TWO).examples(50, 20))
-
-
-def test_a_split_of_the_users_own_is_kept(tmp_path):
-    generator = np.random.default_rng(0)
-    x, y = generator.normal(size=(150, 6, 2)), generator.normal(size=150)
-    np.savez(tmp_path / "split.npz", x=x[:120], y=y[:120], x_validation=x[120:], y_validation=y[120:])
-    data = load_arrays(tmp_path / "split.npz").examples(1000, 1000)
-    assert np.array_equal(data.train.content, x[:120].astype(np.float32))
-    assert np.array_equal(data.validation.targets[:, 0], y[120:].astype(np.float32))
-
-
-def test_a_split_of_other_shapes_is_refused(tmp_path):
-    x, y = np.random.default_rng(0).normal(size=(150, 6, 2)), np.arange(150.0)
-    np.savez(tmp_path / "split.npz", x=x, y=y, x_validation=x[:50, :5], y_validation=y[:50])
-    with pytest.raises(InputError, match=r"\(150, 6, 2\).*\(50, 5, 2\)"):
-        load_arrays(tmp_path / "split.npz")

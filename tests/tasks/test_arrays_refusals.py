@@ -1,11 +1,9 @@
 """Data that cannot be used are refused in one sentence, and with no other kind of error."""
 
-import gc
-
 import numpy as np
 import pytest
 
-from headcount.tasks import ArrayTask, load_arrays
+from headcount.tasks import ArrayTask
 
 from ..helpers.refusals import refused
 
@@ -173,85 +171,3 @@ def test_a_length_that_cannot_be_made(length):
     task = ArrayTask(X, Y, shorter="leading")
     with refused("length", str(length)):
         task.at(length)
-
-
-class TestFiles:
-    """Files that hold no task. A file left open would be a warning, and so an error, at the collection."""
-
-    @pytest.fixture(autouse=True)
-    def _collect(self):
-        yield
-        gc.collect()
-
-    def test_no_such_file(self, tmp_path):
-        for name in ("none.npz", "none.npy"):
-            with refused(name, "no file"):
-                load_arrays(tmp_path / name)
-
-    def test_a_folder(self, tmp_path):
-        with refused(str(tmp_path), "cannot be read"):
-            load_arrays(tmp_path)
-
-    def test_missing_names(self, tmp_path):
-        path = tmp_path / "names.npz"
-        np.savez(path, tokens=X, y=Y)
-        with refused("names.npz", "x and y", "tokens, y"):
-            load_arrays(path)
-
-    def test_an_npz_without_arrays(self, tmp_path):
-        np.savez(tmp_path / "none.npz")
-        with refused("none.npz", "found none"):
-            load_arrays(tmp_path / "none.npz")
-
-    @pytest.mark.parametrize("kept", [0.0, 0.01, 0.5, 0.99])
-    def test_a_truncated_npz(self, tmp_path, kept):
-        path = tmp_path / "cut.npz"
-        np.savez(path, x=X, y=Y)
-        content = path.read_bytes()
-        path.write_bytes(content[: int(kept * len(content))])
-        with refused("cut.npz", "cannot be read"):
-            load_arrays(path)
-
-    def test_a_damaged_npz(self, tmp_path):
-        path = tmp_path / "damaged.npz"
-        np.savez(path, x=X, y=Y)
-        content = bytearray(path.read_bytes())
-        content[2000] ^= 0xFF
-        path.write_bytes(content)
-        with refused("damaged.npz", "cannot be read"):
-            load_arrays(path)
-
-    def test_a_truncated_npy(self, tmp_path):
-        np.save(tmp_path / "x.npy", X)
-        np.save(tmp_path / "y.npy", Y)
-        content = (tmp_path / "x.npy").read_bytes()
-        (tmp_path / "x.npy").write_bytes(content[: len(content) // 2])
-        with refused("x.npy", "cannot be read"):
-            load_arrays(tmp_path / "x.npy", tmp_path / "y.npy")
-
-    @pytest.mark.parametrize("name", ["text.npz", "text.npy"])
-    def test_a_text_file(self, tmp_path, name):
-        (tmp_path / name).write_text("x,y\n1,2\n3,4\n")
-        with refused(name, "cannot be read"):
-            load_arrays(tmp_path / name, None if name.endswith("z") else tmp_path / name)
-
-    def test_pickled_objects_are_never_loaded(self, tmp_path):
-        np.save(tmp_path / "x.npy", ragged(), allow_pickle=True)
-        np.save(tmp_path / "y.npy", Y)
-        np.savez(tmp_path / "xy.npz", x=ragged(), y=Y)
-        with refused("x.npy", "Python objects"):
-            load_arrays(tmp_path / "x.npy", tmp_path / "y.npy")
-        with refused("xy.npz", "Python objects"):
-            load_arrays(tmp_path / "xy.npz")
-
-    def test_targets_where_they_are_needed_and_only_there(self, tmp_path):
-        np.save(tmp_path / "x.npy", X)
-        np.savez(tmp_path / "xy.npz", x=X, y=Y)
-        with refused("x.npy", "--targets"):
-            load_arrays(tmp_path / "x.npy")
-        with refused("xy.npz", "--targets", "x.npy"):
-            load_arrays(tmp_path / "xy.npz", tmp_path / "x.npy")
-        with refused("xy.npz", ".npy"):
-            load_arrays(tmp_path / "x.npy", tmp_path / "xy.npz")
-        with refused("none.npy", "no file"):
-            load_arrays(tmp_path / "x.npy", tmp_path / "none.npy")

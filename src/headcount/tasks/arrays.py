@@ -1,4 +1,4 @@
-"""A user's data as a task: sequences x and targets y, from memory or from .npz / .npy files.
+"""A user's data as a task: sequences x and targets y.
 
 The user chooses how sequences are shortened, because only they know what a shortened sequence means:
 
@@ -11,7 +11,6 @@ Tokens are counted that are there: a shortened sequence has always one. Where th
 """
 
 import copy
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import equinox as eqx
@@ -21,7 +20,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .._choices import ANSWERED_AT, AnsweredAt, require_choice
-from .._errors import InputError, require, require_count
+from .._errors import require, require_count
 from .._keys import named_key
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
 from .array_values import Label, Sequences, Targets, read_sequences, read_targets
@@ -344,63 +343,3 @@ def _kept_places(
         source = xp.where(number == kept - 1, there - 1, source)
     taken = xp.take_along_axis(places, xp.clip(source, 0, places.shape[1] - 1), axis=1)
     return xp.where((number >= 0) & (number < kept), taken, -1)
-
-
-def load_arrays(path: Path | str, targets: Path | str | None = None, **options) -> ArrayTask:
-    """The task stored in `path`.
-
-    Args:
-        path: An .npz with arrays x and y, or an .npy with x alone. Where the .npz also holds x_validation and
-            y_validation, those are the validation examples.
-        targets: The .npy with y, where `path` is an .npy.
-        **options: Passed to `ArrayTask`; `name` is the file's by default.
-
-    Raises:
-        InputError: A file is missing, damaged or lacks an array, or `ArrayTask` refuses the data.
-    """
-    path, targets = Path(path), None if targets is None else Path(targets)
-    loaded = _load(path)
-    if isinstance(loaded, np.ndarray):
-        require(targets is not None, f"{path} holds x alone; pass y in another .npy with --targets.")
-        assert targets is not None
-        x, y = loaded, _load(targets)
-        if not isinstance(y, np.ndarray):
-            raise InputError(f"{targets} must be an .npy file with y, as {path} is one with x.")
-    else:
-        require(targets is None, f"{path} holds both x and y; --targets {targets} is not needed.")
-        require(
-            {"x", "y"} <= loaded.keys(),
-            f"{path} must hold arrays named x and y, found {', '.join(sorted(loaded)) or 'none'}.",
-        )
-        x, y = loaded["x"], loaded["y"]
-        if "x_validation" in loaded and "y_validation" in loaded:
-            x, y, options["held_out"] = _with_validation(x, y, loaded["x_validation"], loaded["y_validation"], path)
-    return ArrayTask(x, y, name=options.pop("name", path.stem), **options)
-
-
-def _with_validation(x, y, x_validation, y_validation, path: Path) -> tuple[np.ndarray, np.ndarray, int]:
-    for name, part, more in (("x", x, x_validation), ("y", y, y_validation)):
-        require(
-            part.shape[1:] == more.shape[1:],
-            f"{path}: {name} {part.shape} and {name}_validation {more.shape} must agree in all axes but the first.",
-        )
-    require(
-        len(x_validation) == len(y_validation),
-        f"{path}: x_validation has {len(x_validation)} examples but y_validation has {len(y_validation)}.",
-    )
-    return np.concatenate([x, x_validation]), np.concatenate([y, y_validation]), len(x_validation)
-
-
-def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:
-    try:
-        with open(path, "rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            return loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
-    except FileNotFoundError as error:
-        raise InputError(f"no file {path}.") from error
-    except Exception as error:  # NumPy and zipfile raise many types for a damaged or pickled file
-        if "Object arrays" in str(error):
-            raise InputError(
-                f"{path} holds Python objects (ragged arrays?); save rectangular arrays of numbers instead."
-            ) from error
-        raise InputError(f"{path} cannot be read as .npz or .npy ({type(error).__name__}).") from error
