@@ -2,16 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ..analysis import NMSE, Answer, Claim, ErrorTable, Metric, answer, error_table
-from ..analysis.baselines import Baseline, baselines_of
+from ..analysis.baselines import Baseline, baselines_of, skipped_baselines, validation_examples
 from ..analysis.early import early_record
-from ..analysis.next_steps import NextStep
+from ..analysis.next_steps import NextStep, Situation, next_steps
+from ..analysis.prose import prose
 from ..store import Experiment, Record, Value
 from .chart import Chart, HeatMap
 from .charts import about_rank, charts_of
@@ -42,8 +43,9 @@ class Section:
     """One part of a report; `headline` answers `asks` in one sentence. All but the first four fields are optional.
 
     `published` is the table beside `table`. `metric` says what the errors are where there is no table. `experiment` is
-    a user's own, and `early` its early estimate: `heads` after `step` of `steps` and `seconds`. `prose` is the answer in
-    words, `next_steps` what to do after it, `baselines` what models without attention reach, the best constant first.
+    a user's own, and `early` its early estimate: `heads` after `step` of `steps` and `seconds`. `prose` is the answer
+    in words, `next_steps` what to do after it, `baselines` what models without attention reach; `skipped` says which
+    were not computed, and why. `effort` is what was asked for and how it ended.
     """
 
     name: str
@@ -65,6 +67,8 @@ class Section:
     prose: tuple[str, ...] = ()
     next_steps: tuple[NextStep, ...] = ()
     baselines: tuple[Baseline, ...] = ()
+    skipped: tuple[str, ...] = ()
+    effort: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def settings(self) -> dict[str, Any] | None:
@@ -137,7 +141,7 @@ def with_provenance(section: Section, provenance: Provenance) -> Section:
 
 def headline(subject: str, answer: Answer) -> str:
     """The answer as a sentence about something."""
-    separator = " " if answer.needs or answer.limit == "neither" else ": "
+    separator = " " if answer.kind == "needs" or answer.limit == "neither" else ": "
     return f"{subject}{separator}{answer.sentence}"
 
 
@@ -157,6 +161,20 @@ def experiment_section(
     records = experiment.own(records)
     table = error_table(experiment, records)
     found = answer(table)
+    stored = attachments.get("baselines", ())
+    beside, examples = baselines_of(table, stored), validation_examples(stored)
+    effort = attachments.get("effort", {})
+    situation = Situation(
+        experiment=experiment,
+        records=records,
+        table=table,
+        answer=found,
+        baselines=beside,
+        examples=examples,
+        effort=effort,
+        folder=folder,
+        command=command,
+    )
     return Section(
         name=experiment.name,
         title=experiment.name,
@@ -167,7 +185,11 @@ def experiment_section(
         charts=charts_of(table, found),
         experiment=experiment,
         early=_early(records),
-        baselines=baselines_of(table, attachments.get("baselines", ())),
+        prose=prose(table, found, beside, examples=examples),
+        next_steps=next_steps(situation),
+        baselines=beside,
+        skipped=skipped_baselines(table, stored),
+        effort=effort,
     )
 
 
