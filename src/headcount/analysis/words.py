@@ -44,6 +44,11 @@ def decimal(value: float) -> str:
     return f"{rounded:.{digits}f}"
 
 
+def factor_words(factor: float) -> str:
+    """`1.3`, `51`, `1,200`."""
+    return f"{factor:,.0f}" if factor >= 10 else decimal(factor)
+
+
 def error_words(metric: Metric, errors: Iterable[float]) -> str:
     """An error, or the least and the largest of several: `0.11`, `0.013 to 0.019`; of labels `12 to 18 %`."""
     errors = list(errors)
