@@ -16,7 +16,15 @@ from .baselines import CONSTANT, Baseline
 from .commands import changed
 from .heads_rule import ONE_SEED, judged_errors
 from .prose import differ_by_chance
-from .signals import GROWS_WITH_LENGTH, NO_SHARP_DROP, NOT_LEARNED, NOTHING_LEARNED, SMALL, STILL_FALLING
+from .signals import (
+    GROWS_WITH_LENGTH,
+    NO_SHARP_DROP,
+    NOT_LEARNED,
+    NOTHING_LEARNED,
+    ONE_HEAD_COUNT,
+    SMALL,
+    STILL_FALLING,
+)
 from .table import ErrorTable
 from .words import count_of_heads, error_words, heads_listed
 
@@ -27,7 +35,7 @@ FALLING, LAST_POINTS = 0.95, 3
 """A validation curve has not converged if over its last points (a tenth of the steps) it falls below this share."""
 MANY_SEEDS = 16
 """Seeds that are worth trying where fewer left several head counts open."""
-USUAL_SEEDS = 4
+USUAL_SEEDS, USUAL_HEADS = 4, range(1, 7)
 ENOUGH_HEADS = 16
 """Head counts that are worth trying where fewer did not show an answer."""
 MAX_VALIDATION_FRACTION = 0.4
@@ -138,6 +146,11 @@ def _one_seed(of: Situation) -> Iterator[NextStep]:
         yield of.step("One seed is not evidence", seeds=USUAL_SEEDS)
 
 
+def _one_head_count(of: Situation) -> Iterator[NextStep]:
+    if of.answer.reason == ONE_HEAD_COUNT and "heads" in of.experiment.axes:
+        yield of.step("Head counts are compared, so give several", heads=USUAL_HEADS)
+
+
 def _nothing_learned(of: Situation) -> Iterator[NextStep]:
     if not of.answer.reason.startswith(NOT_LEARNED) and "no model tried learns" not in of.answer.reason:
         return
@@ -236,6 +249,8 @@ def _not_converged(of: Situation) -> Iterator[NextStep]:
 
 def _uncertain(of: Situation) -> Iterator[NextStep]:
     """An interval of several head counts, or an answer that the seeds do not bear out."""
+    if of.answer.reason in (ONE_SEED, ONE_HEAD_COUNT):
+        return
     if has_map(of.table):
         if of.answer.kind == "none":
             yield of.step("More seeds may show an answer", seeds=_more_seeds(of))
@@ -283,6 +298,7 @@ def _settled(of: Situation) -> Iterator[NextStep]:
 RULES: tuple[Callable[[Situation], Iterator[NextStep]], ...] = (
     _stopped,
     _one_seed,
+    _one_head_count,
     _nothing_learned,
     _few_examples,
     _more_heads,
