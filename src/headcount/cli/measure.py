@@ -12,7 +12,7 @@ from ..report.render import check_ending
 from ..report.render.terminal import section_view
 from ..report.section import experiment_section
 from ..request import Request
-from ..store import Outcome
+from ..store import Outcome, Store
 from ..tasks.find import find_task
 from . import options as o
 from .app import Json, messages, print_json, say
@@ -73,7 +73,11 @@ def measure(
         return
     every = isinstance(asked, Sweep)
     measurement = run(asked, folder, measure_sweep) if every else ask(asked, folder, effort, minutes)
-    section = experiment_section(measurement.experiment, measurement.records)
+    with Store.open_for_reading(folder) as store:
+        attachments = store.attachments(measurement.experiment.name)
+    section = experiment_section(
+        measurement.experiment, measurement.records, attachments, folder=str(folder), command=this_command()
+    )
     messages.print(section_view(section))
     failed = [record for record in measurement.records if record.outcome is Outcome.FAILED]
     if failed:
