@@ -1,12 +1,10 @@
 """Numbers and settings in words, for page and terminal alike."""
 
-import math
 from typing import Any
 
+from ...analysis.words import number, times
 
-def number(value: float) -> str:
-    """An error in the papers' form; a dash where there is none."""
-    return "-" if math.isnan(value) else f"{value:.1e}"
+__all__ = ["number", "settings_line", "spoken_time", "times"]
 
 
 def spoken_time(seconds: float) -> str:
