@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from headcount._errors import InputError
 from headcount.report.chart import Chart, HeatMap, Line, Series, Span
 from headcount.report.render import FORMATS, save_chart
-from headcount.report.render.figure import GROUND, INK, PAGE_SIZE, QUIET, RULE, draw
+from headcount.report.render.figure import draw
+from headcount.report.render.ink import GROUND, INK, PAGE_SIZE, QUIET, RULE
 from headcount.report.render.inline import inlined
 from headcount.report.render.pictures import PairPicture, save_pair
 

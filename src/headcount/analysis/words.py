@@ -31,8 +31,3 @@ def number(value: float) -> str:
     if not PLAIN_FROM <= abs(rounded) < PLAIN_BELOW:
         return f"{rounded:.1e}"
     return f"{rounded:.{max(0, 1 - math.floor(math.log10(abs(rounded))))}f}"
-
-
-def times(fold: float) -> str:
-    """A factor: `1.3`, `51`, `2400`; two digits."""
-    return number(fold) if fold < 10 else f"{float(f'{fold:.1e}'):.0f}" if fold >= 100 else f"{fold:.0f}"

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from ...analysis.words import number, times
+from ...analysis.words import number
 
-__all__ = ["number", "settings_line", "spoken_time", "times"]
+__all__ = ["number", "settings_line", "spoken_time"]
 
 
 def spoken_time(seconds: float) -> str:
