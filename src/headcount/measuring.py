@@ -1,5 +1,6 @@
 """From a task to an answer: the recipe, the sweep, the store and the analysis joined."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import recipes
-from ._errors import BudgetError, did_you_mean, require
+from ._errors import BudgetError, HeadcountError, did_you_mean, require
 from .effort import DEFAULT_EFFORT, Question, ask, effort_of
 from .engine import HEADS_QUESTION, RANK_QUESTION, Early, Listener, RunSummary, Sweep, run_sweep, sweep
 from .engine.sweep import TRAIN_FIELDS
@@ -99,9 +100,19 @@ def measure(
     with Store.open_for_writing(folder) as store, automatic_progress(progress) as bar:
         if isinstance(asked, Sweep):
             bar.expect(sum(cell.train.steps for cell in asked.cells if cell.key not in store.settled_keys()))
-            return measure_sweep(asked, store, listener=shown_by(bar))
-        listener = shown_by(bar)
-        return measure_question(asked, store, effort=effort, minutes=minutes, listener=listener)
+            measurement = measure_sweep(asked, store, listener=shown_by(bar))
+        else:
+            measurement = measure_question(asked, store, effort=effort, minutes=minutes, listener=shown_by(bar))
+    keep_heads_read(measurement, found)
+    return measurement
+
+
+def keep_heads_read(measurement: Measurement, task: AbstractTask) -> None:
+    """Keep what each head of the best model reads in the results folder; a folder that is in use by then is left alone."""
+    from .heads_read import attach_heads_read
+
+    with contextlib.suppress(HeadcountError), Store.open_for_writing(measurement.folder) as store:
+        attach_heads_read(store, measurement.experiment, measurement.records, measurement.answer(), task)
 
 
 def to_measure(

@@ -15,7 +15,9 @@ from ..analysis.next_steps import NextStep
 from ..store import Experiment, Record, Value
 from .chart import Chart, HeatMap
 from .charts import about_rank, charts_of
+from .heads import HeadsRead, heads_read_of
 from .provenance import Provenance
+from .training import curves_chart, fit_chart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +46,8 @@ class Section:
     `published` is the table beside `table`. `metric` says what the errors are where there is no table. `experiment` is
     a user's own, and `early` its early estimate: `heads` after `step` of `steps` and `seconds`. `prose` is the answer in
     words, `next_steps` what to do after it, `baselines` what models without attention reach, the best constant first.
+    `curves` are the validation errors while training, `fit` has training beside validation errors, `heads` is what each
+    head of the best model reads.
     """
 
     name: str
@@ -65,6 +69,9 @@ class Section:
     prose: tuple[str, ...] = ()
     next_steps: tuple[NextStep, ...] = ()
     baselines: tuple[Baseline, ...] = ()
+    curves: Chart | None = None
+    fit: Chart | None = None
+    heads: HeadsRead | None = None
 
     @property
     def settings(self) -> dict[str, Any] | None:
@@ -157,6 +164,7 @@ def experiment_section(
     records = experiment.own(records)
     table = error_table(experiment, records)
     found = answer(table)
+    baselines = baselines_of(table, attachments.get("baselines", ()))
     return Section(
         name=experiment.name,
         title=experiment.name,
@@ -164,10 +172,13 @@ def experiment_section(
         headline=headline(experiment.task, found),
         table=table,
         answer=found,
-        charts=charts_of(table, found),
+        charts=charts_of(table, found, baselines),
         experiment=experiment,
         early=_early(records),
-        baselines=baselines_of(table, attachments.get("baselines", ())),
+        baselines=baselines,
+        curves=curves_chart(experiment, records, table, found),
+        fit=fit_chart(experiment, records, table),
+        heads=heads_read_of(attachments.get("heads")),
     )
 
 
