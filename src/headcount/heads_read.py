@@ -68,9 +68,9 @@ def heads_read(store: Store, experiment: Experiment, record: Record, task: Abstr
         task: What was learned.
 
     Returns:
-        The cell's `key`; `model` in words, its `length` and validation `error`; `examples` with `tokens` (None for an absent one),
-        `target` and `answer`; `heads` with their `name`, `weights` per example and token, the tokens that a head
-        `reads` on average (the exponential of the entropy of its weights), and the error `without` it.
+        The cell's `key`; `model` in words, its `length` and validation `error`; `examples` with `tokens` (None for an
+        absent one), `target` and `answer`; `heads` with their `name`, `weights` per example and token, the tokens that
+        a head `reads` on average (the exponential of the entropy of its weights), and the error `without` it.
     """
     model = from_arrays(spec_from_dict(record.cell.model), store.weights(record.cell.key))
     layers = _layers(model)

@@ -108,7 +108,7 @@ def measure(
 
 
 def keep_heads_read(measurement: Measurement, task: AbstractTask) -> None:
-    """Keep what each head of the best model reads in the results folder; a folder that is in use by then is left alone."""
+    """Keep what each head of the best model reads in the results folder, unless another run has it by then."""
     from .heads_read import attach_heads_read
 
     with contextlib.suppress(HeadcountError), Store.open_for_writing(measurement.folder) as store:

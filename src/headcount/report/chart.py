@@ -99,8 +99,9 @@ class Chart:
     drop: Drop | None = None
 
     def limits(self) -> tuple[float, float]:
-        """The smallest and largest y drawn, bands and levels included; 0.1 and 1 where nothing is."""
+        """The smallest and largest y drawn, bands, points and levels included; 0.1 and 1 where nothing is."""
         edges = [edge for series in self.series for edge in (series.y, series.low, series.high) if edge is not None]
+        edges += [tuple(y for _, y in series.points) for series in self.series]
         edges.append(tuple(level.at for level in self.levels))
         return _limits(np.concatenate([np.empty(0), *(self.drawable(edge) for edge in edges)]))
 

@@ -28,9 +28,7 @@ MIN_FOLD = 1.5
 """A smaller fall of the error is not marked."""
 
 
-def charts_of(
-    table: ErrorTable, answer: Answer, baselines: Iterable[Baseline] = ()
-) -> tuple[Chart | HeatMap, ...]:
+def charts_of(table: ErrorTable, answer: Answer, baselines: Iterable[Baseline] = ()) -> tuple[Chart | HeatMap, ...]:
     """The charts of an experiment, the main one first; words along the main axis have no places on a line."""
     if about_rank(table):
         return rank_map(table, answer), rank_chart(table, answer)
@@ -129,7 +127,7 @@ def error_chart(
 ) -> Chart:
     """Best error along the main axis: a line per length, every seed a point, the transition marked and named.
 
-    Descended models are lines of their own. Baselines are levels.
+    Descended models are points of their own. Baselines are levels.
     """
     axis, parts = main_axis(table), by_start(table)
     whole = by_length(table)
@@ -138,14 +136,17 @@ def error_chart(
     few = sum(np.isfinite(part.errors).sum() for part in parts.values()) <= MAX_POINTS
     series = []
     for j, length in enumerate(lengths):
-        for kind, part in parts.items():
-            low, high = (tuple(edge.reduce(part.errors[:, j], axis=1)) for edge in (np.fmin, np.fmax))
-            points = _seed_points(values, part.errors[:, j]) if few else ()
-            if kind == RANDOM:
-                series.append(Series(f"{length} tokens", values, low, place=j, low=low, high=high, points=points))
-            else:
-                name = f"{length} tokens, descended"
-                series.append(Series(name, values, low, place=j, kind="descended", points=points))
+        errors = {kind: part.errors[:, j] for kind, part in parts.items()}
+        every = np.concatenate(list(errors.values()), axis=1)
+        low, high = (tuple(edge.reduce(every, axis=1)) for edge in (np.fmin, np.fmax))
+        seeds = {kind: _seed_points(values, each) if few else () for kind, each in errors.items()}
+        name = f"{length} tokens"
+        series.append(Series(name, values, low, place=j, low=low, high=high, points=seeds.get(RANDOM, ())))
+        if seeds.get(DESCENDED):
+            nothing = (float("nan"),) * len(values)
+            series.append(
+                Series(f"{name}, descended", values, nothing, place=j, kind="descended", points=seeds[DESCENDED])
+            )
         if reference is not None and np.isfinite(reference[:, j]).any():
             line = tuple(reference[:, j])
             series.append(Series(f"{length} tokens, published", values, line, place=j, kind="published"))
@@ -165,11 +166,10 @@ def error_chart(
 
 
 def _seed_points(values: tuple[float, ...], errors: np.ndarray) -> tuple[tuple[float, float], ...]:
-    """Every seed but the best one, which has a larger mark."""
     return tuple(
         (value, float(error))
         for value, row in zip(values, errors, strict=True)
-        for error in np.sort(row[np.isfinite(row)])[1:]
+        for error in np.sort(row[np.isfinite(row)])
     )
 
 
@@ -191,8 +191,9 @@ def _caption(table: ErrorTable, published: ErrorTable | None, seeds: str) -> str
     """What the lines of an error chart are; `seeds` are points or a band."""
     if DESCENDED in by_start(table):
         caption = (
-            f"solid line: best of the random starts; {seeds}: all of them; "
-            "dotted line, hollow markers: best of the models descended from trained ones with more heads"
+            f"line: best model; {seeds}: all of them, hollow where descended from trained ones with more heads"
+            if seeds == "points"
+            else "line: best model; band: all of them"
         )
     elif table.has("start"):
         caption = f"line: best of the random starts; {seeds}: all of them"

@@ -1,6 +1,5 @@
 """What each head of a trained model reads, as it was stored beside an experiment; see `headcount.heads_read`."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +59,7 @@ class HeadsRead:
         return "the same" if fold > 0.95 else f"{number(1 / fold)} times smaller"
 
 
-def heads_read_of(stored: Mapping[str, Any] | None) -> HeadsRead | None:
+def heads_read_of(stored: Any) -> HeadsRead | None:
     """The attachment "heads" of an experiment; None where there is none, or where it cannot be read."""
     if not stored:
         return None

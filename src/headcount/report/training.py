@@ -15,9 +15,7 @@ BELOW, ABOVE = 2, 1
 """Values below and above the answer whose curves are drawn."""
 
 
-def curves_chart(
-    experiment: Experiment, records: Iterable[Record], table: ErrorTable, answer: Answer
-) -> Chart | None:
+def curves_chart(experiment: Experiment, records: Iterable[Record], table: ErrorTable, answer: Answer) -> Chart | None:
     """Validation error against step: a colour per head count near the answer, a thin line per seed.
 
     Of the longest length and the first draw of the data; None where no curve was stored.

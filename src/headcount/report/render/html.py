@@ -24,13 +24,14 @@ from .cells import colour_of
 from .evidence import evidence_rows
 from .inline import Inlined, inlined
 from .rows import error_rows, other_draws
+from .ticks import tick_text
 from .words import number, spoken_time
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _SIGNS = {Verdict.HOLDS: "\u2713", Verdict.DIFFERS: "\u2260", Verdict.UNDECIDED: "?"}
-_KINDS = {"descended": "descended, dotted", "published": "published, dashed", "fit": "fitted lines"}
+_KINDS = {"descended": "descended", "published": "published, dashed", "fit": "fitted lines"}
 _UNITS = {
-    True: "NMSE is the mean squared error over the variance of the target: 1 is as good as predicting the mean, 0 is exact",
+    True: "NMSE is the mean squared error over the target's variance: 1 is as good as predicting the mean, 0 is exact",
     False: "Errors are shares of wrong answers",
 }
 _RAMP = 9
@@ -131,8 +132,8 @@ def _environment() -> Environment:
         "legend_of": _legend,
         "drawn": inlined,
         "scale": {
-            "low": number(SCALE[0]),
-            "high": number(SCALE[1]),
+            "low": tick_text(SCALE[0], SCALE, log=True),
+            "high": tick_text(SCALE[1], SCALE, log=True),
             "colours": [colour_of(place / (_RAMP - 1)) for place in range(_RAMP)],
         },
         "swatches": len(COLOURS),

@@ -86,18 +86,18 @@ def _x_limits(chart: Chart) -> tuple[float, float]:
 def _draw_series(axes: Axes, chart: Chart, series: Series, k: int) -> None:
     if series.points:
         x, y = np.array(series.points, float).T
+        style = {"markersize": 3.4, "markeredgewidth": 0, "alpha": 0.6, "zorder": 2.0}
+        if series.kind == "descended":
+            style = {"markersize": 3.6, "markeredgewidth": 0.9, "markerfacecolor": GROUND, "zorder": 2.1}
         axes.plot(
             x,
             chart.drawable(tuple(y)),
             linestyle="",
             marker="o",
-            markersize=3.4,
-            markeredgewidth=0,
             color=series.colour,
-            alpha=0.55,
             gid=f"seeds {k}",
-            zorder=2.0,
             clip_on=False,
+            **style,
         )
     elif series.low is not None and series.high is not None:
         _draw_band(axes, series, chart.drawable(series.low), chart.drawable(series.high), k)
@@ -191,6 +191,7 @@ def add_legend(figure: Figure, axes: Axes, chart: Chart) -> None:
     entries = {name: handle for handle, name in zip(handles, names, strict=True) if name in measured}
     for kind in ("descended", "published"):
         if any(series.kind == kind and not series.thin for series in chart.series):
-            entries[kind] = Line2D([], [], color=QUIET, marker="o", **_STYLES[kind])
+            style = _STYLES[kind] | ({"linestyle": "", "markersize": 4} if kind == "descended" else {})
+            entries[kind] = Line2D([], [], color=QUIET, marker="o", **style)
     if entries:
         figure.legend(entries.values(), entries.keys(), frameon=False, fontsize=9, loc="outside right upper")
