@@ -7,7 +7,7 @@ from ..store.experiment import Value
 
 Limit = Literal["heads", "rank", "both", "neither", "unknown"]
 Kind = Literal["needs", "floor", "none"]
-"""Of an answer: so many heads are needed; or fewer would do as well, but nothing gets below a floor; or there is none."""
+"""Of an answer: so many heads are needed; or they do as well as more, and none gets below a floor; or there is none."""
 SIGNALS = ("drop", "slope", "reversal")
 Unknown = Literal["seeds", "data", "search"]
 """What an interval allows for: other seeds, other draws of the data, and solutions that the search missed."""

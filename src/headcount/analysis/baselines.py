@@ -50,6 +50,11 @@ def skipped_baselines(table: ErrorTable, stored: Iterable[Mapping[str, Any]]) ->
     return tuple(f"{each['label']}: {each['note']}" for each in _at_length(stored, length) if each["error"] is None)
 
 
+def validation_examples(stored: Iterable[Mapping[str, Any]]) -> int | None:
+    """How many validation examples there are, at the length that has the fewest; None where that is not stored."""
+    return min((each["validation_examples"] for each in stored if "validation_examples" in each), default=None)
+
+
 def _at_length(stored: Iterable[Mapping[str, Any]], length: Any) -> list[Mapping[str, Any]]:
     """The entries of one length, each name once, of the first draw of the data that is there."""
     chosen: dict[str, Mapping[str, Any]] = {}

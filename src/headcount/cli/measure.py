@@ -11,7 +11,7 @@ from ..measuring import default_folder, keep_heads_read, measure_sweep, to_measu
 from ..report.render import check_ending
 from ..report.render.terminal import section_view
 from ..report.section import experiment_section
-from ..store import Outcome
+from ..store import Outcome, Store
 from ..tasks.find import find_task
 from . import options as o
 from .app import Json, messages, print_json, say
@@ -68,7 +68,11 @@ def measure(
     every = isinstance(asked, Sweep)
     measurement = run(asked, folder, measure_sweep) if every else ask(asked, folder, effort, minutes)
     keep_heads_read(measurement, asked_task)
-    section = experiment_section(measurement.experiment, measurement.records)
+    with Store.open_for_reading(folder) as store:
+        attachments = store.attachments(measurement.experiment.name)
+    section = experiment_section(
+        measurement.experiment, measurement.records, attachments, folder=str(folder), command=this_command()
+    )
     messages.print(section_view(section))
     failed = [record for record in measurement.records if record.outcome is Outcome.FAILED]
     if failed:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from ..analysis.words import number
+from ..analysis.words import decimal
 from ..store import Value
 
 # Okabe and Ito's palette, distinct for every common kind of colour vision. Markers differ too, for print in grey.
@@ -112,9 +112,9 @@ class Chart:
 
     def tip(self, series: Series, i: int) -> str:
         """What a marker says when it is pointed at."""
-        text = f"{series.name}, {_without_unit(self.x_label)} {series.x[i]:g}: {number(series.y[i])}"
+        text = f"{series.name}, {_without_unit(self.x_label)} {series.x[i]:g}: {decimal(series.y[i])}"
         if series.low is not None and series.high is not None and series.high[i] > series.low[i]:
-            text += f" (seeds {number(series.low[i])} to {number(series.high[i])})"
+            text += f" (seeds {decimal(series.low[i])} to {decimal(series.high[i])})"
         return text
 
 
@@ -174,7 +174,7 @@ class HeatMap:
         """What a cell says when it is pointed at."""
         value = self.values[i, j]
         size = f"{_without_unit(self.row_label)} {self.rows[i]}, {_without_unit(self.column_label)} {self.columns[j]}"
-        return f"{size}: {self.unit} {number(value)}" if np.isfinite(value) else f"{size}: nothing finished"
+        return f"{size}: {self.unit} {decimal(value)}" if np.isfinite(value) else f"{size}: nothing finished"
 
 
 def _limits(values: Float[np.ndarray, " values"]) -> tuple[float, float]:

@@ -7,7 +7,7 @@ import numpy as np
 from ..analysis import Answer, ErrorTable, count_of_heads, size_of
 from ..analysis.answer import has_map
 from ..analysis.baselines import Baseline
-from ..analysis.words import number
+from ..analysis.words import decimal, times
 from .chart import Chart, Drop, HeatMap, Level, Line, Series, Span
 
 AXIS_LABELS = {
@@ -160,7 +160,7 @@ def error_chart(
         caption=_caption(table, published, "points" if few else "band"),
         log_y=not np.any(whole.errors == 0),  # labels without a wrong answer
         span=_span(answer, axis),
-        levels=tuple(Level(b.name, f"{b.label}: {number(b.error)}", b.error) for b in baselines if b.error > 0),
+        levels=tuple(Level(b.name, f"{b.label}: {decimal(b.error)}", b.error) for b in baselines if b.error > 0),
         drop=_drop(whole, answer, axis),
     )
 
@@ -183,8 +183,9 @@ def _drop(table: ErrorTable, answer: Answer, axis: str) -> Drop | None:
     before = [error for error in errors[:here] if np.isfinite(error)]
     if not before or not before[-1] > MIN_FOLD * errors[here] > 0:
         return None
-    words = f"{count_of_heads(answer.heads)}: {number(before[-1] / errors[here])} times less"
-    return Drop(words, answer.heads, float(before[-1]), float(errors[here]))
+    fold = before[-1] / errors[here] if answer.fold is None else answer.fold
+    less = f"{times(fold)} times less" if answer.floor is None else f"down to {decimal(errors[here])}"
+    return Drop(f"{count_of_heads(answer.heads)}: {less}", answer.heads, float(before[-1]), float(errors[here]))
 
 
 def _caption(table: ErrorTable, published: ErrorTable | None, seeds: str) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ..analysis.words import number
+from ..analysis.words import decimal, times
 
 SHOWN = 0.05
 """Attention weights below this are not put in words."""
@@ -52,11 +52,11 @@ class HeadsRead:
     def loss_without(self, head: HeadRead) -> str:
         """What the error is without a head, beside the error with all of them."""
         if not self.error > 0:
-            return number(head.without)
+            return decimal(head.without)
         fold = head.without / self.error
         if fold >= 1.05:
-            return f"{number(fold)} times larger"
-        return "the same" if fold > 0.95 else f"{number(1 / fold)} times smaller"
+            return f"{times(fold)} times larger"
+        return "the same" if fold > 0.95 else f"{times(1 / fold)} times smaller"
 
 
 def heads_read_of(stored: Any) -> HeadsRead | None:

@@ -2,16 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ..analysis import NMSE, Answer, Claim, ErrorTable, Metric, answer, error_table
-from ..analysis.baselines import Baseline, baselines_of
+from ..analysis.baselines import Baseline, baselines_of, skipped_baselines, validation_examples
 from ..analysis.early import early_record
-from ..analysis.next_steps import NextStep
+from ..analysis.next_steps import NextStep, Situation, next_steps
+from ..analysis.prose import prose
 from ..store import Experiment, Record, Value
 from .chart import Chart, HeatMap
 from .charts import about_rank, charts_of
@@ -44,10 +45,10 @@ class Section:
     """One part of a report; `headline` answers `asks` in one sentence. All but the first four fields are optional.
 
     `published` is the table beside `table`. `metric` says what the errors are where there is no table. `experiment` is
-    a user's own, and `early` its early estimate: `heads` after `step` of `steps` and `seconds`. `prose` is the answer in
-    words, `next_steps` what to do after it, `baselines` what models without attention reach, the best constant first.
-    `curves` are the validation errors while training, `fit` has training beside validation errors, `heads` is what each
-    head of the best model reads.
+    a user's own, and `early` its early estimate: `heads` after `step` of `steps` and `seconds`. `prose` is the answer
+    in words, `next_steps` what to do after it, `baselines` what models without attention reach; `skipped` says which
+    were not computed, and why. `effort` is what was asked for and how it ended. `curves` are the validation
+    errors while training, `fit` has training beside validation errors, `heads` is what each head of the best model reads.
     """
 
     name: str
@@ -69,6 +70,8 @@ class Section:
     prose: tuple[str, ...] = ()
     next_steps: tuple[NextStep, ...] = ()
     baselines: tuple[Baseline, ...] = ()
+    skipped: tuple[str, ...] = ()
+    effort: Mapping[str, Any] = field(default_factory=dict)
     curves: Chart | None = None
     fit: Chart | None = None
     heads: HeadsRead | None = None
@@ -144,7 +147,7 @@ def with_provenance(section: Section, provenance: Provenance) -> Section:
 
 def headline(subject: str, answer: Answer) -> str:
     """The answer as a sentence about something."""
-    separator = " " if answer.needs or answer.limit == "neither" else ": "
+    separator = " " if answer.kind == "needs" or answer.limit == "neither" else ": "
     return f"{subject}{separator}{answer.sentence}"
 
 
@@ -164,7 +167,20 @@ def experiment_section(
     records = experiment.own(records)
     table = error_table(experiment, records)
     found = answer(table)
-    baselines = baselines_of(table, attachments.get("baselines", ()))
+    stored = attachments.get("baselines", ())
+    beside, examples = baselines_of(table, stored), validation_examples(stored)
+    effort = attachments.get("effort", {})
+    situation = Situation(
+        experiment=experiment,
+        records=records,
+        table=table,
+        answer=found,
+        baselines=beside,
+        examples=examples,
+        effort=effort,
+        folder=folder,
+        command=command,
+    )
     return Section(
         name=experiment.name,
         title=experiment.name,
@@ -172,10 +188,14 @@ def experiment_section(
         headline=headline(experiment.task, found),
         table=table,
         answer=found,
-        charts=charts_of(table, found, baselines),
+        charts=charts_of(table, found, beside),
         experiment=experiment,
         early=_early(records),
-        baselines=baselines,
+        prose=prose(table, found, beside, examples=examples),
+        next_steps=next_steps(situation),
+        baselines=beside,
+        skipped=skipped_baselines(table, stored),
+        effort=effort,
         curves=curves_chart(experiment, records, table, found),
         fit=fit_chart(experiment, records, table),
         heads=heads_read_of(attachments.get("heads")),

@@ -10,7 +10,7 @@ from matplotlib.colors import LogNorm, to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from ...analysis.words import number
+from ...analysis.words import decimal
 from ..chart import SCALE, HeatMap, Line
 from .ink import FONT, INK, PAGE_SIZE, QUIET, RULE, label_axes, literal
 from .ticks import far_enough, log_ticks, tick_text
@@ -88,7 +88,7 @@ def _draw_cell(axes: Axes, at: tuple[int, int], value: float, share: float, size
     axes.add_artist(box)  # unlike add_patch, without a look at the limits, which are set
     if size < MIN_FONT:
         return
-    ink, words = (ink_on(colour), number(value)) if known else (INK, "-")
+    ink, words = (ink_on(colour), decimal(value)) if known else (INK, "-")
     axes.text(j, i, words, ha="center", va="center_baseline", color=ink, fontsize=size, gid=name, zorder=1)
 
 
