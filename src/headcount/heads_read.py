@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .analysis import Answer
-from .engine.data import prepare
+from .engine.data import PROBE_EXAMPLES, prepare
 from .models import AbstractModel, ClassTokenTransformer, from_arrays, spec_from_dict
 from .models.class_token import folded, textbook
 from .models.encoder.attention import attention_weights
@@ -155,7 +155,9 @@ def _validation(task: AbstractTask, record: Record) -> tuple[np.ndarray, np.ndar
     """Validation tokens in the task's units, and their targets."""
     train = record.cell.train
     if task.tokenise is None:
-        drawn = task.examples(max(1, train.train_examples), train.validation_examples, train.data_seed).validation
+        drawn = task.examples(
+            train.train_examples or PROBE_EXAMPLES, train.validation_examples, train.data_seed
+        ).validation
         return np.asarray(drawn.content)[:JUDGED], np.asarray(drawn.targets)[:JUDGED]
     shown = prepare(task, spec_from_dict(record.cell.model), train).data.validation
     tokens = jax.vmap(shown.tokens_at)(jnp.arange(min(JUDGED, len(shown.targets))))

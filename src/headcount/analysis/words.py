@@ -47,8 +47,8 @@ def decimal(value: float) -> str:
 
 
 def times(fold: float) -> str:
-    """A factor: `1.3`, `51`, `2,413`."""
-    return f"{fold:,.0f}" if fold >= 10 else decimal(fold)
+    """A factor to two digits: `1.3`, `51`, `2,400`."""
+    return f"{float(f'{fold:.1e}'):,.0f}" if fold >= 10 else decimal(fold)
 
 
 def error_words(metric: Metric, errors: Iterable[float]) -> str:

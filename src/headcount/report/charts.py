@@ -161,7 +161,7 @@ def error_chart(
         log_y=not np.any(whole.errors == 0),  # labels without a wrong answer
         span=_span(answer, axis),
         levels=tuple(Level(b.name, f"{b.label}: {decimal(b.error)}", b.error) for b in baselines if b.error > 0),
-        drop=_drop(whole, answer, axis),
+        drop=_drop(whole, answer, axis) if published is None else None,
     )
 
 

@@ -83,13 +83,23 @@ def section_html(
         .get_template("section.html.j2")
         .render(
             section=section,
+            heading=_heading(section),
             place=place,
             level=level,
             own=section.experiment is not None,
             unit=_UNITS[section.counts_variance] if explain else "",
             shared=tuple(shared),
+            # The page itself needs no advice to be made.
+            steps=[step for step in section.next_steps if not step.command.startswith("headcount report ")],
         )
     )
+
+
+def _heading(section: Section) -> str:
+    """The headline; without the reason why there is no answer where prose and evidence say it."""
+    if section.answer is None or not section.prose or section.answer.kind != "none":
+        return section.headline
+    return section.headline.removesuffix(f": {section.answer.reason}")
 
 
 def style() -> str:
