@@ -112,15 +112,15 @@ def next_steps(situation: Situation) -> tuple[NextStep, ...]:
 
 def _stopped(of: Situation) -> Iterator[NextStep]:
     """Training that ended before it was done: the same command goes on."""
+    again = of.command or "hc.measure(...)"
     if of.effort.get("ended") == "budget":
-        again = of.command or "hc.measure(...)"
         yield NextStep("The minutes were over before the answer was settled; the same command goes on", again)
     failed = sum(record.outcome is Outcome.FAILED for record in of.records)
     if failed:
-        yield NextStep(f"{failed} models failed; the same command trains them again", of.command or "hc.measure(...)")
+        yield NextStep(f"Of {len(of.records)} models {failed} failed; the same command trains them again", again)
     diverged = sum(record.outcome is Outcome.DIVERGED for record in of.records)
     if diverged:
-        why = f"{diverged} of {len(of.records)} models diverged; a smaller learning rate may help"
+        why = f"Of {len(of.records)} models {diverged} diverged; a smaller learning rate may help"
         yield of.step(why, learning_rates=[SLOWER * _learning_rate(of)])
 
 

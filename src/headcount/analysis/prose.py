@@ -90,7 +90,7 @@ def _meaning(judged: ErrorTable, baselines: Sequence[Baseline]) -> str:
     """What an error that no head count lowers may come from."""
     rival = min(baselines, key=lambda each: each.error, default=None)
     if rival is not None and rival.error < NOT_ALL_NOISE * _best(judged):
-        return f"so what is left is not all noise in y, for {rival.label} gets lower; the limit is not heads"
+        return f"what is left is not all noise in y, since {rival.label} gets lower: the limit is not heads"
     return "what is left may be noise in y, or a limit that is not heads, such as the number of layers"
 
 
@@ -145,7 +145,7 @@ def _sampling_error(judged: ErrorTable, errors: np.ndarray | float, examples: in
     """Twice the standard error over so many examples: of a share, or of the mean square of normal residuals."""
     errors = np.asarray(errors, float)
     variance = errors * (1 - errors) if judged.metric.baseline is None else 2 * errors**2
-    return SAMPLING * np.sqrt(np.maximum(variance, 0.0) / examples)
+    return np.asarray(SAMPLING * np.sqrt(np.maximum(variance, 0.0) / examples))
 
 
 def _beside(judged: ErrorTable, baselines: Sequence[Baseline], examples: int | None) -> list[str]:

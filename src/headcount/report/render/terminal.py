@@ -1,10 +1,10 @@
 """Sections as text for a terminal; a view of one verb is beside that verb in `cli/`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from textwrap import wrap
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
@@ -61,7 +61,7 @@ class _Command:
 
     command: str
 
-    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Text]:
         lines = wrap(
             self.command, options.max_width - 2, initial_indent="    ", subsequent_indent="      ",
             break_long_words=False, break_on_hyphens=False,
