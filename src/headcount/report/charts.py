@@ -176,16 +176,17 @@ def _seed_points(values: tuple[float, ...], errors: np.ndarray) -> tuple[tuple[f
 def _drop(table: ErrorTable, answer: Answer, axis: str) -> Drop | None:
     """How far the error falls at the head count that is needed, from the next smaller one tried, at the longest length;
     None where it does not."""
-    if axis != "heads" or answer.kind == "floor" or answer.heads not in table.values(axis):
+    heads = answer.heads
+    if axis != "heads" or answer.kind == "floor" or heads is None or heads not in table.values(axis):
         return None
     errors = table.best[:, table.values("length").index(max(table.values("length")))]
-    here = table.values(axis).index(answer.heads)
+    here = table.values(axis).index(heads)
     before = [error for error in errors[:here] if np.isfinite(error)]
     if not before or not before[-1] > MIN_FOLD * errors[here] > 0:
         return None
     fold = before[-1] / errors[here] if answer.fold is None else answer.fold
     less = f"{times(fold)} times less" if answer.floor is None else f"down to {decimal(errors[here])}"
-    return Drop(f"{count_of_heads(answer.heads)}: {less}", answer.heads, float(before[-1]), float(errors[here]))
+    return Drop(f"{count_of_heads(heads)}: {less}", heads, float(before[-1]), float(errors[here]))
 
 
 def _caption(table: ErrorTable, published: ErrorTable | None, seeds: str) -> str:
