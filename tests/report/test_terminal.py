@@ -72,6 +72,20 @@ def test_random_starts_and_descended_models_stand_apart_in_80_columns():
     assert written(experiment_section(made.experiment, kept), width=80).count("1 missing") == 1
 
 
+def test_the_answer_is_said_in_words_and_then_what_to_do_with_commands_that_can_be_copied():
+    made, command = sweep(LINE), f"headcount measure {'long-' * 6}name.npz --steps 500 --seeds 2"
+    flat = finished(made, lambda at: 0.11)
+    section = experiment_section(made.experiment, flat, folder="results/own", command=command)
+    text = written(section, width=70)
+    assert section.prose[0] in " ".join(text.split())
+    after = text.split("Next\n")[1]
+    copied = after.replace("\\\n", " ").splitlines()
+    assert [" ".join(line.split()) for line in copied if line.split()[:1] == ["headcount"]] == [
+        step.command for step in section.next_steps
+    ]
+    assert section.as_dict()["next_steps"][0]["command"] == f"{command} --layers 2"
+
+
 def test_errors_of_labels_are_shares_of_wrong_answers():
     made = sweep(LINE)
     records = graded(made, lambda at: {"error": 0.5 / at["heads"], "baseline": 0.5})

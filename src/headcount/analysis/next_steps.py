@@ -16,7 +16,7 @@ from .baselines import CONSTANT, Baseline
 from .commands import changed
 from .heads_rule import ONE_SEED, judged_errors
 from .prose import differ_by_chance
-from .signals import NOT_LEARNED, NOTHING_LEARNED, SMALL, STILL_FALLING
+from .signals import GROWS_WITH_LENGTH, NO_SHARP_DROP, NOT_LEARNED, NOTHING_LEARNED, SMALL, STILL_FALLING
 from .table import ErrorTable
 from .words import count_of_heads, error_words, heads_listed
 
@@ -28,10 +28,19 @@ FALLING, LAST_POINTS = 0.95, 3
 MANY_SEEDS = 16
 """Seeds that are worth trying where fewer left several head counts open."""
 USUAL_SEEDS = 4
+ENOUGH_HEADS = 16
+"""Head counts that are worth trying where fewer did not show an answer."""
 MAX_VALIDATION_FRACTION = 0.4
 SLOWER = 0.3
 MORE_EXAMPLES = 4
 THOROUGH = "thorough"
+MAX_HEADS = 32
+"""Head counts past which no more are advised."""
+MORE_HEADS = {
+    STILL_FALLING: "The error still falls with every head",
+    NO_SHARP_DROP: "The error changes with heads, and more may show a drop that lasts",
+    GROWS_WITH_LENGTH: "No head count lowers the error, and it grows with length; more heads may",
+}
 
 
 @dataclass(frozen=True)
@@ -148,13 +157,17 @@ def _nothing_learned(of: Situation) -> Iterator[NextStep]:
     yield of.step("Or train for longer", steps=2 * _steps(of))
 
 
-def _still_falling(of: Situation) -> Iterator[NextStep]:
+def _more_heads(of: Situation) -> Iterator[NextStep]:
+    """An error that more heads may still lower."""
     judged = of.judged
-    if judged is None or of.answer.reason != STILL_FALLING or differ_by_chance(judged, of.examples):
+    if judged is None or of.answer.reason not in MORE_HEADS or differ_by_chance(judged, of.examples):
         return
     most = judged.values("heads")[-1]
-    why = f"The error still falls at {count_of_heads(most)}, the most tried"
-    yield of.step(why, heads=range(1, max(16, 2 * most) + 1))
+    if most < MAX_HEADS:
+        more = range(1, max(ENOUGH_HEADS, 2 * most) + 1)
+        yield of.step(f"{MORE_HEADS[of.answer.reason]}; at most {most} were tried", heads=more)
+    if of.answer.reason == GROWS_WITH_LENGTH:
+        yield of.step("Or another layer", layers=_layers(of) + 1)
 
 
 def _few_examples(of: Situation) -> Iterator[NextStep]:
@@ -178,9 +191,8 @@ def _flat(of: Situation) -> Iterator[NextStep]:
     """An error that no head count lowers."""
     if of.answer.kind != "floor":
         return
-    layers = int(of.setting("model", "layers", 1))
     floor = "" if of.answer.floor is None else f" ({error_words(of.table.metric, [of.answer.floor])})"
-    yield of.step(f"Heads do not lower the error{floor}; another layer may", layers=layers + 1)
+    yield of.step(f"Heads do not lower the error{floor}; another layer may", layers=_layers(of) + 1)
     yield from _at_the_query(of)
 
 
@@ -231,7 +243,9 @@ def _uncertain(of: Situation) -> Iterator[NextStep]:
     narrowing = narrowing_of(of.answer, of.table, of.effort)
     if narrowing is not None:
         yield of.step(f"{_open_counts(of.answer)} are left open by {_unknown(of.answer)}", **narrowing)
-    elif of.answer.kind == "none" and of.effort and of.effort.get("level") != THOROUGH:
+    elif of.answer.kind == "none" and not of.effort:
+        yield of.step("More seeds may show an answer", seeds=_more_seeds(of))
+    elif of.answer.kind == "none" and of.effort.get("level") != THOROUGH:
         yield of.step("More starts may show an answer", effort=THOROUGH)
 
 
@@ -271,7 +285,7 @@ RULES: tuple[Callable[[Situation], Iterator[NextStep]], ...] = (
     _one_seed,
     _nothing_learned,
     _few_examples,
-    _still_falling,
+    _more_heads,
     _flat,
     _overfitting,
     _not_converged,
@@ -288,6 +302,10 @@ def _learning_rate(of: Situation) -> float:
 def _steps(of: Situation) -> int:
     steps = [record.cell.train.steps for record in of.records if record.cell.start == "random"]
     return int(of.setting("train", "steps") or max(steps, default=3000))
+
+
+def _layers(of: Situation) -> int:
+    return int(of.setting("model", "layers", 1))
 
 
 def _more_seeds(of: Situation) -> int:

@@ -12,9 +12,9 @@ from .answer_base import Answer
 from .baselines import CONSTANT, Baseline
 from .heads_rule import judged_errors
 from .rank_prose import rank_prose
-from .signals import MIN_FOLD, NO_SHARP_DROP, NOT_LEARNED, SOLVED, STILL_FALLING
+from .signals import GROWS_WITH_LENGTH, MIN_FOLD, NO_SHARP_DROP, NOT_LEARNED, SOLVED, STILL_FALLING
 from .table import ErrorTable
-from .words import as_sentence, count_of_heads, decimal, error_name, error_words, listed, times
+from .words import as_sentence, count_of_heads, error_name, error_words, factor_words, listed
 
 ALIKE = 1.05
 """Errors within this factor are alike, whatever the sampling error."""
@@ -61,8 +61,7 @@ def _needs(judged: ErrorTable, answer: Answer) -> str:
     if answer.floor is not None:
         does = "does" if len(more) == 1 else "do"
         return f"{before} {_errors(judged, place)}, a floor that {listed(more)} {does} not lower much"
-    fold = answer.fold or 1.0
-    return f"{before} {times(fold)} times less; {_gain(judged, place)}"
+    return f"{before} {factor_words(answer.fold or 1.0)} times less; {_gain(judged, place)}"
 
 
 def _gain(judged: ErrorTable, place: int) -> str:
@@ -73,7 +72,7 @@ def _gain(judged: ErrorTable, place: int) -> str:
     gain = float(10 ** (logs[place] - logs[best]))
     if gain < MIN_FOLD or judged.relative[place].max() <= SOLVED_WELL:
         return f"{listed(more)} {'adds' if len(more) == 1 else 'add'} nothing"
-    return f"the most that more heads gain is a factor of {decimal(gain)}, with {heads[best]}"
+    return f"the most that more heads gain is a factor of {factor_words(gain)}, with {heads[best]}"
 
 
 def _floor(judged: ErrorTable, answer: Answer) -> str:
@@ -102,7 +101,7 @@ def _no_answer(judged: ErrorTable, answer: Answer, examples: int | None) -> str:
     if reason.startswith(NOT_LEARNED):
         constant = error_words(judged.metric, [judged.baseline[row, column]])
         return f"no head count tried ({listed(heads)}) learns the task: {best}; a constant answer has {constant}"
-    if len(heads) > 1 and reason in (STILL_FALLING, NO_SHARP_DROP):
+    if len(heads) > 1 and reason in (STILL_FALLING, NO_SHARP_DROP, GROWS_WITH_LENGTH):
         return _trend(judged, reason, examples)
     return f"there is no answer from the head counts tried ({listed(heads)}), because {reason}; {best}"
 
@@ -111,6 +110,8 @@ def _trend(judged: ErrorTable, reason: str, examples: int | None) -> str:
     """An error that falls without an answer, or seems to."""
     heads = judged.values("heads")
     words = f"{_with(judged, 0)}{_lengths(judged)}, and with {heads[-1]} it is {_errors(judged, -1)}"
+    if reason == GROWS_WITH_LENGTH:
+        return f"{words}; no head count lowers it, and it grows with length"
     if differ_by_chance(judged, examples):
         return f"{words}: differences within the sampling error of {examples:,} validation examples, which are no trend"
     if reason == STILL_FALLING:

@@ -20,7 +20,7 @@ PENALTIES = tuple(10.0**power for power in range(-8, 3, 2))
 PRIMAL_FEATURES = 1024
 DUAL_EXAMPLES = 1500
 """With more features than the first, ridge regression is fitted on so many examples."""
-HIDDEN, EPOCHS, MIN_STEPS, BATCH, RATE, CHECKS = 64, 25, 100, 256, 1e-2, 20
+HIDDEN, EPOCHS, MIN_STEPS, BATCH, RATE, CHECKS = 64, 25, 300, 256, 1e-2, 20
 """Of the small net: its width, how it is trained, and how often the held-out loss is looked at."""
 NEIGHBOURS = (1, 2, 4, 8, 16, 32)
 CHOOSING = 1000

@@ -109,7 +109,7 @@ def _features(task: AbstractTask, content: np.ndarray) -> Features:
     content = content.astype(np.float32)
     if content.ndim == 4:  # images, (height, width, channels): a pixel is a token
         content = content.reshape(len(content), -1, content.shape[-1])
-    there = ~np.isnan(content).any(axis=2)
+    there = np.asarray(~np.isnan(content).any(axis=2))
     filled = np.where(there[..., None], content, 0.0)
     whole = filled.reshape(len(filled), -1)
     pooled = _pooled(content, there)
@@ -124,7 +124,7 @@ def _features(task: AbstractTask, content: np.ndarray) -> Features:
 
 def _pooled(tokens: np.ndarray, there: Bool[np.ndarray, "examples length"]) -> np.ndarray:
     """Mean, largest, smallest and spread over the tokens that are there; zeros where none is."""
-    kept, some = there[..., None], there.any(axis=1)[:, None]
+    kept, some = there[..., None], there.any(axis=1, keepdims=True)
     count = np.maximum(kept.sum(axis=1), 1)
     filled = np.where(kept, tokens, 0.0)
     mean = filled.sum(axis=1) / count

@@ -7,7 +7,7 @@ import numpy as np
 from ..analysis import Answer, ErrorTable, count_of_heads, size_of
 from ..analysis.answer import has_map
 from ..analysis.baselines import Baseline
-from ..analysis.words import decimal, times
+from ..analysis.words import decimal, factor_words
 from .chart import Chart, Drop, HeatMap, Level, Line, Series, Span
 
 AXIS_LABELS = {
@@ -185,7 +185,7 @@ def _drop(table: ErrorTable, answer: Answer, axis: str) -> Drop | None:
     if not before or not before[-1] > MIN_FOLD * errors[here] > 0:
         return None
     fold = before[-1] / errors[here] if answer.fold is None else answer.fold
-    less = f"{times(fold)} times less" if answer.floor is None else f"down to {decimal(errors[here])}"
+    less = f"{factor_words(fold)} times less" if answer.floor is None else f"down to {decimal(errors[here])}"
     return Drop(f"{count_of_heads(heads)}: {less}", heads, float(before[-1]), float(errors[here]))
 
 

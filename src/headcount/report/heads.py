@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ..analysis.words import decimal, times
+from ..analysis.words import decimal, factor_words
 
 SHOWN = 0.05
 """Attention weights below this are not put in words."""
@@ -55,8 +55,8 @@ class HeadsRead:
             return decimal(head.without)
         fold = head.without / self.error
         if fold >= 1.05:
-            return f"{times(fold)} times larger"
-        return "the same" if fold > 0.95 else f"{times(1 / fold)} times smaller"
+            return f"{factor_words(fold)} times larger"
+        return "the same" if fold > 0.95 else f"{factor_words(1 / fold)} times smaller"
 
 
 def heads_read_of(stored: Any) -> HeadsRead | None:

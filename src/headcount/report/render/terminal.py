@@ -61,13 +61,13 @@ class _Command:
 
     command: str
 
-    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Text]:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         lines = wrap(
             self.command, options.max_width - 2, initial_indent="    ", subsequent_indent="      ",
             break_long_words=False, break_on_hyphens=False,
         )  # fmt: skip
         for place, line in enumerate(lines):
-            yield Text(line if place == len(lines) - 1 else f"{line} \\", "cyan", no_wrap=True, overflow="ignore")
+            yield Text(line if place == len(lines) - 1 else f"{line} \\", "cyan", overflow="fold")
 
 
 def errors_view(errors: ErrorRows) -> Table:
