@@ -230,7 +230,7 @@ def test_a_normal_page_has_everything_once_and_is_small():
     reader = check_page(text)
     assert len(text.encode()) < 300_000
     once = ["Error against heads", "Training curves", "Training and validation error", "What each head reads",
-            "What to do next", "With 3 heads it is 0.02.", "Why so.", section.headline, section.asks]  # fmt: skip
+            "What to do next", "With 3 heads it is 0.02.", "Why so:", section.headline, section.asks]  # fmt: skip
     assert {words: reader.said.count(words) for words in once} == dict.fromkeys(once, 1)
     assert "12 times larger" in reader.said
     assert "4 heads: 200 times less" in reader.said
