@@ -40,9 +40,9 @@ def test_errors_stand_by_heads_and_rank_and_the_verdict_under_them():
 
 def test_solved_errors_are_green_and_the_smallest_solved_model_bold():
     text = shown(SMALL, sharp_in_rank, colour=True)
-    assert text.count("\x1b[1;32m0.050\x1b[0m") == 1
-    assert text.count("\x1b[32m0.050\x1b[0m") == 1
-    assert "\x1b[32m0.55" not in text
+    assert text.count("\x1b[1;32m 0.050\x1b[0m") == 1
+    assert text.count("\x1b[32m 0.050\x1b[0m") == 1
+    assert "\x1b[32m 0.55" not in text
 
 
 def test_the_row_of_the_heads_that_are_needed_is_green():
