@@ -85,6 +85,13 @@ def test_neighbours_tell_clusters_apart_that_neither_a_line_nor_pools_do():
     assert found["constant"] == pytest.approx(0.5, abs=0.1)
 
 
+def test_a_linear_model_tells_classes_apart_that_a_line_separates():
+    """Balanced classes too, where a share of wrong answers cannot tell penalties apart."""
+    side = np.repeat([0, 1], 250)[GENERATOR.permutation(500)]
+    content = np.concatenate([X[:, :3], (2.0 * side - 1)[:, None, None] + 0.2 * X[:, 3:]], axis=1)
+    assert errors(Stored(content, side.astype(np.int32), classes=2))["linear"] < 0.02
+
+
 def test_absent_tokens_are_no_part_of_pools():
     kept = np.arange(4) < GENERATOR.integers(1, 5, 500)[:, None]
     mean = (X[..., 0] * kept).sum(axis=1) / kept.sum(axis=1)
