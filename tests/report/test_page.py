@@ -248,12 +248,14 @@ def test_what_another_version_attached_is_left_out():
 def test_the_summary_for_a_notebook_is_short_and_shows_names_as_they_are():
     axes = {"kind": (NASTY, "other"), "length": (8, 16), "seed": (0, 1)}
     for made, records, said in ((*KINDS["plain"], "own needs 4 heads"), (*whole(axes), NASTY)):
-        reader = Reader(text := summary(made.experiment, records))
+        section = experiment_section(made.experiment, records)
+        reader = Reader(text := summary(section))
         assert said in reader.said
         assert reader.tags[0] == "div"
         assert not {"script", "svg", "style", "section"} & set(reader.tags)
-        assert len(text) < 1000
-        errors = error_rows(experiment_section(made.experiment, records))
+        assert len(text) < 1300
+        assert section.prose[0] in reader.said
+        errors = error_rows(section)
         assert all(number(cell.best) in reader.words for row in errors.rows for cell in row.cells)
 
 

@@ -16,10 +16,9 @@ from markupsafe import Markup
 
 from ..._version import __version__
 from ...analysis import Verdict
-from ...store import Experiment, Record
 from ..chart import COLOURS, SCALE, Chart, Series
 from ..provenance import Provenance
-from ..section import Section, experiment_section
+from ..section import Section
 from .cells import colour_of
 from .evidence import evidence_rows
 from .inline import Inlined, inlined
@@ -112,9 +111,8 @@ def script() -> str:
     return _asset("page.js")
 
 
-def summary(experiment: Experiment, records: Iterable[Record]) -> str:
-    """An experiment in a few lines of HTML, for a notebook: its answer in words, and the smallest error over seeds."""
-    section = experiment_section(experiment, records)
+def summary(section: Section) -> str:
+    """A section in a few lines of HTML, for a notebook: its answer in words, and the smallest error over seeds."""
     return _environment().get_template("summary.html.j2").render(section=section, errors=error_rows(section))
 
 
