@@ -1,5 +1,6 @@
 """From a task to an answer: the recipe, the sweep, the store and the analysis joined."""
 
+import contextlib
 import os
 import sys
 import threading
@@ -8,7 +9,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from ._errors import BudgetError, InputError, require
+from ._errors import BudgetError, HeadcountError, InputError, require
 from .effort import DEFAULT_EFFORT, Question, ask, effort_of
 from .engine import Early, Listener, RunSummary, Sweep, run_sweep
 from .engine.baselines import attach_baselines
@@ -109,9 +110,19 @@ def measure(
             print(*asked_task.notes, sep="\n", end="\n" if asked_task.notes else "", file=sys.stderr)
         if isinstance(asked, Sweep):
             bar.expect(sum(cell.train.steps for cell in asked.cells if cell.key not in store.settled_keys()))
-            return measure_sweep(asked, store, listener=shown_by(bar))
-        listener = shown_by(bar)
-        return measure_question(asked, store, effort=effort, minutes=minutes, listener=listener)
+            measurement = measure_sweep(asked, store, listener=shown_by(bar))
+        else:
+            measurement = measure_question(asked, store, effort=effort, minutes=minutes, listener=shown_by(bar))
+    keep_heads_read(measurement, asked_task)
+    return measurement
+
+
+def keep_heads_read(measurement: Measurement, task: AbstractTask) -> None:
+    """Keep what each head of the best model reads in the results folder, unless another run has it by then."""
+    from .heads_read import attach_heads_read
+
+    with contextlib.suppress(HeadcountError), Store.open_for_writing(measurement.folder) as store:
+        attach_heads_read(store, measurement.experiment, measurement.records, measurement.answer(), task)
 
 
 def _task_of(given: Any, y: Any, options: dict[str, Any]) -> AbstractTask:

@@ -30,8 +30,8 @@ def test_errors_stand_by_heads_and_rank_and_the_verdict_under_them():
     text = shown(SMALL, sharp_in_rank)
     lines = [line.split() for line in text.splitlines()]
     assert ["heads", "rank", "2", "rank", "8"] in lines
-    assert ["1", "5.5e-01", "5.0e-02"] in lines
-    assert ["4", "5.5e-01", "5.0e-02"] in lines
+    assert ["1", "0.55", "0.050"] in lines
+    assert ["4", "0.55", "0.050"] in lines
     assert ["short", "of", "rank"] in lines
     assert "1 head of rank 8, heads x rank = 8" in text
     assert "the error falls 11-fold" in text
@@ -40,9 +40,9 @@ def test_errors_stand_by_heads_and_rank_and_the_verdict_under_them():
 
 def test_solved_errors_are_green_and_the_smallest_solved_model_bold():
     text = shown(SMALL, sharp_in_rank, colour=True)
-    assert text.count("\x1b[1;32m5.0e-02\x1b[0m") == 1
-    assert text.count("\x1b[32m5.0e-02\x1b[0m") == 1
-    assert "\x1b[32m5.5e-01" not in text
+    assert text.count("\x1b[1;32m 0.050\x1b[0m") == 1
+    assert text.count("\x1b[32m 0.050\x1b[0m") == 1
+    assert "\x1b[32m 0.55" not in text
 
 
 def test_the_row_of_the_heads_that_are_needed_is_green():
@@ -64,7 +64,7 @@ def test_random_starts_and_descended_models_stand_apart_in_80_columns():
     lines = [line.split() for line in text.splitlines()]
     assert ["heads", *["random", "descended"] * 3] in lines
     assert ["4", *["-", "1.9e-04", "-", "2.3e-04", "-", "2.8e-04"]] in lines
-    assert [line[0] for line in lines if line[1:2] and line[-1].startswith(("-", "2", "5"))][:5] == list("13458")
+    assert [line[0] for line in lines if line[1:2] and line[0].isdigit()][:5] == list("13458")
     assert "missing" not in text, "what was never asked for"
     gone = {"heads": 4, "length": 16, "data_seed": 0, "start": "descended", "seed": 1}
     kept = [each for each, at in zip(records, made.coordinates(), strict=True) if at != gone]

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from .metric import Metric
 
 MAX_LISTED = 6
+PLAIN_FROM = 1e-3
+"""Errors from here on are written as plain decimals."""
 
 
 def count_of_heads(heads: int) -> str:
@@ -38,7 +40,7 @@ def decimal(value: float) -> str:
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else "-"
     rounded = float(f"{value:.1e}")
-    if abs(rounded) < 1e-3:
+    if abs(rounded) < PLAIN_FROM:
         return f"{value:.1e}"
     digits = max(0, 1 - math.floor(math.log10(abs(rounded))))
     return f"{rounded:.{digits}f}"

@@ -16,7 +16,9 @@ from ..analysis.prose import prose
 from ..store import Experiment, Record, Value
 from .chart import Chart, HeatMap
 from .charts import about_rank, charts_of
+from .heads import HeadsRead, heads_read_of
 from .provenance import Provenance
+from .training import curves_chart, fit_chart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +47,9 @@ class Section:
     `published` is the table beside `table`. `metric` says what the errors are where there is no table. `experiment` is
     a user's own, and `early` its early estimate: `heads` after `step` of `steps` and `seconds`. `prose` is the answer
     in words, `next_steps` what to do after it, `baselines` what models without attention reach; `skipped` says which
-    were not computed, and why. `effort` is what was asked for and how it ended.
+    were not computed, and why. `effort` is what was asked for and how it ended. `curves` are the validation
+    errors while training, `fit` has training beside validation errors, `heads` is what each head of the best model
+    reads.
     """
 
     name: str
@@ -69,6 +73,9 @@ class Section:
     baselines: tuple[Baseline, ...] = ()
     skipped: tuple[str, ...] = ()
     effort: Mapping[str, Any] = field(default_factory=dict)
+    curves: Chart | None = None
+    fit: Chart | None = None
+    heads: HeadsRead | None = None
 
     @property
     def settings(self) -> dict[str, Any] | None:
@@ -182,7 +189,7 @@ def experiment_section(
         headline=headline(experiment.task, found),
         table=table,
         answer=found,
-        charts=charts_of(table, found),
+        charts=charts_of(table, found, beside),
         experiment=experiment,
         early=_early(records),
         prose=prose(table, found, beside, examples=examples),
@@ -190,6 +197,9 @@ def experiment_section(
         baselines=beside,
         skipped=skipped_baselines(table, stored),
         effort=effort,
+        curves=curves_chart(experiment, records, table, found),
+        fit=fit_chart(experiment, records, table),
+        heads=heads_read_of(attachments.get("heads")),
     )
 
 
