@@ -1,14 +1,9 @@
 """Run a sweep for a person: the plan in a line, a progress bar, and a stop that keeps what is done."""
 
-import contextlib
-import os
 import shlex
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import TypeVar
 
 import typer
@@ -25,6 +20,7 @@ from ..measuring import measure_question, shown_by
 from ..report.progress import training_progress
 from ..store import FILE_NAME, Store
 from .app import data, messages, print_json, say
+from .stopping import stop_on_signals
 
 Result = TypeVar("Result")
 
@@ -41,7 +37,7 @@ def run(sweep: Sweep, folder: Path, work: Callable[..., Result]) -> Result:
         plan = plan_sweep(sweep, store.settled_keys())
         say(describe_plan(plan, folder))
         try:
-            with training_progress(messages, plan.model_steps) as bar, stop_on_signals() as stop:
+            with training_progress(messages, plan.model_steps) as bar, stop_on_signals(bar.stop) as stop:
                 return work(sweep, store, command=command, listener=shown_by(bar), stop=stop)
         except KeyboardInterrupt:
             kept = len({cell.key for cell in sweep.cells} & store.settled_keys())
@@ -55,7 +51,7 @@ def ask(question: Question, folder: Path, effort: str | None, minutes: float | N
     with Store.open_for_writing(folder) as store:
         say(describe_costs(costs(question, effort_of(effort or DEFAULT_EFFORT)), folder))
         try:
-            with training_progress(messages) as bar, stop_on_signals() as stop:
+            with training_progress(messages) as bar, stop_on_signals(bar.stop) as stop:
                 listener = shown_by(bar, _say_early)
                 return measure_question(
                     question, store, effort=effort, minutes=minutes, command=command, listener=listener, stop=stop
@@ -74,30 +70,6 @@ def _say_stopped(kept: str, folder: Path, command: str) -> None:
 def _say_early(early: Early) -> None:
     where = f"early estimate at length {early.length}; docs/calibration.md has its record"
     say(f"looks like {count_of_heads(early.heads)} after {early.seconds:.0f} s ({where})")
-
-
-@contextlib.contextmanager
-def stop_on_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl-C and a polite kill set.
-
-    An exception in their place could be swallowed by whatever the main thread is doing just then (a garbage collector's
-    callback swallows it), or could cut a commit in two.
-    """
-    stop = threading.Event()
-
-    def ask(number: int, _frame: FrameType | None) -> None:
-        if stop.is_set() and number == signal.SIGINT:
-            os._exit(130)  # what is committed is safe from any kill
-        if not stop.is_set():
-            say("Stopping at the next checkpoint; Ctrl-C again stops at once.")
-        stop.set()
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def describe_plan(plan: Plan, folder: Path) -> str:
