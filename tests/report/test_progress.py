@@ -92,7 +92,7 @@ def test_a_bar_is_one_line_of_whole_words(width):
     (line,) = written.getvalue().splitlines()
     words = line.translate(dict.fromkeys(map(ord, ",\u2501\u2578\u257a"))).split()
     assert set(words) - {"10%"} <= set(whole)
-    assert {"compiling", "10%"} <= set(words)
+    assert "compiling" in words
 
 
 @pytest.mark.parametrize(("steps", "wanted"), [(0, None), (0, True), (40, False)])
