@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from typer.core import TyperCommand, TyperGroup
 
 from .._errors import HeadcountError, InputError, did_you_mean
@@ -105,6 +105,11 @@ def _flags() -> set[str]:
     """The flags of the verb that was typed."""
     verb = next((word for word in sys.argv[1:] if word in VERBS), None)
     return set() if verb is None else {flag for option in command(verb).params for flag in option.opts}
+
+
+def show_view(view: RenderableType, console: Console = data) -> None:
+    """Print something laid out for the width of the terminal; a word that is wider than it is not broken."""
+    console.print(view, soft_wrap=False, crop=False)
 
 
 def print_json(value: Any) -> None:

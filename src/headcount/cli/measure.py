@@ -1,5 +1,7 @@
 """`headcount measure`: a task to an answer."""
 
+import functools
+
 import typer
 
 from .._cache import cache_folder, keep_compiled_programs
@@ -13,11 +15,13 @@ from ..report.render.terminal import section_view
 from ..report.section import experiment_section
 from ..store import Outcome
 from ..tasks.find import find_task
+from ..tasks.stand_in import planned_task
 from . import options as o
-from .app import Json, messages, print_json, say
+from .app import Json, messages, print_json, say, show_view
 from .arguments import counts, given, numbers
 from .arguments import windows as fractions
-from .running import ask, print_costs, print_plan, run, settled, this_command
+from .plans import print_costs, print_plan
+from .running import ask, run, settled, this_command
 
 
 def measure(
@@ -40,9 +44,9 @@ def measure(
     keep_compiled_programs()
     if figure is not None:
         check_ending(figure)
-    asked_task = find_task(
+    find = planned_task if dry_run else functools.partial(find_task, cache=cache_folder())
+    asked_task = find(
         task,
-        cache=cache_folder(),
         **given(
             intrinsic_dim=intrinsic_dim, dim=dim, directions=directions, distribution=distribution,
             windows=fractions(windows), task_seed=task_seed, points=points, terms=terms, inputs=inputs, noise=noise,
@@ -68,7 +72,7 @@ def measure(
     every = isinstance(asked, Sweep)
     measurement = run(asked, folder, measure_sweep) if every else ask(asked, folder, effort, minutes)
     section = experiment_section(measurement.experiment, measurement.records)
-    messages.print(section_view(section))
+    show_view(section_view(section), messages)
     failed = [record for record in measurement.records if record.outcome is Outcome.FAILED]
     if failed:
         say(f"{len(failed)} cells failed; the first: {failed[0].message}", style="red")

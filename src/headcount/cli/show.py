@@ -9,7 +9,7 @@ from .._errors import require
 from ..report.render import check_ending, save_chart
 from ..report.render.terminal import section_view
 from ..studies.folder import sections_of
-from .app import Folder, Json, data, print_json, say
+from .app import Folder, Json, data, print_json, say, show_view
 
 
 def show(
@@ -31,7 +31,7 @@ def show(
             save_chart(section.charts[0], figure, section.headline)
             say(f"drawn in {figure}")
         if not as_json:
-            data.print(section_view(section))
+            show_view(section_view(section))
             if section.settings is not None and section.answer is not None:
                 data.print(section.answer.sentence, style="bold", markup=False, highlight=False)
     for warning in warnings:
