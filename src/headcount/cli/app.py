@@ -27,6 +27,7 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A results folder.")
 VERBS = {
     "measure": "Say how many heads a task needs, from models trained on it.",
     "show": "The answer and the errors of every experiment in a results folder.",
+    "compare": "The answers and the errors of several results folders side by side.",
     "status": "What a results folder holds, what is missing, and how to go on.",
     "report": "Everything a results folder says, as one HTML page that needs nothing but itself.",
     "export": "Every cell of a results folder as a table.",

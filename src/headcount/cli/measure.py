@@ -10,9 +10,10 @@ from ..effort.costs import costs
 from ..engine import Sweep, plan_sweep
 from ..measurement import Measurement
 from ..measuring import default_folder, measure_sweep, to_measure
+from ..report.cells import error_cells
 from ..report.render import check_ending
 from ..report.render.terminal import section_view
-from ..report.section import experiment_section
+from ..report.section import Section, experiment_section
 from ..store import Outcome
 from ..tasks.find import find_task
 from ..tasks.stand_in import planned_task
@@ -22,6 +23,8 @@ from .arguments import counts, given, numbers
 from .arguments import windows as fractions
 from .plans import print_costs, print_plan
 from .running import ask, run, settled, this_command
+
+INTERVAL = "[fewest, most]: 90 % interval over seeds and data; what the answer rests on is above."
 
 
 def measure(
@@ -76,7 +79,7 @@ def measure(
     failed = [record for record in measurement.records if record.outcome is Outcome.FAILED]
     if failed:
         say(f"{len(failed)} cells failed; the first: {failed[0].message}", style="red")
-    _print_answer(measurement, as_json)
+    _print_answer(measurement, section, as_json)
     if figure is not None:
         measurement.plot(figure)
         say(f"drawn in {figure}")
@@ -87,9 +90,11 @@ def measure(
         raise typer.Exit(3 if failed else 4)
 
 
-def _print_answer(measurement: Measurement, as_json: bool) -> None:
+def _print_answer(measurement: Measurement, section: Section, as_json: bool) -> None:
     if not as_json:
-        print(measurement.answer().sentence)
+        print(measurement.answer().sentence, flush=True)
+        if measurement.answer().needs:
+            say(INTERVAL, style="dim")
         return
     run = measurement.run
     assert run is not None
@@ -103,5 +108,6 @@ def _print_answer(measurement: Measurement, as_json: bool) -> None:
             "seconds": round(run.seconds, 2),
             "ended": measurement.ended,
             "early": measurement.early,
+            "errors": error_cells(section),
         }
     )

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from .._errors import require
+from ..report.cells import error_cells
 from ..report.render import check_ending, save_chart
 from ..report.render.terminal import section_view
 from ..studies.folder import sections_of
@@ -17,7 +18,12 @@ def show(
     figure: Annotated[Path | None, typer.Option(help="Draw the result into a .svg, .pdf or .png file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """The answer and the errors of every experiment in a results folder."""
+    """The answer and the errors of every experiment in a results folder.
+
+    headcount show results/mine
+
+    headcount show results/mine --figure mine.svg
+    """
     if figure is not None:
         check_ending(figure)
     sections, warnings = sections_of(folder)
@@ -37,4 +43,4 @@ def show(
     for warning in warnings:
         say(warning, style="yellow")
     if as_json:
-        print_json([section.as_dict() for section in sections])
+        print_json([section.as_dict() | {"errors": error_cells(section)} for section in sections])
