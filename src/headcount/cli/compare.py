@@ -24,12 +24,7 @@ def compare(
     figure: Annotated[Path | None, typer.Option(help="Draw all errors into one .svg, .pdf or .png file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """The answers and the errors of several results folders side by side, and what they do not share.
-
-    headcount compare results/a results/b
-
-    headcount compare results/a results/b --figure both.svg
-    """
+    """The answers and the errors of several results folders side by side, and what they do not share."""
     if figure is not None:
         check_ending(figure)
     sections, warnings = _sections(folders)

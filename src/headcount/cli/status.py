@@ -17,12 +17,7 @@ def status(
     folder: Annotated[Path, typer.Argument(metavar="DIR|PARENT", help="A results folder, or a folder of them.")],
     as_json: Json = False,
 ) -> None:
-    """What a results folder holds, what is missing, and how to go on; or every results folder below a parent.
-
-    headcount status results/mine
-
-    headcount status results
-    """
+    """What a results folder holds, what is missing, and how to go on; or every results folder below a parent."""
     below = [] if (folder / FILE_NAME).exists() else results_below(folder)
     if not below:
         _one(folder, as_json)
