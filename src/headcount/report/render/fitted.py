@@ -80,7 +80,10 @@ class FittedTable:
 
 @dataclass(frozen=True)
 class Prose:
-    """Markup as lines of whole words; `indent` columns are left free before each."""
+    """Markup as lines of whole words; `indent` columns are left free before each.
+
+    A no-break space holds two words together, and is written as a space.
+    """
 
     markup: str
     indent: int = 0
@@ -92,6 +95,7 @@ class Prose:
             starts = _line_starts(paragraph.plain, max(1, options.max_width - self.indent))
             for line in paragraph.divide(starts):
                 line.rstrip()
+                line.plain = line.plain.replace("\xa0", " ")
                 yield _line(" " * self.indent, line)
 
 
@@ -128,7 +132,7 @@ def facts(rows: Iterable[tuple[str, str]]) -> Facts:
 def _line_starts(text: str, width: int) -> list[int]:
     """Where lines begin, but the first."""
     starts, begin, at = [], 0, 0
-    for word in re.findall(r"\s*\S+", text):
+    for word in re.findall(r"[ \t]*[^ \t]+", text):
         end = at + len(word)
         if at > begin and cell_len(text[begin:end].strip()) > width:
             begin = at + len(word) - len(word.lstrip())
