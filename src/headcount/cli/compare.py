@@ -42,7 +42,10 @@ def compare(
             f"one figure shows one kind of errors, these are {len(comparison.tables)}: "
             f"{'; '.join(table.metric for table in comparison.tables) or 'no table at all'}.",
         )
-        save_chart(comparison_chart(comparison.tables[0]), figure)
+        (table,) = comparison.tables
+        words = [row.value for row in table.rows if isinstance(row.value, str)]
+        require(not words, f"words have no places on a line; {table.axis} has {', '.join(dict.fromkeys(words))}.")
+        save_chart(comparison_chart(table), figure)
         say(f"drawn in {figure}")
 
 

@@ -43,7 +43,7 @@ class FittedTable:
         texts = tuple(cell if isinstance(cell, Text) else Text.from_markup(cell) for cell in cells)
         self.rows.append((texts, style))
 
-    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         for place, block in enumerate(self._blocks(options.max_width)):
             if place:
                 yield ""
@@ -106,7 +106,7 @@ class Facts:
     rows: tuple[tuple[str, str], ...]
     name_style: str = "dim"
 
-    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         if not self.rows:
             return
         names = max(cell_len(name) for name, _ in self.rows)
