@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ._choices import POSITIONS, require_choice
 from ._errors import InputError, require, require_count
 from .models import AbstractSpec, ClassTokenSpec, EncoderSpec
 from .store import TrainSpec
@@ -94,6 +95,8 @@ def model_for(
     """
     require(head_dim is None or total_dim is None, "give head_dim or total_dim, not both.", what="head_dim total_dim")
     options = _given({"head_dim": head_dim, "hidden": hidden, "layers": layers, "beta": beta, "multiplier": multiplier})
+    if positions is not None:
+        require_choice("positions", positions, ("auto", *POSITIONS))
     places = ("additive" if task.uses_positions else "none") if positions in (None, "auto") else positions
     if task.tokenise is not None:
         refused = {"total_dim": total_dim, "hidden": hidden, "multiplier": multiplier, "beta": beta}

@@ -8,7 +8,9 @@ import typer
 
 from ..effort.levels import DEFAULT_EFFORT, EFFORTS
 from ..recipes import ENCODER_HIDDEN, HEADS, LABELLED_LAYERS, LABELLED_TRAIN, LENGTHS, TOP_HEADS, TRAIN
+from .examples import EVERY_COMBINATION
 
+combinations = partial(typer.Option, rich_help_panel=EVERY_COMBINATION)
 training = partial(typer.Option, rich_help_panel="Training")
 model = partial(typer.Option, rich_help_panel="Model")
 task = partial(typer.Option, rich_help_panel="Task")
@@ -24,11 +26,11 @@ TASKS = "A task's name, a file (.npz, .npy, .csv, .parquet, .pt, .jsonl ...), FI
 TaskName = Annotated[str, typer.Argument(metavar="TASK|FILE|DIR", help=TASKS)]
 HEADS_HELP = f"Head counts: 1:6, or 1,2,4,8 (default: 1:{TOP_HEADS} and more if needed, with --seeds 1:{HEADS[-1]})."
 Heads = Annotated[str | None, typer.Option(help=HEADS_HELP)]
-Ranks = Annotated[str | None, typer.Option(help="Query and key widths to try with every head count: 1,2,4,8.")]
+Ranks = Annotated[str | None, combinations(help="Query and key widths to try with every head count: 1,2,4,8.")]
 EVERY_LENGTH = ",".join(map(str, LENGTHS))
 Lengths = Annotated[str | None, typer.Option(help=f"Sequence lengths (default: {EVERY_LENGTH}, or your data's).")]
 SEEDS_HELP = "Random starts at every head count and length, as in the papers, and nothing else."
-Seeds = Annotated[int | None, typer.Option(help=SEEDS_HELP)]
+Seeds = Annotated[int | None, combinations(help=SEEDS_HELP)]
 EFFORT = f"How much is tried before the answer is settled: {', '.join(EFFORTS)} (default: {DEFAULT_EFFORT})."
 Effort = Annotated[str | None, typer.Option(help=EFFORT)]
 Minutes = Annotated[

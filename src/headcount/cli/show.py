@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 
 from .._errors import require
+from ..report.cells import error_cells
 from ..report.render import check_ending, save_chart
 from ..report.render.terminal import section_view
 from ..studies.folder import sections_of
-from .app import Folder, Json, data, print_json, say
+from .app import Folder, Json, data, print_json, say, show_view
 
 
 def show(
@@ -31,10 +32,10 @@ def show(
             save_chart(section.charts[0], figure, section.headline)
             say(f"drawn in {figure}")
         if not as_json:
-            data.print(section_view(section))
+            show_view(section_view(section))
             if section.settings is not None and section.answer is not None:
                 data.print(section.answer.sentence, style="bold", markup=False, highlight=False)
     for warning in warnings:
         say(warning, style="yellow")
     if as_json:
-        print_json([section.as_dict() for section in sections])
+        print_json([section.as_dict() | {"errors": error_cells(section)} for section in sections])

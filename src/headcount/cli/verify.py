@@ -19,7 +19,7 @@ from ..tasks.find import task_of_spec
 from ..verify import Agreement, Recheck
 from .app import Folder, Json, data, messages, print_json, say
 from .options import SEQUENCE, TARGETS
-from .running import stop_on_signals
+from .stopping import stop_on_signals
 
 MEANINGS = {
     Agreement.SAME: ("green", "the same to the last bit"),
@@ -52,7 +52,7 @@ def verify(
     tasks = {text: task_of_spec(spec, task, **options) for text, spec in specs.items()}
     say(f"training {len(chosen)} of {len(records)} cells of {folder} again")
     try:
-        with training_progress(messages, steps) as bar, stop_on_signals() as stop:
+        with training_progress(messages, steps) as bar, stop_on_signals(bar.stop) as stop:
             rechecks = checks.verify(
                 records,
                 chosen,

@@ -218,10 +218,7 @@ def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
     where, _, name = reference.rpartition(":")
     require(bool(where), f'"{reference}" names no Python file or module before the colon.')
     module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
-    require(
-        hasattr(module, name),
-        f'{where} has no "{name}".{did_you_mean(name, [n for n in vars(module) if not n.startswith("_")])}',
-    )
+    require(hasattr(module, name), f'{where} has no "{name}".{did_you_mean(name, _tasks_in(module))}')
     task = getattr(module, name)
     if callable(task) and not isinstance(task, AbstractTask):
         task = user_supplied(lambda make=task: make(**options), name=reference)
@@ -232,6 +229,16 @@ def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
         kind = type(task).__name__
         raise InputError(f"{reference} must be a headcount task or a function that returns one, got {kind}.")
     return task
+
+
+def _tasks_in(module: Any) -> list[str]:
+    """The tasks of a module, and the functions that are defined there; what it imports is neither."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (isinstance(value, AbstractTask) or (callable(value) and value.__module__ == module.__name__))
+    ]
 
 
 def _load_file(path: Path):
