@@ -10,7 +10,7 @@ from typing import Any
 from . import recipes
 from ._errors import BudgetError, did_you_mean, require
 from .effort import DEFAULT_EFFORT, Question, ask, effort_of
-from .engine import HEADS_QUESTION, RANK_QUESTION, Early, Listener, RunSummary, Sweep, run_sweep, sweep
+from .engine import HEADS_QUESTION, RANK_QUESTION, Early, Listener, RunSummary, Sweep, run_sweep, shown_live, sweep
 from .engine.sweep import TRAIN_FIELDS
 from .measurement import Measurement
 from .models import AbstractSpec
@@ -98,10 +98,15 @@ def measure(
     folder = default_folder(found.name) if out is None else Path(out)
     with Store.open_for_writing(folder) as store, automatic_progress(progress) as bar:
         if isinstance(asked, Sweep):
-            bar.expect(sum(cell.train.steps for cell in asked.cells if cell.key not in store.settled_keys()))
-            return measure_sweep(asked, store, listener=shown_by(bar))
-        listener = shown_by(bar)
-        return measure_question(asked, store, effort=effort, minutes=minutes, listener=listener)
+            settled = store.settled_keys()
+            model_steps = sum(cell.train.steps for cell in asked.cells if cell.key not in settled)
+            bar.expect(model_steps)
+            with shown_live(folder, "", shown_by(bar), model_steps) as (listener, _):
+                return measure_sweep(asked, store, listener=listener)
+        with shown_live(folder, "", shown_by(bar)) as (listener, live):
+            measurement = measure_question(asked, store, effort=effort, minutes=minutes, listener=listener)
+            live.ended = measurement.ended
+            return measurement
 
 
 def to_measure(
