@@ -60,6 +60,14 @@ def page(sections: list[Section], *, folder: str, warnings: Iterable[str] = ()) 
     )
 
 
+def section_html(section: Section, place: int) -> str:
+    """One section as a part of another page, which has the style and the script of this one."""
+    drawings = [(chart, inlined(chart, f"chart{place}-{number}")) for number, chart in enumerate(section.charts)]
+    content = '{% import "macros.html.j2" as macros %}{% include "section.html.j2" %}'
+    template = _environment().from_string(content)
+    return template.render(section=section, place=place, drawn=drawings, shared=())
+
+
 def summary(experiment: Experiment, records: Iterable[Record]) -> str:
     """An experiment in a few lines of HTML, for a notebook: its answer, and the smallest error over seeds."""
     section = experiment_section(experiment, records)
