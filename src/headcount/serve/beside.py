@@ -3,40 +3,55 @@
 import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from .._errors import HeadcountError
 from .server import check_installed
 
 
-@contextlib.contextmanager
-def page_beside(folder: Path, port: int = 0) -> Iterator[str]:
-    """Serve a folder, which is made where there is none, while the block runs; yields the address.
+class LivePage:
+    """A server of one folder, which is made where there is none. It ends with `close`, or with this process.
+
+    Args:
+        folder: The results folder of the run.
+        port: The port; 0 takes one that is free.
 
     Raises:
         InputError: If the packages of the extra are missing.
         HeadcountError: If the server cannot be started.
     """
-    check_installed()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise HeadcountError(f"{folder} cannot be made: {error.strerror or error}.") from error
-    command = [sys.executable, "-m", "headcount.serve", str(folder.resolve()), str(port)]
-    # A session of its own: Ctrl-C in the terminal is for the run, which then ends the server too.
-    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    assert server.stdin is not None
-    assert server.stdout is not None
-    try:
-        address = server.stdout.readline().strip()
-        if not address:
+
+    def __init__(self, folder: Path, port: int = 0):
+        check_installed()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise HeadcountError(f"{folder} cannot be made: {error.strerror or error}.") from error
+        command = [sys.executable, "-m", "headcount.serve", str(folder), str(port)]
+        # A session of its own: Ctrl-C in the terminal is for the run. Closing its standard input ends the server.
+        self._server = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        assert self._server.stdout is not None
+        self.address = self._server.stdout.readline().strip()
+        if not self.address:
+            self.close()
             raise HeadcountError("the live page could not be started.")
-        yield address
-    finally:
-        server.stdin.close()  # its sign to end
+
+    def wait(self) -> None:
+        """Go on serving until an interrupt."""
+        try:
+            self._server.wait()
+        except KeyboardInterrupt:
+            self.close()
+
+    def close(self) -> None:
+        """End the server."""
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            server.wait(timeout=5)
-        server.kill()
-        server.wait()
-        server.stdout.close()
+            self._server.wait(timeout=5)
+        self._server.kill()
+        self._server.wait()
+        self._server.stdout.close()

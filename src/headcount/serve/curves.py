@@ -39,7 +39,7 @@ def drawn_curves(curves: Iterable[Curve]) -> Drawn | None:
     errors = [error for _, points in known for _, error in points]
     low, high = math.floor(math.log10(min(errors))), math.ceil(math.log10(max(errors)))
     high = max(high, low + 1)
-    last = max(step for _, points in known for step, _ in points)
+    last = max(max(curve.steps, points[-1][0]) for curve, points in known)
 
     def x(step: float) -> float:
         return round(LEFT + (WIDTH - LEFT - RIGHT) * step / last, 1)

@@ -31,6 +31,7 @@ Status = Literal[
     "finished",
     "unfinished",
     "damaged",
+    "not read yet",
     "gone",
 ]
 Stamp = tuple[int, ...]
@@ -131,6 +132,8 @@ class Folder:
             return live.ended
         if live is not None and live.ended == "budget":
             return "out of time"
+        if contents.stamp is None:
+            return "not read yet"
         return "unfinished" if self.done < self.cells else "finished"
 
     @property

@@ -4,8 +4,12 @@ import secrets
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .._errors import HeadcountError, InputError, require
+
+if TYPE_CHECKING:  # of an extra
+    import uvicorn
 
 HOST = "127.0.0.1"
 NEEDED = 'the live page needs starlette and uvicorn: pip install "headcount[serve]"'
@@ -35,24 +39,30 @@ def serve(root: Path, port: int = 0, on_ready: Callable[[str], None] = lambda ad
     check_installed()
     require(root.is_dir(), f"{root} is no folder; give a results folder, or one that holds some.", what="folder")
     require(0 <= port < 65536, what="port", given=port, needed="between 0 and 65535")
+    with bound(port) as listening:
+        server_of(root, listening, on_ready).run(sockets=[listening])
+
+
+def server_of(root: Path, listening: socket.socket, on_ready: Callable[[str], None]) -> "uvicorn.Server":
+    """A server of the folders below `root` at a socket; `run` starts it, and setting `should_exit` ends it."""
     import uvicorn
 
     from .app import app_of
 
-    with _bound(port) as listening:
-        token, port = secrets.token_hex(12), listening.getsockname()[1]
-        app, watching = app_of(root, token, port)
+    token, port = secrets.token_hex(12), listening.getsockname()[1]
+    app, watching = app_of(root, token, port)
 
-        class Server(uvicorn.Server):
-            async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-                await super().startup(sockets)
-                on_ready(f"http://{HOST}:{port}/{token}/")
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            on_ready(f"http://{HOST}:{port}/{token}/")
 
-            async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-                watching.close()  # streams have no end of their own
-                await super().shutdown(sockets)
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            watching.close()  # streams have no end of their own
+            await super().shutdown(sockets)
 
-        config = uvicorn.Config(
+    return Server(
+        uvicorn.Config(
             app,
             http="h11",
             ws="none",
@@ -63,10 +73,11 @@ def serve(root: Path, port: int = 0, on_ready: Callable[[str], None] = lambda ad
             server_header=False,
             timeout_graceful_shutdown=1,
         )
-        Server(config).run(sockets=[listening])
+    )
 
 
-def _bound(port: int) -> socket.socket:
+def bound(port: int) -> socket.socket:
+    """A socket at a port of the loopback interface. `HeadcountError` where the port is in use."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

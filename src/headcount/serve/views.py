@@ -48,12 +48,12 @@ class Views:
         found = {"certificates": has_certificates(folder.path), "heads": folder.contents.has_heads}
         return Markup(self._render("now.html.j2", folder=folder, drawn=drawn, **found))
 
-    def sections(self, sections: Sequence[Section], warnings: Iterable[str]) -> Markup:
+    def sections(self, sections: Sequence[Section]) -> Markup:
         """What `headcount report` shows of a folder."""
         from ..report.render.html import section_html  # draws with matplotlib, which takes a second to import
 
         drawn = [Markup(section_html(section, place)) for place, section in enumerate(sections, start=1)]
-        return Markup(self._render("sections.html.j2", sections=drawn, warnings=list(warnings)))
+        return Markup("\n").join(drawn)
 
     def _render(self, template: str, **content: Any) -> str:
         return _environment().get_template(template).render(base=self.base, root=self.root, **content)

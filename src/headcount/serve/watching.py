@@ -160,7 +160,7 @@ class Watching:
             return
         began = time.monotonic()
         try:
-            html = self.views.sections(contents.sections, contents.warnings)
+            html = self.views.sections(contents.sections)
         except Exception as error:  # a page that shows many folders survives one that cannot be drawn
             html = Markup('<p class="warning">{}</p>').format(
                 f"This cannot be drawn ({type(error).__name__}: {error})."

@@ -29,11 +29,12 @@ State = Literal["running", "silent", "killed", "ended"]
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """The validation error of a model in training: pairs of step and error."""
+    """The validation error of a model in training, of which it has `steps`: pairs of step and error."""
 
     heads: int
     length: int
     seed: int
+    steps: int
     start: str
     points: tuple[tuple[int, float], ...]
 
@@ -139,7 +140,7 @@ def _parsed(content: Any) -> Live | None:
         early=None if early is None else {name: _whole(early[name]) for name in ("heads", "length", "step")},
         curves=tuple(
             Curve(
-                **{name: _whole(curve[name]) for name in ("heads", "length", "seed")},
+                **{name: _whole(curve[name]) for name in ("heads", "length", "seed", "steps")},
                 start=_text(curve["start"]),
                 points=tuple(
                     (_whole(step), math.nan if error is None else _number(error)) for step, error in curve["points"]

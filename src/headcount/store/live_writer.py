@@ -113,8 +113,14 @@ class LiveWriter:
 
 
 def _empty_curve(cell: Cell) -> Curve:
-    heads = int(cell.model.get("heads", 0))
-    return Curve(heads=heads, length=cell.length, seed=cell.seed, start=cell.start, points=())
+    return Curve(
+        heads=int(cell.model.get("heads", 0)),
+        length=cell.length,
+        seed=cell.seed,
+        steps=cell.train.steps,
+        start=cell.start,
+        points=(),
+    )
 
 
 def _as_json(live: Live) -> str:
