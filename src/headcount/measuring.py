@@ -1,5 +1,6 @@
 """From a task to an answer: the recipe, the sweep, the store and the analysis joined."""
 
+import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
@@ -8,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from . import recipes
-from ._errors import BudgetError, did_you_mean, require
+from ._errors import BudgetError, HeadcountError, did_you_mean, require
 from .effort import DEFAULT_EFFORT, Question, ask, effort_of
 from .engine import HEADS_QUESTION, RANK_QUESTION, Early, Listener, RunSummary, Sweep, run_sweep, shown_live, sweep
+from .engine.baselines import attach_baselines
 from .engine.sweep import TRAIN_FIELDS
 from .measurement import Measurement
 from .models import AbstractSpec
@@ -102,11 +104,21 @@ def measure(
             model_steps = sum(cell.train.steps for cell in asked.cells if cell.key not in settled)
             bar.expect(model_steps)
             with shown_live(folder, "", shown_by(bar), model_steps) as (listener, _):
-                return measure_sweep(asked, store, listener=listener)
-        with shown_live(folder, "", shown_by(bar)) as (listener, live):
-            measurement = measure_question(asked, store, effort=effort, minutes=minutes, listener=listener)
-            live.ended = measurement.ended
-            return measurement
+                measurement = measure_sweep(asked, store, listener=listener)
+        else:
+            with shown_live(folder, "", shown_by(bar)) as (listener, live):
+                measurement = measure_question(asked, store, effort=effort, minutes=minutes, listener=listener)
+                live.ended = measurement.ended
+    keep_heads_read(measurement, found)
+    return measurement
+
+
+def keep_heads_read(measurement: Measurement, task: AbstractTask) -> None:
+    """Keep what each head of the best model reads in the results folder, unless another run has it by then."""
+    from .heads_read import attach_heads_read
+
+    with contextlib.suppress(HeadcountError), Store.open_for_writing(measurement.folder) as store:
+        attach_heads_read(store, measurement.experiment, measurement.records, measurement.answer(), task)
 
 
 def to_measure(
@@ -219,6 +231,9 @@ def measure_sweep(
     """Train what is missing of a sweep, and read the whole experiment from the store."""
     run: RunSummary = run_sweep(asked, store, command=command, listener=listener, stop=stop)
     (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
+    first = min((cell.train for cell in asked.cells), key=lambda train: train.data_seed)
+    lengths = sorted({cell.length for cell in asked.cells})
+    attach_baselines(store, experiment.name, asked.tasks[0], lengths, first)
     return Measurement(
         experiment=experiment, records=tuple(experiment.own(store.records())), folder=store.root, run=run
     )

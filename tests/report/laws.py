@@ -2,11 +2,12 @@
 
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 from xml.etree import ElementTree
 
 from headcount.report.render.html import POLICY
 
-VOID = {"meta"}
+VOID = {"meta", "img"}
 COORDINATES = {"d", "x", "y", "width", "height", "transform", "r", "rx", "dy", "font-size", "viewBox"}
 NOT_A_NUMBER = re.compile(r"(?<![a-z])(nan|inf)(?![a-z])", re.IGNORECASE)
 
@@ -61,6 +62,11 @@ def check_page(text: str) -> Reader:
     assert reader.tags.count("script") == 1
     assert not [name for name, _ in reader.attributes if name.startswith("on")]
     assert not NOT_A_NUMBER.search(reader.said)
+    levels = [int(tag[1]) for tag in reader.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1, levels
+    assert levels.count(1) == 1, levels
+    assert all(after <= before + 1 for before, after in pairwise(levels)), levels
+    assert {"header", "main", "footer"} <= set(reader.tags)
     for drawing in re.findall("<svg.*?</svg>", text, re.DOTALL):
         check_drawing(drawing)
     return reader

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.analysis import ERROR_RATE, NMSE, ErrorTable, answer
-from headcount.report.chart import Chart
+from headcount.analysis import ERROR_RATE, NMSE, ErrorTable, answer, error_table
+from headcount.analysis.baselines import Baseline
+from headcount.report.chart import SCALE, Chart, HeatMap
 from headcount.report.charts import charts_of, error_chart, heat_map, rank_chart, rank_map
 from headcount.report.render.rows import error_rows
 from headcount.report.section import Section, experiment_section
@@ -38,6 +39,18 @@ def a_rank_table(heads=(1, 2, 4, 8), ranks=(1, 2, 4, 8)) -> ErrorTable:
     return ErrorTable(axes=axes, errors=nmse * np.array([0.5, 1.0])[:, None] * np.array([1.0, 1.1]))
 
 
+def check_numbers(chart: Chart | HeatMap) -> None:
+    """What is drawn has a place on its scale."""
+    if isinstance(chart, Chart):
+        low, high = chart.limits()
+        assert low > 0 or not chart.log_y
+        assert 0 <= low <= high < np.inf
+    else:
+        shares = chart.colour_shares()
+        np.testing.assert_array_equal(np.isnan(shares), np.isnan(chart.values))
+        assert np.all((shares >= 0) & (shares <= 1) | np.isnan(shares))
+
+
 @law
 @given(st.fixed_dictionaries({}, optional={axis: st.just(values) for axis, values in TRIED.items()}))
 def test_an_experiment_over_any_axes_has_charts_and_rows(axes):
@@ -47,8 +60,7 @@ def test_an_experiment_over_any_axes_has_charts_and_rows(axes):
     assert rows is not None
     assert 1 <= len(section.charts) <= 2
     for chart in section.charts:
-        low, high = chart.limits()
-        assert 0 < low <= high < np.inf
+        check_numbers(chart)
     if "heads" in axes and "rank" in axes:
         assert (rows.axis, rows.columns) == ("heads", ("rank 1", "rank 8"))
         assert [chart.name for chart in section.charts] == ["heads-by-rank", "error-against-rank"]
@@ -68,11 +80,11 @@ def test_an_experiment_over_any_axes_has_charts_and_rows(axes):
 def test_an_axis_of_one_value_is_not_what_an_experiment_is_about():
     made = sweep({"heads": (4,), "hidden": (8, 16, 32), "length": (8,), "seed": (0, 1)})
     section = experiment_section(made.experiment, finished(made))
-    assert [chart.name for chart in section.charts] == ["error-against-hidden", "hidden-by-length"]
+    assert [chart.name for chart in section.charts] == ["error-against-hidden"]
     assert "only one head count" in section.headline
     made = sweep({"heads": (4,), "data_seed": (0, 1, 2), "length": (8,), "seed": (0, 1)})
     section = experiment_section(made.experiment, finished(made))
-    assert [chart.name for chart in section.charts] == ["error-against-data_seed", "data_seed-by-length"]
+    assert [chart.name for chart in section.charts] == ["error-against-data_seed"]
     assert [row.value for row in error_rows(section).rows] == [0, 1, 2]
     assert all(cell.lost == 0 for row in error_rows(section).rows for cell in row.cells)
 
@@ -82,9 +94,8 @@ def test_charts_of_equal_errors_have_limits(error):
     for axes in ({"heads": (1, 2, 3)}, {"heads": (1,)}, {"heads": (1, 2), "rank": (1, 2)}):
         table = a_table(error=error, **axes)
         for chart in charts_of(table, answer(table, resamples=2)):
-            low, high = chart.limits()
-            assert 0 < low <= high < np.inf
-            assert low == error or not error > 0
+            check_numbers(chart)
+            assert isinstance(chart, HeatMap) or chart.limits()[0] == error or not error > 0
 
 
 def test_no_two_measured_lines_of_a_chart_look_alike():
@@ -93,27 +104,66 @@ def test_no_two_measured_lines_of_a_chart_look_alike():
     assert len({(line.colour, line.marker) for line in series}) == 12
 
 
-def test_descended_models_are_lines_of_their_own():
+def test_every_seed_is_a_point_and_the_best_of_all_starts_are_joined():
     made = descent()
-    section = experiment_section(made.experiment, finished(made))
-    chart, _ = section.charts
+    chart, _ = experiment_section(made.experiment, finished(made)).charts
     assert [(line.name, line.kind, line.place) for line in chart.series] == [
         ("8 tokens", "measured", 0),
         ("8 tokens, descended", "descended", 0),
         ("16 tokens", "measured", 1),
         ("16 tokens, descended", "descended", 1),
     ]
-    tried = [[x for x, y in zip(line.x, line.y, strict=True) if np.isfinite(y)] for line in chart.series]
-    assert tried == [[1, 3, 8], [3, 4, 5]] * 2
     assert "descended" in chart.caption
     assert "2 draws" in chart.caption
     for line in chart.series:
-        assert (line.low is None) == (line.kind == "descended")
-        here = [at for at in made.coordinates() if at["data_seed"] == 0 and f"{at['length']} tokens" in line.name]
-        kind = "descended" if line.kind == "descended" else "random"
+        here = [at for at in made.coordinates() if at["data_seed"] == 0 and line.name.startswith(f"{at['length']} ")]
+        starts = {"measured": "random", "descended": "descended"}
+        points = sorted((at["heads"], sharp(at)) for at in here if at["start"] == starts[line.kind])
+        assert sorted(line.points) == points
         for x, y in zip(line.x, line.y, strict=True):
-            errors = [sharp(at) for at in here if (at["heads"], at["start"]) == (x, kind)]
-            assert y == min(errors) if errors else np.isnan(y)
+            joined = min(sharp(at) for at in here if at["heads"] == x)
+            assert np.isnan(y) if line.kind == "descended" else y == joined
+
+
+def test_of_very_many_seeds_a_band_is_drawn():
+    table = a_table(heads=(1, 2), length=(8,), seed=tuple(range(400)))
+    (line,) = error_chart(table, answer(table, resamples=2)).series
+    assert line.points == ()
+    assert line.low is not None
+
+
+def test_the_drop_and_the_baselines_are_marked_with_what_they_are():
+    made = sweep({"heads": (1, 2, 4, 5), "length": (8, 16), "seed": (0, 1)})
+    table = error_table(made.experiment, finished(made))
+    found = answer(table)
+    chart = error_chart(table, found, baselines=[Baseline("linear", "a linear model", 0.43)])
+    assert (chart.drop.at, chart.drop.words) == (4, "4 heads: 200 times less")
+    assert chart.drop.high == table.at(heads=2, length=16, seed=0)
+    assert chart.drop.low == table.at(heads=4, length=16, seed=0)
+    assert [(level.name, level.words, level.at) for level in chart.levels] == [("linear", "a linear model: 0.43", 0.43)]
+    assert chart.limits()[1] == 0.43
+    flat = a_table(heads=(1, 2, 4))
+    assert error_chart(flat, answer(flat, resamples=2)).drop is None
+
+
+@law
+@given(st.floats(1e-9, 10.0), st.floats(0.01, 1.0))
+def test_a_colour_means_the_same_share_of_the_baseline_on_every_map(share, baseline):
+    maps = [
+        HeatMap(name="m", title="t", rows=(1,), columns=(1,), row_label="r", column_label="c", unit="u", caption="c",
+                values=np.array([[share * level]]), baseline=level)
+        for level in (1.0, baseline)
+    ]  # fmt: skip
+    one, other = (float(each.colour_shares()[0, 0]) for each in maps)
+    assert abs(one - other) < 1e-6
+    assert one == 0.0 or share > SCALE[0] * (1 - 1e-9)
+
+
+def test_errors_of_0_are_on_the_chart():
+    """A label objective can reach it, and a logarithmic axis has no place for it."""
+    table = a_table(metric=ERROR_RATE, error=0.0, heads=(1, 2))
+    chart = error_chart(table, answer(table, resamples=2))
+    assert np.isfinite(chart.drawable(chart.series[0].y)).all()
 
 
 def test_a_labelled_experiment_says_that_errors_are_shares_of_wrong_answers():

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._errors import InputError
-from headcount.report.chart import Chart, HeatMap, Line, Series, Span
+from headcount.report.chart import Chart, Drop, HeatMap, Level, Line, Series, Span
 from headcount.report.render import FORMATS, save_chart
-from headcount.report.render.figure import GROUND, INK, PAGE_SIZE, QUIET, RULE, draw
+from headcount.report.render.cells import colour_of, contrast, ink_on
+from headcount.report.render.figure import draw
+from headcount.report.render.ink import GROUND, INK, PAGE_SIZE, QUIET, RULE
 from headcount.report.render.inline import inlined
 from headcount.report.render.pictures import PairPicture, save_pair
 
@@ -31,7 +33,9 @@ def charts(draw) -> Chart:
     for place in range(draw(st.integers(0, 4))):
         kind = draw(st.sampled_from(["measured", "descended", "published", "fit"]))
         low, high = (draw(values), draw(values)) if draw(st.booleans()) else (None, None)
-        series.append(Series(f"line {place}", ticks, draw(values), place=place, kind=kind, low=low, high=high))
+        points = tuple(zip(ticks, draw(values), strict=True)) if draw(st.booleans()) else ()
+        thin = draw(st.booleans())
+        series.append(Series(f"line {place}", ticks, draw(values), place, kind, low, high, points, thin))
     first, at, last = sorted(draw(st.lists(st.sampled_from(ticks), min_size=3, max_size=3)))
     return a_chart(
         x_ticks=ticks,
@@ -39,6 +43,10 @@ def charts(draw) -> Chart:
         log_x=draw(st.booleans()),
         log_y=draw(st.booleans()),
         span=Span("enough", at, first, last) if draw(st.booleans()) else None,
+        levels=tuple(
+            Level(f"level {k}", "w", at) for k, at in enumerate(draw(st.lists(st.floats(1e-9, 2), max_size=5)))
+        ),
+        drop=Drop("less", at, 0.5, 1e-3) if draw(st.booleans()) else None,
     )
 
 
@@ -64,7 +72,8 @@ def drawn(chart: Chart | HeatMap):
 @given(charts())
 def test_any_chart_is_drawn_inside_its_frame(chart):
     drawing = drawn(chart)
-    shown = np.isfinite([y for s in chart.series for y in s.y if s.kind != "fit" and (y > 0 or not chart.log_y)])
+    lines = [s for s in chart.series if s.kind != "fit" and not s.thin]
+    shown = np.isfinite([y for s in lines for y in s.y if y > 0 or not chart.log_y])
     points = [element for element in drawing.iter("g") if element.get("class") == "point"]
     assert len(points) == shown.sum()
     for point in points:
@@ -72,6 +81,11 @@ def test_any_chart_is_drawn_inside_its_frame(chart):
         assert 0 <= float(mark.get("x")) <= WIDTH
         assert 0 <= float(mark.get("y")) <= HEIGHT
         assert point.find("title").text == point.get("data-tip")
+    names = [text for level in drawing.iter("g") if level.get("class") == "level" for text in level.iter("text")]
+    assert len(names) == len(chart.levels)
+    heights = sorted(float(name.get("y")) for name in names)
+    assert all(0 <= height <= HEIGHT for height in heights)
+    assert min(np.diff(heights), default=10) > 9  # no two run into each other
     ids = [element.get("id") for element in drawing.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
     assert {element.get("href") for element in drawing.iter("use")} <= {f"#{name}" for name in ids}
@@ -147,7 +161,7 @@ def test_lines_of_a_map_stay_inside_it_and_off_the_values():
 def test_a_heat_map_tells_its_values_by_the_names_of_its_axes():
     drawing = drawn(a_heat_map([[0.1, np.nan]], rows=("wide",), row_label="kind", column_label="rank (numbers)"))
     titles = [element.text for element in drawing.iter("title")]
-    assert titles == ["kind wide, rank 1: NMSE 1.00e-01", "kind wide, rank 2: nothing finished"]
+    assert titles == ["kind wide, rank 1: NMSE 0.10", "kind wide, rank 2: nothing finished"]
 
 
 @pytest.mark.parametrize("ending", FORMATS)
@@ -172,12 +186,20 @@ def test_the_page_colours_a_chart_by_variables_alone():
     """But for the colours of values, which mean the same in every theme."""
     published = Series("theirs", (1, 2), (0.1, 0.2), place=6, kind="published")
     band = Series("ours", (1, 2), (0.1, 0.2), low=(0.1, 0.1), high=(0.3, 0.3))
-    text = inlined(a_chart(series=(band, published), span=Span("enough", 1, 1, 2)), "c").svg
+    seeds = Series("ours", (1, 2), (0.1, 0.2), points=((1, 0.3),), kind="descended")
+    marked = {"span": Span("enough", 1, 1, 2), "levels": (Level("a", "b", 0.2),), "drop": Drop("less", 1, 0.2, 0.1)}
+    text = inlined(a_chart(series=(band, published, seeds), **marked), "c").svg
     assert re.findall("#[0-9a-f]{6}", text) == []
     assert set(re.findall(r"var\(--([^)]*)\)", text)) == {"p0", "ink", "quiet", "rule", "raised"}
-    plan = inlined(a_heat_map([[0.1, np.nan], [1.0, 0.2]]), "c").svg
+    plan = inlined(a_heat_map([[0.1, np.nan], [1.0, 1e-5]]), "c").svg
     assert not set(re.findall("#[0-9a-f]{6}", plan)) & {INK, QUIET, RULE}
     assert GROUND in plan  # a light value on a dark cell
+
+
+@pytest.mark.parametrize("share", np.linspace(0, 1, 21))
+def test_a_value_can_be_read_on_every_colour(share):
+    colour = colour_of(share)
+    assert contrast(ink_on(colour), colour) >= 4.5
 
 
 @pytest.mark.parametrize("layers", [1, 2])

@@ -4,17 +4,19 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from importlib.resources import files
+from typing import Any
 
 import pytest
 
+from headcount.analysis.next_steps import NextStep
 from headcount.report.provenance import provenance
 from headcount.report.render import write_report
-from headcount.report.render.html import page, summary
+from headcount.report.render.cells import contrast
+from headcount.report.render.html import page, style, summary
 from headcount.report.render.rows import error_rows, other_draws
 from headcount.report.render.words import number
 from headcount.report.section import Grid, Section, experiment_section, with_provenance
-from headcount.store import Outcome, Store
+from headcount.store import Outcome, Record, Store
 
 from ..helpers import fabricated
 from ..helpers.fabricated import LINE, MAP, descent, finished, graded, lost, sharp, sharp_in_rank, sweep, write
@@ -62,6 +64,12 @@ KINDS = {
     "descended": (descent(), finished(descent())),
     "a cell of heads and rank lost": some_lost(MAP, {"heads": 1, "rank": 1, "seed": 0}, Outcome.FAILED, "no memory"),
 }
+
+
+def undrawn(section: Section) -> Section:
+    return replace(section, charts=(), curves=None, fit=None)
+
+
 DRAWN = ("plain", "a head count lost", "words", "rank", "descended")
 """The charts of the others are drawn no differently; drawing them costs most of a page."""
 
@@ -70,7 +78,8 @@ DRAWN = ("plain", "a head count lost", "words", "rank", "descended")
 def test_a_page_says_everything_that_is_there(kind):
     made, records = KINDS[kind]
     section = a_section(made, records, missing=3, command="headcount measure own")
-    text = page([section if kind in DRAWN else replace(section, charts=())], folder="results")
+    section = replace(section, fit=None) if kind in DRAWN else undrawn(section)
+    text = page([section], folder="results")
     reader = check_page(text)
     errors = error_rows(section)
     for column in errors.columns:
@@ -82,8 +91,8 @@ def test_a_page_says_everything_that_is_there(kind):
         assert said in reader.said
     assert all(record.message in reader.said for record in records)
     assert f"3 of {len(records) + 3} models are not trained yet" in reader.said
-    assert ("and of which rank" in reader.said) == ("rank" in made.experiment.axes)
-    assert text.count('<svg viewBox="0 0') == (len(section.charts) if kind in DRAWN else 0)
+    assert text.count('<svg viewBox="0 0') == len(section.charts)
+    assert reader.said.count(section.headline) == 1
 
 
 def test_a_page_tells_descended_models_and_draws_of_the_data_apart():
@@ -91,7 +100,7 @@ def test_a_page_tells_descended_models_and_draws_of_the_data_apart():
     text = page([section], folder="results")
     reader = check_page(text)
     assert ("data-kind", "descended") in reader.attributes
-    assert text.count('class="series descended"') == 2  # one per length
+    assert text.count('class="series descended"') == 4  # points and an empty line per length
     assert "draw 2 of 2 of the data" in reader.said
     assert [row.value for row in error_rows(section).rows] == [1, 3, 4, 5, 8]
     assert [row.value for table in other_draws(section) for row in table.rows] == [3, 4, 5, 8]
@@ -109,16 +118,18 @@ def test_errors_are_what_the_experiments_of_a_page_measured():
         ([plain], False, True),
         ([labelled, plain], True, True),
     ):
-        said = check_page(page([replace(each, charts=()) for each in sections], folder="results")).said
-        assert ("shares of wrong answers." in said) == shares
-        assert ("over the variance" in said) == variance
+        heat = [replace(undrawn(each), charts=each.charts[1:]) for each in sections]
+        said = check_page(page(heat, folder="results")).said
+        assert said.count("shares of wrong answers.") == shares
+        assert said.count("predicting the mean") == variance
 
 
 def test_a_page_holds_several_results_and_an_overview_that_leads_to_each():
     sections = [a_section(*KINDS[kind]) for kind in ("plain", "rank")]
-    sections += [replace(sections[0], name=name, charts=()) for name in ("own", "theme", "tip", NASTY)]
+    sections += [replace(undrawn(sections[0]), name=name) for name in ("own", "theme", "tip", NASTY)]
     reader = check_page(page(sections, folder="results"))
-    assert len(set(reader.links)) == len(reader.links) == len(sections)
+    assert reader.links == ["#main", *(f"#result-{place + 1}" for place in range(len(sections)))]
+    assert "nav" in reader.tags
     assert all(section.headline in reader.said for section in sections)
 
 
@@ -146,7 +157,7 @@ def test_what_others_wrote_is_shown_as_it_is(place, monkeypatch):
     monkeypatch.setattr(fabricated, "PROVENANCE", origin)
     made = sweep({"kind": (given["word"], "other"), "length": (8,), "seed": (0, 1)}, task=given["task"])
     records = finished(made)[:-1] + lost(made.cells[-1:], Outcome.FAILED, given["message"])
-    section = replace(a_section(made, records, command=given["command"]), charts=())
+    section = undrawn(a_section(made, records, command=given["command"]))
     text = page([section, section], folder=given["folder"], warnings=[given["warning"]])
     assert "<!--" not in text
     assert NASTY in check_page(text).said
@@ -163,11 +174,74 @@ def test_equal_results_make_equal_pages(tmp_path):
     assert pages[0] == pages[1]
 
 
+def themes() -> list[dict[str, str]]:
+    """The variables of the style: light, dark, dark by choice of the system, printed."""
+    return [dict(re.findall(r"(--[\w-]+): ([^;]+);", block)) for block in re.findall(r":root[^{]*\{([^}]*)\}", style())]
+
+
 def test_every_colour_of_a_page_is_defined_for_every_theme():
-    style = (files("headcount.report") / "assets" / "page.css").read_text()
-    defined = [set(re.findall(r"(--[\w-]+):", block)) for block in re.findall(r":root[^{]*\{([^}]*)\}", style)]
-    light, dark, dark_by_choice_of_the_system, printed = defined
-    assert printed == light == dark == dark_by_choice_of_the_system >= set(re.findall(r"var\((--[\w-]+)\)", style))
+    light, dark, dark_by_choice_of_the_system, printed = map(set, themes())
+    used = set(re.findall(r"var\((--[\w-]+)\)", style()))
+    assert printed == light == dark == dark_by_choice_of_the_system >= used
+
+
+@pytest.mark.parametrize("theme", range(4))
+def test_text_stands_out_from_its_ground_in_every_theme(theme):
+    colours = themes()[theme]
+    pairs = [(ink, ground) for ink in ("ink", "quiet", "accent") for ground in ("paper", "raised")]
+    pairs += [(kind, f"{kind}-ground") for kind in ("holds", "differs", "undecided")]
+    for ink, ground in pairs:
+        assert contrast(colours[f"--{ink}"], colours[f"--{ground}"]) >= 4.5, (ink, ground)
+    for line in ("p0", "p1", "p2", "p3", "p4", "p5", "edge"):  # what is not text
+        assert contrast(colours[f"--{line}"], colours["--raised"]) >= (3 if line == "edge" else 2.3), line
+
+
+def trained(made) -> list[Record]:
+    """Records with curves of twenty checkpoints."""
+    steps = range(0, 1001, 50)
+    return [
+        replace(each, curve=tuple((step, each.error * (1 + 30 * 0.99**step)) for step in steps))
+        for each in finished(made)
+    ]
+
+
+def attached(length: int, heads: int, examples: int = 4) -> dict[str, Any]:
+    """What each head reads, as a run would store it."""
+    weights = [[1.0] + [0.0] * (length - 1)] * examples
+    return {
+        "model": "heads 4, seed 0",
+        "length": length,
+        "error": 1e-4,
+        "examples": [{"tokens": [[0.1, -2.0]] * (length - 1) + [None], "target": [1.5], "answer": [1.4]}] * examples,
+        "heads": [{"name": f"head {i + 1}", "weights": weights, "reads": 1.2, "without": 0.0012} for i in range(heads)],
+    }
+
+
+def test_a_normal_page_has_everything_once_and_is_small():
+    made = sweep({"heads": range(1, 13), "length": (8, 16, 32), "seed": range(4)})
+    extra = {"heads": attached(length=64, heads=12), "baselines": [
+        {"length": 32, "name": "linear", "label": "a linear model", "error": 0.43}
+    ]}  # fmt: skip
+    section = experiment_section(made.experiment, trained(made), extra)
+    steps = (NextStep("Why so.", "headcount measure own --seeds 8"), NextStep(f"Because {NASTY}", NASTY))
+    section = replace(section, prose=("With 3 heads it is 0.02.", NASTY), next_steps=steps)
+    text = page([section], folder="results")
+    reader = check_page(text)
+    assert len(text.encode()) < 300_000
+    once = ["Error against heads", "Training curves", "Training and validation error", "What each head reads",
+            "What to do next", "With 3 heads it is 0.02.", "Why so.", section.headline, section.asks]  # fmt: skip
+    assert {words: reader.said.count(words) for words in once} == dict.fromkeys(once, 1)
+    assert "12 times larger" in reader.said
+    assert "4 heads: 200 times less" in reader.said
+    labels = [value for name, value in reader.attributes if name == "aria-label"]
+    assert labels.count("100% of token 1 (0.1, -2)") == 4 * 12
+    assert text.count('class="absent"') == 4 * 12
+
+
+def test_what_another_version_attached_is_left_out():
+    made, records = KINDS["plain"]
+    for stored in ({"heads": []}, {"heads": {"error": "x"}}, {"heads": attached(8, 2) | {"examples": None}}):
+        assert experiment_section(made.experiment, records, stored).heads is None
 
 
 def test_the_summary_for_a_notebook_is_short_and_shows_names_as_they_are():

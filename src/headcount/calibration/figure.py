@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from ..report.chart import COLOURS
-from ..report.render.figure import FONT, GROUND, INK, QUIET, RULE
+from ..report.render.ink import FONT, GROUND, INK, QUIET, RULE
 from .record import TaskResult, summarise
 from .words import percent
 

@@ -7,11 +7,11 @@ from ..effort import DEFAULT_EFFORT, effort_of
 from ..effort.costs import costs
 from ..engine import Sweep, plan_sweep
 from ..measurement import Measurement
-from ..measuring import default_folder, measure_sweep, to_measure
+from ..measuring import default_folder, keep_heads_read, measure_sweep, to_measure
 from ..report.render import check_ending
 from ..report.render.terminal import section_view
 from ..report.section import experiment_section
-from ..store import Outcome
+from ..store import Outcome, Store
 from ..tasks.find import find_task
 from . import options as o
 from .app import Json, messages, print_json, say
@@ -69,7 +69,12 @@ def measure(
     page = start_live_page(folder) if live else None
     every = isinstance(asked, Sweep)
     measurement = run(asked, folder, measure_sweep) if every else ask(asked, folder, effort, minutes)
-    section = experiment_section(measurement.experiment, measurement.records)
+    keep_heads_read(measurement, asked_task)
+    with Store.open_for_reading(folder) as store:
+        attachments = store.attachments(measurement.experiment.name)
+    section = experiment_section(
+        measurement.experiment, measurement.records, attachments, folder=str(folder), command=this_command()
+    )
     messages.print(section_view(section))
     failed = [record for record in measurement.records if record.outcome is Outcome.FAILED]
     if failed:

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
+from ..analysis.words import decimal
 from ..store import Value
 
 # Okabe and Ito's palette, distinct for every common kind of colour vision. Markers differ too, for print in grey.
@@ -17,6 +18,9 @@ Kind = Literal["measured", "descended", "published", "fit"]
 MARGIN = 0.3
 """Share of the distance between two cells' centres that a line over them leaves free at each end."""
 
+SCALE = (1e-5, 1.0)
+"""The ends of the colours of every heat map: errors as shares of the best constant answer's."""
+
 
 @dataclass(frozen=True)
 class Series:
@@ -24,7 +28,8 @@ class Series:
 
     `place` picks colour and marker, so a measured line and its published counterpart look related. `kind` picks the
     stroke: measured lines are solid with filled markers, descended ones dotted and published ones dashed, both with
-    hollow markers, fits thin without markers. `low` and `high` bound a band. NaN is a gap.
+    hollow markers, fits thin without markers. `low` and `high` bound a band; where there are `points`, one per seed,
+    those are drawn in its place. `thin` lines have no markers and no tooltips: one of many seeds. NaN is a gap.
     """
 
     name: str
@@ -34,6 +39,8 @@ class Series:
     kind: Kind = "measured"
     low: tuple[float, ...] | None = None
     high: tuple[float, ...] | None = None
+    points: tuple[tuple[float, float], ...] = ()
+    thin: bool = False
 
     @property
     def colour(self) -> str:
@@ -55,9 +62,28 @@ class Span:
     high: float
 
 
+@dataclass(frozen=True)
+class Level:
+    """A value that lines are compared with, drawn as a thin horizontal line; `words` are its tooltip."""
+
+    name: str
+    words: str
+    at: float
+
+
+@dataclass(frozen=True)
+class Drop:
+    """A fall of the error from `high` to `low` at a value on the x axis, and the words written beside it."""
+
+    words: str
+    at: float
+    high: float
+    low: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """Lines over labelled axes. `name` is the file's name; `caption` says what lines and bands are."""
+    """Lines over labelled axes. `name` is the file's name; `caption` says what lines, points and bands are."""
 
     name: str
     title: str
@@ -69,10 +95,14 @@ class Chart:
     log_x: bool = False
     log_y: bool = True
     span: Span | None = None
+    levels: tuple[Level, ...] = ()
+    drop: Drop | None = None
 
     def limits(self) -> tuple[float, float]:
-        """The smallest and largest y drawn, bands included; 0.1 and 1 where nothing is."""
+        """The smallest and largest y drawn, bands, points and levels included; 0.1 and 1 where nothing is."""
         edges = [edge for series in self.series for edge in (series.y, series.low, series.high) if edge is not None]
+        edges += [tuple(y for _, y in series.points) for series in self.series]
+        edges.append(tuple(level.at for level in self.levels))
         return _limits(np.concatenate([np.empty(0), *(self.drawable(edge) for edge in edges)]))
 
     def drawable(self, values: tuple[float, ...]) -> Float[np.ndarray, " values"]:
@@ -82,10 +112,9 @@ class Chart:
 
     def tip(self, series: Series, i: int) -> str:
         """What a marker says when it is pointed at."""
-        form = "{:.2e}" if self.log_y else "{:.3g}"
-        text = f"{series.name}, {_without_unit(self.x_label)} {series.x[i]:g}: {form.format(series.y[i])}"
-        if series.low is not None and series.high is not None:
-            text += f" (seeds {form.format(series.low[i])} to {form.format(series.high[i])})"
+        text = f"{series.name}, {_without_unit(self.x_label)} {series.x[i]:g}: {decimal(series.y[i])}"
+        if series.low is not None and series.high is not None and series.high[i] > series.low[i]:
+            text += f" (seeds {decimal(series.low[i])} to {decimal(series.high[i])})"
         return text
 
 
@@ -116,7 +145,11 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class HeatMap:
-    """Values over two axes, coloured by their logarithm, with lines over them. NaN is an empty cell."""
+    """Values over two axes, with lines over them. NaN is an empty cell.
+
+    A cell's colour is the logarithm of its value over `baseline`, the error of the best constant answer, on one scale
+    for all maps (`SCALE`).
+    """
 
     name: str
     title: str
@@ -127,17 +160,21 @@ class HeatMap:
     values: Float[np.ndarray, "rows columns"]
     unit: str
     caption: str
+    baseline: Float[np.ndarray, "rows columns"] | float = 1.0
     lines: tuple[Line, ...] = ()
 
-    def limits(self) -> tuple[float, float]:
-        """The smallest and largest positive value; 0.1 and 1 where there is none."""
-        return _limits(self.values[self.values > 0])
+    def colour_shares(self) -> Float[np.ndarray, "rows columns"]:
+        """Where each cell lies on the scale, from 0 (dark, a small error) to 1; NaN where nothing is."""
+        low, high = np.log10(SCALE)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            decades = np.log10(np.maximum(self.values / self.baseline, 0.0))
+        return np.where(np.isnan(self.values), np.nan, np.clip((decades - low) / (high - low), 0.0, 1.0))
 
     def tip(self, i: int, j: int) -> str:
         """What a cell says when it is pointed at."""
         value = self.values[i, j]
         size = f"{_without_unit(self.row_label)} {self.rows[i]}, {_without_unit(self.column_label)} {self.columns[j]}"
-        return f"{size}: {self.unit} {value:.2e}" if np.isfinite(value) else f"{size}: nothing finished"
+        return f"{size}: {self.unit} {decimal(value)}" if np.isfinite(value) else f"{size}: nothing finished"
 
 
 def _limits(values: Float[np.ndarray, " values"]) -> tuple[float, float]:

@@ -1,10 +1,14 @@
 """The charts of any table: error against its main axis and by length, or those of heads and rank."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from ..analysis import Answer, ErrorTable, count_of_heads, size_of
 from ..analysis.answer import has_map
-from .chart import Chart, HeatMap, Line, Series, Span
+from ..analysis.baselines import Baseline
+from ..analysis.words import decimal, times
+from .chart import Chart, Drop, HeatMap, Level, Line, Series, Span
 
 AXIS_LABELS = {
     "heads": "attention heads",
@@ -18,15 +22,20 @@ APART = ("data_seed", "start")
 """Axes along which the best of all says little: draws of the data, and where training starts."""
 RANDOM, DESCENDED = "random", "descended"
 """The two kinds of starts that are shown apart; a model trained on without removing heads counts as descended."""
+MAX_POINTS = 600
+"""Seeds of a chart that are drawn as points; of more, a band is easier to read."""
+MIN_FOLD = 1.5
+"""A smaller fall of the error is not marked."""
 
 
-def charts_of(table: ErrorTable, answer: Answer) -> tuple[Chart | HeatMap, ...]:
-    """The charts of an experiment; words along the main axis have no places on a line."""
+def charts_of(table: ErrorTable, answer: Answer, baselines: Iterable[Baseline] = ()) -> tuple[Chart | HeatMap, ...]:
+    """The charts of an experiment, the main one first; words along the main axis have no places on a line."""
     if about_rank(table):
         return rank_map(table, answer), rank_chart(table, answer)
     if any(isinstance(value, str) for value in table.values(main_axis(table))):
         return (heat_map(table),)
-    return error_chart(table, answer), heat_map(table)
+    main = error_chart(table, answer, baselines=baselines)
+    return (main, heat_map(table)) if len(table.values("length")) > 1 else (main,)
 
 
 def about_rank(table: ErrorTable) -> bool:
@@ -110,23 +119,34 @@ def judged(table: ErrorTable) -> np.ndarray:
     return by_rank(table).best.max(axis=2)
 
 
-def error_chart(table: ErrorTable, answer: Answer, published: ErrorTable | None = None) -> Chart:
-    """Best error along the main axis: a line per length with a band over all seeds, the transition marked.
+def error_chart(
+    table: ErrorTable,
+    answer: Answer,
+    published: ErrorTable | None = None,
+    baselines: Iterable[Baseline] = (),
+) -> Chart:
+    """Best error along the main axis: a line per length, every seed a point, the transition marked and named.
 
-    Descended models are lines of their own, without a band.
+    Descended models are points of their own. Baselines are levels.
     """
     axis, parts = main_axis(table), by_start(table)
     whole = by_length(table)
     values, lengths = whole.values(axis), whole.values("length")
     reference = None if published is None else published.aligned(whole)
+    few = sum(np.isfinite(part.errors).sum() for part in parts.values()) <= MAX_POINTS
     series = []
     for j, length in enumerate(lengths):
-        for kind, part in parts.items():
-            low, high = (tuple(edge.reduce(part.errors[:, j], axis=1)) for edge in (np.fmin, np.fmax))
-            if kind == RANDOM:
-                series.append(Series(f"{length} tokens", values, low, place=j, low=low, high=high))
-            else:
-                series.append(Series(f"{length} tokens, descended", values, low, place=j, kind="descended"))
+        errors = {kind: part.errors[:, j] for kind, part in parts.items()}
+        every = np.concatenate(list(errors.values()), axis=1)
+        low, high = (tuple(edge.reduce(every, axis=1)) for edge in (np.fmin, np.fmax))
+        seeds = {kind: _seed_points(values, each) if few else () for kind, each in errors.items()}
+        name = f"{length} tokens"
+        series.append(Series(name, values, low, place=j, low=low, high=high, points=seeds.get(RANDOM, ())))
+        if seeds.get(DESCENDED):
+            nothing = (float("nan"),) * len(values)
+            series.append(
+                Series(f"{name}, descended", values, nothing, place=j, kind="descended", points=seeds[DESCENDED])
+            )
         if reference is not None and np.isfinite(reference[:, j]).any():
             line = tuple(reference[:, j])
             series.append(Series(f"{length} tokens, published", values, line, place=j, kind="published"))
@@ -137,22 +157,49 @@ def error_chart(table: ErrorTable, answer: Answer, published: ErrorTable | None 
         y_label=whole.metric.label,
         x_ticks=values,
         series=tuple(series),
-        caption=_caption(table, published),
+        caption=_caption(table, published, "points" if few else "band"),
+        log_y=not np.any(whole.errors == 0),  # labels without a wrong answer
         span=_span(answer, axis),
+        levels=tuple(Level(b.name, f"{b.label}: {decimal(b.error)}", b.error) for b in baselines if b.error > 0),
+        drop=_drop(whole, answer, axis),
     )
 
 
-def _caption(table: ErrorTable, published: ErrorTable | None) -> str:
-    """What the lines of an error chart are."""
+def _seed_points(values: tuple[float, ...], errors: np.ndarray) -> tuple[tuple[float, float], ...]:
+    return tuple(
+        (value, float(error))
+        for value, row in zip(values, errors, strict=True)
+        for error in np.sort(row[np.isfinite(row)])
+    )
+
+
+def _drop(table: ErrorTable, answer: Answer, axis: str) -> Drop | None:
+    """How far the error falls at the head count that is needed, from the next smaller one tried, at the longest length;
+    None where it does not."""
+    if axis != "heads" or answer.kind == "floor" or answer.heads not in table.values(axis):
+        return None
+    errors = table.best[:, table.values("length").index(max(table.values("length")))]
+    here = table.values(axis).index(answer.heads)
+    before = [error for error in errors[:here] if np.isfinite(error)]
+    if not before or not before[-1] > MIN_FOLD * errors[here] > 0:
+        return None
+    fold = before[-1] / errors[here] if answer.fold is None else answer.fold
+    less = f"{times(fold)} times less" if answer.floor is None else f"down to {decimal(errors[here])}"
+    return Drop(f"{count_of_heads(answer.heads)}: {less}", answer.heads, float(before[-1]), float(errors[here]))
+
+
+def _caption(table: ErrorTable, published: ErrorTable | None, seeds: str) -> str:
+    """What the lines of an error chart are; `seeds` are points or a band."""
     if DESCENDED in by_start(table):
         caption = (
-            "solid line: best of the random starts; band: all of them; "
-            "dotted line, hollow markers: best of the models descended from trained ones with more heads"
+            f"line: best model; {seeds}: all of them, hollow where descended from trained ones with more heads"
+            if seeds == "points"
+            else "line: best model; band: all of them"
         )
     elif table.has("start"):
-        caption = "line: best of the random starts; band: all of them"
+        caption = f"line: best of the random starts; {seeds}: all of them"
     else:
-        caption = f"line: best of {_seeds(table.values('seed'))}; band: all seeds"
+        caption = f"line: best of {_seeds(table.values('seed'))}; {seeds}: all seeds"
     if published is not None:
         caption += f"; dashed: the published {published.statistic}"
     return caption + _draw_shown(table)
@@ -189,14 +236,15 @@ def heat_map(table: ErrorTable) -> HeatMap:
         row_label=axis_label(axis),
         column_label=axis_label("length"),
         values=shown.best,
+        baseline=shown.reduced("seed").baseline,
         unit=shown.metric.short,
-        caption=f"{best}, coloured by its logarithm{_draw_shown(table)}",
+        caption=f"{best}{_draw_shown(table)}",
     )
 
 
 def rank_map(table: ErrorTable, answer: Answer) -> HeatMap:
     """The judged error of every head count and rank, with lines of equal heads x rank."""
-    caption = f"{judged_by(table)}, coloured by its logarithm; lines join models of equal heads x rank"
+    caption = f"{judged_by(table)}; lines join models of equal heads x rank"
     if answer.frontier:
         caption += f"; solved from {', '.join(size_of(*size) for size in answer.frontier)} on"
     return HeatMap(
@@ -207,6 +255,7 @@ def rank_map(table: ErrorTable, answer: Answer) -> HeatMap:
         row_label=axis_label("heads"),
         column_label=axis_label("rank"),
         values=judged(table),
+        baseline=by_rank(table).reduced("seed").baseline.max(axis=2),
         unit=table.metric.short,
         caption=caption,
         lines=_equal_products(table.values("heads"), table.values("rank")),

@@ -65,8 +65,6 @@ def asset(name: str) -> tuple[str, str] | None:
         return None
     package, file, kind = ASSETS[name]
     content = (files(package) / "assets" / file).read_text(encoding="utf-8")
-    if name == "report.js":  # a function of what it binds to, as parts of this page come later
-        content = f"window.headcountReport = (document, addEventListener) => {{\n{content}\n}};\n"
     return content, f"{kind}; charset=utf-8"
 
 

@@ -6,8 +6,8 @@ without a network, for as long as there are browsers. Equal results give equal p
 
 import base64
 import functools
-import itertools
 import math
+import struct
 from collections.abc import Iterable
 from importlib.resources import files
 
@@ -17,59 +17,93 @@ from markupsafe import Markup
 from ..._version import __version__
 from ...analysis import Verdict
 from ...store import Experiment, Record
-from ..chart import COLOURS, Chart, Series
+from ..chart import COLOURS, SCALE, Chart, Series
 from ..provenance import Provenance
 from ..section import Section, experiment_section
+from .cells import colour_of
 from .evidence import evidence_rows
 from .inline import Inlined, inlined
 from .rows import error_rows, other_draws
+from .ticks import tick_text
 from .words import number, spoken_time
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 _SIGNS = {Verdict.HOLDS: "\u2713", Verdict.DIFFERS: "\u2260", Verdict.UNDECIDED: "?"}
-_KINDS = {"descended": "descended, dotted", "published": "published, dashed", "fit": "fitted lines"}
+_KINDS = {"descended": "descended", "published": "published, dashed", "fit": "fitted lines"}
+_UNITS = {
+    True: "NMSE is the mean squared error over the target's variance: 1 is as good as predicting the mean, 0 is exact",
+    False: "Errors are shares of wrong answers",
+}
+_RAMP = 9
+"""Colours that the scale of a heat map is drawn with."""
 _SEVERAL = {Verdict.HOLDS: "hold", Verdict.DIFFERS: "differ", Verdict.UNDECIDED: "undecided"}
 
 
 def page(sections: list[Section], *, folder: str, warnings: Iterable[str] = ()) -> str:
-    """The whole page.
-
-    Sections that read the same models are one result, and the first one's headline is the title; with several results
-    the title counts them and an overview follows.
-    """
-    shared = tuple(note for note in sections[0].notes if len(sections) > 1 and all(note in s.notes for s in sections))
-    results = len({s.provenance.keys if s.provenance else s.name for s in sections})
-    numbers = itertools.count(1)
+    """The whole page: the answer of one section is its title; several are counted, and an overview leads to each."""
+    several = len(sections) > 1
+    shared = tuple(note for note in sections[0].notes if several and all(note in s.notes for s in sections))
+    explained: set[bool] = set()
+    parts = []
+    for place, section in enumerate(sections, start=1):
+        new = section.counts_variance not in explained
+        explained.add(section.counts_variance)
+        parts.append(Markup(section_html(section, place, level=2 if several else 1, explain=new, shared=shared)))
     return (
         _environment()
         .get_template("page.html.j2")
         .render(
             policy=POLICY,
-            style=_asset("page.css"),
-            script=_asset("page.js"),
+            style=Markup(style()),
+            script=Markup(script()),
             version=__version__,
             folder=folder,
-            heading=sections[0].headline if results == 1 else f"{len(sections)} results in {folder}",
-            about_rank=any(section.about_rank for section in sections),
-            about_variance={section.counts_variance for section in sections},
             warnings=list(warnings),
             sections=sections,
-            drawings=[[(chart, inlined(chart, f"chart{next(numbers)}")) for chart in s.charts] for s in sections],
+            parts=parts,
             shared=shared,
         )
     )
 
 
-def section_html(section: Section, place: int) -> str:
-    """One section as a part of another page, which has the style and the script of this one."""
-    drawings = [(chart, inlined(chart, f"chart{place}-{number}")) for number, chart in enumerate(section.charts)]
-    content = '{% import "macros.html.j2" as macros %}{% include "section.html.j2" %}'
-    template = _environment().from_string(content)
-    return template.render(section=section, place=place, drawn=drawings, shared=())
+def section_html(
+    section: Section, place: int, *, level: int = 2, explain: bool = True, shared: Iterable[str] = ()
+) -> str:
+    """One section, whole and by itself; a page that shows it needs `style()` and `script()`.
+
+    Args:
+        section: What is shown.
+        place: Its number on the page, which makes its ids unique.
+        level: The level of its heading, 1 to 6; its parts are one below.
+        explain: Whether to say what the errors are.
+        shared: Notes that the page has for all sections.
+    """
+    return (
+        _environment()
+        .get_template("section.html.j2")
+        .render(
+            section=section,
+            place=place,
+            level=level,
+            own=section.experiment is not None,
+            unit=_UNITS[section.counts_variance] if explain else "",
+            shared=tuple(shared),
+        )
+    )
+
+
+def style() -> str:
+    """The style of every page."""
+    return _asset("page.css")
+
+
+def script() -> str:
+    """The script of every page: themes, legends, tooltips, copying. It also works on sections that come later."""
+    return _asset("page.js")
 
 
 def summary(experiment: Experiment, records: Iterable[Record]) -> str:
-    """An experiment in a few lines of HTML, for a notebook: its answer, and the smallest error over seeds."""
+    """An experiment in a few lines of HTML, for a notebook: its answer in words, and the smallest error over seeds."""
     section = experiment_section(experiment, records)
     return _environment().get_template("summary.html.j2").render(section=section, errors=error_rows(section))
 
@@ -89,12 +123,19 @@ def _environment() -> Environment:
         "ratio": lambda value: f"\u00d7{value:.2g}" if value < 100 else f"\u00d7{value:.0f}",
         "time": spoken_time,
         "known": math.isfinite,
+        "png_size": _png_size,
     }
     environment.tests |= {"line_chart": lambda chart: isinstance(chart, Chart)}
     environment.globals |= {
         "signs": _SIGNS,
         "tally": _tally,
-        "legend": _legend,
+        "legend_of": _legend,
+        "drawn": inlined,
+        "scale": {
+            "low": tick_text(SCALE[0], SCALE, log=True),
+            "high": tick_text(SCALE[1], SCALE, log=True),
+            "colours": [colour_of(place / (_RAMP - 1)) for place in range(_RAMP)],
+        },
         "swatches": len(COLOURS),
         "error_rows": error_rows,
         "other_draws": other_draws,
@@ -104,9 +145,18 @@ def _environment() -> Environment:
     return environment
 
 
-def _asset(name: str) -> Markup:
+@functools.cache
+def _asset(name: str) -> str:
     """A file of ours, which the page holds as it is."""
-    return Markup((files("headcount.report") / "assets" / name).read_text(encoding="utf-8"))
+    return (files("headcount.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _png_size(png: bytes) -> Markup:
+    """The size of a picture as attributes, so that the page does not move while it is read."""
+    if png[:8] != b"\x89PNG\r\n\x1a\n":
+        return Markup("")
+    width, height = struct.unpack(">II", png[16:24])
+    return Markup(f'width="{width}" height="{height}"')
 
 
 def _tally(section: Section) -> list[tuple[Verdict, str]]:

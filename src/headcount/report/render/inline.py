@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as Tree
 
 from ..chart import COLOURS, Chart, HeatMap
-from .figure import GROUND, INK, PAGE_SIZE, QUIET, RULE, draw_bare, to_svg
+from .figure import draw_bare, to_svg
+from .ink import GROUND, INK, PAGE_SIZE, QUIET, RULE
 
 REACH = "8"
 """Radius within which a marker is pointed at."""
@@ -43,7 +44,10 @@ def inlined(chart: Chart | HeatMap, prefix: str) -> Inlined:
     else:
         title = f"{chart.title}: {chart.unit} by {chart.row_label} and {chart.column_label}"
     builder = _Builder(chart, prefix, Tree.Element("svg"))
-    builder.svg.attrib |= {"viewBox": f"0 0 {PAGE_SIZE[0]} {PAGE_SIZE[1]}", "role": "img", "aria-label": title}
+    width, height = map(str, PAGE_SIZE)
+    # With its size given, the page does not move while it is laid out.
+    builder.svg.attrib |= {"viewBox": f"0 0 {width} {height}", "width": width, "height": height}
+    builder.svg.attrib |= {"role": "img", "tabindex": "0", "aria-label": title}
     for group in drawing.iter(f"{_SVG}g"):
         role, *indices = group.get("id", "").split(" ")
         if role in _ROLES:
@@ -72,6 +76,20 @@ class _Builder:
         assert isinstance(self.chart, Chart)
         assert self.chart.span is not None
         self.shared(role, indices, self.chart.span.name).extend(self.shown(group))
+
+    def level(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
+        """A line to compare with, and its name."""
+        assert isinstance(self.chart, Chart)
+        self.shared(role, indices, self.chart.levels[indices[0]].words).extend(self.shown(group))
+
+    def seeds(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
+        """The points of a series, all alike."""
+        points = list(self.shown(group))
+        if points:
+            alike = Tree.SubElement(self.series(*indices), "g", {"class": role, "style": points[0].get("style", "")})
+            for point in points:
+                del point.attrib["style"]
+                alike.append(point)
 
     def line(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
         assert isinstance(self.chart, Chart)
@@ -164,8 +182,10 @@ class _Builder:
         self.names[shape.get("id", "")] = self.shapes[outline]
 
 
-_ROLES = dict.fromkeys(("axis", "grid", "tick", "label", "band"), _Builder.plain) | {
+_ROLES = dict.fromkeys(("axis", "grid", "tick", "label", "band", "drop"), _Builder.plain) | {
     "span": _Builder.span,
+    "level": _Builder.level,
+    "seeds": _Builder.seeds,
     "line": _Builder.line,
     "cell": _Builder.cell,
     "equal": _Builder.equal,

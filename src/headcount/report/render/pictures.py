@@ -42,7 +42,7 @@ def _draw_pair(picture: PairPicture) -> "Figure":
     """The two sequences side by side, what each head reads of them, and below what comes out."""
     from matplotlib.figure import Figure
 
-    from .figure import literal
+    from .ink import literal
 
     figure = Figure(figsize=(9.5, 6.4), layout="constrained")
     upper, lower = np.ravel(np.asarray(figure.subfigures(2, 1, height_ratios=[2.4, 1]), object))

@@ -1,9 +1,12 @@
 """Sections as text for a terminal; a view of one verb is beside that verb in `cli/`."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from textwrap import wrap
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -30,7 +33,7 @@ def section_view(section: Section) -> RenderableType:
         published = f", and in parentheses the published {errors.statistic} over seeds"
         parts += [errors.label + (published if errors.source else f": {errors.judged}"), errors_view(errors), ""]
     if section.settings is not None:
-        return Group(*parts, facts(evidence_rows(section)), "")
+        return Group(*parts, facts(evidence_rows(section)), "", *_in_words(section))
     for grid in section.grids:
         parts += [escape(grid.title), grid_view(grid), ""]
     claims = Table(box=None, show_header=False)
@@ -38,6 +41,33 @@ def section_view(section: Section) -> RenderableType:
         claims.add_row(_MARKS[claim.verdict], escape(claim.statement))
         claims.add_row("", f"[dim]{escape(claim.evidence)}[/dim]")
     return Group(*parts, claims, f"[bold]{escape(section.headline)}[/bold]", "")
+
+
+def _in_words(section: Section) -> list[RenderableType]:
+    """The answer in words, and what to do next with the commands, which are never broken."""
+    parts: list[RenderableType] = [Text(" ".join(section.prose)), ""] if section.prose else []
+    if section.next_steps:
+        parts.append("[bold]Next[/bold]")
+    for step in section.next_steps:
+        parts.append(Padding(Text(f"{step.why}{':' if step.command else '.'}"), (0, 0, 0, 2)))
+        if step.command:
+            parts.append(_Command(step.command))
+    return [*parts, ""] if section.next_steps else parts
+
+
+@dataclass(frozen=True)
+class _Command:
+    """A command to be copied: where it is wider than the terminal, lines end in a backslash between its words."""
+
+    command: str
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+        lines = wrap(
+            self.command, options.max_width - 2, initial_indent="    ", subsequent_indent="      ",
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+        for place, line in enumerate(lines):
+            yield Text(line if place == len(lines) - 1 else f"{line} \\", "cyan", no_wrap=True, overflow="ignore")
 
 
 def errors_view(errors: ErrorRows) -> Table:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from ...analysis.words import PLAIN_FROM
+
 MAX_TICKS = 8
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
@@ -38,9 +40,11 @@ def linear_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
 
 
 def tick_text(value: float, ticks: Sequence[float], *, log: bool) -> str:
-    """How a tick is written: 10 to a power where all ticks of a logarithmic axis are, else the number."""
+    """How a tick is written: plainly from a thousandth on; below, 10 to a power where all ticks of a logarithmic axis
+    are powers."""
     powers = [math.log10(tick) for tick in ticks] if log else []
-    if log and all(abs(power - round(power)) < 1e-9 for power in powers) and len(ticks) > 1:
+    plain = PLAIN_FROM * (1 - 1e-9) <= abs(value) < 1e5
+    if log and all(abs(power - round(power)) < 1e-9 for power in powers) and len(ticks) > 1 and not plain:
         return f"10{str(round(math.log10(value))).translate(_SUPERSCRIPTS)}"
     return f"{value:.3g}".replace("-", "\u2212")
 

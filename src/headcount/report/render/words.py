@@ -1,12 +1,10 @@
 """Numbers and settings in words, for page and terminal alike."""
 
-import math
 from typing import Any
 
+from ...analysis.words import decimal as number
 
-def number(value: float) -> str:
-    """An error in the papers' form; a dash where there is none."""
-    return "-" if math.isnan(value) else f"{value:.1e}"
+__all__ = ["number", "settings_line", "spoken_time"]
 
 
 def spoken_time(seconds: float) -> str:

@@ -2,39 +2,13 @@
 // Follows the server: fragments of the page are replaced as they change, and what the reader did to them stays:
 // scrolling, focus, opened details, lines that were hidden.
 (() => {
-  const drawn = new WeakMap(); // a figure to the HTML it came as; the report's script changes figures
+  const drawn = new WeakMap(); // a figure to the HTML it came as: the report's script changes figures
 
-  // The report's script binds what is there when it runs. Here parts come later: it runs again for what is new.
-  const bound = new WeakMap();
-  let first = true;
-  function bind() {
-    let binding = true;
-    const fresh = (selector) => [...document.querySelectorAll(selector)].filter((element) => {
-      const before = bound.get(element) || new Set();
-      if (before.has(selector)) return false;
-      bound.set(element, before.add(selector));
-      return true;
-    });
-    const seen = new Proxy(document, {
-      get(target, name) {
-        if (name === "querySelectorAll" && binding) return fresh;
-        if (name === "getElementById" && !first) return (id) => (id === "theme" ? document.createElement("button") : target.getElementById(id));
-        if (name === "addEventListener" && !first) return () => {};
-        const value = target[name];
-        return typeof value === "function" ? value.bind(target) : value;
-      },
-    });
-    const listen = first ? addEventListener : () => {};
-    remember(document);
-    window.headcountReport(seen, listen);
-    binding = first = false;
+  function remember() {
+    for (const figure of document.querySelectorAll("figure")) if (!drawn.has(figure)) drawn.set(figure, figure.outerHTML);
   }
 
-  function remember(root) {
-    for (const figure of root.querySelectorAll("figure")) if (!drawn.has(figure)) drawn.set(figure, figure.outerHTML);
-  }
-
-  const KEPT = new Set(["open", "aria-pressed"]); // what a reader changes
+  const KEPT = new Set(["open", "aria-pressed", "tabindex"]); // what a reader or the report's script changes
 
   function morph(old, now) {
     for (const { name } of [...old.attributes]) if (!now.hasAttribute(name) && !KEPT.has(name)) old.removeAttribute(name);
@@ -95,7 +69,8 @@
     const now = old.cloneNode(false);
     now.innerHTML = html;
     morph(old, now);
-    bind();
+    remember();
+    document.dispatchEvent(new Event("sections-changed"));
     while (later.length) later.shift()();
   }
 
@@ -119,7 +94,7 @@
     for (const id of ["now", "list"]) source.addEventListener(id, (event) => show(id, JSON.parse(event.data)));
   }
 
-  bind();
+  remember();
   if (document.body.dataset.events) follow(document.body.dataset.events);
   for (const select of document.querySelectorAll("select[data-go]")) {
     select.addEventListener("change", () => select.form.requestSubmit());

@@ -1,0 +1,103 @@
+"""What each head of a trained model reads, as it was stored beside an experiment; see `headcount.heads_read`."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..analysis.words import decimal, times
+
+SHOWN = 0.05
+"""Attention weights below this are not put in words."""
+WORDS = 3
+"""Tokens of an example that are put in words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadExample:
+    """One validation example: its tokens as words (empty for an absent one), its target and the model's answer."""
+
+    tokens: tuple[str, ...]
+    target: str
+    answer: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadRead:
+    """One head: its attention weights per example and token, the tokens it reads on average over many examples, and the
+    validation error of the model without it."""
+
+    name: str
+    weights: tuple[tuple[float, ...], ...]
+    reads: float
+    without: float
+
+    def most_read(self, example: int, tokens: tuple[str, ...]) -> str:
+        """The tokens that the head reads most of in an example, in words: `87% of token 3 (0.31, 1.2)`."""
+        weights = self.weights[example]
+        order = sorted(range(len(weights)), key=lambda place: -weights[place])[:WORDS]
+        shown = [place for place in order if weights[place] >= SHOWN]
+        words = [f"{weights[place]:.0%} of token {place + 1} ({tokens[place]})" for place in shown]
+        return ", ".join(words) or f"less than {SHOWN:.0%} of every token"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadsRead:
+    """What the heads of the best model read at one `length`; `error` is the validation error with all of them."""
+
+    model: str
+    length: int
+    error: float
+    examples: tuple[ReadExample, ...]
+    heads: tuple[HeadRead, ...]
+
+    def loss_without(self, head: HeadRead) -> str:
+        """What the error is without a head, beside the error with all of them."""
+        if not self.error > 0:
+            return decimal(head.without)
+        fold = head.without / self.error
+        if fold >= 1.05:
+            return f"{times(fold)} times larger"
+        return "the same" if fold > 0.95 else f"{times(1 / fold)} times smaller"
+
+
+def heads_read_of(stored: Any) -> HeadsRead | None:
+    """The attachment "heads" of an experiment; None where there is none, or where it cannot be read."""
+    if not stored:
+        return None
+    try:
+        examples = tuple(
+            ReadExample(
+                tokens=tuple(_token(token) for token in each["tokens"]),
+                target=_values(each["target"]),
+                answer=_values(each["answer"]),
+            )
+            for each in stored["examples"]
+        )
+        heads = tuple(
+            HeadRead(
+                name=each["name"],
+                weights=tuple(tuple(float(weight or 0.0) for weight in row) for row in each["weights"]),
+                reads=float(each["reads"]),
+                without=float(each["without"]),
+            )
+            for each in stored["heads"]
+        )
+        return HeadsRead(
+            model=str(stored["model"]),
+            length=int(stored["length"]),
+            error=float(stored["error"]),
+            examples=examples,
+            heads=heads,
+        )
+    except (KeyError, TypeError, ValueError):
+        return None  # written by another version: the page does without it
+
+
+def _token(token: Any) -> str:
+    """A token as words: its numbers, its id, or nothing where it is absent."""
+    return "" if token is None else _values(token)
+
+
+def _values(values: Any) -> str:
+    if isinstance(values, str | int):
+        return str(values)
+    return ", ".join(f"{value:.2g}" if isinstance(value, float) else str(value) for value in values)

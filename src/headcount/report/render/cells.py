@@ -1,0 +1,115 @@
+"""Draws a heat map: coloured cells with their values, and lines over them."""
+
+import math
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm, to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from ...analysis.words import decimal
+from ..chart import SCALE, HeatMap, Line
+from .ink import FONT, INK, PAGE_SIZE, QUIET, RULE, label_axes, literal
+from .ticks import far_enough, log_ticks, tick_text
+
+DARK, LIGHT = "#000000", "#ffffff"
+"""Text on a light and on a dark cell."""
+COLOURS = "cividis"
+"""Reads the same in every colour vision."""
+MIN_FONT = 4.0
+"""Values that would be smaller are not written; a cell's tooltip and the table have them."""
+
+
+def draw_cells(axes: Axes, chart: HeatMap) -> None:
+    """The cells, the first row at the bottom; values are written where there is room for them."""
+    rows, columns = chart.values.shape
+    wide, tall = (PAGE_SIZE[0] - 50) / columns, (PAGE_SIZE[1] - 46) / rows
+    size = min(FONT["value"], 0.23 * wide, 0.7 * tall)
+    shares = chart.colour_shares()
+    for (i, j), value in np.ndenumerate(chart.values):
+        _draw_cell(axes, (i, j), float(value), float(shares[i, j]), size)
+    for k, line in enumerate(chart.lines):
+        _draw_over_cells(axes, line, k, min(8.5, 0.16 * wide, 0.42 * tall))
+    axes.set_xlim(-0.5, columns - 0.5)
+    axes.set_ylim(-0.5, rows - 0.5)
+    names = [str(column) for column in chart.columns]
+    kept = far_enough(np.arange(columns) * wide, [6.2 * len(name) + 6 for name in names])
+    axes.set_xticks(kept, [names[j] for j in kept])
+    kept = far_enough(np.arange(rows) * tall, [12.0] * rows)
+    axes.set_yticks(kept, [str(chart.rows[i]) for i in kept])
+    axes.spines[:].set_visible(False)
+    label_axes(axes, chart.column_label, chart.row_label)
+    axes.tick_params(length=0)
+
+
+def add_colour_bar(figure: Figure, axes: Axes) -> None:
+    """The scale of every map."""
+    bar = figure.colorbar(ScalarMappable(LogNorm(*SCALE), COLOURS), ax=axes, label="share of a constant answer's error")
+    _, _, ticks = log_ticks(*SCALE)
+    bar.minorticks_off()
+    bar.set_ticks(ticks, labels=[tick_text(tick, ticks, log=True) for tick in ticks])
+    bar.ax.set_ylim(*SCALE)
+    bar.ax.tick_params(labelsize=FONT["tick"], labelcolor=QUIET, color=QUIET, length=3)
+    bar.ax.spines[:].set_visible(False)
+
+
+def colour_of(share: float) -> str:
+    """The colour at a share of the scale."""
+    return to_hex(matplotlib.colormaps[COLOURS](share))
+
+
+def ink_on(colour: str) -> str:
+    """Black or white, whichever is easier to read on a colour."""
+    return max((DARK, LIGHT), key=lambda ink: contrast(ink, colour))
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of two colours, from 1 to 21, as WCAG defines it."""
+    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    shares = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _draw_cell(axes: Axes, at: tuple[int, int], value: float, share: float, size: float) -> None:
+    i, j = at
+    known = math.isfinite(value)
+    colour = colour_of(share) if known else "none"
+    name = f"cell {i} {j}"
+    box = Rectangle((j - 0.48, i - 0.48), 0.96, 0.96, facecolor=colour, edgecolor=RULE, linewidth=0.8)
+    box.set(gid=name, zorder=1, clip_on=False)
+    axes.add_artist(box)  # unlike add_patch, without a look at the limits, which are set
+    if size < MIN_FONT:
+        return
+    ink, words = (ink_on(colour), decimal(value)) if known else (INK, "-")
+    axes.text(j, i, words, ha="center", va="center_baseline", color=ink, fontsize=size, gid=name, zorder=1)
+
+
+def _draw_over_cells(axes: Axes, line: Line, k: int, size: float) -> None:
+    """A line dark on a light edge, which shows on every colour of the map."""
+    strokes = np.array([[*start, *end] for start, end in line.strokes()])
+    gaps = np.full(len(strokes), np.nan)
+    x, y = (np.stack([strokes[:, c], strokes[:, c + 2], gaps], axis=1).ravel() for c in (0, 1))
+    for colour, width in ((LIGHT, 2.6), (DARK, 0.9)):
+        axes.plot(
+            x, y, color=colour, linewidth=width, solid_capstyle="round", gid=f"equal {k}", zorder=3, clip_on=False
+        )
+    box = {"boxstyle": "round,pad=0.18", "facecolor": LIGHT, "edgecolor": "none"}
+    axes.text(
+        *line.label_at,
+        literal(line.label),
+        ha="center",
+        va="center",
+        fontsize=size,
+        color=DARK,
+        bbox=box,
+        gid=f"equal {k}",
+        zorder=4,
+    )
