@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.serve.folders import Parent
-from headcount.store import FILE_NAME, LIVE_FILE
+from headcount.store import FILE_NAME, LIVE_FILE, Store
 
 from ..helpers.commands import a_sentence, contents, headcount
 from ..helpers.fabricated import finished, sweep, write
@@ -130,10 +130,16 @@ def test_nothing_outside_has_an_address(client, parent, tmp_path, name):
     assert "secret" not in fetched(client, "/")
 
 
-@given(st.lists(st.sampled_from(["..", ".", "", "maxima", "link", "a\\b", "\0", "é", "~"]), max_size=5))
-def test_a_name_leads_inside_or_nowhere(tmp_path_factory, parts):
+@pytest.fixture(scope="module")
+def linked(tmp_path_factory):
     root = tmp_path_factory.mktemp("parent")
     os.symlink("/", root / "link")
+    return root
+
+
+@given(st.lists(st.sampled_from(["..", ".", "", "maxima", "link", "a\\b", "\0", "é", "~"]), max_size=5))
+def test_a_name_leads_inside_or_nowhere(linked, parts):
+    root = linked
     path = Parent(root).path("/".join(parts))
     assert path is None or path.resolve().is_relative_to(root)
 
@@ -179,6 +185,23 @@ def test_certificates_are_explored(client, parent):
         assert client.get("/picture/maxima", params={"name": name}).status_code == 404
     (folder / "certificates.json").write_text("{}")
     assert client.get("/certificates/maxima").status_code == 404
+
+
+def test_heads_are_explored(client, parent):
+    assert client.get("/heads/maxima").status_code == 404
+    heads = [
+        {"name": f"head {n}", "weights": [[n / 4, 1 - n / 4, 0]] * 2, "reads": 1.5, "without": 0.4} for n in range(3)
+    ]
+    examples = [{"tokens": [[0.5], [1.5], None], "target": [1.5], "answer": [1.25]}] * 2
+    content = {"key": "k", "model": "3 heads", "length": 3, "error": 0.1, "examples": examples, "heads": heads}
+    with Store.open_for_writing(parent / "maxima") as store:
+        store.attach("maxima", "heads", content)
+    text = fetched(client, "/heads/maxima?head=1&example=1")
+    assert "head 1 reads 75% of token 2" in text
+    assert "absent" in text
+    assert "heads/maxima" in fetched(client, "/folder/maxima")
+    for given in ("9", "-1", "x", "9" * 50, "٣"):
+        assert "head 0 reads" in fetched(client, f"/heads/maxima?head={given}")
 
 
 def test_what_cannot_be_served_is_one_sentence(parent, tmp_path):

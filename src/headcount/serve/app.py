@@ -86,6 +86,20 @@ class Site:
         content = {"models": models, "chosen": chosen, "picture": picture, "floors": floors}
         return HTMLResponse(self.views.page("certificates", folder=folder, questions=stored.QUESTIONS, **content))
 
+    async def heads(self, request: Request) -> Response:
+        """What one head reads of one example."""
+        folder = await self._folder(request)
+        contents = await self.watching.read(folder)
+        reads = [(section.title, section.heads) for section in contents.sections if section.heads is not None]
+        if not reads:
+            raise HTTPException(404, "It is not stored what the heads of a model here read.")
+        experiment = _choice(request, "experiment", len(reads))
+        read = reads[experiment][1]
+        chosen = {"head": _choice(request, "head", len(read.heads))}
+        chosen |= {"example": _choice(request, "example", len(read.examples)), "experiment": experiment}
+        choices = [title for title, _ in reads]
+        return HTMLResponse(self.views.page("heads", folder=folder, read=read, choices=choices, **chosen))
+
     async def picture(self, request: Request) -> Response:
         folder = await self._folder(request)
         content = await asyncio.to_thread(stored.picture, folder.path, request.query_params.get("name", ""))
@@ -122,6 +136,12 @@ class Site:
         return StreamingResponse(events, media_type="text/event-stream")
 
 
+def _choice(request: Request, name: str, count: int) -> int:
+    """Which of `count` was chosen; the first where the address says none of them."""
+    given = request.query_params.get(name, "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 6 and int(given) < count else 0
+
+
 def app_of(root: Path, token: str, port: int) -> tuple[Guard, Watching]:
     """The application that serves the results folders below `root`, and what it watches them with."""
     site = Site(root, token)
@@ -143,6 +163,7 @@ def app_of(root: Path, token: str, port: int) -> tuple[Guard, Watching]:
         Route("/events/{name:path}", site.folder_events),
         Route("/compare", site.compare),
         Route("/certificates/{name:path}", site.certificates),
+        Route("/heads/{name:path}", site.heads),
         Route("/picture/{name:path}", site.picture),
         Route("/assets/{name}", site.assets),
     ]

@@ -65,7 +65,7 @@ class Contents:
     @property
     def has_heads(self) -> bool:
         """Whether it is stored what the heads of a model read."""
-        return any(getattr(section, "heads", None) is not None for section in self.sections)
+        return any(section.heads is not None for section in self.sections)
 
 
 class Folder:
