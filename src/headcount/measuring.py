@@ -280,7 +280,10 @@ def measure_question(
 def shown_by(bar: StepBar, on_early: Callable[[Early], None] = lambda early: None) -> Listener:
     """A listener that moves a progress bar."""
     return Listener(
-        on_plan=lambda why, model_steps: bar.expect(model_steps, why), on_steps=bar.advance, on_early=on_early
+        on_plan=lambda why, model_steps: bar.expect(model_steps, why),
+        on_programs=bar.compiled,
+        on_steps=bar.advance,
+        on_early=on_early,
     )
 
 

@@ -65,7 +65,7 @@ def test_what_is_measured_verifies_to_the_last_bit(measured):
 def test_a_dry_run_trains_and_writes_nothing(tmp_path, no_training):
     result = headcount(*MEASURE, "--out", tmp_path / "results", "--dry-run")
     assert (result.code, result.err) == (0, "")
-    assert "8 cells, 0 already done" in result.out
+    assert "8 models, 0 already done" in result.out
     assert not (tmp_path / "results").exists()
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from headcount.engine import plan_sweep, spec_of
 from headcount.engine.hardware import CPU_MEMBERS, Sizes, hardware, member_bytes
-from headcount.engine.plan import sizes_of
+from headcount.engine.plan import PROCESS_BYTES, PROGRAM_BYTES, sizes_of
 
-from ..helpers.sweeps import CPU, GPU, TASK, TRAIN, Numbers, labelled_model, swept
+from ..helpers.sweeps import CPU, GPU, TASK, TRAIN, Numbers, class_token, labelled_model, swept
 
 
 def test_the_counts_of_a_plan_add_up():
@@ -40,6 +40,27 @@ def test_memory_grows_with_members_side_by_side():
     data = 8 * (TRAIN.train_examples + TRAIN.validation_examples) * (4 + 5)
     assert few.bytes > data
     assert many.bytes - data == 10 * (few.bytes - data)
+
+
+def test_examples_that_do_not_exist_need_no_memory():
+    """Of labelled data at most all examples are kept, however many are asked for; a generated task draws them."""
+    numbers = Numbers("candidates")
+
+    def grows(task, model) -> bool:
+        few, many = (
+            plan_sweep(swept(task, model, train=replace(TRAIN, train_examples=count), length=[4]), machine=CPU).bytes
+            for count in (10**5, 10**6)
+        )
+        return many > few
+
+    assert not grows(numbers, labelled_model(numbers))
+    assert grows(TASK, class_token)
+
+
+def test_a_process_that_compiles_needs_memory_and_one_that_has_nothing_to_do_none():
+    sweep = swept(heads=[1], length=[4])
+    assert plan_sweep(sweep, machine=CPU).bytes > PROCESS_BYTES + PROGRAM_BYTES
+    assert plan_sweep(sweep, [cell.key for cell in sweep.cells], CPU).bytes == 0
 
 
 def test_a_small_memory_splits_buckets_without_losing_a_cell():

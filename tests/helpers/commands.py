@@ -45,9 +45,8 @@ def unchecked():
         jaxtyping.config.update("jaxtyping_disable", before)
 
 
-def start(*arguments: object, **options) -> subprocess.Popen:
-    """Run a command in a process of its own."""
-    script = "from headcount.cli import main; main()"
+def start(*arguments: object, script: str = "from headcount.cli import main; main()", **options) -> subprocess.Popen:
+    """Run a command, or another script, in a process of its own."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
     return subprocess.Popen([sys.executable, "-c", script, *map(str, arguments)], **(pipes | options))
 

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 from rich.console import Console
 
-from headcount.report.progress import automatic_progress, bytes_progress, counted_progress, training_progress
+from headcount.report.progress import NoBar, automatic_progress, bytes_progress, counted_progress, training_progress
 
 
 class ZMQInteractiveShell:
@@ -39,15 +39,60 @@ def notebook(monkeypatch) -> list[str]:
 def test_a_notebook_sees_a_bar_that_grows_fills_and_ends(notebook):
     with automatic_progress() as bar:
         bar.expect(40)
+        bar.compiled(0, 2)
         bar.advance(10)
-        bar.expect(60)
+        bar.expect(60, "<more>")
         bar.advance(90)
-    places = [f'value="{done}" max="{total}"' for done, total in ((0, 40), (10, 40), (10, 100), (100, 100))]
-    assert [place in text for place, text in zip(places, notebook[1:-1], strict=True)] == [True] * 4
-    assert "25%" in notebook[2]
-    assert "100%, 0 s left" in notebook[4]
-    assert "100 model-steps" in notebook[5]
-    assert "<progress" not in notebook[5]
+    places = [f'value="{done}" max="{total}"' for done, total in ((0, 40), (0, 40), (10, 40), (10, 100), (100, 100))]
+    assert [place in text for place, text in zip(places, notebook[1:-1], strict=True)] == [True] * 5
+    assert "compiling 1 of 2 programs" in notebook[2]
+    assert "10/40 model-steps" in notebook[3]
+    assert "&lt;more&gt;" in notebook[4]
+    assert "100 model-steps" in notebook[6]
+    assert "<progress" not in notebook[6]
+
+
+def test_a_bar_says_what_is_done_and_knows_the_time_left_only_while_steps_are_taken():
+    bar = NoBar()
+    phases = []
+    for tell in (
+        lambda: bar.expect(100, "12 heads"),
+        lambda: bar.compiled(0, 2),
+        lambda: bar.compiled(1, 2),
+        lambda: bar.advance(20),
+        lambda: bar.compiled(2, 2),
+        lambda: bar.expect(100, "descent to 1, 2"),
+        lambda: bar.compiled(0, 1),
+        lambda: bar.advance(80),
+        lambda: bar.stop(),
+    ):
+        tell()
+        phases.append((bar.phase, bool(bar.left)))
+    assert phases == [
+        ("preparing data", False),
+        ("compiling 1 of 2 programs", False),
+        ("compiling 2 of 2 programs", False),
+        ("training, compiling 2 of 2 programs", True),
+        ("training", True),
+        ("preparing data", False),
+        ("compiling the program", False),
+        ("training, compiling the program", True),
+        ("stopping", False),
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 160])
+def test_a_bar_is_one_line_of_whole_words(width):
+    written = io.StringIO()
+    with training_progress(Console(file=written, width=width), 3_000) as bar:
+        bar.expect(1_000_000, "descent to 1, 2, 3, 4, 5, 6, 7, 8, 9, 10")
+        bar.compiled(3, 5)
+        bar.advance(100_000)
+        whole = " ".join(bar.words(1000)).replace(",", "").split()
+    (line,) = written.getvalue().splitlines()
+    words = line.translate(dict.fromkeys(map(ord, ",\u2501\u2578\u257a"))).split()
+    assert set(words) - {"10%"} <= set(whole)
+    assert "compiling" in words
 
 
 @pytest.mark.parametrize(("steps", "wanted"), [(0, None), (0, True), (40, False)])

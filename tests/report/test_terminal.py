@@ -1,6 +1,7 @@
 """Experiments and the grids of a study, as a terminal shows them."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -17,7 +18,7 @@ SMALL = MAP | {"heads": (1, 4), "rank": (2, 8)}
 
 def written(section: Section, *, colour: bool = False, width: int = 160) -> str:
     text = io.StringIO()
-    Console(file=text, width=width, force_terminal=colour, highlight=False).print(section_view(section))
+    Console(file=text, width=width, force_terminal=colour, highlight=False).print(section_view(section), crop=False)
     return text.getvalue()
 
 
@@ -70,6 +71,37 @@ def test_random_starts_and_descended_models_stand_apart_in_80_columns():
     kept = [each for each, at in zip(records, made.coordinates(), strict=True) if at != gone]
     assert len(kept) == len(records) - 1
     assert written(experiment_section(made.experiment, kept), width=80).count("1 missing") == 1
+
+
+WIDE = {"heads": (1, 2, 4), "length": (8, 16, 32, 64, 128, 256, 512), "seed": (0, 1)}
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+@pytest.mark.parametrize(
+    "made",
+    [sweep(WIDE), sweep(MAP), descent(DESCENT | {"length": (8, 16, 32, 64, 128)})],
+    ids=["line", "map", "descent"],
+)
+def test_no_terminal_is_too_narrow_for_whole_words(made, width):
+    errors = sharp_in_rank if "rank" in made.experiment.axes else sharp
+    experiment = replace(made.experiment, settings=made.experiment.settings | {"model": {"kind": "x" * (width + 9)}})
+    section = experiment_section(experiment, finished(made, errors))
+    assert_whole(section, width)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_grids_and_claims_keep_their_words_whole(width):
+    columns = ("", *(f"rank {rank}" for rank in (1, 2, 4, 8, 16, 32, 64)))
+    grid = Grid(title="errors " * 20, columns=columns, rows=(("1 layer", *["0.5 (0.7)"] * 7),))
+    claim = Claim("It falls. " * 12, Verdict.HOLDS, "--validation-fraction " * 5 + "y" * 90)
+    assert_whole(Section(name="s", title="t", asks="a", headline="so " * 50, grids=(grid,), claims=(claim,)), width)
+
+
+def assert_whole(section: Section, width: int) -> None:
+    """At this width the same words are written as on a terminal that is wide enough, and none is cut."""
+    wide, narrow = written(section, width=5000).split(), written(section, width=width)
+    assert set(narrow.split()) == set(wide)
+    assert all(len(line.rstrip()) <= width or len(line.split()) == 1 for line in narrow.splitlines())
 
 
 def test_errors_of_labels_are_shares_of_wrong_answers():

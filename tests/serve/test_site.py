@@ -200,8 +200,8 @@ def test_heads_are_explored(client, parent):
     assert "head 1 reads 75% of token 2" in text
     assert "absent" in text
     assert "heads/maxima" in fetched(client, "/folder/maxima")
-    for given in ("9", "-1", "x", "9" * 50, "٣"):
-        assert "head 0 reads" in fetched(client, f"/heads/maxima?head={given}")
+    for other in ("9", "-1", "x", "9" * 50, "٣"):
+        assert "head 0 reads" in fetched(client, f"/heads/maxima?head={other}")
 
 
 def test_what_cannot_be_served_is_one_sentence(parent, tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from typer.core import TyperCommand, TyperGroup
 
 from .._errors import HeadcountError, InputError, did_you_mean
@@ -27,6 +27,7 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A results folder.")
 VERBS = {
     "measure": "Say how many heads a task needs, from models trained on it.",
     "show": "The answer and the errors of every experiment in a results folder.",
+    "compare": "The answers and the errors of several results folders side by side.",
     "status": "What a results folder holds, what is missing, and how to go on.",
     "report": "Everything a results folder says, as one HTML page that needs nothing but itself.",
     "serve": "Results folders as live pages in a browser, on this machine alone.",
@@ -106,6 +107,11 @@ def _flags() -> set[str]:
     """The flags of the verb that was typed."""
     verb = next((word for word in sys.argv[1:] if word in VERBS), None)
     return set() if verb is None else {flag for option in command(verb).params for flag in option.opts}
+
+
+def show_view(view: RenderableType, console: Console = data) -> None:
+    """Print something laid out for the width of the terminal; a word that is wider than it is not broken."""
+    console.print(view, soft_wrap=False, crop=False)
 
 
 def print_json(value: Any) -> None:

@@ -1,5 +1,7 @@
 """`headcount measure`: a task to an answer."""
 
+import functools
+
 import typer
 
 from .._cache import cache_folder, keep_compiled_programs
@@ -8,17 +10,22 @@ from ..effort.costs import costs
 from ..engine import Sweep, plan_sweep
 from ..measurement import Measurement
 from ..measuring import default_folder, keep_heads_read, measure_sweep, to_measure
+from ..report.cells import error_cells
 from ..report.render import check_ending
 from ..report.render.terminal import section_view
-from ..report.section import experiment_section
+from ..report.section import Section, experiment_section
 from ..store import Outcome, Store
 from ..tasks.find import find_task
+from ..tasks.stand_in import planned_task
 from . import options as o
-from .app import Json, messages, print_json, say
+from .app import Json, messages, print_json, say, show_view
 from .arguments import counts, given, numbers
 from .arguments import windows as fractions
 from .live import start_live_page, stay_live
-from .running import ask, print_costs, print_plan, run, settled, this_command
+from .plans import print_costs, print_plan
+from .running import ask, run, settled, this_command
+
+INTERVAL = "[fewest, most]: 90 % interval over seeds and data; what the answer rests on is above."
 
 
 def measure(
@@ -41,9 +48,9 @@ def measure(
     keep_compiled_programs()
     if figure is not None:
         check_ending(figure)
-    asked_task = find_task(
+    find = planned_task if dry_run else functools.partial(find_task, cache=cache_folder())
+    asked_task = find(
         task,
-        cache=cache_folder(),
         **given(
             intrinsic_dim=intrinsic_dim, dim=dim, directions=directions, distribution=distribution,
             windows=fractions(windows), task_seed=task_seed, points=points, terms=terms, inputs=inputs, noise=noise,
@@ -75,11 +82,11 @@ def measure(
     section = experiment_section(
         measurement.experiment, measurement.records, attachments, folder=str(folder), command=this_command()
     )
-    messages.print(section_view(section))
+    show_view(section_view(section), messages)
     failed = [record for record in measurement.records if record.outcome is Outcome.FAILED]
     if failed:
         say(f"{len(failed)} cells failed; the first: {failed[0].message}", style="red")
-    _print_answer(measurement, as_json)
+    _print_answer(measurement, section, as_json)
     if figure is not None:
         measurement.plot(figure)
         say(f"drawn in {figure}")
@@ -92,9 +99,11 @@ def measure(
         raise typer.Exit(3 if failed else 4)
 
 
-def _print_answer(measurement: Measurement, as_json: bool) -> None:
+def _print_answer(measurement: Measurement, section: Section, as_json: bool) -> None:
     if not as_json:
-        print(measurement.answer().sentence)
+        print(measurement.answer().sentence, flush=True)
+        if measurement.answer().needs:
+            say(INTERVAL, style="dim")
         return
     run = measurement.run
     assert run is not None
@@ -108,5 +117,6 @@ def _print_answer(measurement: Measurement, as_json: bool) -> None:
             "seconds": round(run.seconds, 2),
             "ended": measurement.ended,
             "early": measurement.early,
+            "errors": error_cells(section),
         }
     )

@@ -23,9 +23,10 @@ from ..studies.folder import sections_of, what_was_lost
 from ..studies.real_data.base import RealDataStudy
 from ..studies.real_data.cifar import PATCHES, CifarStudy
 from ..studies.registry import CLOSED_FORM, REAL_DATA, STUDIES, study
-from .app import Json, data, messages, print_json, say
+from .app import Json, data, messages, print_json, say, show_view
 from .arguments import counts
-from .running import describe_plan, run, settled
+from .plans import describe_plan
+from .running import run, settled
 
 AnyStudy = AbstractStudy | ClosedFormStudy
 
@@ -64,7 +65,7 @@ def reproduce(
     chosen: list[AnyStudy] = [*STUDIES.values(), *CLOSED_FORM.values()] if name == "all" else [study(name)]
     part = Part(heads=counts(heads, "--heads"), lengths=counts(lengths, "--lengths"), seeds=seeds)
     if name in REAL_DATA:
-        chosen = [_bound(_with_patch(REAL_DATA[name], patch), real_data, embeddings)]
+        chosen = [_bound(_with_patch(REAL_DATA[name], patch), real_data, embeddings, dry_run)]
     else:
         given = [real_data, embeddings, patch, heads, lengths, seeds]
         require(
@@ -90,7 +91,7 @@ def reproduce(
             if section is not None:
                 content = section.as_dict()
                 if not as_json:
-                    data.print(section_view(section))
+                    show_view(section_view(section))
             results.append(content | {"scale": scale.value, "seconds": round(time.monotonic() - began, 2)})
     finally:  # stopped on the way, the studies that are done still have their report
         anything = any(result["headline"] is not None for result in results)
@@ -140,8 +141,14 @@ def _with_patch(each: RealDataStudy, patch: int | None) -> RealDataStudy:
     return replace(each, patch=patch)
 
 
-def _bound(each: RealDataStudy, folder: Path | None, embeddings: Path | None) -> RealDataStudy:
-    """The study of the data in a folder, downloaded with a progress bar where it is empty."""
+def _bound(each: RealDataStudy, folder: Path | None, embeddings: Path | None, dry_run: bool) -> RealDataStudy:
+    """The study of the data in a folder, downloaded with a progress bar where it is empty.
+
+    In a dry run nothing is downloaded or mined: unless the data is ready, the study stays one of the published sizes.
+    """
+    if dry_run and (folder is None or not each.is_ready(folder)):
+        say(f"{each.name}: planned for the published sizes; a dry run downloads and mines nothing")
+        return each
     if folder is None:
         raise InputError(
             f"{each.name} is a study of real data: pass --data DIR (an empty folder is filled by downloading).",

@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 
 from .._errors import require
+from ..report.cells import error_cells
 from ..report.render import check_ending, save_chart
 from ..report.render.terminal import section_view
 from ..studies.folder import sections_of
-from .app import Folder, Json, data, print_json, say
+from .app import Folder, Json, data, print_json, say, show_view
 
 
 def show(
@@ -17,7 +18,12 @@ def show(
     figure: Annotated[Path | None, typer.Option(help="Draw the result into a .svg, .pdf or .png file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """The answer and the errors of every experiment in a results folder."""
+    """The answer and the errors of every experiment in a results folder.
+
+    headcount show results/mine
+
+    headcount show results/mine --figure mine.svg
+    """
     if figure is not None:
         check_ending(figure)
     sections, warnings = sections_of(folder)
@@ -31,10 +37,10 @@ def show(
             save_chart(section.charts[0], figure, section.headline)
             say(f"drawn in {figure}")
         if not as_json:
-            data.print(section_view(section))
+            show_view(section_view(section))
             if section.settings is not None and section.answer is not None:
                 data.print(section.answer.sentence, style="bold", markup=False, highlight=False)
     for warning in warnings:
         say(warning, style="yellow")
     if as_json:
-        print_json([section.as_dict() for section in sections])
+        print_json([section.as_dict() | {"errors": error_cells(section)} for section in sections])

@@ -1,11 +1,40 @@
 """`headcount status`: what a results folder holds, what is missing, and how to go on."""
 
-from ..store import Store
-from .app import Folder, Json, data, print_json
+import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from ..report.render.fitted import FittedTable
+from ..store import FILE_NAME, Store
+from ..store.folders import FolderStatus, folder_status, results_below
+from .app import Json, data, print_json, show_view
 
 
-def status(folder: Folder, as_json: Json = False) -> None:
-    """What a results folder holds, what is missing, and how to go on."""
+def status(
+    folder: Annotated[Path, typer.Argument(metavar="DIR|PARENT", help="A results folder, or a folder of them.")],
+    as_json: Json = False,
+) -> None:
+    """What a results folder holds, what is missing, and how to go on; or every results folder below a parent.
+
+    headcount status results/mine
+
+    headcount status results
+    """
+    below = [] if (folder / FILE_NAME).exists() else results_below(folder)
+    if not below:
+        _one(folder, as_json)
+        return
+    folders = [folder_status(each) for each in below]
+    if as_json:
+        print_json({"parent": str(folder), "folders": [_as_json(each) for each in folders]})
+        return
+    show_view(_table(folders, folder))
+
+
+def _one(folder: Path, as_json: bool) -> None:
     with Store.open_for_reading(folder) as store:
         outcomes, progress = store.outcomes(), store.progress()
     if as_json:
@@ -30,3 +59,35 @@ def status(folder: Folder, as_json: Json = False) -> None:
             lines.append(f"    {each.missing} missing; run the command again to go on")
     for line in lines:
         data.print(line, markup=False, highlight=False)
+
+
+def _table(folders: list[FolderStatus], parent: Path) -> FittedTable:
+    """A row per experiment, the folder named once."""
+    view = FittedTable()
+    for column in ("folder", "task", "cells", "state", "last change"):
+        view.add_column(column, justify="right" if column == "cells" else "left")
+    for each in folders:
+        name = escape(str(each.folder.relative_to(parent)))
+        state = "running" if each.running else "unreadable" if each.problem else ""
+        changed = each.changed.astimezone().strftime("%Y-%m-%d %H:%M")
+        if not each.experiments:
+            view.add_row(name, "-", "-", state or "empty", changed)
+        for place, experiment in enumerate(each.experiments):
+            there = state or ("stopped" if experiment.missing else "done")
+            cells = f"{experiment.done}/{experiment.cells}"
+            view.add_row("" if place else name, escape(experiment.task), cells, there, changed)
+    return view
+
+
+def _as_json(each: FolderStatus) -> dict[str, Any]:
+    experiments = [
+        {"experiment": one.experiment, "task": one.task, "cells": one.cells, "done": one.done}
+        for one in each.experiments
+    ]
+    return {
+        "folder": str(each.folder),
+        "running": each.running,
+        "changed": each.changed.replace(tzinfo=datetime.UTC).isoformat(timespec="seconds"),
+        "problem": each.problem,
+        "experiments": experiments,
+    }

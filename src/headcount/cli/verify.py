@@ -18,7 +18,7 @@ from ..store import Experiment, Store
 from ..tasks.find import task_of_spec
 from ..verify import Agreement, Recheck
 from .app import Folder, Json, data, messages, print_json, say
-from .running import stop_on_signals
+from .stopping import stop_on_signals
 
 MEANINGS = {
     Agreement.SAME: ("green", "the same to the last bit"),
@@ -49,7 +49,7 @@ def verify(
     tasks = {text: task_of_spec(spec, **options) for text, spec in specs.items()}  # refused before anything is trained
     say(f"training {len(chosen)} of {len(records)} cells of {folder} again")
     try:
-        with training_progress(messages, steps) as bar, stop_on_signals() as stop:
+        with training_progress(messages, steps) as bar, stop_on_signals(bar.stop) as stop:
             rechecks = checks.verify(
                 records,
                 chosen,

@@ -29,7 +29,7 @@ class Listener:
 
     Args:
         on_plan: Before training, and before each further round: why, and how many model-steps it adds.
-        on_programs: When a program is ready: how many are, and how many this round needs.
+        on_programs: Once data is prepared, and when a program is ready: how many are, and how many this round needs.
         on_steps: After every checkpoint: how many model-steps more are done.
         on_checkpoint: After every checkpoint: cells, the step they are at, and their validation errors.
         on_early: When the early estimate is known.

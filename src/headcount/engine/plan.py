@@ -4,30 +4,49 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import jax
+
 from ..store import Precision
 from ..tasks import AbstractTask
 from .buckets import Bucket, Shape, buckets
+from .data import PROBE_EXAMPLES
 from .hardware import Hardware, Sizes, hardware, max_members, member_bytes, slots
 from .sweep import Sweep
 
 
 class Pace(NamedTuple):
-    """What compiling a program, starting a training step and its arithmetic cost, roughly, on the machines we saw."""
+    """What compiling a program, starting a training step and its arithmetic cost, roughly, on the machines we saw.
+
+    `read_seconds` is for a program that was compiled before and is read from disk.
+    """
 
     compile_seconds: float
     step_seconds: float
     flops: float
+    read_seconds: float
 
 
-CPU_PACE = Pace(2.0, 5e-5, 1.2e10)
-GPU_PACE = Pace(10.0, 1.5e-4, 4e12)
-HALF_PACE = Pace(15.0, 1.5e-4, 3e13)
+CPU_PACE = Pace(6.0, 5e-5, 1.2e10, 1.0)
+GPU_PACE = Pace(10.0, 1.5e-4, 4e12, 2.0)
+HALF_PACE = Pace(15.0, 1.5e-4, 3e13, 2.0)
 """A GPU in half precision: seen with vision transformers of 1 to 16 heads."""
+
+PROCESS_BYTES = 320 << 20
+"""Python with JAX, before the first model: seen on Linux."""
+PROGRAM_BYTES = 250 << 20
+"""What compiling a program leaves behind on a CPU, up to `MOST_PROGRAMS` of them: seen with both kinds of models."""
+MOST_PROGRAMS = 4
+COPIES = 2
+"""Of the examples: as they are given, and as they are trained on."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Buckets still to be trained, the costly ones first, and what they will take."""
+    """Buckets still to be trained, the costly ones first, and what they will take.
+
+    `seconds` are for programs that are still to be compiled, `compiled_seconds` for programs that are on disk. `bytes`
+    is the memory of the process at its peak; on a GPU, that of the device.
+    """
 
     machine: Hardware
     cells: int
@@ -35,6 +54,7 @@ class Plan:
     buckets: tuple[Bucket, ...]
     programs: int
     model_steps: int
+    compiled_seconds: float
     seconds: float
     bytes: int
 
@@ -61,6 +81,7 @@ def plan_sweep(
     costs = [_bucket_seconds(bucket, sizes.of(bucket.shape), machine) for bucket in left]
     programs = {(bucket.shape.program, bucket.slots, sizes.of(bucket.shape), _examples(bucket)) for bucket in left}
     pace = _pace(machine)
+    training = sum(costs) / (1 if machine.side_by_side else machine.workers)
     return Plan(
         machine=machine,
         cells=len(sweep.cells),
@@ -68,9 +89,9 @@ def plan_sweep(
         buckets=tuple(_working_order(left, costs)),
         programs=len(programs),
         model_steps=sum(len(bucket.cells) * bucket.shape.train.steps for bucket in left),
-        seconds=sum(costs) / (1 if machine.side_by_side else machine.workers)
-        + pace.compile_seconds * len(programs) / machine.workers,
-        bytes=_peak_bytes(left, sizes, machine),
+        compiled_seconds=training + pace.read_seconds * len(programs) / machine.workers,
+        seconds=training + pace.compile_seconds * len(programs) / machine.workers,
+        bytes=_peak_bytes(left, sizes, machine, len(programs)),
     )
 
 
@@ -91,6 +112,17 @@ class _Sizes:
         if place not in self.known:
             self.known[place] = sizes_of(self.tasks[shape.task].at(shape.length))
         return self.known[place]
+
+    def data_bytes(self, bucket: Bucket) -> int:
+        """The examples of a bucket: those that are stored, at most as many as are asked for, or those drawn."""
+        shape, task = bucket.shape, self.tasks[bucket.shape.task]
+        sizes, (train, validation) = self.of(shape), _examples(bucket)
+        drawn = 4 * ((train or PROBE_EXAMPLES) + validation) * sizes.sequences * sizes.tokens * sizes.dim
+        if task.endless:
+            return COPIES * drawn
+        stored = sum(leaf.nbytes for leaf in jax.tree.leaves(task) if hasattr(leaf, "nbytes"))
+        # An array's examples are tokens; those of images and passages are kept as they are, and smaller.
+        return COPIES * (stored if task.tokenise is not None else min(stored, drawn))
 
 
 def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:
@@ -124,15 +156,15 @@ def _pace(machine: Hardware, precision: Precision = "float32") -> Pace:
     return GPU_PACE if precision == "float32" else HALF_PACE
 
 
-def _peak_bytes(left: list[Bucket], sizes: _Sizes, machine: Hardware) -> int:
-    """Data of every task and length, and the members that are live at once."""
-    stored = {
-        (b.shape.task, b.shape.length, b.shape.train.train_examples + b.shape.train.validation_examples): b
-        for b in left
-    }
-    data = sum(8 * count * length * sizes.of(b.shape).dim for (_, length, count), b in stored.items())
+def _peak_bytes(left: list[Bucket], sizes: _Sizes, machine: Hardware, programs: int) -> int:
+    """The process itself, the data of every task and length, and the members that are live at once."""
+    if not left:
+        return 0
+    drawn = {(b.shape.task, b.shape.length, _examples(b)): b for b in left}
+    data = sum(sizes.data_bytes(bucket) for bucket in drawn.values())
     live = sorted(
         (member_bytes(b.shape, sizes.of(b.shape)) * (len(b.cells) if machine.side_by_side else 1) for b in left),
         reverse=True,
     )
-    return data + sum(live[: machine.workers])
+    process = 0 if machine.side_by_side else PROCESS_BYTES + PROGRAM_BYTES * min(programs, MOST_PROGRAMS)
+    return process + data + sum(live[: machine.workers])

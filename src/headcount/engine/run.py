@@ -158,6 +158,8 @@ def run_sweep(
     for bucket in plan.buckets[:1]:
         trainer.data_for(bucket.shape)  # refuses a task that cannot be learned before anything is stored
     experiment = store.begin(sweep.experiment, command)
+    if plan.buckets:
+        listener.on_programs(0, plan.programs)
 
     def commit(future: Future) -> None:
         trained: Trained = future.result()

@@ -1,46 +1,122 @@
 """A progress bar with time left, on stderr."""
 
 import contextlib
+import html
 import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
-from rich.console import Console
-from rich.markup import escape
+from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from .render.words import spoken_time
+
+MIN_BAR, MAX_BAR = 8, 40
+"""Columns of a bar."""
+NOTEBOOK_COLUMNS = 100
 
 SLOW = 24 * 3600.0
 """Seconds over which the speed of counted things is averaged: one of them can take minutes."""
 
 
 class StepBar(ABC):
-    """A bar of model-steps. `expect` adds to what is to be done, `advance` to what is; workers may call both."""
+    """A bar of model-steps, and what is being done: preparing data, compiling, training, stopping.
+
+    Worker threads may call it. Time left is known from the first steps on, and never before.
+    """
 
     def __init__(self):
         self.total = self.done = 0
         self.why = ""
+        self.programs: tuple[int, int] | None = None
+        self.stepping = self.stopping = False
         self.began = time.monotonic()
+        self.first_ready: float | None = None
 
     def expect(self, model_steps: int, why: str = "") -> None:
+        """Add a round of so many model-steps; `why` says what it is for."""
         self.total += model_steps
-        self.why = why
+        self.why, self.programs, self.stepping = why, None, False
+        self.draw()
+
+    def compiled(self, ready: int, needed: int) -> None:
+        """So many of the programs that this round needs are ready."""
+        self.programs = ready, needed
+        if ready and self.first_ready is None:
+            self.first_ready = time.monotonic()
         self.draw()
 
     def advance(self, model_steps: int) -> None:
+        """So many model-steps more are done."""
         self.done += model_steps
+        self.stepping = True
+        if self.first_ready is None:
+            self.first_ready = self.began
         self.draw()
+
+    def stop(self) -> None:
+        """Show that it was asked to stop."""
+        self.stopping = True
+        self.draw()
+
+    @property
+    def phase(self) -> str:
+        """What is being done."""
+        if self.stopping:
+            return "stopping"
+        if self.programs is None:
+            return "training" if self.stepping else "preparing data"
+        ready, needed = self.programs
+        if ready >= needed:
+            return "training"
+        which = "the program" if needed == 1 else f"{ready + 1} of {needed} programs"
+        return f"training, compiling {which}" if self.stepping else f"compiling {which}"
+
+    @property
+    def share(self) -> float:
+        """How much of the model-steps that are expected so far is done."""
+        return self.done / max(1, self.total, self.done)
+
+    @property
+    def left(self) -> str:
+        """Time left for the steps that are expected so far, in words; empty while it is unknown."""
+        if self.stopping or self.first_ready is None or not self.stepping or self.share == 1:
+            return ""
+        seconds = (time.monotonic() - self.first_ready) * (1 - self.share) / self.share
+        return f"about {spoken_time(seconds)} left{' of this round' if self.why else ''}"
+
+    def words(self, width: int) -> tuple[str, str]:
+        """What stands before and after the bar, so much of it as leaves room for a bar in `width` columns."""
+        percent, so_far = f"{self.share:.0%}", f"{spoken_time(time.monotonic() - self.began)} so far"
+        steps = f"{self.done:,}/{max(self.total, self.done):,} model-steps"
+        before, short = f"{self.phase} ({self.why})" if self.why else self.phase, self.phase.removeprefix("training, ")
+        brief = self.left.removesuffix(" of this round")
+        choices = (
+            (before, [steps, self.left, so_far]),
+            (before, [percent, self.left, so_far]),
+            (self.phase, [percent, self.left, so_far]),
+            (self.phase, [percent, brief]),
+            (short, [percent, brief]),
+            (short, [percent]),
+        )
+        lines = [(start, ", ".join(filter(None, parts))) for start, parts in choices]
+        return next((line for line in lines if sum(map(len, line)) + 2 + MIN_BAR <= width), lines[-1])
 
     @abstractmethod
     def draw(self) -> None:
@@ -57,16 +133,30 @@ class TerminalBar(StepBar):
 
     def __init__(self, console: Console):
         super().__init__()
-        self.progress = Progress(*_columns("training{task.description}", "model-steps"), console=console)
+        self.progress = Progress(_BarLine(self, console), console=console)
         self.bar: TaskID | None = None
 
     def draw(self) -> None:
         if self.bar is None and self.total:
             self.progress.start()
-            self.bar = self.progress.add_task("")
-        if self.bar is not None:
-            total, why = max(self.total, self.done), f" ({escape(self.why)})" if self.why else ""
-            self.progress.update(self.bar, completed=self.done, total=total, description=why)
+            self.bar = self.progress.add_task("", total=None)
+
+
+class _BarLine(ProgressColumn):
+    """One line that fits: words, a bar, words."""
+
+    def __init__(self, bar: StepBar, console: Console):
+        super().__init__()
+        self.bar, self.console = bar, console
+
+    def render(self, task: Task) -> RenderableType:
+        before, after = self.bar.words(self.console.width)
+        width = max(1, min(MAX_BAR, self.console.width - len(before) - len(after) - 2))
+        grid = Table.grid(padding=(0, 1))
+        for _ in range(3):
+            grid.add_column(no_wrap=True)
+        grid.add_row(Text(before), ProgressBar(total=1.0, completed=self.bar.share, width=width), Text(after))
+        return grid
 
 
 class NotebookBar(StepBar):
@@ -83,10 +173,9 @@ class NotebookBar(StepBar):
         if self.handle is None and self.total:
             self.handle = self.display(self.html("training"), display_id=True)
         if self.handle is not None:
-            total = max(self.total, self.done)
-            left = (time.monotonic() - self.began) * (total - self.done) / max(1, self.done)
-            bar = f'<progress value="{self.done}" max="{total}"></progress>'
-            self.handle.update(self.html(f"{bar} {self.done / total:.0%}, {left:.0f} s left"))
+            before, after = self.words(NOTEBOOK_COLUMNS)
+            bar = f'<progress value="{self.done}" max="{max(self.total, self.done)}"></progress>'
+            self.handle.update(self.html(f"{html.escape(before)} {bar} {after}"))
 
     def end(self) -> None:
         """Say how long it took, where anything was shown."""

@@ -30,12 +30,15 @@ from .database import FILE_NAME, connect
 from .experiment import Experiment
 from .weights import Weights, read_weights, write_weights
 
+LOCK_NAME = "lock"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
     """How far an experiment is, and the commands that asked for it, each with the time it first began."""
 
     experiment: str
+    task: str
     cells: int
     done: int
     runs: tuple[tuple[str, str], ...]
@@ -59,7 +62,7 @@ class Store:
         root = Path(root)
         try:
             root.mkdir(parents=True, exist_ok=True)
-            lock = filelock.FileLock(root / "lock")
+            lock = filelock.FileLock(root / LOCK_NAME)
             lock.acquire(timeout=0)
         except filelock.Timeout as error:
             raise StoreError(f"{root} is in use by another run; wait for it, or choose another folder.") from error
@@ -254,7 +257,7 @@ class Store:
         """How far each experiment is, the oldest first; no cell is read for it."""
         with _reading(self.root):
             counted = self._connection.execute(
-                "SELECT e.id, e.name, count(p.key), count(c.key) FROM experiments e "
+                "SELECT e.id, e.name, e.task, count(p.key), count(c.key) FROM experiments e "
                 "LEFT JOIN places p ON p.experiment = e.id "
                 "LEFT JOIN cells c ON c.key = p.key AND c.outcome != 'failed' GROUP BY e.id ORDER BY e.id"
             ).fetchall()
@@ -262,11 +265,12 @@ class Store:
         return [
             Progress(
                 experiment=name,
+                task=task,
                 cells=cells,
                 done=done,
                 runs=tuple((command, started) for owner, command, started in runs if owner == number),
             )
-            for number, name, cells, done in counted
+            for number, name, task, cells, done in counted
         ]
 
     def outcomes(self) -> dict[str, int]:

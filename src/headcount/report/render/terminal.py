@@ -1,18 +1,17 @@
 """Sections as text for a terminal; a view of one verb is beside that verb in `cli/`."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from textwrap import wrap
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.markup import escape
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from ...analysis import Verdict
 from ..section import Grid, Section
 from .evidence import evidence_rows
+from .fitted import FittedTable, Prose, facts
 from .rows import ErrorCell, ErrorRows, error_rows
 from .words import number, settings_line
 
@@ -27,20 +26,20 @@ def section_view(section: Section) -> RenderableType:
     """A study: its errors beside the published ones, grids, claims, headline. An own experiment: all but its answer."""
     parts: list[RenderableType] = []
     if section.settings is not None:
-        parts += [f"[bold]{escape(section.title)}[/bold]: {escape(settings_line(section.settings))}", ""]
+        parts += [Prose(f"[bold]{escape(section.title)}[/bold]: {escape(settings_line(section.settings))}"), ""]
     errors = error_rows(section)
     if errors is not None:
         published = f", and in parentheses the published {errors.statistic} over seeds"
-        parts += [errors.label + (published if errors.source else f": {errors.judged}"), errors_view(errors), ""]
+        judged = Prose(errors.label + (published if errors.source else f": {errors.judged}"))
+        parts += [judged, errors_view(errors), ""]
     if section.settings is not None:
         return Group(*parts, facts(evidence_rows(section)), "", *_in_words(section))
     for grid in section.grids:
-        parts += [escape(grid.title), grid_view(grid), ""]
-    claims = Table(box=None, show_header=False)
+        parts += [Prose(escape(grid.title)), grid_view(grid), ""]
     for claim in section.claims:
-        claims.add_row(_MARKS[claim.verdict], escape(claim.statement))
-        claims.add_row("", f"[dim]{escape(claim.evidence)}[/dim]")
-    return Group(*parts, claims, f"[bold]{escape(section.headline)}[/bold]", "")
+        parts.append(Prose(f"{_MARKS[claim.verdict]}  {escape(claim.statement)}", indent=1))
+        parts.append(Prose(f"[dim]{escape(claim.evidence)}[/dim]", indent=4))
+    return Group(*parts, Prose(f"[bold]{escape(section.headline)}[/bold]"), "")
 
 
 def _in_words(section: Section) -> list[RenderableType]:
@@ -70,14 +69,14 @@ class _Command:
             yield Text(line if place == len(lines) - 1 else f"{line} \\", "cyan", no_wrap=True, overflow="ignore")
 
 
-def errors_view(errors: ErrorRows) -> Table:
+def errors_view(errors: ErrorRows) -> FittedTable:
     """Errors along the main axis, with the published number under each where there is one.
 
     The row of the answer, or the cells that count as solved, are green.
     """
     of_means = errors.statistic == "mean"
     labels = ["best\nmean\n  \u00b1\n(paper)\n(  \u00b1)" if of_means else "best\n(paper)"] if errors.source else []
-    view = Table(box=None)
+    view = FittedTable(keys=1 + len(labels))
     view.add_column(escape(errors.axis), justify="right")
     for _ in labels:
         view.add_column("")
@@ -95,7 +94,7 @@ def _compared(cell: ErrorCell, of_means: bool) -> str:
     return "\n".join([*map(number, measured), *(f"({number(value)})" for value in published)])
 
 
-def _error(cell: ErrorCell, errors: ErrorRows) -> RenderableType:
+def _error(cell: ErrorCell, errors: ErrorRows) -> Text | str:
     missing = f"{cell.lost} missing" if cell.lost else ""
     if errors.apart:  # two columns per length leave no room for the median
         return "\n".join(filter(None, [number(cell.best), missing]))
@@ -104,21 +103,11 @@ def _error(cell: ErrorCell, errors: ErrorRows) -> RenderableType:
     return Text(number(cell.best), "bold green" if cell.smallest else "green" if cell.solved else "")
 
 
-def grid_view(grid: Grid) -> Table:
+def grid_view(grid: Grid) -> FittedTable:
     """A grid of words and numbers; the first column names the rows."""
-    view = Table(box=None)
+    view = FittedTable()
     for place, column in enumerate(grid.columns):
         view.add_column(escape(column), justify="right" if place else "left")
     for row in grid.rows:
-        view.add_row(*map(escape, row))
-    return view
-
-
-def facts(rows: Iterable[tuple[str, str]]) -> Table:
-    """Names and what is said of them, two columns."""
-    view = Table(box=None, show_header=False)
-    view.add_column(justify="right", style="dim")
-    view.add_column()
-    for row in rows:
         view.add_row(*map(escape, row))
     return view

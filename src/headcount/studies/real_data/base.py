@@ -101,6 +101,10 @@ class RealDataStudy(AbstractStudy):
         """Draw what is drawn of the data itself, into the results folder."""
         return
 
+    def is_ready(self, data: Path) -> bool:
+        """Whether a folder holds data that is read without downloading or mining anything."""
+        return False
+
     def bound(
         self, data: Path, *, embeddings: Path | None = None, on_bytes: OnBytes = lambda *_: None
     ) -> "RealDataStudy":

@@ -70,8 +70,13 @@ class CifarStudy(RealDataStudy):
             fetch_cifar10(data, on_bytes)
         return (ImageTask(read_cifar10(data), patch=self.patch),)
 
+    def is_ready(self, data: Path) -> bool:
+        from ...datasets.cifar import is_cifar10
+
+        return is_cifar10(data)
+
     def stand_ins(self) -> "tuple[AbstractTask, ...]":
-        from .stand_in import StandIn
+        from ...tasks.stand_in import StandIn
 
         length = (SIDES[0] // self.patch) ** 2
         return (StandIn("cifar10", length=length, dim=3 * self.patch**2, classes=CLASSES, count=EPOCH),)

@@ -89,7 +89,7 @@ class MarcoStudy(RealDataStudy):
         return tuple(ranking(corpus, words, layout=layout, cache=cache_folder()) for layout in LAYOUTS)  # type: ignore[arg-type]
 
     def stand_ins(self) -> "tuple[AbstractTask, ...]":
-        from .stand_in import StandIn
+        from ...tasks.stand_in import StandIn
 
         return tuple(
             StandIn("marco", length=LENGTHS[0], dim=BERT_DIM, count=QUERIES, pair_tokens=tokens)

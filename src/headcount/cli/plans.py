@@ -1,0 +1,97 @@
+"""What a run will take, before it begins: in one line, and in full for `--dry-run`."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group
+from rich.markup import escape
+from rich.table import Table
+
+from ..analysis import count_of_heads
+from ..effort.costs import Costs
+from ..engine import Plan, spec_of
+from ..report.render.words import spoken_time
+from .app import data, print_json
+
+COMPILED = "The shorter time is for programs that are already compiled."
+
+
+def describe_plan(plan: Plan, folder: Path) -> str:
+    """One line before the work begins."""
+    if plan.settled == plan.cells:
+        return f"all {plan.cells} models are already in {folder}; nothing to train"
+    kept = f", {plan.settled} of them already in {folder}" if plan.settled else f" into {folder}"
+    return f"{plan.cells} models{kept}; about {time_range(plan)} on {plan.machine.description}"
+
+
+def describe_costs(range_of: Costs, folder: Path) -> str:
+    """One line before a question is asked."""
+    plan = range_of.least
+    largest = max(spec_of(cell).heads for bucket in plan.buckets for cell in bucket.cells)
+    least = spoken_time(plan.compiled_seconds)
+    return f"up to {count_of_heads(largest)} into {folder}; usually at least {least} on {plan.machine.description}"
+
+
+def time_range(plan: Plan) -> str:
+    """Expected time, from programs that are compiled already to programs that are not."""
+    low, high = spoken_time(plan.compiled_seconds), spoken_time(plan.seconds)
+    return low if low == high else f"{low} to {high}"
+
+
+def print_costs(range_of: Costs, folder: Path, as_json: bool) -> None:
+    """What asking a question would cost for an easy task, and for a hard one."""
+    if as_json:
+        device = range_of.least.machine.description
+        costs = {name: {"cells": plan.cells} | _expected(plan) for name, plan in range_of._asdict().items()}
+        print_json({"out": str(folder), "device": device, **costs})
+        return
+    view = Table(title=escape(f"the plan for {folder}"), title_justify="left", box=None)
+    for column in ("", "models", "model-steps", "time", "memory"):
+        view.add_column(column, justify="right", no_wrap=True)
+    for words, plan in zip(("an easy task", "a hard task"), range_of, strict=True):
+        view.add_row(words, str(plan.cells), f"{plan.model_steps:,}", time_range(plan), _memory(plan))
+    stored = f"on {range_of.least.machine.description}; what is stored already is not trained again"
+    data.print(Group(view, escape(stored), COMPILED))
+
+
+def print_plan(plan: Plan, folder: Path, as_json: bool) -> None:
+    """What a run would do: the models that train together, the costly ones first."""
+    rows = [
+        {
+            "length": bucket.shape.length,
+            "heads": sorted({spec_of(cell).heads for cell in bucket.cells}),
+            "rank": sorted({spec_of(cell).rank for cell in bucket.cells}),
+            "members": len(bucket.cells),
+            "steps": bucket.shape.train.steps,
+        }
+        for bucket in plan.buckets
+    ]
+    if as_json:
+        counts = {"cells": plan.cells, "already_done": plan.settled, "buckets": rows, "programs": plan.programs}
+        print_json({"out": str(folder), **counts, **_expected(plan), "device": plan.machine.description})
+        return
+    view = Table(title=escape(f"the plan for {folder}"), title_justify="left", box=None)
+    for column in ("length", "heads", "rank", "members", "steps"):
+        view.add_column(column, justify="right")
+    for row in rows:
+        view.add_row(*(", ".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values()))
+    lines = [
+        f"{plan.cells} models, {plan.settled} already done",
+        f"{len(plan.buckets)} buckets (rows), {plan.programs} programs to compile",
+        escape(f"about {time_range(plan)} and {_memory(plan)} on {plan.machine.description}"),
+        COMPILED,
+    ]
+    data.print(Group(view, *lines))
+
+
+def _expected(plan: Plan) -> dict[str, Any]:
+    return {
+        "model_steps": plan.model_steps,
+        "compiled_seconds": round(plan.compiled_seconds, 1),
+        "expected_seconds": round(plan.seconds, 1),
+        "expected_bytes": plan.bytes,
+    }
+
+
+def _memory(plan: Plan) -> str:
+    return f"{plan.bytes / 2**20:,.0f} MiB"

@@ -1,0 +1,91 @@
+"""The results folders below a parent: how far each is, and whether a run holds it."""
+
+import datetime
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from .._errors import HeadcountError
+from .database import FILE_NAME
+from .table import LOCK_NAME, Progress, Store
+
+MAX_DEPTH = 4
+MAX_VISITED = 5000
+"""Folders looked into: a home directory given by mistake ends, too."""
+SKIPPED = ("weights", "collisions", "node_modules", "__pycache__")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FolderStatus:
+    """What a results folder holds. `problem` says why it cannot be read; empty where it can.
+
+    `running`: a run holds the folder now. `changed` is when its results last changed.
+    """
+
+    folder: Path
+    experiments: tuple[Progress, ...]
+    running: bool
+    changed: datetime.datetime
+    problem: str = ""
+
+
+def results_below(parent: Path, depth: int = MAX_DEPTH) -> list[Path]:
+    """Results folders below a parent, itself included, sorted; links and hidden folders are not entered."""
+    visited = (folder for _, folder in zip(range(MAX_VISITED), _below(Path(parent), depth), strict=False))
+    return sorted(folder for folder in visited if (folder / FILE_NAME).is_file())
+
+
+def folder_status(folder: Path) -> FolderStatus:
+    """How far a results folder is; a folder that cannot be read has a `problem`."""
+    experiments, problem = (), ""
+    try:
+        with Store.open_for_reading(folder) as store:
+            experiments = tuple(store.progress())
+    except HeadcountError as error:
+        problem = str(error)
+    return FolderStatus(
+        folder=folder,
+        experiments=experiments,
+        running=is_running(folder),
+        changed=datetime.datetime.fromtimestamp(_last_change(folder), datetime.UTC),
+        problem=problem,
+    )
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a run holds the folder; never where the system has no such locks."""
+    try:
+        import fcntl
+
+        with open(folder / LOCK_NAME, "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except (ImportError, OSError):
+        return False
+    return False
+
+
+def _last_change(folder: Path) -> float:
+    """When results were last written: into the file, or into the log beside it."""
+    files = (folder / f"{FILE_NAME}{ending}" for ending in ("", "-wal"))
+    return max((file.stat().st_mtime for file in files if file.exists()), default=0.0)
+
+
+def _below(folder: Path, depth: int) -> Iterator[Path]:
+    yield folder
+    if depth == 0:
+        return
+    try:
+        with os.scandir(folder) as entries:
+            inner = [entry.name for entry in entries if _is_entered(entry)]
+    except OSError:
+        return
+    for name in inner:
+        yield from _below(folder / name, depth - 1)
+
+
+def _is_entered(entry: os.DirEntry) -> bool:
+    hidden = entry.name.startswith(".") or entry.name in SKIPPED
+    return not hidden and entry.is_dir(follow_symlinks=False)

@@ -1,0 +1,60 @@
+"""Ctrl-C and a polite kill while something runs."""
+
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from headcount.cli.stopping import stop_on_signals
+
+from ..helpers.commands import start
+from .test_measure import MEASURE
+
+BUSY = """
+import time
+from headcount.cli.stopping import stop_on_signals
+with stop_on_signals(lambda: print("told", flush=True)) as stop:
+    print("begun", flush=True)
+    stop.wait()
+    print("stopped", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_sets_the_event_once_and_what_was_before_comes_back(number, capsys):
+    before, calls = signal.getsignal(number), []
+    with stop_on_signals(lambda: calls.append(number)) as stop:
+        os.kill(os.getpid(), number)
+        assert stop.wait(10)
+        os.kill(os.getpid(), signal.SIGTERM)  # a second kill is not a second Ctrl-C
+    assert (calls, signal.getsignal(number)) == ([number], before)
+    assert capsys.readouterr().err.count("Stopping") == 1
+
+
+def test_a_second_ctrl_c_ends_the_process_at_once():
+    process = start(script=BUSY)
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGINT)
+    assert sorted([process.stdout.readline(), process.stdout.readline()]) == ["stopped\n", "told\n"]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    process.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["preparing", "compiling"])
+def test_a_stop_is_acknowledged_while_the_main_thread_is_busy(tmp_path, monkeypatch, moment):
+    """The acknowledgement comes before the program that is compiled meanwhile is ready."""
+    monkeypatch.setenv("HEADCOUNT_CACHE", str(tmp_path / "cache"))
+    process = start(*MEASURE, "--steps", 200_000, "--layers", 3, "--out", tmp_path / "results")
+    began = process.stderr.readline()
+    assert re.match(r"\d+ models", began)
+    time.sleep(0.5 if moment == "preparing" else 6)
+    process.send_signal(signal.SIGINT)
+    assert "Stopping" in process.stderr.readline()
+    assert process.wait(120) == 130
+    out, err = process.communicate()
+    assert (out, "Stopped. " in err, "Traceback" in err) == ("", True, False)
