@@ -4,6 +4,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from headcount.serve.app import app_of
+from headcount.store import Store
 from headcount.store.live_writer import LiveWriter
 
 from ..helpers.fabricated import finished, sweep, write
@@ -23,15 +24,16 @@ def parent(tmp_path):
 @pytest.fixture
 def client(parent):
     """A browser that knows the token; paths are behind it."""
-    app, _ = app_of(parent, TOKEN, PORT)
+    app, watching = app_of(parent, TOKEN, PORT)
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}/{TOKEN}", follow_redirects=False) as opened:
         yield opened
+    watching.close(wait=True)
 
 
 @pytest.fixture
 def running(parent):
     """A run that goes on in a folder that was just made."""
-    (parent / "new").mkdir()
+    Store.open_for_writing(parent / "new").close()
     with LiveWriter(parent / "new", "headcount measure mine --out new") as writer:
         writer.on_plan("12 heads", 3200)
         yield writer

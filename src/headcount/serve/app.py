@@ -12,7 +12,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from . import certificates as stored
-from .comparison import compared
 from .folder import Folder
 from .folders import Parent
 from .guard import Guard
@@ -33,7 +32,7 @@ class Site:
     async def index(self, request: Request) -> Response:
         """All results folders; straight to the only one where the folder that is served is one itself."""
         rows = await self.watching.refresh_list()
-        if self.watching.listing.names == ("",):
+        if self.watching.names == ("",):
             return RedirectResponse(f"{self.base}/folder/", status_code=307)
         return HTMLResponse(self.views.page("list", rows=rows))
 
@@ -59,14 +58,11 @@ class Site:
     async def compare(self, request: Request) -> Response:
         """Two folders side by side; the choice of them where they are not given."""
         await self.watching.refresh_list()
-        names = self.watching.listing.names
         chosen = [request.query_params.get(which) for which in ("first", "second")]
-        pairs, folders = [], []
+        shown = ""
         if None not in chosen:
-            folders = [await self._known(name or "") for name in chosen]
-            contents = [await self.watching.read(folder) for folder in folders]
-            pairs = await asyncio.to_thread(compared, contents[0].sections, contents[1].sections)
-        return HTMLResponse(self.views.page("compare", names=names, chosen=chosen, pairs=pairs, folders=folders))
+            shown = await self.watching.compare([await self._known(name or "") for name in chosen])
+        return HTMLResponse(self.views.page("compare", names=self.watching.names, chosen=chosen, comparison=shown))
 
     async def certificates(self, request: Request) -> Response:
         """The models that were searched for collisions, and one of their pairs."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..analysis import count_of_heads
-
 FOLDER, FILE = "collisions", "certificates.json"
 MAX_BYTES = 50_000_000
 QUESTIONS = {"anywhere": "both sequences searched for", "near_data": "one sequence drawn, one searched for"}
@@ -55,7 +53,7 @@ class Certified:
 
     @property
     def name(self) -> str:
-        return f"{count_of_heads(self.heads)}, {self.length} tokens, seed {self.seed}"
+        return f"{self.heads} head{'s' if self.heads != 1 else ''}, {self.length} tokens, seed {self.seed}"
 
 
 def has_certificates(folder: Path) -> bool:

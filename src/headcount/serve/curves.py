@@ -4,10 +4,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..report.chart import COLOURS
 from ..store.live import Curve
 
 WIDTH, HEIGHT = 460.0, 230.0
+COLOURS = 7
+"""Of the report's style, p0 to p6; `report.chart` imports more than this page needs to begin with."""
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 8.0, 8.0, 34.0
 
 
@@ -48,7 +49,7 @@ def drawn_curves(curves: Iterable[Curve]) -> Drawn | None:
         return round(TOP + (HEIGHT - TOP - BOTTOM) * (high - math.log10(error)) / (high - low), 1)
 
     heads = sorted({curve.heads for curve, _ in known})
-    colour = {count: place % len(COLOURS) for place, count in enumerate(heads)}
+    colour = {count: place % COLOURS for place, count in enumerate(heads)}
     every = max(1, (high - low) // 4)
     return Drawn(
         lines=tuple(

@@ -8,13 +8,14 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from .._errors import HeadcountError
-from ..report.section import Section
 from ..store import FILE_NAME, Live, Progress, Store, read_live
 from ..store.live import State, how_it_ended
-from ..studies.folder import sections_of
+
+if TYPE_CHECKING:
+    from ..report.section import Section
 
 READ_SECONDS = 1.0
 SHARE = 0.25
@@ -54,7 +55,7 @@ class Contents:
 
     stamp: Stamp | None = None
     progress: tuple[Progress, ...] = ()
-    sections: tuple[Section, ...] = ()
+    sections: tuple["Section", ...] = ()
     warnings: tuple[str, ...] = ()
     error: str = ""
 
@@ -95,6 +96,8 @@ class Folder:
 
     def read(self) -> None:
         """Read the results; what cannot be read leaves what was read before, and a sentence."""
+        from ..studies.folder import sections_of  # not needed to show that a run goes on
+
         with self._reading:
             stamp, before = self.looked.stamp, self.contents
             if stamp == before.stamp:

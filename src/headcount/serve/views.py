@@ -1,22 +1,23 @@
 """Pages and fragments of pages. Templates of the report are used as they are; every word is escaped."""
 
 import functools
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..report.render.words import number, spoken_time
-from ..report.section import Section
 from ..store import Live
 from ..store.live import clock
 from .certificates import has_certificates
 from .curves import drawn_curves
 from .folder import Folder
+
+if TYPE_CHECKING:
+    from ..report.section import Section
 
 ASSETS = {
     "report.css": ("headcount.report", "page.css", "text/css"),
@@ -36,10 +37,10 @@ class Views:
         """A whole page."""
         return self._render(f"{template}.html.j2", **content)
 
-    def list_rows(self, folders: Iterable[Folder], *, cut_short: bool, gone: bool) -> Markup:
+    def list_rows(self, folders: Iterable[Folder], *, gone: bool) -> Markup:
         """The folders, the one that changed last first."""
         newest = sorted(folders, key=lambda folder: (-folder.looked.changed, folder.name))
-        return Markup(self._render("rows.html.j2", folders=newest, cut_short=cut_short, gone=gone))
+        return Markup(self._render("rows.html.j2", folders=newest, gone=gone))
 
     def now(self, folder: Folder) -> Markup:
         """What goes on in a folder at the moment."""
@@ -48,12 +49,23 @@ class Views:
         found = {"certificates": has_certificates(folder.path), "heads": folder.contents.has_heads}
         return Markup(self._render("now.html.j2", folder=folder, drawn=drawn, **found))
 
-    def sections(self, sections: Sequence[Section]) -> Markup:
+    def sections(self, sections: "Sequence[Section]") -> Markup:
         """What `headcount report` shows of a folder."""
         from ..report.render.html import section_html  # draws with matplotlib, which takes a second to import
 
         drawn = [Markup(section_html(section, place)) for place, section in enumerate(sections, start=1)]
         return Markup("\n").join(drawn)
+
+    def comparison(self, sections: "Mapping[str, Section]") -> Markup:
+        """Sections side by side, by the names they are to have."""
+        from ..report.compare import compared, comparison_chart
+        from ..report.render.html import figure_html
+
+        found = compared(sections)
+        figures = [
+            Markup(figure_html(comparison_chart(table), f"compared{place}")) for place, table in enumerate(found.tables)
+        ]
+        return Markup(self._render("comparison.html.j2", comparison=found, figures=figures))
 
     def _render(self, template: str, **content: Any) -> str:
         return _environment().get_template(template).render(base=self.base, root=self.root, **content)
@@ -77,14 +89,10 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"address": quote, "clock": clock, "doing": _doing, "error": number, "ratio": _ratio}
+    environment.filters |= {"address": quote, "clock": clock, "doing": _doing, "error": number}
     parts: Any = environment.get_template("parts.html.j2").module
     environment.globals |= {name: getattr(parts, name) for name in ("status", "progress", "curves", "heatmap")}
     return environment
-
-
-def _ratio(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.2g}"
 
 
 def _doing(live: Live) -> str:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from .folder import Contents, Folder
-from .folders import Listing, Parent
+from .folders import Parent
 from .topic import Topic
 from .views import Views
 
@@ -45,7 +45,7 @@ class Watching:
 
     def __init__(self, parent: Parent, views: Views):
         self.parent, self.views = parent, views
-        self.listing = Listing(())
+        self.names: tuple[str, ...] = ()
         self.list_topic = Topic()
         self.topics: dict[str, Topic] = {}
         self._folders: dict[str, Folder] = {}
@@ -67,12 +67,12 @@ class Watching:
             tick += 1
             await asyncio.sleep(LOOK_SECONDS)
 
-    def close(self) -> None:
-        """End all streams."""
+    def close(self, wait: bool = False) -> None:
+        """End all streams and threads; with `wait`, return when they have ended."""
         for topic in (self.list_topic, *self.topics.values()):
             topic.close()
-        self._lookers.shutdown(wait=False, cancel_futures=True)
-        self._reader.shutdown(wait=False, cancel_futures=True)
+        self._lookers.shutdown(wait=wait, cancel_futures=True)
+        self._reader.shutdown(wait=wait, cancel_futures=True)
 
     def folder(self, name: str) -> Folder | None:
         """The folder of a name; None where it is outside, or was never a results folder. One that vanished stays."""
@@ -118,10 +118,20 @@ class Watching:
         await self._in(self._reader, folder.read)
         return folder.contents
 
+    async def compare(self, folders: list[Folder]) -> Markup:
+        """The sections of several folders side by side."""
+        named = {}
+        for folder in folders:
+            contents = await self.read(folder)
+            name = folder.name or folder.path.name
+            for section in contents.sections:
+                named[name if len(contents.sections) == 1 else f"{name}: {section.name}"] = section
+        return await self._in(self._reader, self.views.comparison, named)
+
     async def refresh_list(self) -> Markup:
         """Search the tree, look at every folder, and have those read that changed."""
-        self.listing = await self._in(self._lookers, self.parent.results)
-        folders = [folder for name in self.listing.names if (folder := await self.look(name)) is not None]
+        self.names = await self._in(self._lookers, self.parent.results)
+        folders = [folder for name in self.names if (folder := await self.look(name)) is not None]
         rows = self._rows(folders)
         if None not in self._reading and any(folder.to_read for folder in folders):
             self._spawn(None, self._read_list(folders))
@@ -136,7 +146,7 @@ class Watching:
 
     def _rows(self, folders: list[Folder]) -> Markup:
         gone = not self.parent.root.is_dir()
-        rows = self.views.list_rows(folders, cut_short=self.listing.cut_short, gone=gone)
+        rows = self.views.list_rows(folders, gone=gone)
         self.list_topic.publish("list", rows)
         return rows
 
