@@ -99,8 +99,8 @@ def test_a_run_comes_to_its_viewers_event_by_event(parent, running):
 @pytest.mark.parametrize("request_line", ["GET /%s HTTP/1.1" % ("a" * 200_000), "NONSENSE", "GET / HTTP/9.9"])
 def test_what_is_no_request_is_refused_and_the_server_goes_on(parent, request_line):
     with served(parent) as address:
-        with socket.create_connection(("127.0.0.1", httpx.URL(address).port), timeout=30) as raw:
-            with contextlib.suppress(ConnectionError):
-                raw.sendall(f"{request_line}\r\nHost: x\r\n\r\n".encode())
-                assert b" 4" in raw.recv(1000)[:16]
+        raw = socket.create_connection(("127.0.0.1", httpx.URL(address).port), timeout=30)
+        with raw, contextlib.suppress(ConnectionError):
+            raw.sendall(f"{request_line}\r\nHost: x\r\n\r\n".encode())
+            assert b" 4" in raw.recv(1000)[:16]
         assert httpx.get(address, timeout=30).status_code == 200

@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 
 from .._errors import HeadcountError
+from ..store import Store
 from .server import check_installed
 
 
 class LivePage:
-    """A server of one folder, which is made where there is none. It ends with `close`, or with this process.
+    """A server of one results folder, which is made where there is none. It ends with `close`, or with this process.
 
     Args:
         folder: The results folder of the run.
@@ -18,15 +19,13 @@ class LivePage:
 
     Raises:
         InputError: If the packages of the extra are missing.
+        StoreError: If the folder cannot be written.
         HeadcountError: If the server cannot be started.
     """
 
     def __init__(self, folder: Path, port: int = 0):
         check_installed()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise HeadcountError(f"{folder} cannot be made: {error.strerror or error}.") from error
+        Store.open_for_writing(folder).close()
         command = [sys.executable, "-m", "headcount.serve", str(folder), str(port)]
         # A session of its own: Ctrl-C in the terminal is for the run. Closing its standard input ends the server.
         self._server = subprocess.Popen(

@@ -49,9 +49,15 @@ class Views:
         found = {"certificates": has_certificates(folder.path), "heads": folder.contents.has_heads}
         return Markup(self._render("now.html.j2", folder=folder, drawn=drawn, **found))
 
+    def prepare(self) -> None:
+        """Import what draws sections: it takes a second, once, which is no measure of how long drawing takes."""
+        import headcount.report.render.figure  # noqa: F401
+
     def sections(self, sections: "Sequence[Section]") -> Markup:
         """What `headcount report` shows of a folder."""
-        from ..report.render.html import section_html  # draws with matplotlib, which takes a second to import
+        if not sections:
+            return Markup()
+        from ..report.render.html import section_html
 
         drawn = [Markup(section_html(section, place)) for place, section in enumerate(sections, start=1)]
         return Markup("\n").join(drawn)

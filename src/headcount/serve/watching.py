@@ -168,6 +168,8 @@ class Watching:
         contents, drawn = folder.contents, self._drawn.get(folder.name)
         if drawn is not None and drawn.contents is contents:
             return
+        if contents.sections:
+            self.views.prepare()
         began = time.monotonic()
         try:
             html = self.views.sections(contents.sections)
