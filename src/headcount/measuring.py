@@ -11,7 +11,7 @@ from typing import Any
 
 from ._errors import BudgetError, HeadcountError, InputError, require
 from .effort import DEFAULT_EFFORT, Question, ask, effort_of
-from .engine import Early, Listener, RunSummary, Sweep, run_sweep
+from .engine import Early, Listener, RunSummary, Sweep, run_sweep, shown_live
 from .engine.baselines import attach_baselines
 from .measurement import Measurement
 from .models import AbstractSpec
@@ -109,10 +109,15 @@ def measure(
         if not isinstance(bar, NoBar):
             print(*asked_task.notes, sep="\n", end="\n" if asked_task.notes else "", file=sys.stderr)
         if isinstance(asked, Sweep):
-            bar.expect(sum(cell.train.steps for cell in asked.cells if cell.key not in store.settled_keys()))
-            measurement = measure_sweep(asked, store, listener=shown_by(bar))
+            settled = store.settled_keys()
+            model_steps = sum(cell.train.steps for cell in asked.cells if cell.key not in settled)
+            bar.expect(model_steps)
+            with shown_live(folder, "", shown_by(bar), model_steps) as (listener, _):
+                measurement = measure_sweep(asked, store, listener=listener)
         else:
-            measurement = measure_question(asked, store, effort=effort, minutes=minutes, listener=shown_by(bar))
+            with shown_live(folder, "", shown_by(bar)) as (listener, live):
+                measurement = measure_question(asked, store, effort=effort, minutes=minutes, listener=listener)
+                live.ended = measurement.ended
     keep_heads_read(measurement, asked_task)
     return measurement
 

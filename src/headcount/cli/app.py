@@ -32,6 +32,7 @@ VERBS = {
     "compare": "The answers and the errors of several results folders side by side.",
     "status": "What a results folder holds, what is missing, and how to go on.",
     "report": "Everything a results folder says, as one HTML page that needs nothing but itself.",
+    "serve": "Results folders as live pages in a browser, on this machine alone.",
     "export": "Every cell of a results folder as a table.",
     "reproduce": "Reproduce a published table or figure, and judge its claims.",
     "calibrate": "Measure tasks whose answer is known, and say how often it comes out right.",

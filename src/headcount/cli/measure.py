@@ -22,6 +22,7 @@ from . import options as o
 from .app import Json, messages, print_json, say, show_view
 from .arguments import counts, given, numbers
 from .arguments import windows as fractions
+from .live import start_live_page, stay_live
 from .plans import print_costs, print_plan
 from .running import ask, run, settled, this_command
 
@@ -31,7 +32,7 @@ INTERVAL = "[fewest, most]: 90 % interval over seeds and data; what the answer r
 def measure(
     task: o.TaskName, heads: o.Heads = None, ranks: o.Ranks = None, lengths: o.Lengths = None, seeds: o.Seeds = None,
     effort: o.Effort = None, minutes: o.Minutes = None, out: o.Out = None, figure: o.Figure = None,
-    dry_run: o.DryRun = False, as_json: Json = False,
+    live: o.Live = False, dry_run: o.DryRun = False, as_json: Json = False,
     steps: o.Steps = None, batch: o.Batch = None, learning_rates: o.LearningRates = None,
     train_examples: o.TrainExamples = None, validation_examples: o.ValidationExamples = None,
     precision: o.Precision = None, head_dim: o.HeadDim = None, total_dim: o.TotalDim = None, hidden: o.Hidden = None,
@@ -78,6 +79,7 @@ def measure(
         else:
             print_costs(costs(asked, effort_of(effort or DEFAULT_EFFORT)), folder, as_json)
         return
+    page = start_live_page(folder) if live else None
     every = isinstance(asked, Sweep)
     measurement = run(asked, folder, measure_sweep) if every else ask(asked, folder, effort, minutes)
     keep_heads_read(measurement, asked_task)
@@ -97,6 +99,8 @@ def measure(
     if measurement.ended == "budget":
         say(f"--minutes {minutes:g} ended it: more training may change the answer. To go on, run it again, with more:")
         say(f"  {this_command()}")
+    if page is not None:
+        stay_live(page)
     if failed or measurement.ended == "budget":
         raise typer.Exit(3 if failed else 4)
 

@@ -38,6 +38,8 @@ Minutes = Annotated[
 ]
 Out = Annotated[Path | None, typer.Option(help="Results folder (default: results/TASK).")]
 Figure = Annotated[Path | None, typer.Option(help="Draw the result into a .svg, .pdf or .png file.")]
+LIVE = "Show the run as a live page; it stays until Ctrl-C after the answer."
+Live = Annotated[bool, typer.Option("--live", help=LIVE)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")]
 
 Steps = Annotated[int | None, training(help=f"Training steps per model {_usual('steps')}.")]

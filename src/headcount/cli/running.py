@@ -11,7 +11,7 @@ import typer
 from ..analysis import count_of_heads
 from ..effort import DEFAULT_EFFORT, Question, effort_of
 from ..effort.costs import costs
-from ..engine import Early, Sweep, plan_sweep
+from ..engine import Early, Sweep, plan_sweep, shown_live
 from ..measurement import Measurement
 from ..measuring import measure_question, shown_by
 from ..report.progress import training_progress
@@ -35,8 +35,12 @@ def run(sweep: Sweep, folder: Path, work: Callable[..., Result]) -> Result:
         plan = plan_sweep(sweep, store.settled_keys())
         say(describe_plan(plan, folder))
         try:
-            with training_progress(messages, plan.model_steps) as bar, stop_on_signals(bar.stop) as stop:
-                return work(sweep, store, command=command, listener=shown_by(bar), stop=stop)
+            with (
+                training_progress(messages, plan.model_steps) as bar,
+                stop_on_signals(bar.stop) as stop,
+                shown_live(folder, command, shown_by(bar), plan.model_steps) as (listener, _),
+            ):
+                return work(sweep, store, command=command, listener=listener, stop=stop)
         except KeyboardInterrupt:
             kept = len({cell.key for cell in sweep.cells} & store.settled_keys())
             _say_stopped(f"{kept} of {len(sweep.cells)} cells", folder, command)
@@ -49,11 +53,16 @@ def ask(question: Question, folder: Path, effort: str | None, minutes: float | N
     with Store.open_for_writing(folder) as store:
         say(describe_costs(costs(question, effort_of(effort or DEFAULT_EFFORT)), folder))
         try:
-            with training_progress(messages) as bar, stop_on_signals(bar.stop) as stop:
-                listener = shown_by(bar, _say_early)
-                return measure_question(
+            with (
+                training_progress(messages) as bar,
+                stop_on_signals(bar.stop) as stop,
+                shown_live(folder, command, shown_by(bar, _say_early)) as (listener, live),
+            ):
+                measurement = measure_question(
                     question, store, effort=effort, minutes=minutes, command=command, listener=listener, stop=stop
                 )
+                live.ended = measurement.ended
+                return measurement
         except KeyboardInterrupt:
             kept = len(question.cells.keys() & store.settled_keys())
             _say_stopped(f"{kept} of the {len(question.cells)} cells asked for so far", folder, command)

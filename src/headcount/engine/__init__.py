@@ -2,7 +2,7 @@
 
 from .buckets import spec_of
 from .hardware import Hardware, hardware
-from .listener import Early, Listener
+from .listener import Early, Listener, shown_live
 from .plan import Plan, plan_sweep
 from .run import RunSummary, run_sweep, versions
 from .sweep import HEADS_QUESTION, RANK_QUESTION, Sweep, joined, sweep
@@ -20,6 +20,7 @@ __all__ = [
     "joined",
     "plan_sweep",
     "run_sweep",
+    "shown_live",
     "spec_of",
     "sweep",
     "versions",

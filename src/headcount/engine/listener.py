@@ -1,12 +1,16 @@
 """Who is told how a run goes: a progress bar, a live page, a test."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from ..store import Cell
+from ..store.live_writer import LiveWriter
 
 
 @dataclass(frozen=True)
@@ -36,3 +40,35 @@ class Listener:
     on_steps: Callable[[int], None] = lambda model_steps: None
     on_checkpoint: Callable[[Sequence[Cell], int, Float[np.ndarray, " cells"]], None] = lambda cells, step, errors: None
     on_early: Callable[[Early], None] = lambda early: None
+
+    @classmethod
+    def joined(cls, *listeners: "Listener") -> "Listener":
+        """A listener that tells all of these, in this order."""
+
+        def telling(name: str) -> Callable[..., None]:
+            def tell(*what: Any) -> None:
+                for each in listeners:
+                    getattr(each, name)(*what)
+
+            return tell
+
+        return cls(**{each.name: telling(each.name) for each in fields(cls)})
+
+
+@contextlib.contextmanager
+def shown_live(
+    root: Path, command: str, listener: Listener, model_steps: int = 0
+) -> Iterator[tuple[Listener, LiveWriter]]:
+    """A listener that also keeps `live.json` of a results folder, and the writer, whose `ended` may be set.
+
+    Args:
+        root: The results folder, open for writing.
+        command: What was typed.
+        listener: Who else is told.
+        model_steps: How many are expected, where no `on_plan` will say so.
+    """
+    with LiveWriter(root, command) as writer:
+        if model_steps:
+            writer.on_plan("", model_steps)
+        told = {each.name: getattr(writer, each.name) for each in fields(Listener)}
+        yield Listener.joined(listener, Listener(**told)), writer

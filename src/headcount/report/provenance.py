@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..store import Outcome, Record
+from ..store import Cell, Outcome, Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,14 +59,20 @@ def provenance(records: Iterable[Record], *, missing: int = 0, runs: Iterable[tu
 
 def _values(records: list[Record], title: str) -> dict[str, str]:
     """Every value each setting took over the records, in order: `heads 1 2 3`."""
-    taken: dict[str, dict[str, Any]] = {}
+    taken: dict[str, dict[Any, Any]] = {}
     for record in records:
-        spec = record.cell.spec()
-        part = {"length": spec["length"], "seed": spec["seed"]} if title == "sweep" else spec[title]
-        for name, value in part.items():
+        for name, value in _settings(record.cell, title).items():
             if value is not None:
-                taken.setdefault(name, {})[json.dumps(value)] = value
-    return {name: " ".join(map(str, sorted(values.values(), key=_order))) for name, values in taken.items()}
+                # Of tens of thousands of records most values are equal numbers: these need no JSON to be compared.
+                same = (type(value), value) if isinstance(value, int | float | str) else json.dumps(value)
+                taken.setdefault(name, {})[same] = value
+    return {name: " ".join(map(str, sorted(taken[name].values(), key=_order))) for name in sorted(taken)}
+
+
+def _settings(cell: Cell, title: str) -> dict[str, Any]:
+    if title == "sweep":
+        return {"length": cell.length, "seed": cell.seed}
+    return vars(cell.train) if title == "train" else {"task": cell.task, "model": cell.model}[title]
 
 
 def _order(value: Any) -> tuple[bool, float, str]:

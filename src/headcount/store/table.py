@@ -4,6 +4,7 @@
                          attachments (what was found beside the cells, by experiment and name)
     DIR/weights/KEY.safetensors
     DIR/lock             held while a run writes
+    DIR/live.json        what the last run says of itself (`live.py`); no result depends on it
 
 Promises. A commit is a whole bucket or nothing, and survives `kill -9` and power loss (WAL with full sync; weights
 are on disk before the row that names them). Nothing is rewritten except a FAILED cell and an attachment. One process

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from ..._version import __version__
 from ...analysis import Verdict
-from ..chart import COLOURS, SCALE, Chart, Series
+from ..chart import COLOURS, SCALE, Chart, HeatMap, Series
 from ..provenance import Provenance
 from ..section import Section
 from .cells import colour_of
@@ -99,6 +99,12 @@ def _heading(section: Section) -> str:
     if section.answer is None or not section.prose or section.answer.kind != "none":
         return section.headline
     return section.headline.removesuffix(f": {section.answer.reason}")
+
+
+def figure_html(chart: Chart | HeatMap, prefix: str, *, level: int = 3) -> str:
+    """One chart with its legend; `prefix` begins its ids, and no other chart of the page may have it."""
+    content = '{% import "macros.html.j2" as macros with context %}{{ macros.figure(chart, prefix, level) }}'
+    return _environment().from_string(content).render(chart=chart, prefix=prefix, level=level)
 
 
 def style() -> str:

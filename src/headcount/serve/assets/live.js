@@ -1,0 +1,102 @@
+"use strict";
+// Follows the server: fragments of the page are replaced as they change, and what the reader did to them stays:
+// scrolling, focus, opened details, lines that were hidden.
+(() => {
+  const drawn = new WeakMap(); // a figure to the HTML it came as: the report's script changes figures
+
+  function remember() {
+    for (const figure of document.querySelectorAll("figure")) if (!drawn.has(figure)) drawn.set(figure, figure.outerHTML);
+  }
+
+  const KEPT = new Set(["open", "aria-pressed", "tabindex"]); // what a reader or the report's script changes
+
+  function morph(old, now) {
+    for (const { name } of [...old.attributes]) if (!now.hasAttribute(name) && !KEPT.has(name)) old.removeAttribute(name);
+    for (const { name, value } of now.attributes) {
+      if (!KEPT.has(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
+    }
+    if (old.tagName === "PROGRESS") return;
+    const known = new Map([...old.children].filter((child) => child.id).map((child) => [child.id, child]));
+    let at = old.firstChild;
+    for (const next of [...now.childNodes]) {
+      const match = next.id ? known.get(next.id) : alike(at, next) ? at : null;
+      if (!match) {
+        old.insertBefore(next, at);
+      } else {
+        if (match === at) at = at.nextSibling;
+        else old.insertBefore(match, at);
+        update(match, next);
+      }
+    }
+    while (at) {
+      const gone = at;
+      at = at.nextSibling;
+      gone.remove();
+    }
+  }
+
+  const alike = (a, b) => a && a.nodeType === b.nodeType && a.nodeName === b.nodeName && !a.id;
+
+  function update(old, now) {
+    if (old.nodeType !== Node.ELEMENT_NODE) {
+      if (old.nodeValue !== now.nodeValue) old.nodeValue = now.nodeValue;
+    } else if (old.tagName === "FIGURE") {
+      if (drawn.get(old) !== now.outerHTML) replaceFigure(old, now);
+    } else {
+      morph(old, now);
+    }
+  }
+
+  const handle = (button) => `${button.dataset.place}|${button.dataset.kind}`;
+
+  function replaceFigure(old, now) {
+    const off = [...old.querySelectorAll('.legend button[aria-pressed="false"]')].map(handle);
+    const focused = old.contains(document.activeElement) ? handle(document.activeElement) : null;
+    drawn.set(now, now.outerHTML);
+    old.replaceWith(now);
+    later.push(() => {
+      for (const button of now.querySelectorAll(".legend button")) {
+        if (off.includes(handle(button))) button.click();
+        if (handle(button) === focused) button.focus();
+      }
+    });
+  }
+
+  const later = [];
+  function show(id, html) {
+    const old = document.getElementById(id);
+    if (!old) return;
+    const now = old.cloneNode(false);
+    now.innerHTML = html;
+    morph(old, now);
+    remember();
+    document.dispatchEvent(new Event("sections-changed"));
+    while (later.length) later.shift()();
+  }
+
+  async function fetchSections(version) {
+    const place = document.getElementById("sections");
+    if (!place || place.dataset.version === version) return;
+    const answer = await fetch(document.body.dataset.sections);
+    if (!answer.ok) return;
+    const shown = answer.headers.get("x-version");
+    const html = await answer.text();
+    show("sections", html);
+    place.dataset.version = shown;
+  }
+
+  function follow(address) {
+    const source = new EventSource(address);
+    const lost = document.getElementById("lost");
+    source.onopen = () => { lost.hidden = true; };
+    source.onerror = () => { lost.hidden = false; };
+    source.addEventListener("sections", (event) => { fetchSections(JSON.parse(event.data)).catch(() => {}); });
+    for (const id of ["now", "list"]) source.addEventListener(id, (event) => show(id, JSON.parse(event.data)));
+  }
+
+  remember();
+  if (document.body.dataset.events) follow(document.body.dataset.events);
+  for (const select of document.querySelectorAll("select[data-go]")) {
+    select.addEventListener("change", () => select.form.requestSubmit());
+  }
+})();

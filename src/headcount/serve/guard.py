@@ -1,0 +1,86 @@
+"""Who is let in: a browser on this machine that knows the address. Everyone else is told nothing.
+
+The server listens on the loopback interface alone. A page from elsewhere that has its own name lead here (DNS
+rebinding) is refused by its Host header; one that guesses does not know the token. Nothing can be changed through the
+page, so only GET is answered, and no header lets another origin read what is said.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MAX_ADDRESS = 2000
+POLICY = (
+    # Charts have style attributes; sheets and scripts are files of ours.
+    "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+class Guard:
+    """Lets a request through to `app` if its Host, token and method are right, with the token taken off its path."""
+
+    def __init__(self, app: App, token: str, port: int):
+        self.app, self.token = app, token
+        self.hosts = {f"{host}:{port}".encode() for host in ("127.0.0.1", "localhost")}
+        self.hosts |= {b"127.0.0.1", b"localhost"} if port == 80 else set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        status, rest = self._judged(scope)
+        if status:
+            await _refuse(status, send)
+            return
+
+        async def send_guarded(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                given = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(pair for pair in own if pair[0] not in given)]
+            await send(message)
+
+        await self.app({**scope, "path": rest, "raw_path": rest.encode(), "root_path": ""}, receive, send_guarded)
+
+    def _judged(self, scope: Scope) -> tuple[int, str]:
+        """The status to refuse a request with, or 0 and the path behind the token."""
+        hosts = [value.lower() for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) != 1 or hosts[0] not in self.hosts:
+            return 400, ""
+        if len(scope.get("raw_path") or b"") + len(scope.get("query_string", b"")) > MAX_ADDRESS:
+            return 414, ""
+        token, slash, rest = scope["path"].removeprefix("/").partition("/")
+        if not slash or not secrets.compare_digest(token.encode(), self.token.encode()):
+            return 404, ""
+        return (0, f"/{rest}") if scope["method"] == "GET" else (405, "")
+
+
+REASONS = {
+    400: "This page is served to 127.0.0.1 alone.",
+    404: "There is nothing here. The address, with its token, is printed where `headcount serve` was started.",
+    405: "Only GET is answered.",
+    414: "The address is too long.",
+}
+
+
+async def _refuse(status: int, send: Send) -> None:
+    headers = HEADERS | {"content-type": "text/plain; charset=utf-8"} | ({"allow": "GET"} if status == 405 else {})
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": pairs})
+    await send({"type": "http.response.body", "body": f"{REASONS[status]}\n".encode()})

@@ -1,0 +1,91 @@
+"""Start the server: on the loopback interface, under an address that cannot be guessed."""
+
+import secrets
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .._errors import HeadcountError, InputError, require
+
+if TYPE_CHECKING:  # of an extra
+    import uvicorn
+
+HOST = "127.0.0.1"
+NEEDED = 'the live page needs starlette and uvicorn: pip install "headcount[serve]"'
+
+
+def check_installed() -> None:
+    """Raise `InputError` with the line that installs what is missing."""
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise InputError(f"{NEEDED} ({error.name} is missing).") from error
+
+
+def serve(root: Path, port: int = 0, on_ready: Callable[[str], None] = lambda address: None) -> None:
+    """Serve the results folders below `root` until an interrupt.
+
+    Args:
+        root: A results folder, or one that holds some.
+        port: The port; 0 takes one that is free.
+        on_ready: Called with the address when it can be opened.
+
+    Raises:
+        InputError: If `root` is no folder, `port` is out of range, or the packages of the extra are missing.
+        HeadcountError: If the port is in use.
+    """
+    check_installed()
+    require(root.is_dir(), f"{root} is no folder; give a results folder, or one that holds some.", what="folder")
+    require(0 <= port < 65536, what="port", given=port, needed="between 0 and 65535")
+    with bound(port) as listening:
+        server_of(root, listening, on_ready).run(sockets=[listening])
+
+
+def server_of(root: Path, listening: socket.socket, on_ready: Callable[[str], None]) -> "uvicorn.Server":
+    """A server of the folders below `root` at a socket; `run` starts it, and setting `should_exit` ends it."""
+    import uvicorn
+
+    from .app import app_of
+
+    token, port = secrets.token_hex(12), listening.getsockname()[1]
+    app, watching = app_of(root, token, port)
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            on_ready(f"http://{HOST}:{port}/{token}/")
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            watching.close()  # streams have no end of their own
+            await super().shutdown(sockets)
+
+    return Server(
+        uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            loop="asyncio",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+    )
+
+
+def bound(port: int) -> socket.socket:
+    """A socket at a port of the loopback interface. `HeadcountError` where the port is in use."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((HOST, port))
+        listening.listen(128)
+    except OSError as error:
+        listening.close()
+        raise HeadcountError(
+            f"port {port} cannot be used ({error.strerror or error}); choose another, or leave --port out."
+        ) from error
+    return listening

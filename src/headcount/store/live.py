@@ -1,0 +1,181 @@
+"""What a running process says of itself: `DIR/live.json`, for the live page and for whoever asks whether a run goes on.
+
+The file is replaced as a whole, at most twice per second, and at least every few seconds (the beat), so that a reader
+can tell a run that is silent from one that is gone. It never decides a number, and failing to write it never disturbs a
+run. A reader gets None for a file that is missing, half written, or not ours.
+"""
+
+import datetime
+import json
+import math
+import os
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+LIVE_FILE = "live.json"
+SILENT_SECONDS = 60.0
+"""A process whose last beat is older is not counted as running, whatever its pid says: pids are used again."""
+MAX_BYTES = 1_000_000
+MAX_COUNT = 1e11
+"""No count of a run is larger, and no time in seconds; a larger one is no date."""
+FORMAT = "headcount live 1"
+
+Phase = Literal["preparing", "compiling", "training", "ended"]
+State = Literal["running", "silent", "killed", "ended"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """The validation error of a model in training, of which it has `steps`: pairs of step and error."""
+
+    heads: int
+    length: int
+    seed: int
+    steps: int
+    start: str
+    points: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Live:
+    """How a run goes. Times are seconds since 1970; `steps` and `programs` are pairs: done and expected.
+
+    `ended` is empty while the run goes on, then "settled", "budget", "stopped" or "failed". `early` is the early
+    estimate: heads, length and step.
+    """
+
+    pid: int
+    host: str
+    command: str
+    started: float
+    beat: float
+    phase: Phase = "preparing"
+    why: str = ""
+    programs: tuple[int, int] = (0, 0)
+    steps: tuple[int, int] = (0, 0)
+    seconds_left: float | None = None
+    early: dict[str, int] | None = None
+    curves: tuple[Curve, ...] = ()
+    ended: str = ""
+
+    def state(self, now: float | None = None) -> State:
+        """Whether the process goes on: by its pid on the same host, and by the age of its last beat."""
+        if self.ended:
+            return "ended"
+        here = self.host == socket.gethostname()
+        if here and not _exists(self.pid):
+            return "killed"
+        return "running" if (time.time() if now is None else now) - self.beat < SILENT_SECONDS else "silent"
+
+    @property
+    def alive(self) -> bool:
+        """Whether the run goes on."""
+        return self.state() == "running"
+
+
+def read_live(root: Path | str) -> Live | None:
+    """What the last run in a folder said of itself; None where there is nothing, or nothing that can be understood."""
+    try:
+        with open(Path(root) / LIVE_FILE, "rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            return None
+        return _parsed(json.loads(content))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+        return None
+
+
+def how_it_ended(live: Live) -> str:
+    """How a run that is no longer running ended, in a sentence; empty while it runs or where nothing is to be said."""
+    again = f"; to go on run: {live.command}" if live.command else "; to go on run the same Python code"
+    at = clock(live.beat)
+    match live.state():
+        case "killed":
+            return f"killed at {at}{again}"
+        case "silent":
+            return f"no sign of life from {live.host} since {at}"
+        case "ended":
+            words = {"stopped": f"stopped at {at}{again}", "failed": f"failed at {at}{again}"}
+            words |= {"budget": f"the time given was over at {at}{again}"}
+            return words.get(live.ended, "")
+        case _:
+            return ""
+
+
+def clock(seconds: float) -> str:
+    """A time as HH:MM, with the date where it is not today."""
+    then, now = datetime.datetime.fromtimestamp(seconds), datetime.datetime.now()
+    return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M}"
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # someone else's process exists too
+        return True
+    return True
+
+
+def _parsed(content: Any) -> Live | None:
+    """The content of the file, every field of the type it should have."""
+    if content.pop("format", None) != FORMAT:
+        return None
+    early, left = content["early"], content["seconds_left"]
+    return Live(
+        pid=_whole(content["pid"], least=1),
+        host=_text(content["host"]),
+        command=_text(content["command"]),
+        started=_seconds(content["started"]),
+        beat=_seconds(content["beat"]),
+        phase=get_args(Phase)[get_args(Phase).index(content["phase"])],
+        why=_text(content["why"]),
+        programs=_pair(content["programs"]),
+        steps=_pair(content["steps"]),
+        seconds_left=None if left is None else _seconds(left),
+        early=None if early is None else {name: _whole(early[name]) for name in ("heads", "length", "step")},
+        curves=tuple(
+            Curve(
+                **{name: _whole(curve[name]) for name in ("heads", "length", "seed", "steps")},
+                start=_text(curve["start"]),
+                points=tuple(
+                    (_whole(step), math.nan if error is None else _number(error)) for step, error in curve["points"]
+                ),
+            )
+            for curve in content["curves"]
+        ),
+        ended=_text(content["ended"]),
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError(value)
+    return float(value)
+
+
+def _seconds(value: Any) -> float:
+    if not 0 <= _number(value) < MAX_COUNT:
+        raise TypeError(value)
+    return float(value)
+
+
+def _whole(value: Any, least: int = 0) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < MAX_COUNT:
+        raise TypeError(value)
+    return value
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    done, expected = value
+    return _whole(done), _whole(expected)

@@ -1,0 +1,131 @@
+"""Keep `live.json` of a results folder up to date while a run goes."""
+
+import contextlib
+import json
+import math
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Self
+
+from .cell import Cell
+from .live import FORMAT, LIVE_FILE, Curve, Live
+
+WRITE_SECONDS = 0.5
+BEAT_SECONDS = 5.0
+MAX_CURVES = 48
+
+
+class LiveWriter:
+    """Writes `live.json` while a `with` block runs; its `on_` methods are those of a listener.
+
+    They may be called from any thread and only note what they are told; a thread of its own writes. Set `ended` to say
+    what ended the run where that is neither an exception nor "settled".
+    """
+
+    def __init__(self, root: Path | str, command: str = ""):
+        now = time.time()
+        self.root, self.ended = Path(root), "settled"
+        self._live = Live(pid=os.getpid(), host=socket.gethostname(), command=command, started=now, beat=now)
+        self._curves: dict[str, Curve] = {}
+        self._finished: set[str] = set()
+        self._first: tuple[float, int] | None = None
+        self._lock, self._quit, self._changed = threading.Lock(), threading.Event(), False
+        self._thread = threading.Thread(target=self._write_on, name="live", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._write()
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
+        self._quit.set()
+        self._thread.join()
+        if kind is not None:
+            self.ended = "stopped" if issubclass(kind, KeyboardInterrupt) else "failed"
+        self._curves.clear()
+        self._note(phase="ended", ended=self.ended, seconds_left=None)
+        self._write()
+
+    def on_plan(self, why: str, model_steps: int) -> None:
+        done, expected = self._live.steps
+        phase = "compiling" if model_steps else self._live.phase
+        self._note(why=why, steps=(done, expected + model_steps), phase=phase, programs=(0, 0))
+
+    def on_programs(self, ready: int, needed: int) -> None:
+        phase = "compiling" if self._live.phase == "preparing" else self._live.phase
+        self._note(programs=(ready, needed), phase=phase)
+
+    def on_steps(self, model_steps: int) -> None:
+        with self._lock:
+            done, expected = self._live.steps
+            done, now = done + model_steps, time.monotonic()
+            self._first = self._first or (now, done)  # the first checkpoint pays for compiling; its time says little
+            began, before = self._first
+            left = (now - began) * max(0, expected - done) / (done - before) if done > before else None
+            steps = (done, max(done, expected))
+            self._live, self._changed = replace(self._live, steps=steps, seconds_left=left, phase="training"), True
+
+    def on_checkpoint(self, cells: Sequence[Cell], step: int, errors: Iterable[Any]) -> None:
+        with self._lock:
+            if any(cell.key not in self._curves for cell in cells):  # others begin: those that are done can go
+                for key in self._finished:
+                    self._curves.pop(key, None)
+                self._finished.clear()
+            for cell, error in zip(cells, errors, strict=True):
+                if cell.key in self._curves or len(self._curves) < MAX_CURVES:
+                    curve = self._curves.get(cell.key) or _empty_curve(cell)
+                    point = (step, float(f"{float(error):.4g}"))
+                    self._curves[cell.key] = replace(curve, points=(*curve.points, point))
+                    if step >= cell.train.steps:
+                        self._finished.add(cell.key)
+            self._changed = True
+
+    def on_early(self, early: Any) -> None:
+        self._note(early={"heads": int(early.heads), "length": int(early.length), "step": int(early.step)})
+
+    def _note(self, **changes: Any) -> None:
+        with self._lock:
+            self._live, self._changed = replace(self._live, **changes), True
+
+    def _write_on(self) -> None:
+        while not self._quit.wait(WRITE_SECONDS):
+            if self._changed or time.time() - self._live.beat > BEAT_SECONDS:
+                self._write()
+
+    def _write(self) -> None:
+        with self._lock:
+            self._live = replace(self._live, beat=time.time(), curves=tuple(self._curves.values()))
+            live, self._changed = self._live, False
+        target = self.root / LIVE_FILE
+        unfinished = target.with_name(f".{secrets.token_hex(8)}.unfinished")
+        try:
+            unfinished.write_text(_as_json(live))
+            os.replace(unfinished, target)
+        except OSError:  # a full disk, or a folder that is gone, is not the run's concern here
+            with contextlib.suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+
+
+def _empty_curve(cell: Cell) -> Curve:
+    return Curve(
+        heads=int(cell.model.get("heads", 0)),
+        length=cell.length,
+        seed=cell.seed,
+        steps=cell.train.steps,
+        start=cell.start,
+        points=(),
+    )
+
+
+def _as_json(live: Live) -> str:
+    """Strict JSON: an error that is not a finite number is null."""
+    content = asdict(live)
+    for curve in content["curves"]:
+        curve["points"] = [(step, error if math.isfinite(error) else None) for step, error in curve["points"]]
+    return json.dumps({"format": FORMAT, **content})

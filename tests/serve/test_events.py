@@ -1,0 +1,106 @@
+"""Events: viewers get what is newest, over a real connection; one that does not read costs nothing."""
+
+import asyncio
+import contextlib
+import json
+import socket
+import threading
+
+import httpx
+import pytest
+
+from headcount.serve.server import bound, server_of
+from headcount.serve.topic import Topic
+
+from ..helpers.fabricated import finished, sweep, write
+
+
+@contextlib.contextmanager
+def served(root):
+    """The address of a server in a thread of its own."""
+    ready, addresses = threading.Event(), []
+    with bound(0) as listening:
+        server = server_of(root, listening, lambda address: (addresses.append(address), ready.set()))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            assert ready.wait(30)
+            yield addresses[0]
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def events(response):
+    """Name and content of each event of a stream."""
+    name = ""
+    for line in response.iter_lines():
+        if line.startswith("event: "):
+            name = line.removeprefix("event: ")
+        elif line.startswith("data: "):
+            yield name, json.loads(line.removeprefix("data: "))
+
+
+def first(stream, name: str, *words: str) -> str:
+    return next(content for each, content in stream if each == name and all(word in content for word in words))
+
+
+async def taken(stream, count: int) -> list[str]:
+    return [(await anext(stream)).decode() for _ in range(count)]
+
+
+def test_a_slow_viewer_gets_the_newest_and_nothing_is_kept_for_it():
+    async def story():
+        topic = Topic()
+        quick, slow = topic.follow(), topic.follow()
+        await taken(quick, 1), await taken(slow, 1)
+        assert topic.viewers == 2
+        for number in range(1000):
+            topic.publish("now", f"<p>{number}</p>")
+            topic.publish("now", f"<p>{number}</p>")
+            if number < 3:
+                (event,) = await taken(quick, 1)
+                assert f"<p>{number}</p>" in event
+        topic.publish("sections", "v1")
+        last, version = await taken(slow, 2)
+        assert ("<p>999</p>" in last, "event: sections" in version) == (True, True)
+        topic.close()
+        assert [event async for event in slow] == []
+        await quick.aclose()
+        assert topic.viewers == 0
+
+    asyncio.run(story())
+
+
+def test_a_run_comes_to_its_viewers_event_by_event(parent, running):
+    with served(parent) as address, httpx.Client(timeout=30) as client:
+        with client.stream("GET", f"{address}events/new") as response:
+            assert response.headers["content-type"].startswith("text/event-stream")
+            stream = events(response)
+            first(stream, "now", "compiling")
+            running.on_steps(1600)
+            first(stream, "now", "1,600 of 3,200 model-steps")
+            made = sweep(task="new")
+            write(parent / "new", finished(made), {"headcount measure new": made})
+            version = first(stream, "sections")
+            shown = client.get(f"{address}sections/new")
+            assert shown.headers["x-version"] == version
+            first(stream, "now", "so far: ")
+        with client.stream("GET", f"{address}events") as response:
+            first(events(response), "list", "so far: ")
+        # A viewer that asks and never reads does not keep the server from others, nor from ending.
+        deaf = socket.create_connection(("127.0.0.1", httpx.URL(address).port))
+        path = httpx.URL(address).path
+        deaf.sendall(f"GET {path}events HTTP/1.1\r\nHost: 127.0.0.1:{httpx.URL(address).port}\r\n\r\n".encode())
+        assert client.get(address).status_code == 200
+    deaf.close()
+
+
+@pytest.mark.parametrize("request_line", ["GET /%s HTTP/1.1" % ("a" * 200_000), "NONSENSE", "GET / HTTP/9.9"])
+def test_what_is_no_request_is_refused_and_the_server_goes_on(parent, request_line):
+    with served(parent) as address:
+        raw = socket.create_connection(("127.0.0.1", httpx.URL(address).port), timeout=30)
+        with raw, contextlib.suppress(ConnectionError):
+            raw.sendall(f"{request_line}\r\nHost: x\r\n\r\n".encode())
+            assert b" 4" in raw.recv(1000)[:16]
+        assert httpx.get(address, timeout=30).status_code == 200

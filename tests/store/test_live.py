@@ -1,0 +1,102 @@
+"""What a running process says of itself: read back as written, and never a reason to fail."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headcount.engine import Early, Listener, shown_live
+from headcount.store import LIVE_FILE, Live, read_live
+from headcount.store.live import SILENT_SECONDS, how_it_ended
+from headcount.store.live_writer import MAX_CURVES, LiveWriter
+
+from ..helpers.fabricated import sweep
+
+CELLS = sweep({"heads": (1, 2), "length": (8,), "seed": tuple(range(60))}, steps=100).cells
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def told(writer: LiveWriter) -> Listener:
+    return Listener(**{name: getattr(writer, name) for name in Listener.__dataclass_fields__})
+
+
+def test_a_run_can_be_followed(tmp_path):
+    heard = []
+    with shown_live(tmp_path, "headcount measure mine", Listener(on_steps=heard.append), 400) as (listener, writer):
+        assert read_live(tmp_path).phase == "preparing"
+        listener.on_plan("4 heads", 600)
+        listener.on_programs(1, 2)
+        listener.on_steps(10)
+        listener.on_checkpoint(CELLS[:2], 50, np.array([0.5, np.nan], np.float32))
+        listener.on_early(Early(3, 8, 50, 1.0))
+        writer._write()
+        live = read_live(tmp_path)
+        assert (live.phase, live.why, live.programs, live.steps) == ("training", "4 heads", (1, 2), (10, 1000))
+        assert [curve.points for curve in live.curves[:1]] == [((50, 0.5),)]
+        assert np.isnan(live.curves[1].points[0][1])
+        assert (live.early["heads"], live.alive, live.pid) == (3, True, os.getpid())
+        writer.ended = "budget"
+    live = read_live(tmp_path)
+    assert (live.phase, live.ended, live.state(), live.curves, heard) == ("ended", "budget", "ended", (), [10])
+    assert [path.name for path in tmp_path.iterdir()] == [LIVE_FILE]
+
+
+@pytest.mark.parametrize(("error", "ended"), [(KeyboardInterrupt, "stopped"), (RuntimeError, "failed")])
+def test_what_ends_a_run_is_kept(tmp_path, error, ended):
+    with pytest.raises(error), LiveWriter(tmp_path, "headcount measure mine"):
+        raise error
+    live = read_live(tmp_path)
+    assert live.ended == ended
+    assert "headcount measure mine" in how_it_ended(live)
+
+
+def test_curves_are_those_in_training_and_not_too_many(tmp_path):
+    writer = LiveWriter(tmp_path)
+    writer.on_checkpoint(CELLS[:2], 100, [0.1, 0.2])
+    assert len(writer._curves) == 2
+    writer.on_checkpoint(CELLS, 5, [0.1] * len(CELLS))
+    assert len(writer._curves) == MAX_CURVES
+    assert all(curve.points == ((5, 0.1),) for curve in writer._curves.values())
+
+
+def test_a_folder_that_cannot_be_written_does_not_disturb_the_run(tmp_path):
+    with LiveWriter(tmp_path / "gone") as writer:
+        writer.on_steps(3)
+    assert read_live(tmp_path / "gone") is None
+
+
+def test_a_process_that_is_gone_or_silent_is_not_alive(tmp_path):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    now = time.time()
+    here = Live(pid=os.getpid(), host=socket.gethostname(), command="again", started=now, beat=now)
+    killed, silent = replace(here, pid=gone.pid), replace(here, beat=now - 2 * SILENT_SECONDS)
+    away = replace(here, host="elsewhere", pid=gone.pid)
+    states = [live.state() for live in (here, killed, silent, away)]
+    assert states == ["running", "killed", "silent", "running"]
+    assert "again" in how_it_ended(killed)
+
+
+@given(JSON, st.sampled_from([None, "pid", "beat", "phase", "programs", "curves", "early", "seconds_left", "ended"]))
+def test_foreign_content_is_nothing_or_whole(tmp_path_factory, value, name):
+    root = tmp_path_factory.mktemp("live")
+    with LiveWriter(root, "mine"):
+        written = json.loads((root / LIVE_FILE).read_text())
+    content = json.dumps(value if name is None else written | {name: value})
+    (root / LIVE_FILE).write_text(content)
+    live = read_live(root)
+    assert live is None or (name is not None and isinstance(how_it_ended(live), str))
+    (root / LIVE_FILE).write_text(content[:-1])
+    assert read_live(root) is None
