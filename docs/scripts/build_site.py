@@ -1,7 +1,7 @@
 """Build the documentation into site/, from the repository's root: `python docs/scripts/build_site.py`.
 
-Pages that repeat what the program says are written into docs/generated first. The site loads nothing from the web, which is
-checked: zensical's offline search would fetch one script, and gets the copy in docs/assets instead.
+Pages that repeat what the program says are written into docs/generated first. The site loads nothing from the web,
+which is checked: zensical's offline search would fetch one script, and gets the copy in docs/assets instead.
 """
 
 import os
@@ -55,7 +55,16 @@ def loaded_from_the_web(site: Path) -> dict[str, set[str]]:
 def main() -> int:
     write_pages(ROOT / "docs" / "generated")
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    build = [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "--config-file", str(ROOT / "mkdocs.yml")]
+    build = [
+        sys.executable,
+        "-m",
+        "zensical",
+        "build",
+        "--strict",
+        "--clean",
+        "--config-file",
+        str(ROOT / "mkdocs.yml"),
+    ]
     code = subprocess.run(build, cwd=ROOT, env=environment, check=False).returncode
     if code != 0:
         return code

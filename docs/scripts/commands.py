@@ -8,8 +8,8 @@ from headcount.cli.app import VERBS, command
 HEADER = """\
 # Commands
 
-Read from the program when this page was built. `headcount VERB --help` prints the same in a terminal, for the version that is
-installed. After `make demo` or `make docs` the program is `.venv/bin/headcount`.
+Read from the program when this page was built. `headcount VERB --help` prints the same in a terminal, for the version
+that is installed. After `make demo` or `make docs` the program is `.venv/bin/headcount`.
 
 Data goes to stdout, messages to stderr, so `headcount VERB .. --json > FILE` holds JSON and nothing else.
 
@@ -34,10 +34,13 @@ def _verb(verb: str) -> str:
     """One verb: what it does, its usage, and a table per group of options."""
     program = command(verb)
     arguments = [each for each in program.params if each.param_type_name == "argument"]
-    options = [each for each in program.params if each.param_type_name == "option" and not getattr(each, "hidden", False)]
+    options = [
+        each for each in program.params if each.param_type_name == "option" and not getattr(each, "hidden", False)
+    ]
     named = [each.metavar or each.name for each in arguments]
     words = [name if each.required else f"[{name}]" for name, each in zip(named, arguments, strict=True)]
-    text = f"## {verb}\n\n{_paragraphs(program.help)}\n\n```text\n{' '.join(['headcount', verb, *words, '[OPTIONS]'])}\n```\n\n"
+    usage = " ".join(["headcount", verb, *words, "[OPTIONS]"])
+    text = f"## {verb}\n\n{_paragraphs(program.help)}\n\n```text\n{usage}\n```\n\n"
     if arguments:
         rows = [(f"`{name}`", _help(each)) for name, each in zip(named, arguments, strict=True)]
         text += _table("argument", rows)

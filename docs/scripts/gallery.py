@@ -35,9 +35,9 @@ import headcount as hc
 options = {options}
 ```
 
-and `hc.measure(task, lengths=[task.length], **options)`: the least effort, one length, {minutes:.0f} minutes in all on this
-machine ({machine}). *Right* compares the answer with the head count that is known; tasks without one should get none.
-A task whose D nobody knows cannot be right or wrong.
+and `hc.measure(task, lengths=[task.length], **options)`: the least effort, one length; {minutes:.0f} minutes in all
+({machine}, other programs running beside it). *Right* compares the answer with the head count that is known; tasks
+without one should get none. Where nobody knows the head count, an answer cannot be called right or wrong.
 
 """
 
@@ -97,7 +97,12 @@ def page(results: dict[str, dict]) -> str:
     listed = [entry for group in GROUPS.values() for entry in group if entry.make.__name__ in results]
     for entry in listed:
         result = results[entry.make.__name__]
-        row = (f"[{entry.title}](#{anchor(entry)})", expected(entry), result["sentence"], verdict(entry, result["heads"]))
+        row = (
+            f"[{entry.title}](#{anchor(entry)})",
+            expected(entry),
+            result["sentence"],
+            verdict(entry, result["heads"]),
+        )
         text += f"| {' | '.join(row)} | {result['seconds']:.0f} |\n"
     for group, entries in GROUPS.items():
         shown = [entry for entry in entries if entry.make.__name__ in results]
@@ -137,7 +142,10 @@ def main(names: list[str]) -> None:
         sys.exit(f"no task {', '.join(unknown)}; the tasks: {', '.join(entries)}")
     for name in names or entries:
         result = measure(entries[name])
-        print(f"{name}: {result['sentence']} ({verdict(entries[name], result['heads'])}, {result['seconds']:.0f} s)", flush=True)
+        print(
+            f"{name}: {result['sentence']} ({verdict(entries[name], result['heads'])}, {result['seconds']:.0f} s)",
+            flush=True,
+        )
     stored = {name: KEPT / name / "gallery.json" for name in entries}
     results = {name: json.loads(path.read_text()) for name, path in stored.items() if path.exists()}
     PAGE.write_text(page(results), encoding="utf-8")

@@ -137,7 +137,7 @@ def noise():
 
 
 def spike():
-    """A sine of random phase with a spike in one place. The target is the spike's height, which the sine hides in part."""
+    """A sine of random phase with a spike in one place; the target is the spike's height above the sine."""
     generator = np.random.default_rng(3)
     x = np.sin(np.arange(16) / 2 + generator.uniform(0, 6.3, size=(4000, 1)))
     height = generator.uniform(0.5, 2, size=4000)
@@ -182,7 +182,9 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
     ),
     "The last token asks": (
         Entry(nearest, "The nearest point", 1, "one head of full rank is enough (Amsel et al.)", ENCODER),
-        Entry(regression, "In-context regression", None, "no theorem says how many heads one softmax layer needs", ENCODER),
+        Entry(
+            regression, "In-context regression", None, "no theorem says how many heads one softmax layer needs", ENCODER
+        ),
     ),
     "No answer": (
         Entry(median, "The median", 0, "no count of heads makes it a function of few minima"),
