@@ -77,8 +77,8 @@ def quick_measure(monkeypatch):
     """`hc.measure`, with a few steps of a few models in place of an effort."""
     measure = hc.measure
 
-    def quick(task, *, effort=None, steps=None, **options):
-        return measure(task, **({"seeds": 2, "heads": [1, 2], "train": QUICK} | options))
+    def quick(*task, effort=None, steps=None, **options):
+        return measure(*task, **({"seeds": 2, "heads": [1, 2], "train": QUICK} | options))
 
     monkeypatch.setattr(hc, "measure", quick)
 
@@ -197,8 +197,8 @@ def test_the_reference_has_every_option_of_every_verb(verb, generated):
     text = (generated / "commands.md").read_text()
     section = re.split(r"^## ", text, flags=re.MULTILINE)
     (own,) = (part for part in section if part.startswith(f"{verb}\n"))
-    flags = {flag for option in command(verb).params for flag in option.opts if flag.startswith("-")}
-    missing = {flag for flag in flags if not re.search(rf"`{flag}[` ]", own)}
+    flags = {flag for option in command(verb).params for flag in (*option.opts, *option.secondary_opts)}
+    missing = {flag for flag in flags if flag.startswith("-") and not re.search(rf"`{flag}[` ]", own)}
     assert not missing
 
 

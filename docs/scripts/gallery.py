@@ -37,7 +37,8 @@ options = {options}
 
 and `hc.measure(task, lengths=[task.length], **options)`: the least effort, one length; {minutes:.0f} minutes in all
 ({machine}, other programs running beside it). *Right* compares the answer with the head count that is known; tasks
-without one should get none. Where nobody knows the head count, an answer cannot be called right or wrong.
+without one should get none. *Not answered*: there is a known head count, and none was given. Where nobody knows the
+head count, an answer cannot be called right or wrong.
 
 """
 
@@ -80,7 +81,9 @@ def verdict(entry: Entry, heads: int | None) -> str:
     """Whether the answer is the one that is known."""
     if entry.expected is None:
         return "not known"
-    return "right" if heads == (entry.expected or None) else "wrong"
+    if heads == (entry.expected or None):
+        return "right"
+    return "wrong" if heads is not None else "not answered"
 
 
 def expected(entry: Entry) -> str:
