@@ -186,10 +186,12 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
             regression, "In-context regression", None, "no theorem says how many heads one softmax layer needs", ENCODER
         ),
     ),
-    "No answer": (
+    "Without an answer, or with a floor": (
         Entry(median, "The median", 0, "no count of heads makes it a function of few minima"),
         Entry(parity, "Parity", 0, "the product over all tokens is no function of few minima"),
         Entry(noise, "Noise", 0, "there is nothing to learn"),
-        Entry(spike, "A spike on a sine", 0, "the sine under the spike is not known to the model, whatever its heads"),
+        Entry(
+            spike, "A spike on a sine", None, "what is left is no matter of heads alone: the sine must be told from it"
+        ),
     ),
 }
