@@ -35,10 +35,10 @@ import headcount as hc
 options = {options}
 ```
 
-and `hc.measure(task, lengths=[task.length], **options)`: the least effort, one length; {minutes:.0f} minutes in all
-({machine}, other programs running beside it). *Right* compares the answer with the head count that is known; tasks
-without one should get none. *Not answered*: there is a known head count, and none was given. Where nobody knows the
-head count, an answer cannot be called right or wrong.
+and `hc.measure(task, lengths=[task.length], **options)`: the least effort, one length; {minutes:.0f} minutes in all on
+{machine}, which other programs used too. *Right* compares the answer with the head count that is known. Where it is
+"none", no head count should be called needed. *Not answered*: there is a known head count, and none was given. Where
+nobody knows the head count, an answer cannot be called right or wrong.
 
 """
 
@@ -94,8 +94,7 @@ def page(results: dict[str, dict]) -> str:
     """The page: a table of all tasks, then each with its code and picture."""
     minutes = sum(result["seconds"] for result in results.values()) / 60
     machine = next(iter(results.values()))["machine"]
-    options = ", ".join(f"{name}={value!r}" for name, value in OPTIONS.items())
-    text = HEADER.format(tasks=len(results), options=f"dict({options})", minutes=minutes, machine=machine)
+    text = HEADER.format(tasks=len(results), options=json.dumps(OPTIONS), minutes=minutes, machine=machine)
     text += "| task | heads it needs | answer | | seconds |\n|---|---|---|---|---:|\n"
     listed = [entry for group in GROUPS.values() for entry in group if entry.make.__name__ in results]
     for entry in listed:

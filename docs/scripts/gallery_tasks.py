@@ -1,7 +1,7 @@
 """The tasks of the gallery. A function's docstring is what the page says of it, its body the code that the page shows.
 
-`expected` is the head count that is known to be enough and needed, 0 where a task is known to have none, and None where
-nobody knows.
+`expected` is the head count that is known to be enough and needed, 0 where none should be called needed (nothing can be
+learned, no head count stands out, or a floor stays whatever the heads), and None where nobody knows.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ class Entry:
     Args:
         make: Makes the task.
         title: What it is called on the page.
-        expected: Its head count; 0: it has none; None: unknown.
+        expected: Its head count; 0: none should be named; None: unknown.
         why: Where that is known from, or what makes it unknown.
         options: What `hc.measure` is given beside the gallery's own options.
     """
@@ -137,12 +137,13 @@ def noise():
 
 
 def spike():
-    """A sine of random phase with a spike in one place; the target is the spike's height above the sine."""
+    """A sine of random phase with a spike in one place; the target is the spike's height, measured with noise."""
     generator = np.random.default_rng(3)
-    x = np.sin(np.arange(16) / 2 + generator.uniform(0, 6.3, size=(4000, 1)))
+    x = 0.1 * np.sin(np.arange(16) / 2 + generator.uniform(0, 6.3, size=(4000, 1)))
     height = generator.uniform(0.5, 2, size=4000)
     x[np.arange(4000), generator.integers(0, 16, size=4000)] += height
-    return hc.ArrayTask(x[:, :, None], height, name="spike")
+    y = height + generator.normal(scale=0.15, size=4000)
+    return hc.ArrayTask(x[:, :, None], y, name="spike")
 
 
 def nearest():
@@ -188,10 +189,8 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
     ),
     "Without an answer, or with a floor": (
         Entry(median, "The median", 0, "no count of heads makes it a function of few minima"),
-        Entry(parity, "Parity", 0, "the product over all tokens is no function of few minima"),
+        Entry(parity, "Parity", 0, "the sign flips with every token, which training does not find"),
         Entry(noise, "Noise", 0, "there is nothing to learn"),
-        Entry(
-            spike, "A spike on a sine", None, "what is left is no matter of heads alone: the sine must be told from it"
-        ),
+        Entry(spike, "A spike on a sine", 0, "a tenth of the variance of y is noise: a floor, whatever the heads"),
     ),
 }
