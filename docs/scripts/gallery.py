@@ -95,7 +95,7 @@ def page(results: dict[str, dict]) -> str:
     minutes = sum(result["seconds"] for result in results.values()) / 60
     machine = next(iter(results.values()))["machine"]
     text = HEADER.format(tasks=len(results), options=json.dumps(OPTIONS), minutes=minutes, machine=machine)
-    text += "| task | heads it needs | answer | | seconds |\n|---|---|---|---|---:|\n"
+    text += "| task | heads it needs | answer | right? | seconds |\n|---|---|---|---|---:|\n"
     listed = [entry for group in GROUPS.values() for entry in group if entry.make.__name__ in results]
     for entry in listed:
         result = results[entry.make.__name__]
