@@ -60,12 +60,12 @@ def folder(data_folder, tmp_path, monkeypatch):
     generator = np.random.default_rng(0)
     x, y = generator.normal(size=(120, 16, 3)), generator.normal(size=120)
     np.savez("mydata.npz", x=x, y=y)
-    np.savez("labelled.npz", x=x, y=y > 0)
     np.save("x.npy", x)
     np.save("y.npy", y)
     Path("mine.py").write_text("import headcount as hc\ntask = hc.find_task('max-plus-min', length=8)\n")
     for entry in data_folder.iterdir():
         (tmp_path / entry.name).symlink_to(entry)
+    np.savez("labelled.npz", x=x, y=y > 0)
     monkeypatch.setenv("HEADCOUNT_CACHE", str(data_folder / "cache"))
     for module in ("tasks.find", "datasets.embeddings"):
         monkeypatch.setattr(f"headcount.{module}.find_embeddings", lambda path=None: path or data_folder / "bert")

@@ -40,7 +40,8 @@ def _verb(verb: str) -> str:
     named = [each.metavar or each.name for each in arguments]
     words = [name if each.required else f"[{name}]" for name, each in zip(named, arguments, strict=True)]
     usage = " ".join(["headcount", verb, *words, "[OPTIONS]"])
-    text = f"## {verb}\n\n{_paragraphs(program.help)}\n\n```text\n{usage}\n```\n\n"
+    summary, _, rest = _paragraphs(program.help).partition("\n\n")
+    text = f"## {verb}\n\n{summary}\n\n```text\n{usage}\n```\n\n" + (f"{rest}\n\n" if rest else "")
     if arguments:
         rows = [(f"`{name}`", _help(each)) for name, each in zip(named, arguments, strict=True)]
         text += _table("argument", rows)
