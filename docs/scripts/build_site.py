@@ -1,7 +1,8 @@
 """Build the documentation into site/, from the repository's root: `python docs/scripts/build_site.py`.
 
 Pages that repeat what the program says are written into docs/generated first. The site loads nothing from the web,
-which is checked: zensical's offline search would fetch one script, and gets the copy in docs/assets instead.
+which is checked. zensical's offline search would fetch one script, which is taken out: search then works where the
+site is served (`python -m http.server --directory site`), and not in pages opened as files.
 """
 
 import os
@@ -14,7 +15,7 @@ from commands import commands_page
 from notebooks import notebook_page
 
 ROOT = Path(__file__).parents[2]
-WORKER = "https://unpkg.com/iframe-worker/shim"
+WORKER = '<script src="https://unpkg.com/iframe-worker/shim"></script>'
 LOADED = re.compile(r"""<(?:script|img|iframe|source|link)\b[^>]*?(?:src|href)=["']?(https?://[^"'>\s]+)""")
 """What a page loads by itself; a link that a reader may follow is none."""
 
@@ -33,12 +34,11 @@ def write_pages(folder: Path) -> list[Path]:
     return written
 
 
-def use_local_worker(site: Path) -> None:
-    """Let every page load the search's worker from the site itself."""
+def without_worker(site: Path) -> None:
+    """Take the script out that search would load from the web."""
     for page in site.rglob("*.html"):
-        up = "../" * (len(page.relative_to(site).parts) - 1)
         text = page.read_text(encoding="utf-8")
-        page.write_text(text.replace(WORKER, f"{up or './'}assets/iframe-worker.js"), encoding="utf-8")
+        page.write_text(text.replace(WORKER, ""), encoding="utf-8")
 
 
 def loaded_from_the_web(site: Path) -> dict[str, set[str]]:
@@ -69,7 +69,7 @@ def main() -> int:
     if code != 0:
         return code
     site = ROOT / "site"
-    use_local_worker(site)
+    without_worker(site)
     outside = loaded_from_the_web(site)
     for page, addresses in outside.items():
         print(f"{page} loads {', '.join(sorted(addresses))}", file=sys.stderr)
