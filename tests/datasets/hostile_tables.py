@@ -42,6 +42,10 @@ def bad_tables(kind: str) -> dict[str, Variant]:
         "no rows": table(a=[], y=[]),
         "one row": table(a=[1.0], y=[2.0]),
         "few rows": table(**{name: values[:99] for name, values in good.items()}),
+        "sequences that are not named": table(patient=long["id"], a=good["a"], y=long["y"]),
+        "sequences of words that are not named": table(
+            patient=[f"p{row // 2}" for row in rows], a=good["a"], y=long["y"]
+        ),
         "an unknown sequence": table({"sequence": "group"}, **good),
         "the target as sequence": table({"sequence": "y"}, **good),
         "nothing beside sequence and target": table({"sequence": "id"}, id=long["id"], y=long["y"]),

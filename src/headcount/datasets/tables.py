@@ -26,6 +26,7 @@ MASK_NAMES = ("mask", "attention_mask")
 ID_NAMES = ("id", "idx", "index", "row", "sequence", "seq", "group", "example", "sample")
 """Columns that are no token of a sequence, though they may hold numbers."""
 PANDAS_INDEX = ("unnamed: 0", "__index_level_")
+MIN_BLOCKS = 10
 LISTED = 6
 """Columns that a message names."""
 
@@ -52,7 +53,7 @@ def examples_of_table(path: Path, table: Table, wanted: Wanted) -> Arrays:
         return _long(path, table, wanted, names, notes)
     y = _targets(path, table.columns, names)
     nested = {name: values for name, values in rest.items() if not _is_flat(values)}
-    named, more = _nested(path, rest, nested) if nested else _wide(path, table, rest)
+    named, more = _nested(path, rest, nested) if nested else _wide(path, rest, y)
     return Arrays(named | {"y": y}, notes + more, table.held_out)
 
 
@@ -195,7 +196,7 @@ def _without_absent(path: Path, x: list[np.ndarray], mask, name: str) -> list[np
     return [row[np.asarray(present).astype(bool)] for row, present in zip(x, mask, strict=True)]
 
 
-def _wide(path: Path, table: Table, rest: Columns) -> tuple[dict, tuple[str, ...]]:
+def _wide(path: Path, rest: Columns, y: np.ndarray) -> tuple[dict, tuple[str, ...]]:
     """One row per example: a token per column, or columns NAME_NUMBER for the number NAME of token NUMBER."""
     for name, values in rest.items():
         index = name.lower().startswith(PANDAS_INDEX)
@@ -203,6 +204,8 @@ def _wide(path: Path, table: Table, rest: Columns) -> tuple[dict, tuple[str, ...
         fix = f"if each row is one token, pass sequence={name}; otherwise remove the column"
         is_id = name.lower() in ID_NAMES or name.lower().endswith("_id")
         require(not is_id, f"{path}: column {name} seems to number the rows or sequences; {fix}.", what="sequence")
+        blocks = f"{path}: rows with one value of {name} follow each other and have one target; {fix}"
+        require(not _is_in_blocks(np.asarray(values), y), f"{blocks}, or shuffle the rows.", what="sequence")
         _require_numeric(path, values, name)
     names = list(rest)
     parts = [re.fullmatch(r"(.*?)_?(\d+)", name) for name in names]
@@ -217,6 +220,15 @@ def _wide(path: Path, table: Table, rest: Columns) -> tuple[dict, tuple[str, ...
     numbers = "one number" if len(features) == 1 else f"{len(features)} numbers ({_listed(features)})"
     columns = f"{ordered[0][0]} to {ordered[-1][-1]}" if len(names) > 1 else names[0]
     return {"x": x}, (f"{path.name}: a row is a sequence of {len(ordered)} tokens of {numbers}, columns {columns}",)
+
+
+def _is_in_blocks(values: np.ndarray, y: np.ndarray) -> bool:
+    """Whether a column looks like the sequence of a row: words or whole numbers in blocks, with one target each."""
+    if values.dtype.kind not in "iuU" or y.ndim != 1:
+        return False
+    changes, blocks = values[1:] != values[:-1], len(np.unique(values))
+    one_target = not np.any((y[1:] != y[:-1]) & ~changes)
+    return MIN_BLOCKS <= blocks == np.sum(changes) + 1 <= len(values) / 1.5 and one_target
 
 
 def _listed(names: list[str]) -> str:
