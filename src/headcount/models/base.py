@@ -313,4 +313,4 @@ def looked_up(
     table: Float[AnyArray, "numbers ids"], tokens: Float[AnyArray, "length 1"]
 ) -> Float[AnyArray, "length numbers"]:
     """The column of the table for every id: the product of the table with tokens of one 1 and zeros."""
-    return table.T[tokens[:, 0].astype(jnp.int32)]
+    return jnp.asarray(table).T[tokens[:, 0].astype(jnp.int32)]
