@@ -36,7 +36,7 @@ def errors_of(level, **metrics):
 
 def own(made, **task):
     """The experiment of a user's arrays."""
-    settings = dict(made.experiment.settings) | {"task": {"task": "own", "fingerprint": "f"} | task}
+    settings = dict(made.experiment.settings) | {"task": {"task": "own", "examples": 500} | task}
     return replace(made, experiment=replace(made.experiment, settings=settings))
 
 

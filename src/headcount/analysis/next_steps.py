@@ -42,6 +42,8 @@ MAX_VALIDATION_FRACTION = 0.4
 SLOWER = 0.3
 MORE_EXAMPLES = 4
 THOROUGH = "thorough"
+STORED = ("examples", "content", "corpus")
+"""What the spec of a task of stored examples has: arrays, images, passages."""
 MAX_HEADS = 32
 """Head counts past which no more are advised."""
 MORE_HEADS = {
@@ -99,9 +101,14 @@ class Situation:
         return None if has_map(self.table) else judged_errors(asked_table(self.table)[0])
 
     @property
+    def of_arrays(self) -> bool:
+        """Whether the task is a user's x and y, which only they know how to read."""
+        return self.setting("task", "examples") is not None
+
+    @property
     def stored(self) -> bool:
-        """Whether the task is a user's arrays, of which there are no more."""
-        return self.setting("task", "fingerprint") is not None
+        """Whether the examples are a user's arrays, images or passages, of which no more can be drawn."""
+        return any(self.setting("task", name) is not None for name in STORED)
 
     @property
     def decisive(self) -> Record | None:
@@ -211,7 +218,7 @@ def _flat(of: Situation) -> Iterator[NextStep]:
 
 def _at_the_query(of: Situation) -> Iterator[NextStep]:
     read_at = of.setting("task", "answered_at") or of.setting("model", "answered_at") or "sequence"
-    if of.stored and read_at == "sequence":
+    if of.of_arrays and read_at == "sequence":
         yield of.step("If the last token asks about the others, read the answer there", answered_at="query")
 
 
