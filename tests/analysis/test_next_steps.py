@@ -36,7 +36,7 @@ def errors_of(level, **metrics):
 
 def own(made, **task):
     """The experiment of a user's arrays."""
-    settings = dict(made.experiment.settings) | {"task": {"task": "own", "fingerprint": "f"} | task}
+    settings = dict(made.experiment.settings) | {"task": {"task": "own", "examples": 500} | task}
     return replace(made, experiment=replace(made.experiment, settings=settings))
 
 
@@ -65,9 +65,20 @@ def test_a_clean_answer_leads_to_the_page_and_to_verify():
         (lambda: situation(effort={"level": "quick", "ended": "budget"}), COMMAND),
         (lambda: situation(*errors_of(flat, train_nmse=0.1)), "--train-examples 32000"),
         (lambda: situation(sweep(LINE | {"seed": (0,)})), "--seeds 4"),
+        (lambda: situation(sweep(LINE | {"heads": (4,)})), "--heads 1:6"),
         (lambda: situation(sweep(MAP), finished(sweep(MAP), sharp_in_rank)), "report"),
     ],
-    ids=["flat", "query", "still falling", "nothing learned", "budget", "overfitting", "one seed", "map"],
+    ids=[
+        "flat",
+        "query",
+        "still falling",
+        "nothing learned",
+        "budget",
+        "overfitting",
+        "one seed",
+        "one head count",
+        "map",
+    ],
 )
 def test_what_is_wrong_has_its_command(case, wanted):
     steps = next_steps(case())

@@ -59,7 +59,16 @@ def test_prose_of_any_table_is_well_formed_and_states_only_real_factors(
 @pytest.mark.parametrize("error", [farthest, four_maxima, lambda heads, rank: 1.0, lambda heads, rank: 1e-4])
 def test_prose_of_maps(error):
     errors = rank_table_of(error)
-    well_formed(prose(errors, answer(errors, resamples=20)))
+    sentences = prose(errors, answer(errors, resamples=20), (MEAN, LINEAR))
+    well_formed(sentences)
+    assert "a linear model 0.43" in " ".join(sentences)
+
+
+def test_where_nothing_is_learned_nothing_is_said_of_what_attention_buys():
+    errors = table([0.99] * 6, noise=0.0)
+    words = " ".join(prose(errors, answer(errors), (MEAN, replace(LINEAR, error=0.97)), examples=600))
+    assert "learns" in words
+    assert "buys nothing" not in words
 
 
 def test_a_sharp_drop_in_words():

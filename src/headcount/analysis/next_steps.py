@@ -16,7 +16,15 @@ from .baselines import CONSTANT, Baseline
 from .commands import changed
 from .heads_rule import ONE_SEED, judged_errors
 from .prose import differ_by_chance
-from .signals import GROWS_WITH_LENGTH, NO_SHARP_DROP, NOT_LEARNED, NOTHING_LEARNED, SMALL, STILL_FALLING
+from .signals import (
+    GROWS_WITH_LENGTH,
+    NO_SHARP_DROP,
+    NOT_LEARNED,
+    NOTHING_LEARNED,
+    ONE_HEAD_COUNT,
+    SMALL,
+    STILL_FALLING,
+)
 from .table import ErrorTable
 from .words import count_of_heads, error_words, heads_listed
 
@@ -27,13 +35,15 @@ FALLING, LAST_POINTS = 0.95, 3
 """A validation curve has not converged if over its last points (a tenth of the steps) it falls below this share."""
 MANY_SEEDS = 16
 """Seeds that are worth trying where fewer left several head counts open."""
-USUAL_SEEDS = 4
+USUAL_SEEDS, USUAL_HEADS = 4, range(1, 7)
 ENOUGH_HEADS = 16
 """Head counts that are worth trying where fewer did not show an answer."""
 MAX_VALIDATION_FRACTION = 0.4
 SLOWER = 0.3
 MORE_EXAMPLES = 4
 THOROUGH = "thorough"
+STORED = ("examples", "content", "corpus")
+"""What the spec of a task of stored examples has: arrays, images, passages."""
 MAX_HEADS = 32
 """Head counts past which no more are advised."""
 MORE_HEADS = {
@@ -91,9 +101,14 @@ class Situation:
         return None if has_map(self.table) else judged_errors(asked_table(self.table)[0])
 
     @property
+    def of_arrays(self) -> bool:
+        """Whether the task is a user's x and y, which only they know how to read."""
+        return self.setting("task", "examples") is not None
+
+    @property
     def stored(self) -> bool:
-        """Whether the task is a user's arrays, of which there are no more."""
-        return self.setting("task", "fingerprint") is not None
+        """Whether the examples are a user's arrays, images or passages, of which no more can be drawn."""
+        return any(self.setting("task", name) is not None for name in STORED)
 
     @property
     def decisive(self) -> Record | None:
@@ -136,6 +151,11 @@ def _stopped(of: Situation) -> Iterator[NextStep]:
 def _one_seed(of: Situation) -> Iterator[NextStep]:
     if of.answer.reason == ONE_SEED:
         yield of.step("One seed is not evidence", seeds=USUAL_SEEDS)
+
+
+def _one_head_count(of: Situation) -> Iterator[NextStep]:
+    if of.answer.reason == ONE_HEAD_COUNT and "heads" in of.experiment.axes:
+        yield of.step("Head counts are compared, so give several", heads=USUAL_HEADS)
 
 
 def _nothing_learned(of: Situation) -> Iterator[NextStep]:
@@ -198,7 +218,7 @@ def _flat(of: Situation) -> Iterator[NextStep]:
 
 def _at_the_query(of: Situation) -> Iterator[NextStep]:
     read_at = of.setting("task", "answered_at") or of.setting("model", "answered_at") or "sequence"
-    if of.stored and read_at == "sequence":
+    if of.of_arrays and read_at == "sequence":
         yield of.step("If the last token asks about the others, read the answer there", answered_at="query")
 
 
@@ -236,6 +256,8 @@ def _not_converged(of: Situation) -> Iterator[NextStep]:
 
 def _uncertain(of: Situation) -> Iterator[NextStep]:
     """An interval of several head counts, or an answer that the seeds do not bear out."""
+    if of.answer.reason in (ONE_SEED, ONE_HEAD_COUNT):
+        return
     if has_map(of.table):
         if of.answer.kind == "none":
             yield of.step("More seeds may show an answer", seeds=_more_seeds(of))
@@ -283,6 +305,7 @@ def _settled(of: Situation) -> Iterator[NextStep]:
 RULES: tuple[Callable[[Situation], Iterator[NextStep]], ...] = (
     _stopped,
     _one_seed,
+    _one_head_count,
     _nothing_learned,
     _few_examples,
     _more_heads,

@@ -12,7 +12,7 @@ from .answer_base import Answer
 from .baselines import CONSTANT, Baseline
 from .heads_rule import judged_errors
 from .rank_prose import rank_prose
-from .signals import GROWS_WITH_LENGTH, MIN_FOLD, NO_SHARP_DROP, NOT_LEARNED, SOLVED, STILL_FALLING
+from .signals import GROWS_WITH_LENGTH, MIN_FOLD, NO_SHARP_DROP, NOT_LEARNED, NOTHING_LEARNED, SOLVED, STILL_FALLING
 from .table import ErrorTable
 from .words import as_sentence, count_of_heads, error_name, error_words, factor_words, listed
 
@@ -39,7 +39,9 @@ def prose(
     """
     asked, _ = asked_table(table)
     if has_map(table):
-        return rank_prose(asked, answer)
+        judged = judged_errors(asked.reduced("rank"))
+        beside = [] if judged is None else _beside(judged, baselines, examples)
+        return (*rank_prose(asked, answer), *map(as_sentence, beside))
     judged = judged_errors(asked)
     if judged is None:
         return (as_sentence(f"there is no answer: {answer.reason}"),)
@@ -180,5 +182,5 @@ def rival_of(judged: ErrorTable, baselines: Sequence[Baseline], examples: int | 
         return None
     best, rival = _best(judged), min(others, key=lambda each: each.error)
     margin = 0.0 if examples is None else float(_sampling_error(judged, best, examples))
-    learned = rival.error < judged.baseline.max()
+    learned = rival.error <= NOTHING_LEARNED * judged.baseline.max()
     return rival if learned and rival.error <= max(ALIKE * best, best + margin) else None

@@ -17,9 +17,6 @@ HELD_OUT = 0.2
 """Share of the training examples on which choices are made."""
 PENALTIES = tuple(10.0**power for power in range(-8, 3, 2))
 """Of ridge regression, as shares of the largest eigenvalue."""
-PRIMAL_FEATURES = 1024
-DUAL_EXAMPLES = 1500
-"""With more features than the first, ridge regression is fitted on so many examples."""
 HIDDEN, EPOCHS, MIN_STEPS, BATCH, RATE, CHECKS = 64, 25, 300, 256, 1e-2, 20
 """Of the small net: its width, how it is trained, and how often the held-out loss is looked at."""
 NEIGHBOURS = (1, 2, 4, 8, 16, 32)
@@ -32,8 +29,6 @@ def linear(known: Known, targets: Targets, new: New, *, labels: bool) -> Answers
 
     By the share of wrong classes a penalty may look good that leaves the decision to rounding.
     """
-    if known.shape[1] > PRIMAL_FEATURES:
-        known, targets = known[:DUAL_EXAMPLES], targets[:DUAL_EXAMPLES]
     fitting, choosing = _halves(len(known))
     scores = _ridge(known[fitting], targets[fitting], known[choosing])
     losses = [_loss(answers, targets[choosing], labels=False) for answers in scores]
