@@ -104,7 +104,7 @@ def model_for(
     if task.answered_at == "sequence":
         _refuse({"multiplier": multiplier}, f"{task.name} gets class-token models")
         make: type[ClassTokenSpec] | type[EncoderSpec] = ClassTokenSpec
-        shared = reads | options
+        shared: dict[str, Any] = reads | options
     else:
         _refuse({"beta": beta}, f"{task.name} gets encoders")
         make = EncoderSpec

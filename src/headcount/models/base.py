@@ -292,11 +292,13 @@ def read_tokens(tokens: Any, spec: AbstractSpec, *, dim: int, length: int | None
 
 
 def _read_ids(tokens: Any, vocabulary: int) -> Any:
-    if not isinstance(tokens, jax.core.Tracer):
+    try:
         ids = np.asarray(tokens, float)
-        strange = ids[~(((ids >= 0) & (ids < vocabulary) & (ids == np.rint(ids))) | np.isnan(ids))]
-        needed = f"token ids, whole numbers from 0 to {vocabulary - 1}"
-        require(not strange.size, what="tokens", given=strange.flat[0].item() if strange.size else None, needed=needed)
+    except jax.errors.TracerArrayConversionError:  # inside a program there is nothing to check yet
+        ids = np.zeros(0)
+    strange = ids[~(((ids >= 0) & (ids < vocabulary) & (ids == np.rint(ids))) | np.isnan(ids))]
+    needed = f"token ids, whole numbers from 0 to {vocabulary - 1}"
+    require(not strange.size, what="tokens", given=strange.flat[0].item() if strange.size else None, needed=needed)
     tokens = jnp.asarray(tokens)
     tokens = tokens if jnp.issubdtype(tokens.dtype, jnp.floating) else tokens.astype(jnp.float32)
     return tokens[:, None] if tokens.ndim == 1 else tokens
@@ -311,4 +313,4 @@ def looked_up(
     table: Float[AnyArray, "numbers ids"], tokens: Float[AnyArray, "length 1"]
 ) -> Float[AnyArray, "length numbers"]:
     """The column of the table for every id: the product of the table with tokens of one 1 and zeros."""
-    return table.T[tokens[:, 0].astype(jnp.int32)]
+    return jnp.asarray(table).T[tokens[:, 0].astype(jnp.int32)]

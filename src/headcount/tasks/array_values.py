@@ -1,26 +1,18 @@
-"""What people hand over as x, y and mask, as NumPy arrays of one form; anything else is refused in one sentence.
+"""What people hand over as sequences, as one array; anything else is refused in one sentence.
 
 Lists, NumPy, JAX and PyTorch arrays and pandas objects are read. Absent tokens become NaN. How the data were taken is
-said in notes, because whole numbers can be quantities, token ids or class labels.
+said in notes, because whole numbers can be quantities or token ids.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
-from .._choices import AnsweredAt
 from .._errors import InputError, require, require_count
 
-Label = int | bool | str
-WHOLE_LABELS = "integers, booleans or strings, as class labels are"
-LARGEST_LABEL = 2**53
-"""Up to which whole numbers stored as floats are exact."""
 MAX_VOCABULARY = 2**18
 """Ids of the largest table that is learned; most tokenisers have fewer."""
-MAX_DETECTED_CLASSES, MIN_PER_CLASS = 20, 10
-"""Whole numbers are taken for classes where there are at most so many, and on average at least so many examples."""
 PADDING = "where a token is missing, pass mask, True where a token is there"
 AS_NUMBERS = "pass x.astype(float) if x holds quantities"
 
@@ -31,14 +23,6 @@ class Sequences(NamedTuple):
     tokens: Float[np.ndarray, "examples length dim"]
     vocabulary: int
     padded: bool
-    notes: tuple[str, ...]
-
-
-class Targets(NamedTuple):
-    """Numbers, or the place of each label among the sorted `classes`."""
-
-    values: Float[np.ndarray, "examples *places outputs"] | Int[np.ndarray, " examples"]
-    classes: tuple[Label, ...] | None
     notes: tuple[str, ...]
 
 
@@ -53,7 +37,7 @@ def read_sequences(x: Any, mask: Any = None, vocabulary: int | None = None) -> S
         )
         array, there = _stacked(array)
     else:
-        _require_numbers(array, "x")
+        require_numbers(array, "x")
         shapes = "of shape (examples, length, dim), or (examples, length) with one number or token id per token"
         require(array.ndim in (2, 3), what="x", given=array.shape, needed=shapes)
         there = np.ones(array.shape[:2], bool) if mask is None else _read_mask(mask, array.shape[:2])
@@ -76,34 +60,12 @@ def read_sequences(x: Any, mask: Any = None, vocabulary: int | None = None) -> S
     else:
         if array.ndim == 2:
             notes.append(f"x of shape {array.shape} is read as sequences of one number per token")
-        tokens = _finite(array.reshape(*array.shape[:2], -1), "x", there)
+        tokens = finite(array.reshape(*array.shape[:2], -1), "x", there)
     padded = not bool(np.all(there))
     if padded:
         tokens[~there] = np.nan
         notes.append(f"sequences have {min(counts)} to {max(counts)} tokens; no head reads the padding of shorter ones")
     return Sequences(tokens, vocabulary or 0, padded, tuple(notes))
-
-
-def read_targets(y: Any, *, labels: bool | None, answered_at: AnsweredAt) -> Targets:
-    """The targets of a user; see `ArrayTask` for what they may be. Raises `InputError` for anything else."""
-    array = as_array(y, "y")
-    if array.ndim == 2 and array.shape[1] == 1 and answered_at != "tokens" and (labels or _is_labels(array[:, 0])):
-        array = array[:, 0]
-    if labels is None:
-        labels, asked = answered_at != "tokens" and _is_labels(array), False
-    else:
-        asked = True
-    if labels:
-        require(
-            answered_at != "tokens",
-            "class labels for every token are not supported; pass y as numbers of shape (examples, length, classes), "
-            "1 for the class and 0 for the others.",
-            what="labels",
-            given=True,
-        )
-        indices, classes = _class_indices(array)
-        return Targets(indices, classes, (_about_classes(array, classes, asked),))
-    return Targets(_numbers(array, answered_at), None, () if asked else _about_numbers(array))
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
@@ -171,7 +133,7 @@ def _stacked(sequences: np.ndarray) -> tuple[np.ndarray, Bool[np.ndarray, "examp
     first: np.ndarray = sequences[0]
     for place, sequence in enumerate(sequences):
         require(len(sequence) > 0, f"sequence {place} of x has no token; leave it out.", what="x")
-        _require_numbers(sequence, f"sequence {place} of x")
+        require_numbers(sequence, f"sequence {place} of x")
         fits = sequence.ndim in (1, 2) and sequence.ndim == first.ndim and sequence.shape[1:] == first.shape[1:]
         require(
             fits,
@@ -233,7 +195,7 @@ def _read_ids(
     return np.where(there, array, 0).astype(np.float32)[..., None], count
 
 
-def _require_numbers(array: np.ndarray, name: str) -> None:
+def require_numbers(array: np.ndarray, name: str) -> None:
     kind, dtype = array.dtype.kind, array.dtype
     advice = {
         "U": "words must be token ids: np.unique(x, return_inverse=True)[1].reshape(x.shape), or those of a tokeniser",
@@ -247,7 +209,7 @@ def _require_numbers(array: np.ndarray, name: str) -> None:
     require(kind in "fiub", f"{name} must hold numbers, got dtype {dtype}; {hint}.", what=name.split()[-1])
 
 
-def _finite(
+def finite(
     array: np.ndarray, name: str, there: Bool[np.ndarray, "examples length"] | None = None
 ) -> Float[np.ndarray, "..."]:
     """Numbers as float32; `InputError` unless those that are there are finite."""
@@ -258,75 +220,3 @@ def _finite(
     message = f"{name} must be finite numbers, found {bad} NaN or infinite values in {real.size}"
     require(bad == 0, f"{message}{'.' if there is None else f'; {PADDING}.'}", what=name)
     return array
-
-
-def _numbers(array: np.ndarray, answered_at: AnsweredAt) -> Float[np.ndarray, "examples *places outputs"]:
-    """The targets of a regression."""
-    require(
-        array.dtype.kind not in "UT",
-        f"y holds words (dtype {array.dtype}), which are class labels; leave out labels=False (--regression).",
-        what="labels",
-        given=False,
-    )
-    _require_numbers(array, "y")
-    array = _finite(array, "y")
-    if answered_at == "tokens":
-        array = array[..., None] if array.ndim == 2 else array
-        require(
-            array.ndim == 3,
-            what="y",
-            given=array.shape,
-            needed='of shape (examples, length) or (examples, length, outputs) with answered_at="tokens"',
-        )
-        return array
-    array = array[:, None] if array.ndim == 1 else array
-    hint = '; y with a target per token needs answered_at="tokens" (--answered-at tokens)' if array.ndim == 3 else ""
-    require(array.ndim == 2, what="y", given=array.shape, needed=f"of shape (examples,) or (examples, outputs){hint}")
-    return array
-
-
-def _is_labels(array: np.ndarray) -> bool:
-    """Whether targets are classes where nobody says so: words and booleans are, and whole numbers of few values."""
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        return array.ndim == 1 and array.dtype.kind in "UTb"
-    distinct = len(np.unique(array))
-    return 2 <= distinct <= min(MAX_DETECTED_CLASSES, len(array) // MIN_PER_CLASS)
-
-
-def _class_indices(array: np.ndarray) -> tuple[Int[np.ndarray, " examples"], tuple[Label, ...]]:
-    """The place of each label among the classes, and the classes: the distinct labels, sorted."""
-    require(array.ndim == 1, what="y", given=array.shape, needed="of shape (examples,), one class label per example")
-    array = array.astype(str) if array.dtype.kind == "T" else array
-    if array.dtype.kind == "f":
-        wrong = array[~((array == np.rint(array)) & (np.abs(array) <= LARGEST_LABEL))]  # NaN compares as unequal
-        require(len(wrong) == 0, what="y", given=float(wrong[0]) if len(wrong) else None, needed=WHOLE_LABELS)
-        array = array.astype(np.int64)
-    require(array.dtype.kind in "iubU", what="y", given=str(array.dtype), needed=WHOLE_LABELS)
-    classes, indices = np.unique(array, return_inverse=True)
-    plain = tuple(classes.tolist())
-    require(len(plain) != 1, what="y", given=plain, needed="labels of at least 2 classes")
-    require(
-        len(plain) <= len(array) / 2,
-        f"y has {len(plain)} classes in {len(array)} examples, more than half of them; numbers to be predicted are "
-        "targets of a regression: labels=False (--regression), not labels=True (--labels).",
-        what="labels",
-        given=True,
-    )
-    return indices.astype(np.int32), plain
-
-
-def _about_classes(array: np.ndarray, classes: Sequence[Label], asked: bool) -> str:
-    names = ", ".join(map(str, classes[:5])) + (", .." if len(classes) > 5 else "")
-    otherwise = "" if asked or array.dtype.kind in "UT" else "; --regression (labels=False) takes them as numbers"
-    return f"y has {len(classes)} classes ({names}), learned with cross-entropy{otherwise}"
-
-
-def _about_numbers(array: np.ndarray) -> tuple[str, ...]:
-    """A hint where targets of a regression could be classes."""
-    if array.ndim != 1 or not np.all(array == np.rint(array)):
-        return ()
-    distinct = len(np.unique(array))
-    if not 2 <= distinct <= min(100, len(array) // 2):
-        return ()
-    taken = f"y has {distinct} different whole numbers, learned as numbers"
-    return (f"{taken}; --labels (labels=True) takes them as classes",)

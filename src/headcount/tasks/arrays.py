@@ -12,23 +12,24 @@ Tokens are counted that are there: a shortened sequence has always one. Where th
 
 import copy
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from .._choices import ANSWERED_AT, AnsweredAt, require_choice
 from .._errors import InputError, require, require_count
 from .._keys import named_key
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
-from .array_values import Label, Sequences, Targets, read_sequences, read_targets
+from .array_places import ShorterRule, ending_together, kept_places
+from .array_targets import Label, Targets, read_targets
+from .array_values import Sequences, read_sequences
 from .base import Examples, GeneratedTask, Split, check_examples, fingerprint
 from .objective import AbstractObjective, Classification, Regression
 
-ShorterRule = Literal["given", "leading", "trailing"]
 MIN_EXAMPLES = 100
 MIN_VALIDATION = 20
 
@@ -145,7 +146,7 @@ class ArrayTask(GeneratedTask):
             needed=f"between {MIN_VALIDATION} and half of the {count} examples",
         )
         asks = at == "query"
-        tokens = _ending_together(sequences.tokens) if asks and sequences.padded else sequences.tokens
+        tokens = ending_together(sequences.tokens) if asks and sequences.padded else sequences.tokens
         self.x, self.y, self.classes = tokens, targets.values, targets.classes  # pyright: ignore[reportAttributeAccessIssue]
         self.name, self.shorter, self._answered_at = name, shorter, at
         self._padded, self._vocabulary = sequences.padded, sequences.vocabulary
@@ -267,7 +268,7 @@ class ArrayTask(GeneratedTask):
             return x, y
         if self.padded:
             xp = x.__array_namespace__()
-            places = _kept_places(xp.all(xp.isnan(x), axis=-1), self.length, self.shorter, asks)
+            places = kept_places(xp.all(xp.isnan(x), axis=-1), self.length, self.shorter, asks)
             kept = xp.take_along_axis(x, xp.maximum(places, 0)[..., None], axis=1)
             return xp.where(places[..., None] < 0, xp.nan, kept), y
         if self.shorter == "trailing":
@@ -317,33 +318,6 @@ def _require_match(sequences: Sequences, targets: Targets, name: str, answered_a
             'answered_at="tokens" (one target per token) or "sequence" (that many outputs) (--answered-at tokens).',
             what="answered_at",
         )
-
-
-def _ending_together(x: Float[np.ndarray, "examples length dim"]) -> Float[np.ndarray, "examples length dim"]:
-    """The sequences moved so that each ends at the last place."""
-    length = x.shape[1]
-    behind = np.argmax(~np.all(np.isnan(x), axis=-1)[:, ::-1], axis=1)  # absent tokens after the last
-    places = (np.arange(length) - behind[:, None]) % length
-    return np.take_along_axis(x, places[..., None], axis=1)
-
-
-def _kept_places(
-    absent: Bool[AnyArray, "examples longest"], length: int, shorter: ShorterRule, asks: bool
-) -> Int[AnyArray, "examples length"]:
-    """Where the tokens of the shortened sequences come from, -1 for none.
-
-    They stand at the end where the last one asks, else at the start.
-    """
-    xp = absent.__array_namespace__()
-    places = xp.argsort(absent, axis=1, stable=True)  # those that are there first, in their order
-    there = xp.sum(~absent, axis=1)[:, None]
-    kept = xp.minimum(there, length)
-    number = xp.arange(length)[None] - (length - kept if asks else 0)  # of the kept token that goes there
-    source = number + there - kept if shorter == "trailing" else number
-    if asks:
-        source = xp.where(number == kept - 1, there - 1, source)
-    taken = xp.take_along_axis(places, xp.clip(source, 0, places.shape[1] - 1), axis=1)
-    return xp.where((number >= 0) & (number < kept), taken, -1)
 
 
 def load_arrays(path: Path | str, targets: Path | str | None = None, **options) -> ArrayTask:

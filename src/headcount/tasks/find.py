@@ -120,7 +120,7 @@ def task_of_spec(
     if Path(reference).suffix in (".npz", ".npy"):
         options = {name: spec[name] for name in ("shorter", "validation_fraction") if spec.get(name) is not None}
         options |= {} if targets is None else {"targets": targets}
-        options |= {"labels": True} if "labels" in spec else {}
+        options["labels"] = "labels" in spec  # nothing is to be detected
     elif "layout" in spec or "patch" in spec:
         options = {name: spec[name] for name in ("layout", "patch") if name in spec}
         options |= {"side": spec["pixels"]} if "pixels" in spec else {}
