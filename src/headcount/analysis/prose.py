@@ -42,7 +42,7 @@ def prose(
         judged = judged_errors(asked.reduced("rank"))
         beside = [] if judged is None else _beside(judged, baselines, examples)
         return (*rank_prose(asked, answer), *map(as_sentence, beside))
-    judged = judged_errors(asked)
+    judged = judged_errors(asked.reduced("rank"))
     if judged is None:
         return (as_sentence(f"there is no answer: {answer.reason}"),)
     say = {"needs": _needs, "floor": _floor}.get(answer.kind)
