@@ -31,8 +31,9 @@ class Measurement:
         records: The results of those of its cells that were trained.
         folder: The results folder.
         run: How the run went that made it; None where it was loaded.
-        ended: Why training ended: "settled" (more of it would not change the answer) or "budget" (the minutes were
-            over); empty where every combination was trained, or where it was loaded.
+        ended: Why training ended: "settled" (nothing is missing at the answer), "rounds" (something is, after the
+            last round) or "budget" (the minutes were over); empty where every combination was trained, or where it was
+            loaded.
 
     Example:
         >>> import tempfile, numpy as np, headcount as hc

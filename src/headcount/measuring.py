@@ -11,6 +11,7 @@ from . import recipes
 from ._errors import BudgetError, did_you_mean, require
 from .effort import DEFAULT_EFFORT, Question, ask, effort_of
 from .engine import HEADS_QUESTION, RANK_QUESTION, Early, Listener, RunSummary, Sweep, run_sweep, sweep
+from .engine.baselines import attach_baselines
 from .engine.sweep import TRAIN_FIELDS
 from .measurement import Measurement
 from .models import AbstractSpec
@@ -214,6 +215,9 @@ def measure_sweep(
     """Train what is missing of a sweep, and read the whole experiment from the store."""
     run: RunSummary = run_sweep(asked, store, command=command, listener=listener, stop=stop)
     (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
+    first = min((cell.train for cell in asked.cells), key=lambda train: train.data_seed)
+    lengths = sorted({cell.length for cell in asked.cells})
+    attach_baselines(store, experiment.name, asked.tasks[0], lengths, first)
     return Measurement(
         experiment=experiment, records=tuple(experiment.own(store.records())), folder=store.root, run=run
     )

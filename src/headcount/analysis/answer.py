@@ -32,15 +32,8 @@ def answer(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> A
     Returns:
         The answer; `needs` is empty and `reason` says why where there is none.
     """
-    asked = ASKED if has_map(table) else ASKED + APART
-    over = [axis for axis, values in table.axes.items() if axis not in asked]
-    notes = tuple(
-        f"best over {axis} {', '.join(map(str, table.values(axis)))}" for axis in over if _varied(table, axis)
-    )
-    for axis in over:
-        table = table.reduced(axis)
     lengthless = not table.has("length")
-    table = table.with_axes("heads", "length", "seed")
+    table, notes = asked_table(table)
     if has_map(table):
         found = answer_by_rank(table.ordered(*ASKED), resamples=resamples, seed=seed)
     else:
@@ -48,6 +41,18 @@ def answer(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> A
     if lengthless:
         found = replace(found, by_length={})
     return replace(found, notes=(*notes, *found.notes))
+
+
+def asked_table(table: ErrorTable) -> tuple[ErrorTable, tuple[str, ...]]:
+    """The table over the axes that an answer reads, the best over all others; and notes that say so."""
+    asked = ASKED if has_map(table) else ASKED + APART
+    over = [axis for axis, values in table.axes.items() if axis not in asked]
+    notes = tuple(
+        f"best over {axis} {', '.join(map(str, table.values(axis)))}" for axis in over if _varied(table, axis)
+    )
+    for axis in over:
+        table = table.reduced(axis)
+    return table.with_axes("heads", "length", "seed"), notes
 
 
 def has_map(table: ErrorTable) -> bool:

@@ -6,6 +6,8 @@ from typing import Any, Literal
 from ..store.experiment import Value
 
 Limit = Literal["heads", "rank", "both", "neither", "unknown"]
+Kind = Literal["needs", "floor", "none"]
+"""Of an answer: so many heads are needed; or they do as well as more, and none gets below a floor; or there is none."""
 SIGNALS = ("drop", "slope", "reversal")
 Unknown = Literal["seeds", "data", "search"]
 """What an interval allows for: other seeds, other draws of the data, and solutions that the search missed."""
@@ -27,7 +29,10 @@ class Interval:
 class Answer:
     """How many heads a task needs, and of what rank where that was asked too; or why there is no answer.
 
-    `sentence` is the verdict in one line. `needs` has an interval per axis that was asked about, and is empty where
+    `sentence` is the verdict in one line. `kind` is "needs" where fewer heads (or a lower rank) do worse, or all do
+    without an error worth naming; "floor" where the smallest head count tried does as well as more, and none gets below
+    `floor`; "none" where there is no answer. `floor` is the error that stays at every head count, at the worst length;
+    None where errors go to about 0. `needs` has an interval per axis that was asked about, and is empty where
     there is no answer: the smallest value that is enough, and bounds that hold all of `unknowns`: what 90 % of
     bootstrap resamples of the seeds give, what every draw of the data gives, and the next smaller head count where the
     search may have missed a solution; also values between the tried ones. `limit` is what the task is short of.
@@ -49,6 +54,8 @@ class Answer:
     """
 
     sentence: str
+    kind: Kind = "none"
+    floor: float | None = None
     needs: dict[str, Interval] = field(default_factory=dict)
     limit: Limit = "unknown"
     reason: str = ""

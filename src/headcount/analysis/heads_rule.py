@@ -5,10 +5,13 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from .answer_base import SIGNALS, Answer, Interval, Unknown
+from .answer_base import SIGNALS, Answer, Interval, Kind, Unknown
 from .bootstrap import MIN_SEEDS, TAIL, bootstrap, interval_of
 from .signals import (
+    GROWS_WITH_LENGTH,
+    MIN_FOLD,
     NONE,
+    NOT_LEARNED,
     NOTHING_LEARNED,
     ON_A_FLOOR,
     SMALL,
@@ -16,6 +19,7 @@ from .signals import (
     Drop,
     drop_indices,
     drop_transition,
+    has_floor,
     length_slopes,
     reversal_scores,
     reversal_transition,
@@ -24,10 +28,13 @@ from .signals import (
     unlearned_above,
 )
 from .table import ErrorTable
-from .words import count_of_heads
+from .words import count_of_heads, error_words
 
 MAX_MISSED = 0.05
 """A chance above this of having missed a solution is part of the interval."""
+MIN_SLOPE_SEEDS = 3
+"""Finished seeds that every head count needs at every length before the slope in length says anything."""
+ONE_SEED = "one seed is not evidence; give at least 2"
 MUCH = 0.1
 """An error above this where heads are enough is worth a note."""
 
@@ -52,13 +59,15 @@ def _over_draws(first: Answer, others: list[Answer], tried: tuple[int, ...]) -> 
     low, high = min([needs.at, *there]), max([needs.at, *there])
     silent = len(others) - len(there)
     notes = first.notes
-    on_a_floor = needs.at == tried[0] or (first.fold is not None and first.fold < ON_A_FLOOR)
+    on_a_floor = needs.at == tried[0] or first.fold is None or first.fold < ON_A_FLOOR
     if silent and on_a_floor and (first.error or 0.0) > SMALL:
         return _no_answer(f"{count_of_heads(needs.at)} did as well as more on one draw of the data, not on every one")
     if silent:  # a draw without an answer: the neighbours cannot be ruled out
         low = max([count for count in tried if count < low], default=low)
         high = min([count for count in tried if count > high], default=high)
         notes = (*notes, f"{silent} of {1 + len(others)} draws of the data show no transition")
+    if first.kind == "floor" and there and max(there) > needs.at:
+        notes = (*notes, f"another draw of the data gives {count_of_heads(max(there))}")
     unknowns: dict[Unknown, Interval] = {**first.unknowns, "data": Interval(needs.at, low, high)}
     return _with_interval(replace(first, notes=notes), needs.at, unknowns)
 
@@ -67,26 +76,43 @@ def _with_interval(answer: Answer, at: int, unknowns: dict[Unknown, Interval]) -
     """The answer with the bounds that hold all unknowns."""
     low, high = min(each.low for each in unknowns.values()), max(each.high for each in unknowns.values())
     needs = Interval(at, low, high)
-    sentence = f"needs {count_of_heads(at)} [{low}, {high}]"
+    sentence = answer.sentence if answer.kind == "floor" else f"needs {count_of_heads(at)} [{low}, {high}]"
     return replace(answer, sentence=sentence, needs={"heads": needs}, unknowns=unknowns)
+
+
+def judged_errors(table: ErrorTable) -> ErrorTable | None:
+    """The smallest errors, by heads and length, that decide the answer; None where there are none.
+
+    They are those of the first draw of the data, of head counts with enough finished seeds.
+    """
+    if table.has("data_seed"):
+        table = table.select(data_seed=table.values("data_seed")[0]).trimmed()
+    kept, _ = _usable(table.merged("start", "seed").ordered("heads", "length", "seed"))
+    return None if kept is None else kept.reduced("seed")
+
+
+def _usable(table: ErrorTable) -> tuple[ErrorTable | None, list[int]]:
+    """The part with the head counts that have enough finished seeds at every length, and the other head counts."""
+    usable = np.all(np.sum(np.isfinite(table.errors), axis=2) >= MIN_SEEDS, axis=1)
+    tried = table.values("heads")
+    left_out = [heads for heads, kept in zip(tried, usable, strict=True) if not kept]
+    if not usable.any():
+        return None, left_out
+    kept = table.select(heads=[heads for heads, keep in zip(tried, usable, strict=True) if keep])
+    return replace(kept, errors=np.where(np.isfinite(kept.errors), kept.errors, np.nan)), left_out
 
 
 def _on_one_draw(table: ErrorTable, resamples: int, seed: int) -> Answer:
     table = table.merged("start", "seed").ordered("heads", "length", "seed")
     if len(table.values("seed")) < MIN_SEEDS:
-        return _no_answer("one seed is not evidence; give at least 2")
-    finite = np.isfinite(table.errors)
-    usable = np.all(np.sum(finite, axis=2) >= MIN_SEEDS, axis=1)
-    tried = table.values("heads")
-    left_out = [heads for heads, kept in zip(tried, usable, strict=True) if not kept]
+        return _no_answer(ONE_SEED)
+    kept, left_out = _usable(table)
     notes: tuple[str, ...] = ()
     if left_out:
         count = f"{', '.join(map(str, left_out[:-1]))}, " if len(left_out) > 1 else ""
         notes = (f"excluded (fewer than {MIN_SEEDS} finished seeds): {count}{count_of_heads(left_out[-1])}",)
-    if not usable.any():
+    if kept is None:
         return _no_answer(f"no head count has {MIN_SEEDS} finished seeds", notes)
-    kept = table.select(heads=[heads for heads, keep in zip(tried, usable, strict=True) if keep])
-    kept = replace(kept, errors=np.where(np.isfinite(kept.errors), kept.errors, np.nan))
     return _answer(kept, resamples, seed, notes)
 
 
@@ -98,14 +124,17 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
     grain = _grain(judged)
     drop = drop_transition(best, median, unlearned, grain)
     if len(heads) > 1 and np.all(best > unlearned):
-        drop = replace(drop, reason=nothing_learned("no head count learns the task", judged))
+        drop = replace(drop, reason=nothing_learned(NOT_LEARNED, judged))
     drawn = bootstrap(table.relative, resamples, seed)
     indices = drop_indices(drawn.best, drawn.median, unlearned, grain)
     slopes, reversals = length_slopes(best, lengths), reversal_scores(best)
     rising = np.quantile(length_slopes(drawn.best, lengths), TAIL, axis=0) > 0
     if drop.index == 0 and best[0].max() > SMALL and rising.all():
-        drop = Drop(None, "no head count tried lowers the error, and it grows with length; try more heads")
-    estimates = (drop.index, slope_transition(rising), reversal_transition(reversals))
+        drop = Drop(None, GROWS_WITH_LENGTH)
+    enough_seeds = np.isfinite(table.errors).sum(axis=2).min() >= MIN_SLOPE_SEEDS
+    slope = slope_transition(rising) if enough_seeds else None
+    kind, floor = _kind(drop, best), _floor(judged)
+    estimates = (None if kind == "floor" else drop.index, slope, reversal_transition(reversals))
     agreeing = indices[indices != NONE]
     unstable = drop.index is not None and len(agreeing) < len(indices) / 2
     evidence = {
@@ -113,7 +142,7 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
         "silent": float(np.mean(indices == NONE)),
         "signals": {name: _at(heads, index) for name, index in zip(SIGNALS, estimates, strict=True)},
         "by_length": {
-            length: _at(heads, drop_transition(best[:, [j]], median[:, [j]], unlearned[:, [j]], grain[[j]]).index)
+            length: _at(heads, _drop_at(best[:, [j]], median[:, [j]], unlearned[:, [j]], grain[[j]]))
             for j, length in enumerate(lengths)
         },
         "slopes": _by_heads(heads, slopes),
@@ -136,8 +165,52 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
     error = float(judged.errors[drop.index].max())
     if error > MUCH:
         notes = (*notes, f"{error:.0%} {table.metric.lost} at every head count")
-    found = Answer(sentence="", limit="heads", reason=drop.reason, error=error, fold=drop.fold, notes=notes, **evidence)
+    found = Answer(
+        sentence=_floor_sentence(judged, at) if kind == "floor" else "",
+        kind=kind,
+        floor=floor,
+        limit="heads",
+        reason=drop.reason,
+        error=error,
+        fold=drop.fold,
+        notes=notes,
+        **evidence,
+    )
     return _with_interval(found, at, unknowns)
+
+
+def _kind(drop: Drop, best: Float[np.ndarray, "heads lengths"]) -> Kind:
+    """Whether the head count is needed, or only does as well as more: the smallest one tried without a small error, or
+    one at which the error hardly falls."""
+    if drop.index is None:
+        return "none"
+    first = drop.index == 0 and bool(best[0].max() > SMALL)
+    return "floor" if first or (drop.fold is not None and drop.fold < MIN_FOLD) else "needs"
+
+
+def _floor(judged: ErrorTable) -> float | None:
+    """The error that stays at every head count, at the worst length; None where it is not worth naming."""
+    if not has_floor(judged.relative):
+        return None
+    return float(judged.errors.min(axis=0).max())
+
+
+def _floor_sentence(judged: ErrorTable, at: int) -> str:
+    most = judged.values("heads")[-1]
+    floor = error_words(judged.metric, judged.errors.min(axis=0))
+    floor = f"{floor} wrong" if judged.metric.baseline is None else floor
+    return f"{count_of_heads(at)} {'does' if at == 1 else 'do'} as well as {most}, and none gets below {floor}"
+
+
+def _drop_at(
+    best: Float[np.ndarray, "heads one"],
+    median: Float[np.ndarray, "heads one"],
+    unlearned: Float[np.ndarray, "heads one"],
+    grain: Float[np.ndarray, " one"],
+) -> int | None:
+    """The index of the drop at one length alone; None where heads make no difference there."""
+    drop = drop_transition(best, median, unlearned, grain)
+    return None if _kind(drop, best) == "floor" else drop.index
 
 
 def chance_missed(

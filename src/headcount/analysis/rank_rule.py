@@ -27,10 +27,10 @@ from jaxtyping import Bool, Float, Int
 
 from .answer_base import Answer, Interval, Limit
 from .bootstrap import MIN_SEEDS, bootstrap, interval_of
-from .heads_rule import MUCH, nothing_learned
+from .heads_rule import MUCH, ONE_SEED, nothing_learned
 from .signals import CREEP, LEFT_TO_GAIN, MIN_DROP, SMALL, SOLVED, unlearned_above
 from .table import ErrorTable
-from .words import count_of_heads, size_of
+from .words import count_of_heads, error_words, size_of
 
 UNDONE = 0.5
 """Share of the drop, in decades, that larger models may lose again on average."""
@@ -44,7 +44,7 @@ UNKNOWN, RANK, HEADS, BOTH, NEITHER = range(len(LIMITS))
 def answer_by_rank(table: ErrorTable, *, resamples: int, seed: int) -> Answer:
     """The answer of a table of heads x rank x length x seed; a cell with fewer than two finished seeds is excluded."""
     if len(table.values("seed")) < MIN_SEEDS:
-        return _unknown("one seed is not evidence; give at least 2")
+        return _unknown(ONE_SEED)
     usable = np.all(np.sum(np.isfinite(table.errors), axis=3) >= MIN_SEEDS, axis=2)
     notes = _left_out(table, usable)
     cells = _Cells.of(table, usable)
@@ -71,8 +71,9 @@ def answer_by_rank(table: ErrorTable, *, resamples: int, seed: int) -> Answer:
     support = len(agreeing) / max(1, resamples)
     if not found.solved.any():
         error = float((worst * judged.baseline[usable].max(axis=1)).max())
-        sentence = f"gains from neither heads nor rank: the error is about {error:.2g} throughout"
-        return Answer(sentence=sentence, limit="neither", support=support, notes=notes)
+        words = error_words(table.metric, [error])
+        sentence = f"gains from neither heads nor rank: the error is about {words} throughout"
+        return Answer(sentence=sentence, kind="floor", floor=error, limit="neither", support=support, notes=notes)
     scale = float(judged.baseline[usable][found.solved].max())
     return _solved(cells, found, agreeing, support, notes, error=found.error * scale, lost=table.metric.lost)
 
@@ -240,6 +241,7 @@ def _solved(
     max_heads = 0 if found.solved.all() else int(cells.heads[~found.solved].max())
     return Answer(
         sentence=_sentence(limit, heads, rank, at, frontier, max_heads),
+        kind="needs",
         needs={"heads": heads, "rank": rank},
         limit=limit,
         support=support,

@@ -27,6 +27,7 @@ ON_A_FLOOR = 2.0
 FEW_WRONG = 2.0
 """Fewer wrong answers than this among the validation examples count as this many."""
 SMALL = 1e-2
+"""An error of at most this is no floor worth naming."""
 FIRST_TO_GAIN = 0.3
 """Decades (a factor of two) that more heads may gain where the smallest head count tried is enough."""
 EVEN = 0.02
@@ -43,7 +44,10 @@ MIN_FLOOR = 1e-3
 LUCK = 2.0
 """Errors within this factor of the smallest may be a matter of luck."""
 TRIFLE = 1e-3
-"""Differences below this, and below a fifth of the floor, are no head count's."""
+MAX_TRIFLE_SHARE, MIN_TRIFLE_SHARE = 0.2, 0.01
+"""Differences below a trifle are no head count's: this much, at most a fifth of the floor and at least a hundredth."""
+MIN_FOLD = 1.1
+"""A smaller factor is not worth a sentence."""
 NOTHING_LEARNED = 0.9
 """An error above this share of the best constant answer's is hardly better than that answer."""
 NOISE_BAND = 4.0
@@ -54,9 +58,20 @@ NONE = -1
 """The index that stands for no transition where there is one per resample."""
 
 
+STILL_FALLING = "the error still falls at the largest head count tried; try more heads"
+NO_SHARP_DROP = "the error changes with heads but shows no sharp drop with a plateau after it"
+GROWS_WITH_LENGTH = "no head count tried lowers the error, and it grows with length; try more heads"
+FLOOR_THROUGHOUT = "the error is the same at every head count tried"
+ONE_HEAD_COUNT = "only one head count was tried"
+NOT_LEARNED = "no head count learns the task"
+
+
 @dataclass(frozen=True)
 class Drop:
-    """The index of the transition among the head counts, or None; the reason, and by what factor the error falls."""
+    """The index of the transition among the head counts, or None; the reason, and by what factor the error falls.
+
+    The smallest head count tried has no smaller one to fall from, and no factor.
+    """
 
     index: int | None
     reason: str
@@ -98,7 +113,7 @@ def levels(
     apart = median[..., -2:, :] - tail
     # Of the two head counts the one whose seeds agree better: starts that got stuck are no noise in the targets.
     scatter = np.maximum(highest - lowest, apart.min(axis=-2))
-    trifle = np.maximum(0.01 * least, np.minimum(0.2 * least, TRIFLE))
+    trifle = np.maximum(MIN_TRIFLE_SHARE * least, np.minimum(MAX_TRIFLE_SHARE * least, TRIFLE))
     # Without a floor, what a typical start reaches at the last two head counts: below it luck decides, not heads.
     typical = np.minimum(median[..., -2:, :].min(axis=-2), LUCK * least)
     resolution = np.where(flat, np.maximum(np.maximum(scatter, trifle), chance), typical)
@@ -160,22 +175,37 @@ def drop_transition(
     `unlearned` is that of `unlearned_above`, `grain` that of `levels`.
     """
     if len(best) < 2:
-        return Drop(None, "only one head count was tried")
+        return Drop(None, ONE_HEAD_COUNT)
     if np.all(best > unlearned):
-        return Drop(None, "no head count learns the task")
+        return Drop(None, NOT_LEARNED)
     index = int(drop_indices(best, median, unlearned, grain))
     level = levels(best, median, grain)
     drops = level[:-1] - level[1:]
     if index != NONE:
-        plain = np.mean(np.log10(np.maximum(np.concatenate([np.ones_like(best[:1]), best]), SOLVED)), axis=1)
-        fold, after = 10 ** (plain[index] - plain[index + 1]), 10 ** (plain[index + 1] - plain[index + 1 :].min())
-        above = 10 ** drops[index]
-        # Twice as much above a floor as in the table: say both, and where the floor is.
-        floor = f", {above:.3g}-fold above a floor of {best.min(axis=0).mean():.2g}" if above > 2 * fold else ""
-        return Drop(index, f"the error falls {fold:.3g}-fold there{floor} and {after:.2g}-fold after", float(fold))
+        return _at_drop(best, index)
     if drops[-1] >= 0.5 * drops[1:].max() and drops[-1] > CREEP:
-        return Drop(None, "the error still falls at the largest head count tried; try more heads")
-    return Drop(None, "the error changes with heads but shows no sharp drop with a plateau after it")
+        return Drop(None, STILL_FALLING)
+    return Drop(None, NO_SHARP_DROP)
+
+
+def _at_drop(best: Float[np.ndarray, "heads lengths"], index: int) -> Drop:
+    """The drop at a head count, in words: above a floor without a factor, which would be the scatter's."""
+    means = np.mean(np.log10(np.maximum(best, SOLVED)), axis=1)
+    after = 10 ** (means[index] - means[index:].min())
+    floor = has_floor(best)
+    if index == 0:
+        further = f"lower it {after:.2g}-fold" if after >= MIN_FOLD else "add nothing"
+        return Drop(0, FLOOR_THROUGHOUT if floor else f"the error is small with the fewest heads tried; more {further}")
+    fold = float(10 ** (means[index - 1] - means[index]))
+    if floor:
+        return Drop(index, "the error falls there to a floor that more heads hardly lower", fold)
+    further = f"{after:.2g}-fold after" if after >= MIN_FOLD else "no further after"
+    return Drop(index, f"the error falls {fold:.3g}-fold there and {further}", fold)
+
+
+def has_floor(best: Float[np.ndarray, "heads lengths"]) -> bool:
+    """Whether an error worth naming stays at every head count, at some length."""
+    return bool(best.min(axis=0).max() > SMALL)
 
 
 def length_slopes(

@@ -14,7 +14,7 @@ from ..report.cells import error_cells
 from ..report.render import check_ending
 from ..report.render.terminal import section_view
 from ..report.section import Section, experiment_section
-from ..store import Outcome
+from ..store import Outcome, Store
 from ..tasks.find import find_task
 from ..tasks.stand_in import planned_task
 from . import options as o
@@ -72,7 +72,11 @@ def measure(
         return
     every = isinstance(asked, Sweep)
     measurement = run(asked, folder, measure_sweep) if every else ask(asked, folder, effort, minutes)
-    section = experiment_section(measurement.experiment, measurement.records)
+    with Store.open_for_reading(folder) as store:
+        attachments = store.attachments(measurement.experiment.name)
+    section = experiment_section(
+        measurement.experiment, measurement.records, attachments, folder=str(folder), command=this_command()
+    )
     show_view(section_view(section), messages)
     failed = [record for record in measurement.records if record.outcome is Outcome.FAILED]
     if failed:

@@ -15,11 +15,15 @@ NEVER_STUCK = 1e-3
 
 
 class Results:
-    """The records that earlier rounds asked for. `eliminate` gives the elimination of a trained cell's heads."""
+    """The records that earlier rounds asked for. `eliminate` gives the elimination of a trained cell's heads.
+
+    `at_rest`: no draw of the data was left, after the last of its rounds, with something to train.
+    """
 
     def __init__(self, question: Question, eliminate: Callable[[Cell], Elimination]):
         self.question = question
         self.records: dict[str, Record] = {}
+        self.at_rest = True
         self._eliminate = eliminate
         self._eliminations: dict[str, Elimination] = {}
 

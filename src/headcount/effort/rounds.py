@@ -119,9 +119,12 @@ def _settled(
         near = _near(question, looks, top)
         cells = [cell for count in near for cell in _descended(question, effort, results, count, top, draw)]
         yield Round(f"descent to {_listed(near)}", tuple(cells))
-    for _ in range(MAX_ROUNDS):
+    for turn in range(MAX_ROUNDS + 1):
         missing = [cell for cell in _missing(question, effort, results, top, draw) if cell.key not in results.records]
         if not missing:
+            return
+        if turn == MAX_ROUNDS:
+            results.at_rest = False
             return
         answer = results.answer(draw)
         why = "no answer yet" if answer.heads is None else f"around {answer.heads} heads"

@@ -8,18 +8,20 @@ from typing import Any, Literal
 
 from ..analysis.signals import has_learned
 from ..engine import Early, Listener, RunSummary, plan_sweep, run_sweep, spec_of
+from ..engine.baselines import attach_baselines
 from ..engine.data import PreparedExamples
 from ..engine.run import Glimpse
 from ..models import from_arrays
 from ..models.base import Elimination
 from ..store import Cell, Outcome, Record, Store
 from .estimate import heads_of
-from .levels import Effort
+from .levels import EFFORTS, Effort
 from .question import Question
 from .results import Results
 from .rounds import rounds
 
-Ended = Literal["settled", "budget"]
+Ended = Literal["settled", "rounds", "budget"]
+"""Nothing is missing at the answer; something still was after the last round; or the time was up."""
 MIN_EARLY_HEADS = 4
 """A model of fewer heads than this says little about how many are needed."""
 
@@ -111,7 +113,13 @@ def ask(
                 break
             total.add(run)
             experiment = run.experiment
+            attach_baselines(store, experiment.name, question.task, question.lengths, question.train)
             results.add(record for record in store.records() if record.cell.key in sweep.experiment.places)
+    if ended == "settled" and not results.at_rest:
+        ended = "rounds"
+    if experiment is not None:
+        attach_baselines(store, experiment.name, question.task, question.lengths, question.train)
+        store.attach(experiment.name, "effort", {"level": _level(store, experiment.name, effort), "ended": ended})
     seconds = time.monotonic() - began
     summary = RunSummary(
         experiment=experiment or question.experiment,
@@ -120,6 +128,14 @@ def ask(
         seconds=seconds,
     )
     return Asked(run=summary, ended=ended, begun=experiment is not None)
+
+
+def _level(store: Store, experiment: str, effort: Effort) -> str:
+    """The name of the largest effort that an experiment was asked with, now or before."""
+    levels = list(EFFORTS)
+    now = next(name for name, each in EFFORTS.items() if each == effort)
+    before = store.attachments(experiment).get("effort", {}).get("level", now)
+    return max(now, before, key=levels.index)
 
 
 class _Budget:

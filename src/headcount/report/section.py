@@ -1,14 +1,18 @@
 """One part of a report: the question, the answer, and what it is compared with. Page, terminal and figures read it."""
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ..analysis import NMSE, Answer, Claim, ErrorTable, Metric, answer, error_table
+from ..analysis.baselines import Baseline, baselines_of, skipped_baselines, validation_examples
 from ..analysis.early import early_record
+from ..analysis.next_steps import NextStep, Situation, next_steps
+from ..analysis.prose import prose
 from ..store import Experiment, Record, Value
 from .chart import Chart, HeatMap
 from .charts import about_rank, charts_of
@@ -39,7 +43,9 @@ class Section:
     """One part of a report; `headline` answers `asks` in one sentence. All but the first four fields are optional.
 
     `published` is the table beside `table`. `metric` says what the errors are where there is no table. `experiment` is
-    a user's own, and `early` its early estimate: `heads` after `step` of `steps` and `seconds`.
+    a user's own, and `early` its early estimate: `heads` after `step` of `steps` and `seconds`. `prose` is the answer
+    in words, `next_steps` what to do after it, `baselines` what models without attention reach; `skipped` says which
+    were not computed, and why. `effort` is what was asked for and how it ended.
     """
 
     name: str
@@ -58,6 +64,11 @@ class Section:
     metric: Metric = NMSE
     experiment: Experiment | None = None
     early: dict[str, float] | None = None
+    prose: tuple[str, ...] = ()
+    next_steps: tuple[NextStep, ...] = ()
+    baselines: tuple[Baseline, ...] = ()
+    skipped: tuple[str, ...] = ()
+    effort: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def settings(self) -> dict[str, Any] | None:
@@ -80,6 +91,9 @@ class Section:
         content = {"name": self.name, "title": self.title, "headline": self.headline, "claims": claims}
         content |= {"grids": [asdict(grid) for grid in self.grids]} if self.grids else {}
         content |= {} if self.answer is None else self.answer.as_dict()
+        if self.experiment is not None:
+            content |= {"prose": list(self.prose), "next_steps": [asdict(step) for step in self.next_steps]}
+            content |= {"baselines": [asdict(baseline) for baseline in self.baselines]}
         content |= {} if self.settings is None else {"settings": self.settings, "early": self.early}
         return content | ({} if self.table is None else {"cells": self._cells()})
 
@@ -127,15 +141,40 @@ def with_provenance(section: Section, provenance: Provenance) -> Section:
 
 def headline(subject: str, answer: Answer) -> str:
     """The answer as a sentence about something."""
-    separator = " " if answer.needs or answer.limit == "neither" else ": "
+    separator = " " if answer.kind == "needs" or answer.limit == "neither" else ": "
     return f"{subject}{separator}{answer.sentence}"
 
 
-def experiment_section(experiment: Experiment, records: Iterable[Record]) -> Section:
-    """The section of a user's own experiment with at least one record."""
+def experiment_section(
+    experiment: Experiment,
+    records: Iterable[Record],
+    attachments: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    folder: str = "",
+    command: str = "",
+) -> Section:
+    """The section of a user's own experiment with at least one record.
+
+    Arguments: `attachments` are those of the store; `folder` and the last `command` of the experiment are for the next
+    steps, and empty where they are not known.
+    """
     records = experiment.own(records)
     table = error_table(experiment, records)
     found = answer(table)
+    stored = attachments.get("baselines", ())
+    beside, examples = baselines_of(table, stored), validation_examples(stored)
+    effort = attachments.get("effort", {})
+    situation = Situation(
+        experiment=experiment,
+        records=records,
+        table=table,
+        answer=found,
+        baselines=beside,
+        examples=examples,
+        effort=effort,
+        folder=folder,
+        command=command,
+    )
     return Section(
         name=experiment.name,
         title=experiment.name,
@@ -146,6 +185,11 @@ def experiment_section(experiment: Experiment, records: Iterable[Record]) -> Sec
         charts=charts_of(table, found),
         experiment=experiment,
         early=_early(records),
+        prose=prose(table, found, beside, examples=examples),
+        next_steps=next_steps(situation),
+        baselines=beside,
+        skipped=skipped_baselines(table, stored),
+        effort=effort,
     )
 
 

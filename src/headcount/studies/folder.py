@@ -23,6 +23,7 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
     with Store.open_for_reading(root) as store:
         experiments, records = store.experiments(), store.records()
         progress = {each.experiment: each for each in store.progress()}
+        attachments = {each.name: store.attachments(each.name) for each in experiments}
     studied, own, warnings = [], [], []
     for experiment in experiments:
         results, how_far = experiment.own(records), progress[experiment.name]
@@ -37,7 +38,15 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
         if experiment.study:
             studied += [with_provenance(each, origin) for each in _study_sections(experiment, results, root)]
         else:
-            own.append(with_provenance(experiment_section(experiment, results), origin))
+            commands = [command for command, _ in how_far.runs if command]
+            section = experiment_section(
+                experiment,
+                results,
+                attachments[experiment.name],
+                folder=str(root),
+                command=commands[-1] if commands else "",
+            )
+            own.append(with_provenance(section, origin))
     if not experiments:
         warnings.append(f"{root} holds no experiment yet; `headcount measure TASK --out {root}` makes one.")
     return [*_distinct(studied), *computed, *own], warnings

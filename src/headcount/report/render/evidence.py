@@ -1,12 +1,12 @@
 """What the answer of a section rests on, and what would make it more certain, as rows of words."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from ...analysis import Answer, ErrorTable, Interval, count_of_heads, size_of
-from ...analysis.answer_base import Unknown
+from ...analysis.next_steps import narrowing_of
 from ..section import Section
 from .words import spoken_time
-
-MANY_SEEDS = 16
-"""Seeds that are worth trying where fewer left several head counts open."""
 
 
 def evidence_rows(section: Section) -> list[tuple[str, str]]:
@@ -14,6 +14,8 @@ def evidence_rows(section: Section) -> list[tuple[str, str]]:
     if section.answer is None:
         return []
     rows = _rank_evidence(section.answer) if section.about_rank else _heads_evidence(section, section.answer)
+    rows += [("baselines", f"{each.label} was {each.note}") for each in section.baselines if each.note]
+    rows += [("not computed", words) for words in section.skipped]
     if section.early is not None:
         rows.append(("early estimate", _early(section.early)))
     return rows + [("note", note) for note in section.answer.notes]
@@ -24,17 +26,22 @@ def _heads_evidence(section: Section, answer: Answer) -> list[tuple[str, str]]:
     if len(answer.by_length) > 1:
         rows.append(("slope in length", _signal(answer.signals["slope"])))
         rows.append(("reversal score", _signal(answer.signals["reversal"])))
-        rows.append(("each length alone", ", ".join(f"T = {t}: {_signal(h)}" for t, h in answer.by_length.items())))
+        alone = [f"T = {t}: {'no drop' if h is None else h}" for t, h in answer.by_length.items()]
+        rows.append(("each length alone", ", ".join(alone)))
     if answer.heads is not None and section.table is not None:
-        rows += _unknowns(answer, section.table)
+        rows += _unknowns(answer, section.table, section.effort)
     return rows
 
 
-def _unknowns(answer: Answer, table: ErrorTable) -> list[tuple[str, str]]:
+def _unknowns(answer: Answer, table: ErrorTable, effort: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What the interval allows for: other seeds, other draws of the data, and solutions that the search missed."""
     draws = len(table.values("data_seed"))
     seeds, data, search = (answer.unknowns.get(name) for name in ("seeds", "data", "search"))
-    rows = [("seeds", f"{_bounds(seeds)}{_resamples(answer)}")]
+    over = "seeds" if data is None else "seeds and data"
+    rows = [
+        ("interval", f"[{answer.low}, {answer.high}] is the 90 % interval over {over}, and what the search may miss")
+    ]
+    rows.append(("seeds", f"{_bounds(seeds)}{_resamples(answer)}"))
     rows.append(("data", "one draw only" if data is None else f"{_bounds(data)}{draws} draws"))
     if search is None:
         rows.append(("search", "nothing smaller was tried"))
@@ -44,7 +51,7 @@ def _unknowns(answer: Answer, table: ErrorTable) -> list[tuple[str, str]]:
     if answer.widest is None:
         rows.append(("widest", "none: seeds, data and search leave one head count"))
     else:
-        rows.append(("widest", f"{answer.widest}; to narrow it, {_narrowing(answer, answer.widest, table)}"))
+        rows.append(("widest", f"{answer.widest}{_narrowing(answer, table, effort)}"))
     return rows
 
 
@@ -62,17 +69,16 @@ def _resamples(answer: Answer) -> str:
     return ", ".join([words, *(f"{share:.0%} {what}" for share, what in shares if share > 0.004)])
 
 
-def _narrowing(answer: Answer, widest: Unknown, table: ErrorTable) -> str:
+def _narrowing(answer: Answer, table: ErrorTable, effort: Mapping[str, Any]) -> str:
     """What to run to leave fewer head counts open."""
-    interval = answer.unknowns[widest]
-    untried = [count for count in range(interval.low, interval.high + 1) if count not in table.values("heads")]
-    if untried:
-        return f"add {', '.join(map(str, untried))} to --heads"
-    if widest == "data":
-        return "more draws: --effort thorough"
-    if table.has("start"):
-        return "run it with --effort thorough"
-    return f"run it with --seeds {max(MANY_SEEDS, 2 * len(table.values('seed')))}"
+    options = narrowing_of(answer, table, effort)
+    if options is None:
+        return "; the most that is tried was tried"
+    if "heads" in options:
+        untried = [count for count in options["heads"] if count not in table.values("heads")]
+        return f"; to narrow it, add {', '.join(map(str, untried))} to --heads"
+    ((name, value),) = options.items()
+    return f"; to narrow it, run it with --{name} {value}"
 
 
 def _early(early: dict[str, float]) -> str:
@@ -89,6 +95,8 @@ def _rank_evidence(answer: Answer) -> list[tuple[str, str]]:
         rows.append(("smallest solved", f"{size_of(heads, rank)}, heads x rank = {heads * rank}"))
     if len(answer.frontier) > 1:
         rows.append(("frontier", ", ".join(size_of(*size) for size in answer.frontier)))
+    if answer.needs:
+        rows.append(("interval", "in brackets: 90 % intervals over seeds"))
     if answer.limit != "unknown":
         rows.append(("seeds", f"{answer.support:.0%} of resamples agree"))
     return rows

@@ -1,6 +1,10 @@
 """Sections as text for a terminal; a view of one verb is beside that verb in `cli/`."""
 
-from rich.console import Group, RenderableType
+from collections.abc import Iterator
+from dataclasses import dataclass
+from textwrap import wrap
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
@@ -29,13 +33,40 @@ def section_view(section: Section) -> RenderableType:
         judged = Prose(errors.label + (published if errors.source else f": {errors.judged}"))
         parts += [judged, errors_view(errors), ""]
     if section.settings is not None:
-        return Group(*parts, facts(evidence_rows(section)), "")
+        return Group(*parts, facts(evidence_rows(section)), "", *_in_words(section))
     for grid in section.grids:
         parts += [Prose(escape(grid.title)), grid_view(grid), ""]
     for claim in section.claims:
         parts.append(Prose(f"{_MARKS[claim.verdict]}  {escape(claim.statement)}", indent=1))
         parts.append(Prose(f"[dim]{escape(claim.evidence)}[/dim]", indent=4))
     return Group(*parts, Prose(f"[bold]{escape(section.headline)}[/bold]"), "")
+
+
+def _in_words(section: Section) -> list[RenderableType]:
+    """The answer in words, and what to do next with the commands, which are never broken."""
+    parts: list[RenderableType] = [Prose(escape(" ".join(section.prose))), ""] if section.prose else []
+    if section.next_steps:
+        parts.append("[bold]Next[/bold]")
+    for step in section.next_steps:
+        parts.append(Prose(escape(f"{step.why}{':' if step.command else '.'}"), indent=2))
+        if step.command:
+            parts.append(_Command(step.command))
+    return [*parts, ""] if section.next_steps else parts
+
+
+@dataclass(frozen=True)
+class _Command:
+    """A command to be copied: where it is wider than the terminal, lines end in a backslash between its words."""
+
+    command: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        lines = wrap(
+            self.command, options.max_width - 2, initial_indent="    ", subsequent_indent="      ",
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+        for place, line in enumerate(lines):
+            yield Text(line if place == len(lines) - 1 else f"{line} \\", "cyan", no_wrap=True, overflow="ignore")
 
 
 def errors_view(errors: ErrorRows) -> FittedTable:

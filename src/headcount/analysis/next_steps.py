@@ -1,0 +1,335 @@
+"""What to do after an answer: why, and the command that does it.
+
+Every rule looks at one thing that may be wrong with a result. The rules are in the order of what they matter: what
+stopped training first, then what hides an answer, then what would make it more certain.
+"""
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..store import Experiment, Outcome, Record
+from .answer import asked_table, has_map
+from .answer_base import Answer
+from .baselines import CONSTANT, Baseline
+from .commands import changed
+from .heads_rule import ONE_SEED, judged_errors
+from .prose import differ_by_chance
+from .signals import (
+    GROWS_WITH_LENGTH,
+    NO_SHARP_DROP,
+    NOT_LEARNED,
+    NOTHING_LEARNED,
+    ONE_HEAD_COUNT,
+    SMALL,
+    STILL_FALLING,
+)
+from .table import ErrorTable
+from .words import count_of_heads, error_words, heads_listed
+
+MOST_STEPS = 3
+OVERFITTING = 7.0
+"""A training error so many times below the validation error is overfitting."""
+FALLING, LAST_POINTS = 0.95, 3
+"""A validation curve has not converged if over its last points (a tenth of the steps) it falls below this share."""
+MANY_SEEDS = 16
+"""Seeds that are worth trying where fewer left several head counts open."""
+USUAL_SEEDS, USUAL_HEADS = 4, range(1, 7)
+ENOUGH_HEADS = 16
+"""Head counts that are worth trying where fewer did not show an answer."""
+MAX_VALIDATION_FRACTION = 0.4
+SLOWER = 0.3
+MORE_EXAMPLES = 4
+THOROUGH = "thorough"
+STORED = ("examples", "content", "corpus")
+"""What the spec of a task of stored examples has: arrays, images, passages."""
+MAX_HEADS = 32
+"""Head counts past which no more are advised."""
+MORE_HEADS = {
+    STILL_FALLING: "The error still falls with every head",
+    NO_SHARP_DROP: "The error changes with heads, and more may show a drop that lasts",
+    GROWS_WITH_LENGTH: "No head count lowers the error, and it grows with length; more heads may",
+}
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """`why` is a sentence without a full stop; `command` is what to run, or Python to write; empty where none helps."""
+
+    why: str
+    command: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """All that advice depends on.
+
+    Args:
+        experiment: What was asked.
+        records: Its results.
+        table: Their errors.
+        answer: The answer.
+        baselines: What models without attention reach.
+        examples: Validation examples; None where that is not known.
+        effort: The attachment "effort": `level` and `ended`; empty where every combination was trained.
+        folder: The results folder; empty where it is not known.
+        command: What was typed; empty for a run from Python.
+    """
+
+    experiment: Experiment
+    records: Sequence[Record]
+    table: ErrorTable
+    answer: Answer
+    baselines: Sequence[Baseline] = ()
+    examples: int | None = None
+    effort: Mapping[str, Any] = field(default_factory=dict)
+    folder: str = ""
+    command: str = ""
+
+    def step(self, why: str, **options: Any) -> NextStep:
+        """A step that changes some options."""
+        return NextStep(why, changed(self.command, options))
+
+    def setting(self, part: str, name: str, otherwise: Any = None) -> Any:
+        """A setting of the task, the model or the training that all cells share."""
+        return self.experiment.settings.get(part, {}).get(name, otherwise)
+
+    @property
+    def judged(self) -> ErrorTable | None:
+        """The errors that decide; None of a map of heads and rank, and where nothing finished."""
+        return None if has_map(self.table) else judged_errors(asked_table(self.table)[0])
+
+    @property
+    def of_arrays(self) -> bool:
+        """Whether the task is a user's x and y, which only they know how to read."""
+        return self.setting("task", "examples") is not None
+
+    @property
+    def stored(self) -> bool:
+        """Whether the examples are a user's arrays, images or passages, of which no more can be drawn."""
+        return any(self.setting("task", name) is not None for name in STORED)
+
+    @property
+    def decisive(self) -> Record | None:
+        """The record that the answer rests on most: the smallest error at the answer, or of all."""
+        finished = [record for record in self.records if record.outcome is Outcome.FINISHED]
+        at = [record for record in finished if record.cell.model.get("heads") == self.answer.heads]
+        return min(at or finished, key=lambda record: record.error, default=None)
+
+    @property
+    def unsolved(self) -> bool:
+        """Whether the error that the answer rests on is worth lowering."""
+        record = self.decisive
+        return record is not None and record.error > SMALL * record.metrics.get("baseline", 1.0)
+
+
+def next_steps(situation: Situation) -> tuple[NextStep, ...]:
+    """What to do next, the most useful first: at least one step and at most three."""
+    steps: list[NextStep] = []
+    for rule in RULES:
+        for step in rule(situation):
+            if step.command not in {each.command for each in steps if each.command}:
+                steps.append(step)
+    return tuple(steps[:MOST_STEPS])
+
+
+def _stopped(of: Situation) -> Iterator[NextStep]:
+    """Training that ended before it was done: the same command goes on."""
+    again = of.command or "hc.measure(...)"
+    if of.effort.get("ended") == "budget":
+        yield NextStep("The minutes were over before the answer was settled; the same command goes on", again)
+    failed = sum(record.outcome is Outcome.FAILED for record in of.records)
+    if failed:
+        yield NextStep(f"Of {len(of.records)} models {failed} failed; the same command trains them again", again)
+    diverged = sum(record.outcome is Outcome.DIVERGED for record in of.records)
+    if diverged:
+        why = f"Of {len(of.records)} models {diverged} diverged; a smaller learning rate may help"
+        yield of.step(why, learning_rates=[SLOWER * _learning_rate(of)])
+
+
+def _one_seed(of: Situation) -> Iterator[NextStep]:
+    if of.answer.reason == ONE_SEED:
+        yield of.step("One seed is not evidence", seeds=USUAL_SEEDS)
+
+
+def _one_head_count(of: Situation) -> Iterator[NextStep]:
+    if of.answer.reason == ONE_HEAD_COUNT and "heads" in of.experiment.axes:
+        yield of.step("Head counts are compared, so give several", heads=USUAL_HEADS)
+
+
+def _nothing_learned(of: Situation) -> Iterator[NextStep]:
+    if not of.answer.reason.startswith(NOT_LEARNED) and "no model tried learns" not in of.answer.reason:
+        return
+    rivals = [each for each in of.baselines if each.name != CONSTANT]
+    constant = next((each.error for each in of.baselines if each.name == CONSTANT), 1.0)
+    best = min(rivals, key=lambda each: each.error, default=None)
+    yield from _at_the_query(of)
+    if best is not None and best.error < NOTHING_LEARNED * constant:
+        reached = f"{best.label} has {error_words(of.table.metric, [best.error])}"
+        why = f"Nothing was learned, but y depends on x: {reached}; another learning rate may help"
+    else:
+        also = ", and no model without attention learns it either" if rivals else ""
+        why = f"Nothing was learned{also}: y may not depend on x, or training is too short"
+        yield of.step(why, steps=2 * _steps(of))
+        return
+    yield of.step(why, learning_rates=[SLOWER * _learning_rate(of)])
+    yield of.step("Or train for longer", steps=2 * _steps(of))
+
+
+def _more_heads(of: Situation) -> Iterator[NextStep]:
+    """An error that more heads may still lower."""
+    judged = of.judged
+    if judged is None or of.answer.reason not in MORE_HEADS or differ_by_chance(judged, of.examples):
+        return
+    most = judged.values("heads")[-1]
+    if most < MAX_HEADS:
+        more = range(1, max(ENOUGH_HEADS, 2 * most) + 1)
+        yield of.step(f"{MORE_HEADS[of.answer.reason]}; at most {most} were tried", heads=more)
+    if of.answer.reason == GROWS_WITH_LENGTH:
+        yield of.step("Or another layer", layers=_layers(of) + 1)
+
+
+def _few_examples(of: Situation) -> Iterator[NextStep]:
+    judged = of.judged
+    if judged is None or of.answer.needs or len(judged.values("heads")) < 2:
+        return
+    if of.examples is None or not differ_by_chance(judged, of.examples):
+        return
+    heads = heads_listed(judged.values("heads"))
+    why = f"{heads} differ by less than the sampling error of {of.examples:,} validation examples, which is no trend"
+    fraction = of.setting("task", "validation_fraction")
+    if not of.stored:
+        yield of.step(why, validation_examples=MORE_EXAMPLES * of.examples)
+    elif fraction is not None and fraction < MAX_VALIDATION_FRACTION:
+        yield of.step(f"{why}; more data would tell, or a larger share", validation_fraction=MAX_VALIDATION_FRACTION)
+    else:
+        yield NextStep(f"{why}; only more data would tell")
+
+
+def _flat(of: Situation) -> Iterator[NextStep]:
+    """An error that no head count lowers."""
+    if of.answer.kind != "floor":
+        return
+    floor = "" if of.answer.floor is None else f" ({error_words(of.table.metric, [of.answer.floor])})"
+    yield of.step(f"Heads do not lower the error{floor}; another layer may", layers=_layers(of) + 1)
+    yield from _at_the_query(of)
+
+
+def _at_the_query(of: Situation) -> Iterator[NextStep]:
+    read_at = of.setting("task", "answered_at") or of.setting("model", "answered_at") or "sequence"
+    if of.of_arrays and read_at == "sequence":
+        yield of.step("If the last token asks about the others, read the answer there", answered_at="query")
+
+
+def _overfitting(of: Situation) -> Iterator[NextStep]:
+    record = of.decisive
+    if record is None or not of.unsolved or of.setting("train", "train_examples") == 0:
+        return
+    metric = of.table.metric
+    training = record.metrics.get(f"fitted_{metric.name}", record.metrics.get(f"train_{metric.name}"))
+    if training is None or OVERFITTING * training > record.error:
+        return
+    words = [error_words(metric, [value]) for value in (training, record.error)]
+    why = f"Overfitting: {words[0]} on training examples, {words[1]} on validation examples"
+    if not of.stored:
+        examples = of.setting("train", "train_examples", record.cell.train.train_examples)
+        yield of.step(f"{why}; use more training examples", train_examples=MORE_EXAMPLES * examples)
+        return
+    hidden = of.setting("model", "hidden")
+    if hidden is None or hidden < 8:
+        yield NextStep(f"{why}; more data would help")
+    else:
+        yield of.step(f"{why}; more data would help, or a smaller net", hidden=hidden // 2)
+
+
+def _not_converged(of: Situation) -> Iterator[NextStep]:
+    record = of.decisive
+    if record is None or not of.unsolved or of.answer.reason.startswith(NOT_LEARNED):
+        return
+    errors = [error for _, error in record.curve]
+    if len(errors) > LAST_POINTS and errors[-1] < FALLING * errors[-LAST_POINTS]:
+        heads = record.cell.model.get("heads")
+        of_what = "" if heads is None else f" of {count_of_heads(heads)}"
+        yield of.step(f"The error{of_what} still falls at the end of training", steps=2 * _steps(of))
+
+
+def _uncertain(of: Situation) -> Iterator[NextStep]:
+    """An interval of several head counts, or an answer that the seeds do not bear out."""
+    if of.answer.reason in (ONE_SEED, ONE_HEAD_COUNT):
+        return
+    if has_map(of.table):
+        if of.answer.kind == "none":
+            yield of.step("More seeds may show an answer", seeds=_more_seeds(of))
+        return
+    narrowing = narrowing_of(of.answer, of.table, of.effort)
+    if narrowing is not None:
+        yield of.step(f"{_open_counts(of.answer)} are left open by {_unknown(of.answer)}", **narrowing)
+    elif of.answer.kind == "none" and not of.effort:
+        yield of.step("More seeds may show an answer", seeds=_more_seeds(of))
+    elif of.answer.kind == "none" and of.effort.get("level") != THOROUGH:
+        yield of.step("More starts may show an answer", effort=THOROUGH)
+
+
+def narrowing_of(answer: Answer, table: ErrorTable, effort: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The options that leave fewer head counts open; None where one is left, or all was tried."""
+    if answer.widest is None:
+        return None
+    interval = answer.unknowns[answer.widest]
+    tried = table.values("heads")
+    untried = [count for count in range(interval.low, interval.high + 1) if count not in tried]
+    if untried:
+        return {"heads": sorted({*tried, *untried})}
+    if table.has("start") or effort:
+        return None if effort.get("level") == THOROUGH else {"effort": THOROUGH}
+    return {"seeds": max(MANY_SEEDS, 2 * len(table.values("seed")))}
+
+
+def _open_counts(answer: Answer) -> str:
+    return f"{answer.low} to {count_of_heads(answer.high or 0)}"
+
+
+def _unknown(answer: Answer) -> str:
+    names = {"seeds": "the scatter between seeds", "data": "other draws of the data", "search": "the search"}
+    return names[answer.widest or "seeds"]
+
+
+def _settled(of: Situation) -> Iterator[NextStep]:
+    """What is always worth doing."""
+    folder = of.folder or "DIR"
+    yield NextStep("Everything on one page", shlex.join(["headcount", "report", folder]))
+    if of.answer.kind == "needs":
+        yield NextStep("Train some of these models again and compare", shlex.join(["headcount", "verify", folder]))
+
+
+RULES: tuple[Callable[[Situation], Iterator[NextStep]], ...] = (
+    _stopped,
+    _one_seed,
+    _one_head_count,
+    _nothing_learned,
+    _few_examples,
+    _more_heads,
+    _flat,
+    _overfitting,
+    _not_converged,
+    _uncertain,
+    _settled,
+)
+
+
+def _learning_rate(of: Situation) -> float:
+    rates = [record.cell.train.learning_rate for record in of.records if record.cell.start == "random"]
+    return float(of.setting("train", "learning_rate") or max(rates, default=0.01))
+
+
+def _steps(of: Situation) -> int:
+    steps = [record.cell.train.steps for record in of.records if record.cell.start == "random"]
+    return int(of.setting("train", "steps") or max(steps, default=3000))
+
+
+def _layers(of: Situation) -> int:
+    return int(of.setting("model", "layers", 1))
+
+
+def _more_seeds(of: Situation) -> int:
+    return 2 * max(1, len(of.table.values("seed")))

@@ -1,0 +1,186 @@
+"""The answer in a few sentences: the errors on both sides of it, what is left, and what models without attention do.
+
+Factors are stated from 1.1 on, and never where an error stays that heads do not lower.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .answer import asked_table, has_map
+from .answer_base import Answer
+from .baselines import CONSTANT, Baseline
+from .heads_rule import judged_errors
+from .rank_prose import rank_prose
+from .signals import GROWS_WITH_LENGTH, MIN_FOLD, NO_SHARP_DROP, NOT_LEARNED, NOTHING_LEARNED, SOLVED, STILL_FALLING
+from .table import ErrorTable
+from .words import as_sentence, count_of_heads, error_name, error_words, factor_words, listed
+
+ALIKE = 1.05
+"""Errors within this factor are alike, whatever the sampling error."""
+SAMPLING = 2.0
+"""Standard errors within which two errors are alike."""
+SOLVED_WELL = 1e-3
+"""A relative error below this gains nothing worth a sentence from more heads."""
+NOT_ALL_NOISE = 0.8
+"""A model without attention whose error is below this share of the floor shows that the floor is not all noise."""
+
+
+def prose(
+    table: ErrorTable, answer: Answer, baselines: Sequence[Baseline] = (), *, examples: int | None = None
+) -> tuple[str, ...]:
+    """The answer in one to four sentences.
+
+    Args:
+        table: What was answered.
+        answer: The answer.
+        baselines: Those of `baselines_of`.
+        examples: How many validation examples there are; None where that is not known.
+    """
+    asked, _ = asked_table(table)
+    if has_map(table):
+        judged = judged_errors(asked.reduced("rank"))
+        beside = [] if judged is None else _beside(judged, baselines, examples)
+        return (*rank_prose(asked, answer), *map(as_sentence, beside))
+    judged = judged_errors(asked)
+    if judged is None:
+        return (as_sentence(f"there is no answer: {answer.reason}"),)
+    say = {"needs": _needs, "floor": _floor}.get(answer.kind)
+    sentences = [_no_answer(judged, answer, examples) if say is None else say(judged, answer)]
+    sentences += _beside(judged, baselines, examples)
+    sentences += [_meaning(judged, baselines)] if answer.kind == "floor" else []
+    return tuple(map(as_sentence, sentences))
+
+
+def _needs(judged: ErrorTable, answer: Answer) -> str:
+    heads = judged.values("heads")
+    place = heads.index(answer.heads)
+    at, more = heads[place], heads[place + 1 :]
+    if place == 0:
+        fewer = "" if at == 1 else "; fewer were not tried"
+        return f"{_with(judged, 0)}{_lengths(judged)}; {_gain(judged, 0)}{fewer}"
+    before = f"{_with(judged, place - 1)}{_lengths(judged)}; with {at} it is"
+    if answer.floor is not None:
+        does = "does" if len(more) == 1 else "do"
+        return f"{before} {_errors(judged, place)}, a floor that {listed(more)} {does} not lower much"
+    return f"{before} {factor_words(answer.fold or 1.0)} times less; {_gain(judged, place)}"
+
+
+def _gain(judged: ErrorTable, place: int) -> str:
+    """What the head counts after a place add to it."""
+    heads, logs = judged.values("heads"), np.mean(np.log10(np.maximum(judged.relative, SOLVED)), axis=1)
+    more = heads[place + 1 :]
+    best = place + 1 + int(np.argmin(logs[place + 1 :]))
+    gain = float(10 ** (logs[place] - logs[best]))
+    if gain < MIN_FOLD or judged.relative[place].max() <= SOLVED_WELL:
+        return f"{listed(more)} {'adds' if len(more) == 1 else 'add'} nothing"
+    return f"the most that more heads gain is a factor of {factor_words(gain)}, with {heads[best]}"
+
+
+def _floor(judged: ErrorTable, answer: Answer) -> str:
+    heads = judged.values("heads")
+    place = heads.index(answer.heads)
+    others = [*heads[:place], *heads[place + 1 :]]
+    errors = error_words(judged.metric, np.delete(judged.errors, place, axis=0).ravel())
+    hardly = "no" if place == 0 else "hardly any"
+    words = f"{_with(judged, place)}{_lengths(judged)}, and with {listed(others)} it is {errors}"
+    return f"{words}: heads make {hardly} difference"
+
+
+def _meaning(judged: ErrorTable, baselines: Sequence[Baseline]) -> str:
+    """What an error that no head count lowers may come from."""
+    rival = min(baselines, key=lambda each: each.error, default=None)
+    if rival is not None and rival.error < NOT_ALL_NOISE * _best(judged):
+        return f"what is left is not all noise in y, since {rival.label} gets lower: the limit is not heads"
+    return "what is left may be noise in y, or a limit that is not heads, such as the number of layers"
+
+
+def _no_answer(judged: ErrorTable, answer: Answer, examples: int | None) -> str:
+    heads, reason = judged.values("heads"), answer.reason
+    row, column = np.unravel_index(np.argmin(judged.relative), judged.errors.shape)
+    least = error_words(judged.metric, [judged.errors[row, column]])
+    best = f"{error_name(judged.metric)} is {least} at best, with {count_of_heads(heads[row])}"
+    if reason.startswith(NOT_LEARNED):
+        constant = error_words(judged.metric, [judged.baseline[row, column]])
+        return f"no head count tried ({listed(heads)}) learns the task: {best}; a constant answer has {constant}"
+    if len(heads) > 1 and reason in (STILL_FALLING, NO_SHARP_DROP, GROWS_WITH_LENGTH):
+        return _trend(judged, reason, examples)
+    return f"there is no answer from the head counts tried ({listed(heads)}), because {reason}; {best}"
+
+
+def _trend(judged: ErrorTable, reason: str, examples: int | None) -> str:
+    """An error that falls without an answer, or seems to."""
+    heads = judged.values("heads")
+    words = f"{_with(judged, 0)}{_lengths(judged)}, and with {heads[-1]} it is {_errors(judged, -1)}"
+    if reason == GROWS_WITH_LENGTH:
+        return f"{words}; no head count lowers it, and it grows with length"
+    if differ_by_chance(judged, examples):
+        return f"{words}: differences within the sampling error of {examples:,} validation examples, which are no trend"
+    if reason == STILL_FALLING:
+        return f"{words}; it still falls there, at the most heads tried"
+    return f"{words}; between them it changes without a sharp drop that lasts"
+
+
+def _with(judged: ErrorTable, place: int) -> str:
+    heads = count_of_heads(judged.values("heads")[place])
+    return f"with {heads} {error_name(judged.metric)} is {_errors(judged, place)}"
+
+
+def _errors(judged: ErrorTable, place: int) -> str:
+    """The errors of a head count over lengths."""
+    return error_words(judged.metric, judged.errors[place])
+
+
+def _lengths(judged: ErrorTable) -> str:
+    lengths = judged.values("length")
+    return f" (lengths {min(lengths)} to {max(lengths)})" if len(lengths) > 1 else ""
+
+
+def differ_by_chance(judged: ErrorTable, examples: int | None) -> bool:
+    """Whether head counts differ by less than the sampling error of so many validation examples, at every length."""
+    if examples is None:
+        return False
+    smallest, largest = judged.errors.min(axis=0), judged.errors.max(axis=0)
+    return bool(np.all(largest - smallest <= _sampling_error(judged, smallest, examples)))
+
+
+def _sampling_error(judged: ErrorTable, errors: np.ndarray | float, examples: int) -> np.ndarray:
+    """Twice the standard error over so many examples: of a share, or of the mean square of normal residuals."""
+    errors = np.asarray(errors, float)
+    variance = errors * (1 - errors) if judged.metric.baseline is None else 2 * errors**2
+    return np.asarray(SAMPLING * np.sqrt(np.maximum(variance, 0.0) / examples))
+
+
+def _beside(judged: ErrorTable, baselines: Sequence[Baseline], examples: int | None) -> list[str]:
+    """What models without attention reach at the longest length, and whether attention is worth it."""
+    if all(each.name == CONSTANT for each in baselines):
+        return []
+    length = max(judged.values("length"))
+    where = f" at length {length}" if len(judged.values("length")) > 1 else ""
+    named = ", ".join(f"{each.label} {error_words(judged.metric, [each.error])}" for each in baselines)
+    words = [f"without attention{where}: {named}"]
+    rival = rival_of(judged, baselines, examples)
+    if rival is not None:
+        better = "better than" if rival.error * ALIKE < _best(judged) else "as well as"
+        words.append(f"attention buys nothing here: {rival.label} does {better} the best of these models")
+    return words
+
+
+def _best(judged: ErrorTable) -> float:
+    """The smallest error at the longest length."""
+    lengths = judged.values("length")
+    return float(judged.errors[:, lengths.index(max(lengths))].min())
+
+
+def rival_of(judged: ErrorTable, baselines: Sequence[Baseline], examples: int | None) -> Baseline | None:
+    """The best model without attention, where it does as well as the best with it at the longest length.
+
+    As well is within five per cent, or within the sampling error of so many validation examples.
+    """
+    others = [each for each in baselines if each.name != CONSTANT]
+    if not others:
+        return None
+    best, rival = _best(judged), min(others, key=lambda each: each.error)
+    margin = 0.0 if examples is None else float(_sampling_error(judged, best, examples))
+    learned = rival.error <= NOTHING_LEARNED * judged.baseline.max()
+    return rival if learned and rival.error <= max(ALIKE * best, best + margin) else None
