@@ -26,8 +26,6 @@ from .live import start_live_page, stay_live
 from .plans import print_costs, print_plan
 from .running import ask, run, settled, this_command
 
-INTERVAL = "[fewest, most]: 90 % interval over seeds and data; what the answer rests on is above."
-
 
 def measure(
     task: o.TaskName, heads: o.Heads = None, ranks: o.Ranks = None, lengths: o.Lengths = None, seeds: o.Seeds = None,
@@ -107,9 +105,7 @@ def measure(
 
 def _print_answer(measurement: Measurement, section: Section, as_json: bool) -> None:
     if not as_json:
-        print(measurement.answer().sentence, flush=True)
-        if measurement.answer().needs:
-            say(INTERVAL, style="dim")
+        print(measurement.answer().sentence)
         return
     run = measurement.run
     assert run is not None

@@ -66,7 +66,7 @@ class _Command:
             break_long_words=False, break_on_hyphens=False,
         )  # fmt: skip
         for place, line in enumerate(lines):
-            yield Text(line if place == len(lines) - 1 else f"{line} \\", "cyan", overflow="fold")
+            yield Text(line if place == len(lines) - 1 else f"{line} \\", "cyan", no_wrap=True, overflow="ignore")
 
 
 def errors_view(errors: ErrorRows) -> FittedTable:
