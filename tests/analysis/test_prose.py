@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.analysis import ERROR_RATE, answer
+from headcount.analysis import ERROR_RATE, ErrorTable, answer
 from headcount.analysis.baselines import Baseline, baselines_of
 from headcount.analysis.prose import prose
 from headcount.analysis.words import decimal, listed
@@ -62,6 +62,12 @@ def test_prose_of_maps(error):
     sentences = prose(errors, answer(errors, resamples=20), (MEAN, LINEAR))
     well_formed(sentences)
     assert "a linear model 0.43" in " ".join(sentences)
+
+
+def test_one_rank_is_no_map():
+    errors = table(sharp(4))
+    with_rank = ErrorTable(axes=dict(errors.axes) | {"rank": (4,)}, errors=errors.errors[..., None])
+    assert prose(with_rank, answer(with_rank)) == prose(errors, answer(errors))
 
 
 def test_where_nothing_is_learned_nothing_is_said_of_what_attention_buys():
