@@ -116,8 +116,8 @@ def heads_read(store: Store, experiment: Experiment, record: Record, task: Abstr
                     None if skip else int(token[0]) if task.vocabulary else _token(token)
                     for token, skip in zip(tokens[i], absent[i], strict=True)
                 ],
-                "target": _target(targets[i], classes),
-                "answer": _answer(answers[i], targets[i], classes),
+                "target": _target(np.asarray(targets[i]), classes),
+                "answer": _answer(answers[i], np.asarray(targets[i]), classes),
             }
             for i in range(count)
         ],
@@ -266,5 +266,5 @@ def _target(target: np.ndarray, classes: Sequence[Any] | None) -> Any:
 
 def _answer(answer: np.ndarray, target: np.ndarray, classes: Sequence[Any] | None) -> Any:
     """The answer in the form of the target: numbers, or the label of the highest score."""
-    label = np.issubdtype(np.asarray(target).dtype, np.integer) and np.ndim(target) == 0
-    return _target(np.argmax(answer) if label else answer, classes)
+    label = np.issubdtype(target.dtype, np.integer) and target.ndim == 0
+    return _target(np.asarray(np.argmax(answer)) if label else answer, classes)
