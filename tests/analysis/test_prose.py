@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.analysis import ERROR_RATE, answer
+from headcount.analysis import ERROR_RATE, ErrorTable, answer
 from headcount.analysis.baselines import Baseline, baselines_of
 from headcount.analysis.prose import prose
 from headcount.analysis.words import decimal, listed
