@@ -169,6 +169,7 @@ class ArrayTask(GeneratedTask):
 
     @property
     def answered_at(self) -> AnsweredAt:
+        """Where the answer is read: once per sequence, at every token, or at the last one."""
         return self._answered_at
 
     @property
@@ -178,10 +179,12 @@ class ArrayTask(GeneratedTask):
 
     @property
     def vocabulary(self) -> int:
+        """How many token ids there are; 0 where tokens are numbers."""
         return self._vocabulary
 
     @property
     def notes(self) -> tuple[str, ...]:
+        """How `x` and `y` were read, to be checked."""
         return self._notes
 
     @property
