@@ -4,7 +4,7 @@ The error without a head is that of the trained model with the head's output set
 this model relies on, not what a model trained without the head would reach: that is what the sweep measures.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -68,9 +68,10 @@ def heads_read(store: Store, experiment: Experiment, record: Record, task: Abstr
         task: What was learned.
 
     Returns:
-        The cell's `key`; `model` in words, its `length` and validation `error`; `examples` with `tokens` (None for an
-        absent one), `target` and `answer`; `heads` with their `name`, `weights` per example and token, the tokens that
-        a head `reads` on average (the exponential of the entropy of its weights), and the error `without` it.
+        The cell's `key`; `model` in words, its `length` and validation `error`; `reader`, the token whose reading is
+        shown where every token answers; `examples` with `tokens` (None for an absent one), `target` and `answer`;
+        `heads` with their `name`, `weights` per example and token, the tokens that a head `reads` on average (the
+        exponential of the entropy of its weights), and the error `without` it.
     """
     model = from_arrays(spec_from_dict(record.cell.model), store.weights(record.cell.key))
     model = jax.tree.map(jnp.asarray, model)
@@ -102,10 +103,12 @@ def heads_read(store: Store, experiment: Experiment, record: Record, task: Abstr
         }
         for place, (layer, head) in enumerate((i, j) for i, heads in enumerate(layers) for j in range(heads))
     ]
+    classes = getattr(task, "classes", None)
     return {
         "key": record.cell.key,
         "model": _in_words(experiment, record),
         "length": record.cell.length,
+        "reader": "token 1" if task.answered_at == "tokens" else "",
         "error": _short(float(error)),
         "examples": [
             {
@@ -113,8 +116,8 @@ def heads_read(store: Store, experiment: Experiment, record: Record, task: Abstr
                     None if skip else int(token[0]) if task.vocabulary else _token(token)
                     for token, skip in zip(tokens[i], absent[i], strict=True)
                 ],
-                "target": _token(np.ravel(targets[i])[:DIGITS]),
-                "answer": _answer(answers[i], targets[i]),
+                "target": _target(np.asarray(targets[i]), classes),
+                "answer": _answer(answers[i], np.asarray(targets[i]), classes),
             }
             for i in range(count)
         ],
@@ -254,8 +257,14 @@ def _token(values: np.ndarray) -> Any:
     return shown if len(values) <= 8 else [*shown, ".."]
 
 
-def _answer(answer: np.ndarray, target: np.ndarray) -> Any:
+def _target(target: np.ndarray, classes: Sequence[Any] | None) -> Any:
+    """The first numbers of a target, or the name of its label."""
+    if classes is not None and np.ndim(target) == 0:
+        return str(classes[int(target)])
+    return _token(np.ravel(target)[:DIGITS])
+
+
+def _answer(answer: np.ndarray, target: np.ndarray, classes: Sequence[Any] | None) -> Any:
     """The answer in the form of the target: numbers, or the label of the highest score."""
-    if np.issubdtype(np.asarray(target).dtype, np.integer) and np.ndim(target) == 0:
-        return [int(np.argmax(answer))]
-    return _token(np.ravel(answer)[:DIGITS])
+    label = np.issubdtype(target.dtype, np.integer) and target.ndim == 0
+    return _target(np.asarray(np.argmax(answer)) if label else answer, classes)

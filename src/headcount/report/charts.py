@@ -134,6 +134,7 @@ def error_chart(
     values, lengths = whole.values(axis), whole.values("length")
     reference = None if published is None else published.aligned(whole)
     few = sum(np.isfinite(part.errors).sum() for part in parts.values()) <= MAX_POINTS
+    log_y = not np.any(whole.errors == 0)  # labels without a wrong answer
     series = []
     for j, length in enumerate(lengths):
         errors = {kind: part.errors[:, j] for kind, part in parts.items()}
@@ -158,9 +159,11 @@ def error_chart(
         x_ticks=values,
         series=tuple(series),
         caption=_caption(table, published, "points" if few else "band"),
-        log_y=not np.any(whole.errors == 0),  # labels without a wrong answer
+        log_y=log_y,
         span=_span(answer, axis),
-        levels=tuple(Level(b.name, f"{b.label}: {decimal(b.error)}", b.error) for b in baselines if b.error > 0),
+        levels=tuple(
+            Level(b.name, f"{b.label}: {decimal(b.error)}", b.error) for b in baselines if b.error > 0 or not log_y
+        ),
         drop=_drop(whole, answer, axis) if published is None else None,
     )
 

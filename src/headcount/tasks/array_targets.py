@@ -50,8 +50,11 @@ def read_targets(y: Any, *, labels: bool | None, answered_at: AnsweredAt) -> Tar
 
 def _numbers(array: np.ndarray, answered_at: AnsweredAt) -> Float[np.ndarray, "examples *places outputs"]:
     """The targets of a regression."""
+    is_words = array.dtype.kind in "UT"
+    needed = "of shape (examples,), one class label per example"
+    require(not is_words or array.ndim == 1, what="y", given=array.shape, needed=needed)
     require(
-        array.dtype.kind not in "UT",
+        not is_words,
         f"y holds words (dtype {array.dtype}), which are class labels; leave out labels=False (--regression).",
         what="labels",
         given=False,

@@ -86,8 +86,8 @@ def as_array(values: Any, name: str) -> np.ndarray:
         array = np.empty(len(values), object)
         array[:] = [_element(each, name) for each in values]
     except Exception as error:  # other libraries raise many types for arrays that NumPy cannot have
-        kind = type(values).__name__
-        raise InputError(f"{name} of type {kind} cannot be made a NumPy array: {error}.", what=name) from error
+        kind, reason = type(values).__name__, str(error).partition("\n")[0].rstrip(".")
+        raise InputError(f"{name} of type {kind} cannot be made a NumPy array: {reason}.", what=name) from error
     if array.dtype.name == "bfloat16":
         return array.astype(np.float32)
     return _of_objects(array, name) if array.dtype == object else array
@@ -120,11 +120,12 @@ def _of_objects(array: np.ndarray, name: str) -> np.ndarray:
         ragged = np.empty(len(rows), object)
         ragged[:] = rows
         return ragged
-    if len({isinstance(each, str) for each in array.flat}) > 1:
-        return array  # NumPy would make words of numbers and of None among words
+    if len({isinstance(each, str) for each in array.flat}) > 1 or any(each is None for each in array.flat):
+        return array  # NumPy would make words of numbers among words, and NaN of None
     try:
-        return np.asarray(array.tolist())  # numbers or words that were stored as objects
-    except ValueError:
+        plain = np.asarray(array.tolist())  # numbers or words that were stored as objects
+        return plain if plain.dtype != object else array.astype(float)  # such as decimals
+    except (ValueError, TypeError, OverflowError):
         return array
 
 
@@ -196,17 +197,25 @@ def _read_ids(
 
 
 def require_numbers(array: np.ndarray, name: str) -> None:
-    kind, dtype = array.dtype.kind, array.dtype
+    """Raise `InputError`, with how to convert them, unless values are numbers or booleans; `name` ends in x or y."""
+    which = name.split()[-1]
+    words = {
+        "x": "words must be token ids: np.unique(x, return_inverse=True)[1].reshape(x.shape), or those of a tokeniser",
+        "y": "class labels are strings, not bytes: y.astype(str)",
+    }
+    objects = {
+        "x": "give one array of shape (examples, length, dim), or a list of (length, dim) arrays, without None",
+        "y": "give one number, or one class label, per example, and leave out examples without (None, NaN)",
+    }
     advice = {
-        "U": "words must be token ids: np.unique(x, return_inverse=True)[1].reshape(x.shape), or those of a tokeniser",
-        "c": "split complex numbers into real and imaginary parts, np.stack([x.real, x.imag], axis=-1)",
+        "c": f"split complex numbers into real and imaginary parts, np.stack([{which}.real, {which}.imag], axis=-1)",
         "M": "subtract a date and divide by np.timedelta64(1, 's')",
         "m": "divide by np.timedelta64(1, 's')",
-        "O": "give one array of shape (examples, length, dim), or a list of (length, dim) arrays, without None",
-    }
-    advice |= dict.fromkeys("ST", advice["U"])
-    hint = advice.get(kind, "give an array of floats")
-    require(kind in "fiub", f"{name} must hold numbers, got dtype {dtype}; {hint}.", what=name.split()[-1])
+        "O": objects[which],
+    } | dict.fromkeys("UST", words[which])
+    hint = advice.get(array.dtype.kind, "give an array of floats")
+    message = f"{name} must hold numbers, got dtype {array.dtype}; {hint}."
+    require(array.dtype.kind in "fiub", message, what=which)
 
 
 def finite(
@@ -217,6 +226,7 @@ def finite(
         array = array.astype(np.float32)
     real = array if there is None else array[there]
     bad = int(np.sum(~np.isfinite(real)))
-    message = f"{name} must be finite numbers, found {bad} NaN or infinite values in {real.size}"
-    require(bad == 0, f"{message}{'.' if there is None else f'; {PADDING}.'}", what=name)
+    advice = "leave those examples out" if there is None else PADDING
+    found = f"found {bad} NaN or infinite values in {real.size}"
+    require(bad == 0, f"{name} must be finite numbers, {found}; {advice}.", what=name)
     return array

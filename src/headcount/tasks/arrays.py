@@ -122,10 +122,9 @@ class ArrayTask(GeneratedTask):
         vocabulary: int | None = None,
         notes: tuple[str, ...] = (),
     ):
-        require(
-            labels in (None, True, False), what="labels", given=labels, needed="True, False or None, which detects them"
-        )
-        at = answered_at or "sequence"
+        words = "True, False or None, which detects them"
+        require(labels is None or isinstance(labels, bool), what="labels", given=labels, needed=words)
+        at = "sequence" if answered_at is None else answered_at
         require_choice("answered_at", at, ANSWERED_AT)
         sequences = read_sequences(x, mask, vocabulary)
         targets = read_targets(y, labels=labels, answered_at=at)
@@ -133,13 +132,13 @@ class ArrayTask(GeneratedTask):
         count, stored = sequences.tokens.shape[:2]
         require_choice("shorter", shorter, get_args(ShorterRule))
         require(
-            0.05 <= validation_fraction <= 0.5,
+            isinstance(validation_fraction, float) and 0.05 <= validation_fraction <= 0.5,
             what="validation_fraction",
             given=validation_fraction,
             needed="between 0.05 and 0.5",
         )
         require(
-            held_out is None or MIN_VALIDATION <= held_out <= count // 2,
+            held_out is None or (isinstance(held_out, int | np.integer) and MIN_VALIDATION <= held_out <= count // 2),
             what="held_out",
             given=held_out,
             needed=f"between {MIN_VALIDATION} and half of the {count} examples",
@@ -150,7 +149,7 @@ class ArrayTask(GeneratedTask):
         self.name, self.shorter, self._answered_at = name, shorter, at
         self._padded, self._vocabulary = sequences.padded, sequences.vocabulary
         self.length = self._length(length, stored)
-        self.validation_fraction, self.held_out = validation_fraction, held_out
+        self.validation_fraction, self.held_out = validation_fraction, None if held_out is None else int(held_out)
         self.uses_positions = uses_positions
         self.intrinsic_dim = None
         asking = ("the last token of a sequence asks about the others, and is answered",) if asks else ()
@@ -169,6 +168,7 @@ class ArrayTask(GeneratedTask):
 
     @property
     def answered_at(self) -> AnsweredAt:
+        """Where the answer is read: once per sequence, at every token, or at the last one."""
         return self._answered_at
 
     @property
@@ -178,10 +178,12 @@ class ArrayTask(GeneratedTask):
 
     @property
     def vocabulary(self) -> int:
+        """How many token ids there are; 0 where tokens are numbers."""
         return self._vocabulary
 
     @property
     def notes(self) -> tuple[str, ...]:
+        """How `x` and `y` were read, to be checked."""
         return self._notes
 
     @property

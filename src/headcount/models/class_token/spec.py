@@ -104,10 +104,12 @@ class ClassTokenSpec(AbstractSpec):
 
     @property
     def masks_nan(self) -> bool:
+        """Whether tokens that are all NaN are absent."""
         return self.masks_padding
 
     @property
     def token_ids(self) -> int:
+        """How many token ids are looked up; 0: tokens are numbers."""
         return self.vocabulary
 
     def with_rank(self, rank: int) -> Self:

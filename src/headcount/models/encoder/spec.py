@@ -133,10 +133,12 @@ class EncoderSpec(AbstractSpec):
 
     @property
     def masks_nan(self) -> bool:
+        """Whether tokens that are all NaN are absent."""
         return self.masks_padding and self.padding == "nan"
 
     @property
     def token_ids(self) -> int:
+        """How many token ids are looked up; 0: tokens are numbers."""
         return self.vocabulary
 
     @property
