@@ -64,6 +64,12 @@ def test_prose_of_maps(error):
     assert "a linear model 0.43" in " ".join(sentences)
 
 
+def test_one_rank_is_no_map():
+    errors = table(sharp(4))
+    with_rank = ErrorTable(axes=dict(errors.axes) | {"rank": (4,)}, errors=errors.errors[..., None])
+    assert prose(with_rank, answer(with_rank)) == prose(errors, answer(errors))
+
+
 def test_where_nothing_is_learned_nothing_is_said_of_what_attention_buys():
     errors = table([0.99] * 6, noise=0.0)
     words = " ".join(prose(errors, answer(errors), (MEAN, replace(LINEAR, error=0.97)), examples=600))

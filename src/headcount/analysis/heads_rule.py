@@ -87,7 +87,7 @@ def judged_errors(table: ErrorTable) -> ErrorTable | None:
     """
     if table.has("data_seed"):
         table = table.select(data_seed=table.values("data_seed")[0]).trimmed()
-    kept, _ = _usable(table.merged("start", "seed").ordered("heads", "length", "seed"))
+    kept, _ = _usable(table.reduced("rank").merged("start", "seed").ordered("heads", "length", "seed"))
     return None if kept is None else kept.reduced("seed")
 
 

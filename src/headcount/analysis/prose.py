@@ -39,7 +39,7 @@ def prose(
     """
     asked, _ = asked_table(table)
     if has_map(table):
-        judged = judged_errors(asked.reduced("rank"))
+        judged = judged_errors(asked)
         beside = [] if judged is None else _beside(judged, baselines, examples)
         return (*rank_prose(asked, answer), *map(as_sentence, beside))
     judged = judged_errors(asked)
