@@ -2,9 +2,10 @@
 
 python benchmarks/live_page.py [--turns 5] [--only first|viewers|cells]
 
-Figures of the second part mean something on a machine that does nothing else: turns with and without viewers alternate,
-and the ratio is that of their medians. The 20 viewers are connections of one process, which reads every event and
-fetches the sections when they change; a browser draws them as well, at its own cost.
+Turns with and without viewers alternate, and the ratio is that of their medians: it means something on a machine that
+does nothing else. CPU seconds of training, server and viewers are printed beside it; they mean something on any. The
+20 viewers are connections of one process, which reads every event and fetches the sections when they change; a browser
+draws them as well, at its own cost.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import asyncio
 import contextlib
 import gzip
 import json
+import resource
 import statistics
 import subprocess
 import sys
@@ -19,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 
@@ -59,34 +62,52 @@ def seconds_to_first_content(folder: Path) -> float:
     raise AssertionError("no content came")
 
 
-def train(folder: Path) -> float:
-    """Seconds of a sweep of some buckets, as `headcount measure` trains it; programs are compiled before."""
+class Turn(NamedTuple):
+    """Seconds of a sweep, and CPU seconds of training, of the viewers and of the server."""
+
+    wall: float
+    training: float
+    viewers: float = 0.0
+    server: float = 0.0
+
+
+def train(folder: Path) -> Turn:
+    """A sweep of some buckets, as `headcount measure` trains it; programs are compiled before."""
     import headcount as hc
     from headcount.engine import Listener, run_sweep, shown_live
 
     axes = {"heads": [1, 2, 3, 4, 6], "length": [8, 16], "seed": list(range(4))}
-    spec = hc.TrainSpec(steps=1500, train_examples=4000, validation_examples=500)
+    spec = hc.TrainSpec(steps=3000, train_examples=4000, validation_examples=500)
     plan = hc.sweep(
         hc.find_task("sum-of-maxima"), axes=axes, model=lambda heads: hc.ClassTokenSpec(heads=heads), train=spec
     )
-    with Store.open_for_writing(folder) as store, shown_live(folder, "", Listener(), 60_000) as (listener, _):
-        began = time.monotonic()
+    with Store.open_for_writing(folder) as store, shown_live(folder, "", Listener(), 120_000) as (listener, _):
+        began, cpu = time.monotonic(), time.process_time()
         run_sweep(plan, store, listener=listener)
-        return time.monotonic() - began
+        return Turn(time.monotonic() - began, time.process_time() - cpu)
 
 
-def train_beside_viewers(folder: Path) -> float:
+def children_cpu() -> float:
+    """CPU seconds of the processes that this one started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def train_beside_viewers(folder: Path) -> Turn:
     """The same, while 20 viewers follow the folder."""
     Store.open_for_writing(folder).close()
+    before = children_cpu()
     with served(folder) as address:
         viewers = subprocess.Popen([sys.executable, __file__, "--follow", address], stdout=subprocess.PIPE, text=True)
         assert viewers.stdout is not None
         viewers.stdout.readline()  # all are connected
         try:
-            return train(folder)
+            turn = train(folder)
         finally:
             viewers.terminate()
             viewers.wait()
+        between = children_cpu()
+    return turn._replace(viewers=between - before, server=children_cpu() - between)
 
 
 async def follow(address: str) -> None:
@@ -113,8 +134,8 @@ async def follow(address: str) -> None:
         await asyncio.gather(*tasks)
 
 
-def slowdown(root: Path, turns: int) -> tuple[list[float], list[float]]:
-    """Seconds of the turns without viewers, and with."""
+def slowdown(root: Path, turns: int) -> tuple[list[Turn], list[Turn]]:
+    """The turns without viewers, and with."""
     train(root / "warm")
     alone, beside = [], []
     for turn in range(turns):
@@ -191,13 +212,13 @@ def main() -> None:
             print("10,000 cells: " + json.dumps(page_of_many_cells(root / "many"), indent=1))
         if "viewers" in wanted:
             alone, beside = slowdown(root, given.turns)
-            ratio = statistics.median(beside) / statistics.median(alone)
-            print(f"training alone {_listed(alone)} s, beside {VIEWERS} viewers {_listed(beside)} s")
-            print(f"ratio of medians {ratio:.3f}, bar {BARS['slowdown']:g}")
-
-
-def _listed(seconds: list[float]) -> str:
-    return ", ".join(f"{each:.1f}" for each in seconds)
+            for name in ("wall", "training"):
+                medians = [statistics.median(getattr(turn, name) for turn in turns) for turns in (alone, beside)]
+                bar = f"; bar {BARS['slowdown']:g}" if name == "wall" else ""
+                print(f"{name} seconds alone {medians[0]:.2f}, beside {VIEWERS} viewers {medians[1]:.2f}: "
+                      f"ratio {medians[1] / medians[0]:.3f}{bar}")  # fmt: skip
+            for turn in beside:
+                print("CPU seconds: " + ", ".join(f"{name} {value:.2f}" for name, value in turn._asdict().items()))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from ..store.live import Curve
 WIDTH, HEIGHT = 460.0, 230.0
 COLOURS = 7
 """Of the report's style, p0 to p6; `report.chart` imports more than this page needs to begin with."""
-LEFT, RIGHT, TOP, BOTTOM = 58.0, 8.0, 8.0, 34.0
+LEFT, RIGHT, TOP, BOTTOM = 58.0, 24.0, 8.0, 38.0
 
 
 @dataclass(frozen=True)

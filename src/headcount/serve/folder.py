@@ -64,6 +64,11 @@ class Contents:
         return tuple(section.headline for section in self.sections)
 
     @property
+    def answers(self) -> tuple[str, ...]:
+        """The headlines that say something already."""
+        return tuple(each.headline for each in self.sections if each.answer is None or each.answer.kind != "none")
+
+    @property
     def has_heads(self) -> bool:
         """Whether it is stored what the heads of a model read."""
         return any(section.heads is not None for section in self.sections)

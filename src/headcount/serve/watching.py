@@ -1,7 +1,7 @@
 """Follows the folders that someone looks at, and says to all viewers what has changed.
 
-Looking at a folder (a few stat calls and one small file) is done twice per second. Reading and drawing is done by one
-thread for all folders and viewers, which gives way to training.
+Looking at a folder (a few stat calls and one small file) is done twice per second. Reading and drawing is done once for
+all viewers, by one thread; that of a folder in which a run goes on by another, which gives way to training.
 """
 
 import asyncio
@@ -53,7 +53,9 @@ class Watching:
         self._tasks: set[asyncio.Task] = set()
         self._reading: set[str | None] = set()
         self._lookers = ThreadPoolExecutor(2, "look")
-        self._reader = ThreadPoolExecutor(1, "read", initializer=_give_way)
+        self._reader = ThreadPoolExecutor(1, "read")
+        self._yielding_reader = ThreadPoolExecutor(1, "read running", initializer=_give_way)
+        self._drawing = threading.Lock()  # what draws text keeps one state for all threads
 
     async def run(self) -> None:
         """Look again and again, until it is cancelled."""
@@ -71,8 +73,8 @@ class Watching:
         """End all streams and threads; with `wait`, return when they have ended."""
         for topic in (self.list_topic, *self.topics.values()):
             topic.close()
-        self._lookers.shutdown(wait=wait, cancel_futures=True)
-        self._reader.shutdown(wait=wait, cancel_futures=True)
+        for pool in (self._lookers, self._reader, self._yielding_reader):
+            pool.shutdown(wait=wait, cancel_futures=True)
 
     def folder(self, name: str) -> Folder | None:
         """The folder of a name; None where it is outside, or was never a results folder. One that vanished stays."""
@@ -110,13 +112,16 @@ class Watching:
 
     async def draw(self, folder: Folder) -> Drawn:
         """The sections of a folder, read and drawn if that is to be done."""
-        await self._in(self._reader, self._read_and_draw, folder)
+        await self._in(self._reader_of(folder), self._read_and_draw, folder)
         return self._drawn[folder.name]
 
     async def read(self, folder: Folder) -> Contents:
         """What a folder holds, read if that is to be done."""
-        await self._in(self._reader, folder.read)
+        await self._in(self._reader_of(folder), folder.read)
         return folder.contents
+
+    def _reader_of(self, folder: Folder) -> ThreadPoolExecutor:
+        return self._yielding_reader if folder.looked.state == "running" else self._reader
 
     async def compare(self, folders: list[Folder]) -> Markup:
         """The sections of several folders side by side."""
@@ -126,7 +131,12 @@ class Watching:
             name = folder.name or folder.path.name
             for section in contents.sections:
                 named[name if len(contents.sections) == 1 else f"{name}: {section.name}"] = section
-        return await self._in(self._reader, self.views.comparison, named)
+
+        def drawn() -> Markup:
+            with self._drawing:
+                return self.views.comparison(named)
+
+        return await self._in(self._reader, drawn)
 
     async def refresh_list(self) -> Markup:
         """Search the tree, look at every folder, and have those read that changed."""
@@ -172,7 +182,8 @@ class Watching:
             self.views.prepare()
         began = time.monotonic()
         try:
-            html = self.views.sections(contents.sections)
+            with self._drawing:
+                html = self.views.sections(contents.sections)
         except Exception as error:  # a page that shows many folders survives one that cannot be drawn
             html = Markup('<p class="warning">{}</p>').format(
                 f"This cannot be drawn ({type(error).__name__}: {error})."
