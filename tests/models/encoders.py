@@ -95,7 +95,7 @@ def value_and_gradient(model: Encoder, tokens):
 def slowly(model: Encoder, tokens) -> np.ndarray:
     """What the encoder answers, one block, head, query and key at a time."""
     spec = model.spec
-    missing = [spec.masks_padding and bool(np.all(np.isnan(x) if spec.padding == "nan" else x == 0)) for x in tokens]
+    missing = [spec.masks_padding and bool(np.all(np.isnan(x) if spec.masks_nan else x == 0)) for x in tokens]
     tokens = [np.zeros_like(token) if gone else token for token, gone in zip(tokens, missing, strict=True)]
     if spec.vocabulary:
         tokens = [np.eye(spec.vocabulary)[int(token[0])] for token in tokens]

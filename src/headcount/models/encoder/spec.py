@@ -133,8 +133,8 @@ class EncoderSpec(AbstractSpec):
 
     @property
     def masks_nan(self) -> bool:
-        """Whether tokens that are all NaN are absent."""
-        return self.masks_padding and self.padding == "nan"
+        """Whether tokens that are all NaN are absent; 0 is an id like any other."""
+        return self.masks_padding and (self.padding == "nan" or self.vocabulary > 0)
 
     @property
     def token_ids(self) -> int:
