@@ -136,7 +136,7 @@ def records_in(folder: Path) -> list[Record]:
 def said_on(page: Path) -> tuple[str, list[bytes]]:
     """What a page says and the pictures in it; it asks for nothing from anywhere else."""
     text = page.read_text()
-    pictures = re.findall(r'<img src="data:image/png;base64,([A-Za-z0-9+/=]+)" alt="[^"]+">', text)
+    pictures = re.findall(r'<img src="data:image/png;base64,([A-Za-z0-9+/=]+)" [^>]*alt="[^"]+">', text)
     assert text.count("<img") == len(pictures)
     return check_page(re.sub("<img [^>]*>", "", text)).said, [base64.b64decode(picture) for picture in pictures]
 

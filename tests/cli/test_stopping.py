@@ -13,12 +13,12 @@ from ..helpers.commands import start
 from .test_measure import MEASURE
 
 BUSY = """
-import time
+import os, time
 from headcount.cli.stopping import stop_on_signals
-with stop_on_signals(lambda: print("told", flush=True)) as stop:
-    print("begun", flush=True)
+with stop_on_signals(lambda: os.write(1, b"told\\n")) as stop:
+    os.write(1, b"begun\\n")
     stop.wait()
-    print("stopped", flush=True)
+    os.write(1, b"stopped\\n")
     time.sleep(60)
 """
 

@@ -16,7 +16,7 @@ RANK = ["--heads", 8, "--rank", 8, "--dim", 64, "--length", 2, "--eps", 0.1]
 def test_the_bounds_are_told_with_their_sources_and_conditions():
     shown = headcount("bounds", *SETTING)
     assert shown.code == 0
-    assert "too few heads: exponent k: 0.4211" in shown.out
+    assert "too few heads: exponent k: 0.4211" in " ".join(shown.out.split())
     for words in ("Theorem 1", "Theorem 2(1)", "Theorem 2(2)", "Theorem 2(3)", "Lemma 9", "Corollary 1", "conjecture"):
         assert words in " ".join(shown.out.split())
     bounds = {bound["name"]: bound for bound in strict_json(headcount("bounds", *SETTING, "--json").out)}

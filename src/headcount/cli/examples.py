@@ -35,6 +35,10 @@ EXAMPLES = {
         ("headcount report results/sum-of-maxima", "writes report.html into the folder"),
         ("headcount report results/sum-of-maxima --figures figures --format pdf", "and every figure by itself"),
     ),
+    "serve": (
+        ("headcount serve results --open", "every results folder below, in a browser"),
+        ("headcount serve results/sum-of-maxima --port 8899", "one folder, at a port of your choice"),
+    ),
     "export": (
         ("headcount export results/sum-of-maxima > cells.csv", "every cell as CSV"),
         ("headcount export results/sum-of-maxima --format json --timing", "as JSON, with seconds and device"),
