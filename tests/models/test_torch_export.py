@@ -24,7 +24,7 @@ def assert_same_module(spec, respond, *, seed: int, dim: int, outputs: int) -> N
     generator = np.random.default_rng(seed)
     dim = 1 if spec.vocabulary else dim
     model = spec.init(seed, length=LENGTH, dim=dim, outputs=outputs)
-    model = jax.tree.map(lambda leaf: (leaf + 0.3 * generator.normal(size=leaf.shape)).astype(np.float32), model)
+    model = jax.tree.map(lambda leaf: np.asarray(leaf + 0.3 * generator.normal(size=leaf.shape), np.float32), model)
     module = model.to_torch()
     named = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
     assert named == {name: array.shape for name, array in model.to_arrays().items()}
