@@ -19,23 +19,35 @@
     const known = new Map([...old.children].filter((child) => child.id).map((child) => [child.id, child]));
     let at = old.firstChild;
     for (const next of [...now.childNodes]) {
-      const match = next.id ? known.get(next.id) : alike(at, next) ? at : null;
+      const match = next.id ? known.get(next.id) : firstAlike(at, next);
       if (!match) {
         old.insertBefore(next, at);
-      } else {
-        if (match === at) at = at.nextSibling;
-        else old.insertBefore(match, at);
-        update(match, next);
+        continue;
       }
+      if (next.id && match !== at) {
+        old.insertBefore(match, at);
+      } else {
+        while (at !== match) at = removed(at); // parts that are no longer there
+        at = at.nextSibling;
+      }
+      update(match, next);
     }
-    while (at) {
-      const gone = at;
-      at = at.nextSibling;
-      gone.remove();
-    }
+    while (at) at = removed(at);
   }
 
-  const alike = (a, b) => a && a.nodeType === b.nodeType && a.nodeName === b.nodeName && !a.id;
+  function removed(node) {
+    const next = node.nextSibling;
+    node.remove();
+    return next;
+  }
+
+  function firstAlike(at, next) {
+    const alike = (node) => node.nodeName === next.nodeName && !node.id
+      && node.getAttribute("class") === next.getAttribute("class");
+    if (next.nodeType !== Node.ELEMENT_NODE) return at && at.nodeName === next.nodeName ? at : null;
+    while (at && !alike(at)) at = at.nextSibling;
+    return at;
+  }
 
   function update(old, now) {
     if (old.nodeType !== Node.ELEMENT_NODE) {
