@@ -1,10 +1,11 @@
 # make demo   set up and answer the main question, on this machine, in about a minute
 # make test   set up and run every check: style, types, imports between rooms, tests
+# make docs   set up and build the documentation into site/; needs no network once set up
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow-test picture calibration clean
+.PHONY: demo test slow-test docs gallery picture calibration clean
 
 demo: .venv/ready
 	$(BIN)/headcount measure sum-of-maxima --intrinsic-dim 4 --steps 2000 --out demo --figure demo/answer.svg
@@ -16,9 +17,16 @@ test: .venv/ready-for-development
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2
 
-slow-test: .venv/ready-for-development
+slow-test: .venv/ready-for-development .venv/ready-for-docs
 	$(BIN)/python -m pytest -n 2 -m slow
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile=thorough tests/datasets tests/analysis tests/report tests/store
+
+docs: .venv/ready-for-docs
+	$(BIN)/python docs/scripts/build_site.py
+
+# Minutes; trained models are kept in results/gallery, so that a second run only answers and draws again.
+gallery: .venv/ready
+	$(BIN)/python docs/scripts/gallery.py
 
 picture: demo
 	$(BIN)/headcount show demo --figure docs/answer.svg
@@ -33,7 +41,7 @@ calibration: .venv/ready
 	$(BIN)/headcount calibrate --out calibration --figure docs/calibration.svg --page docs/calibration.md
 
 clean:
-	rm -rf .venv .pytest_cache demo
+	rm -rf .venv .pytest_cache .cache demo site docs/generated
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit('headcount needs Python 3.11 or newer, this is ' + sys.version.split()[0] if sys.version_info < (3, 11) else 0)"
@@ -43,4 +51,8 @@ clean:
 
 .venv/ready-for-development: .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+.venv/ready-for-docs: .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@

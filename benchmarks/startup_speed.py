@@ -13,7 +13,7 @@ from pathlib import Path
 from headcount.store import Cell, Experiment, Outcome, Record, Store, TrainSpec
 
 TURNS = 7
-TARGETS = {"headcount --version": 0.3, "headcount status": 0.5}
+TARGETS = {"headcount --version": 0.3, "headcount --help": 0.3, "headcount status": 0.5}
 RUN = "import sys; from headcount.cli import main; sys.argv = ['headcount', *sys.argv[1:]]; main()"
 
 
@@ -52,6 +52,7 @@ def main() -> None:
             "python -c pass": ("-c", "pass"),
             "import jax": ("-c", "import jax"),
             "headcount --version": ("-c", RUN, "--version"),
+            "headcount --help": ("-c", RUN, "--help"),
             "headcount status": ("-c", RUN, "status", folder),
             "headcount show": ("-c", RUN, "show", folder),
         }

@@ -76,6 +76,26 @@ def test_stored_arrays_are_no_stream():
     assert recipes.model_for(ARRAYS)(2) == ClassTokenSpec(heads=2, positions=recipes.model_for(ARRAYS)(1).positions)
 
 
+def test_arrays_get_models_that_read_what_they_hold():
+    ids, mask = RNG.integers(0, 5, (100, 6)), np.arange(6) < 2 + np.arange(100)[:, None] % 5
+    task = ArrayTask(ids, ARRAYS.y, mask=mask)
+    assert recipes.model_for(task)(2) == ClassTokenSpec(heads=2, positions="additive", masks_padding=True, vocabulary=5)
+    asked = ArrayTask(ids, ARRAYS.y, mask=mask, answered_at="query")
+    one, three = (recipes.model_for(asked)(heads) for heads in (1, 3))
+    assert (one.vocabulary, one.masks_nan, one.answered_at, one.standardises) == (5, True, "query", True)
+    assert replace(one, heads=3) == three, "head counts differ in nothing else"
+    assert recipes.model_for(asked, head_dim=4)(2).rank == 4
+    at_tokens = ArrayTask(ARRAYS.x, ARRAYS.x, answered_at="tokens")
+    assert recipes.model_for(at_tokens)(2).masks_padding is False
+    for each in (task, asked, at_tokens):
+        assert recipes.train_for(each) == recipes.TRAIN
+        sweep(each, axes={"heads": [1]}, model=recipes.model_for(each), train=recipes.TRAIN)
+    for each, word in ((task, "vocabulary=5"), (ArrayTask(ARRAYS.x, ARRAYS.y, mask=mask), "masks_padding")):
+        with refused(word):
+            plain = lambda heads: ClassTokenSpec(heads=heads, masks_padding=word == "vocabulary=5")  # noqa: B023, E731
+            sweep(each, axes={"heads": [1]}, model=plain, train=recipes.TRAIN)
+
+
 def test_labels_of_arrays_are_learned_by_the_models_of_numbers():
     labelled = ArrayTask(ARRAYS.x, ARRAYS.y[:, 0] > 0, labels=True)
     assert recipes.train_for(labelled) == recipes.TRAIN

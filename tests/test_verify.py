@@ -15,11 +15,10 @@ from headcount.tasks import (
     FunctionTask,
     InContextRegression,
     NearestNeighbour,
-    load_arrays,
     max_plus_min,
     sum_of_maxima,
 )
-from headcount.tasks.find import task_of_spec
+from headcount.tasks.find import find_task, task_of_spec
 from headcount.verify import Agreement, Recheck, sample, sweeps_of, verify
 
 from .helpers.compiling import compile_quickly  # noqa: F401
@@ -156,15 +155,26 @@ def test_arrays_are_made_again_with_the_settings_they_were_measured_with(tmp_pat
     path = tmp_path / "data.npz"
     generator = np.random.default_rng(0)
     np.savez(path, x=generator.standard_normal((120, 8, 2)), y=generator.standard_normal(120))
-    spec = stored(load_arrays(path, shorter="leading", validation_fraction=0.4))
+    spec = stored(find_task(path, shorter="leading", validation_fraction=0.4))
     assert stored(task_of_spec(spec, str(path))) == spec
 
 
 def test_arrays_with_labels_are_made_again_with_labels(tmp_path):
     path, generator = tmp_path / "data.npz", np.random.default_rng(0)
     np.savez(path, x=generator.standard_normal((120, 8, 2)), y=generator.integers(0, 3, 120))
-    with_labels, without = (stored(load_arrays(path, labels=labels)) for labels in (True, False))
+    with_labels, without = (stored(find_task(path, labels=labels)) for labels in (True, False))
     again = task_of_spec(with_labels, str(path))
     assert stored(again) == with_labels
     assert again.classes == (0, 1, 2)
     assert stored(task_of_spec(without, str(path))) == without
+
+
+def test_a_table_is_read_again_with_its_columns(tmp_path):
+    path, generator = tmp_path / "data.csv", np.random.default_rng(0)
+    rows = [f"{row // 3},{token},{row // 3 % 7}" for row, token in enumerate(generator.integers(0, 5, 360))]
+    path.write_text("\n".join(["who,token,kind", *rows]))
+    options = {"targets": "kind", "sequence": "who"}
+    spec = stored(find_task(path, **options, vocabulary=9, answered_at="query", labels=True))
+    assert stored(task_of_spec(spec, str(path), **options)) == spec
+    with refused("data.csv", "targets"):
+        task_of_spec(spec, str(path))

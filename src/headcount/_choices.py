@@ -9,6 +9,8 @@ AnsweredAt = Literal["sequence", "tokens", "query"]
 """Where a task is answered: once per sequence, at every token, or at the last token, the query."""
 Positions = Literal["none", "additive", "concatenated"]
 """How a token's position enters a model: not at all, added to its embedding, or concatenated to it."""
+Padding = Literal["zeros", "nan"]
+"""What a padding token holds: zeros, as padded texts do, or NaN, where zeros are numbers like any other."""
 Norm = Literal["unit", "layer", "none"]
 AttentionKind = Literal["soft", "hard"]
 Activation = Literal["relu", "gelu"]
@@ -18,6 +20,7 @@ Start = Literal["random", "continued", "descended"]
 
 ANSWERED_AT: tuple[AnsweredAt, ...] = get_args(AnsweredAt)
 POSITIONS: tuple[Positions, ...] = get_args(Positions)
+PADDINGS: tuple[Padding, ...] = get_args(Padding)
 NORMS: tuple[Norm, ...] = get_args(Norm)
 ATTENTION_KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)
 ACTIVATIONS: tuple[Activation, ...] = get_args(Activation)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
-from jaxtyping import Float, PRNGKeyArray
+from jaxtyping import Float, Int, PRNGKeyArray
 
 Key = PRNGKeyArray
 if TYPE_CHECKING:
@@ -20,5 +20,6 @@ if TYPE_CHECKING:
 else:
     AnyArray = np.ndarray | jax.Array  # weights: NumPy before and after training, JAX during it
 Tokens = Float[AnyArray, "length dim"]
+TokenIds = Int[AnyArray, "length *one"] | Float[AnyArray, " length"]
 Target = Float[AnyArray, " outputs"]
 TokenTargets = Float[AnyArray, "length outputs"]

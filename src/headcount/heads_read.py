@@ -4,7 +4,7 @@ The error without a head is that of the trained model with the head's output set
 this model relies on, not what a model trained without the head would reach: that is what the sweep measures.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .analysis import Answer
-from .engine.data import prepare
+from .engine.data import PROBE_EXAMPLES, prepare
 from .models import AbstractModel, ClassTokenTransformer, from_arrays, spec_from_dict
 from .models.class_token import folded, textbook
 from .models.encoder.attention import attention_weights
@@ -68,11 +68,13 @@ def heads_read(store: Store, experiment: Experiment, record: Record, task: Abstr
         task: What was learned.
 
     Returns:
-        The cell's `key`; `model` in words, its `length` and validation `error`; `examples` with `tokens` (None for an
-        absent one), `target` and `answer`; `heads` with their `name`, `weights` per example and token, the tokens that
-        a head `reads` on average (the exponential of the entropy of its weights), and the error `without` it.
+        The cell's `key`; `model` in words, its `length` and validation `error`; `reader`, the token whose reading is
+        shown where every token answers; `examples` with `tokens` (None for an absent one), `target` and `answer`;
+        `heads` with their `name`, `weights` per example and token, the tokens that a head `reads` on average (the
+        exponential of the entropy of its weights), and the error `without` it.
     """
     model = from_arrays(spec_from_dict(record.cell.model), store.weights(record.cell.key))
+    model = jax.tree.map(jnp.asarray, model)
     layers = _layers(model)
     if layers is None or not 1 <= sum(layers) <= MAX_HEADS:
         return None
@@ -90,27 +92,32 @@ def heads_read(store: Store, experiment: Experiment, record: Record, task: Abstr
     every_weight = np.asarray(_weights_of_all(model, shown))  # examples, heads of all layers, length
     count = max(1, min(EXAMPLES, MAX_WEIGHTS // max(1, every_weight[0].size), len(tokens)))
     error, answers = map(np.asarray, judged(model))
-    absent = np.all(np.isnan(tokens), axis=-1)
+    absent = np.all(np.isnan(tokens), axis=-1) if task.padded else np.zeros(tokens.shape[:2], bool)
     reads = _tokens_read(np.where(absent[:, None], 0.0, every_weight))
     heads = [
         {
             "name": f"layer {layer + 1}, head {head + 1}" if len(layers) > 1 else f"head {head + 1}",
             "weights": [_rounded(row, skip) for row, skip in zip(every_weight[:count, place], absent, strict=False)],
-            "reads": _short(reads[place]),
+            "reads": _short(float(reads[place])),
             "without": _short(float(judged(_without(model, layer, head))[0])),
         }
         for place, (layer, head) in enumerate((i, j) for i, heads in enumerate(layers) for j in range(heads))
     ]
+    classes = getattr(task, "classes", None)
     return {
         "key": record.cell.key,
         "model": _in_words(experiment, record),
         "length": record.cell.length,
+        "reader": "token 1" if task.answered_at == "tokens" else "",
         "error": _short(float(error)),
         "examples": [
             {
-                "tokens": [None if skip else _token(token) for token, skip in zip(tokens[i], absent[i], strict=True)],
-                "target": _token(np.ravel(targets[i])[:DIGITS]),
-                "answer": _answer(answers[i], targets[i]),
+                "tokens": [
+                    None if skip else int(token[0]) if task.vocabulary else _token(token)
+                    for token, skip in zip(tokens[i], absent[i], strict=True)
+                ],
+                "target": _target(np.asarray(targets[i]), classes),
+                "answer": _answer(answers[i], np.asarray(targets[i]), classes),
             }
             for i in range(count)
         ],
@@ -155,7 +162,9 @@ def _validation(task: AbstractTask, record: Record) -> tuple[np.ndarray, np.ndar
     """Validation tokens in the task's units, and their targets."""
     train = record.cell.train
     if task.tokenise is None:
-        drawn = task.examples(max(1, train.train_examples), train.validation_examples, train.data_seed).validation
+        drawn = task.examples(
+            train.train_examples or PROBE_EXAMPLES, train.validation_examples, train.data_seed
+        ).validation
         return np.asarray(drawn.content)[:JUDGED], np.asarray(drawn.targets)[:JUDGED]
     shown = prepare(task, spec_from_dict(record.cell.model), train).data.validation
     tokens = jax.vmap(shown.tokens_at)(jnp.arange(min(JUDGED, len(shown.targets))))
@@ -176,33 +185,39 @@ def _class_token_weights(
     """How much of every token each head reads for the class token, layer after layer."""
     if len(model.attention) == 1:
         return jnp.asarray(folded.attention_weights(model, tokens)).T
+    tokens, absent = model.without_absent(tokens)
     embedded, class_token = textbook.embed(model, tokens), model.class_token
     weights = []
     for layer in model.attention:
         direction = jnp.einsum("hn,hne->he", layer.query @ class_token, layer.key)
-        weights.append(jax.nn.softmax(model.beta * (embedded @ direction.T), axis=0).T)
-        attended = jax.vmap(lambda query, layer=layer, keys=embedded: textbook.attend(layer, query, keys, model.beta))
-        class_token, embedded = (
-            class_token + textbook.attend(layer, class_token, embedded, model.beta),
-            embedded + attended(embedded),
-        )
+        weights.append(jax.nn.softmax(textbook.masked(model.beta * (embedded @ direction.T), absent), axis=0).T)
+
+        def attended(query, layer=layer, keys=embedded):
+            return query + textbook.attend(layer, query, keys, model.beta, absent)
+
+        class_token, embedded = attended(class_token), jax.vmap(attended)(embedded)
     return jnp.concatenate(weights)
 
 
 def _encoder_weights(model: Encoder, tokens: Float[Array, "length dim"]) -> Float[Array, "heads length"]:
     """How much of every token each head reads for what answers: the class token, the query, or the first token."""
     spec, length = model.spec, len(tokens)
-    stream = _stream(model, tokens)
     absent = _absent(model, tokens) if spec.masks_padding else None
+    if absent is not None and spec.masks_nan:
+        tokens = jnp.where(absent[:length, None], 0, tokens)
+    stream = _stream(model, tokens)
     asks_once = spec.answered_at != "tokens"
     seen = slice(None) if spec.query_is_key or not asks_once else slice(-1)
+    hidden = None if absent is None else absent[seen]
     weights = []
     for layer in model.layers:
-        keys = stream[seen]
-        asks = stream[-1:] if asks_once else stream[:1]
-        hidden = None if absent is None else absent[seen]
-        parts = (norm(part, spec, layer.attention_scale) if spec.norm_first else part for part in (asks, keys))
-        read = attention_weights(layer.heads, spec, *parts, hidden)[:, 0]
+        keys, asks = stream[seen], stream[-1:] if asks_once else stream[:1]
+        if spec.norm_first:
+            asks, seen_keys = (norm(part, spec, layer.attention_scale) for part in (asks, keys))
+        else:
+            seen_keys = keys
+        read = attention_weights(layer.heads, spec, asks, seen_keys, hidden)[:, 0]
+        # The query token of a query task is no key; the class token is no token.
         weights.append(jnp.pad(read, ((0, 0), (0, max(0, length - read.shape[1]))))[:, :length])
         stream = apply_layer(layer, spec, stream, keys, hidden, None)
     return jnp.concatenate(weights)
@@ -211,12 +226,10 @@ def _encoder_weights(model: Encoder, tokens: Float[Array, "length dim"]) -> Floa
 def _without(model: AbstractModel, layer: int, head: int) -> AbstractModel:
     """The model with the output of one head set to zero."""
     if isinstance(model, ClassTokenTransformer):
-        output = np.array(model.attention[layer].output)
-        output[:, head] = 0
+        output = jnp.asarray(model.attention[layer].output).at[:, head].set(0)
         return eqx.tree_at(lambda one: one.attention[layer].output, model, output)
     assert isinstance(model, Encoder)
-    output = np.array(model.layers[layer].heads.output)
-    output[head] = 0
+    output = jnp.asarray(model.layers[layer].heads.output).at[head].set(0)
     return eqx.tree_at(lambda one: one.layers[layer].heads.output, model, output)
 
 
@@ -244,8 +257,14 @@ def _token(values: np.ndarray) -> Any:
     return shown if len(values) <= 8 else [*shown, ".."]
 
 
-def _answer(answer: np.ndarray, target: np.ndarray) -> Any:
+def _target(target: np.ndarray, classes: Sequence[Any] | None) -> Any:
+    """The first numbers of a target, or the name of its label."""
+    if classes is not None and np.ndim(target) == 0:
+        return str(classes[int(target)])
+    return _token(np.ravel(target)[:DIGITS])
+
+
+def _answer(answer: np.ndarray, target: np.ndarray, classes: Sequence[Any] | None) -> Any:
     """The answer in the form of the target: numbers, or the label of the highest score."""
-    if np.issubdtype(np.asarray(target).dtype, np.integer) and np.ndim(target) == 0:
-        return [int(np.argmax(answer))]
-    return _token(np.ravel(answer)[:DIGITS])
+    label = np.issubdtype(target.dtype, np.integer) and target.ndim == 0
+    return _target(np.asarray(np.argmax(answer)) if label else answer, classes)

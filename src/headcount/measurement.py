@@ -1,12 +1,13 @@
 """What was measured: an experiment with its records, and everything one asks of it."""
 
+import contextlib
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ._errors import InputError, did_you_mean, require
+from ._errors import InputError, StoreError, did_you_mean, require
 from .analysis import Answer, ErrorTable, answer, error_table
 from .analysis.early import early_record
 from .store import Experiment, Outcome, Record, Store, Value
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from .engine import RunSummary
     from .models import AbstractModel
+    from .report.section import Section
 
 ANY = ("seed", "start", "data_seed", "learning_rate")
 """Axes of which the best value is meant where none is given."""
@@ -94,10 +96,8 @@ class Measurement:
             HeadcountError: If the file cannot be written.
         """
         from .report.render.figure import draw, save_figure
-        from .report.section import experiment_section
 
-        section = experiment_section(self.experiment, self.records)
-        figure = draw(section.charts[0], section.headline)
+        figure = draw(self._section.charts[0], self._section.headline)
         if path is not None:
             save_figure(figure, Path(path))
         return figure
@@ -153,7 +153,17 @@ class Measurement:
         """A short summary for a notebook: the answer, and the smallest error over seeds."""
         from .report.render.html import summary
 
-        return summary(self.experiment, self.records)
+        return summary(self._section)
+
+    @functools.cached_property
+    def _section(self) -> "Section":
+        """What a report shows, with what was found beside the models where the folder still has it."""
+        from .report.section import experiment_section
+
+        attachments = {}
+        with contextlib.suppress(StoreError), Store.open_for_reading(self.folder) as store:
+            attachments = store.attachments(self.experiment.name)
+        return experiment_section(self.experiment, self.records, attachments, folder=str(self.folder))
 
 
 def load(folder: Path | str) -> list[Measurement]:

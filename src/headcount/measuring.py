@@ -1,33 +1,35 @@
 """From a task to an answer: the recipe, the sweep, the store and the analysis joined."""
 
 import contextlib
+import os
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from . import recipes
-from ._errors import BudgetError, HeadcountError, did_you_mean, require
+from ._errors import BudgetError, HeadcountError, InputError, require
 from .effort import DEFAULT_EFFORT, Question, ask, effort_of
-from .engine import HEADS_QUESTION, RANK_QUESTION, Early, Listener, RunSummary, Sweep, run_sweep, shown_live, sweep
+from .engine import Early, Listener, RunSummary, Sweep, run_sweep, shown_live
 from .engine.baselines import attach_baselines
-from .engine.sweep import TRAIN_FIELDS
 from .measurement import Measurement
 from .models import AbstractSpec
 from .report.files import file_name
-from .report.progress import StepBar, automatic_progress
+from .report.progress import NoBar, StepBar, automatic_progress
+from .request import Request
 from .store import Store, TrainSpec, Value
-from .tasks import AbstractTask
-from .tasks.find import find_task
+from .tasks import AbstractTask, ArrayTask
+from .tasks.find import FILE_OPTIONS, find_task
 
-TRAIN_OPTIONS = tuple(field.name for field in fields(TrainSpec) if field.name != "learning_rate")
-MODEL_OPTIONS = tuple(name for name in signature(recipes.model_for).parameters if name != "task")
+ARRAY_OPTIONS = tuple(signature(ArrayTask.__init__).parameters)[3:]
+"""What can be said about x and y: the keywords of `ArrayTask`."""
+DATA_OPTIONS = tuple(dict.fromkeys((*ARRAY_OPTIONS, *FILE_OPTIONS)))
 
 
 def measure(
-    task: AbstractTask | str,
+    task: AbstractTask | str | os.PathLike[str] | Any,
+    y: Any = None,
     *,
     heads: Sequence[int] | None = None,
     ranks: Sequence[int] | None = None,
@@ -50,7 +52,9 @@ def measure(
     with the same folder continues: what is stored there is not trained again.
 
     Args:
-        task: A task, or what `find_task` takes: "sum-of-maxima", "data.npz", "mine.py:task".
+        task: A task, or what `find_task` takes: "sum-of-maxima", "data.csv", "mine.py:task". With `y`, the sequences
+            x as `ArrayTask` takes them: NumPy, PyTorch, pandas, or lists, also of unequal lengths.
+        y: Targets of the sequences, where they are given instead of a task.
         heads: Head counts that may be tried; where None, 1 to 12, and more where the task needs more. With `seeds`,
             those that are tried: 1 to 6 where None.
         ranks: Query and key widths to try with every head count; then the question is which of the two is short.
@@ -63,9 +67,11 @@ def measure(
         train: How models are trained; the recipe's training where None.
         axes: Further axes, such as {"hidden": [8, 32]} or {"data_seed": [0, 1]}.
         out: The results folder; results/TASK where None.
-        progress: Show a progress bar; where None, in a terminal and in a notebook.
+        progress: Show a progress bar, and how data were read; where None, in a terminal and in a notebook.
         **options: Changes to the recipe: fields of `TrainSpec` (`steps=500`) and of the models (`hidden=64, layers=2,
-            head_dim=4, total_dim=32, positions="none", beta=2.0, multiplier=8`).
+            head_dim=4, total_dim=32, positions="none", beta=2.0, multiplier=8`). With `y`, also the keywords of
+            `ArrayTask` (`labels=False, answered_at="query", mask=...`), and of a file those of `find_task`
+            (`targets="price"`).
 
     Returns:
         The answer with its evidence, the table of errors, and the models.
@@ -82,9 +88,9 @@ def measure(
         ... ))
         no transition found: ...
     """
-    found = find_task(task) if isinstance(task, str) else task
-    asked = to_measure(
-        found,
+    asked_task = _task_of(task, y, {name: options.pop(name) for name in DATA_OPTIONS if name in options})
+    request = Request(
+        task=asked_task,
         heads=heads,
         ranks=ranks,
         lengths=lengths,
@@ -95,10 +101,13 @@ def measure(
         model=model,
         train=train,
         axes=axes,
-        **options,
+        options=options,
     )
-    folder = default_folder(found.name) if out is None else Path(out)
+    asked = request.planned()
+    folder = default_folder(asked_task.name) if out is None else Path(out)
     with Store.open_for_writing(folder) as store, automatic_progress(progress) as bar:
+        if not isinstance(bar, NoBar):
+            print(*asked_task.notes, sep="\n", end="\n" if asked_task.notes else "", file=sys.stderr)
         if isinstance(asked, Sweep):
             settled = store.settled_keys()
             model_steps = sum(cell.train.steps for cell in asked.cells if cell.key not in settled)
@@ -109,7 +118,7 @@ def measure(
             with shown_live(folder, "", shown_by(bar)) as (listener, live):
                 measurement = measure_question(asked, store, effort=effort, minutes=minutes, listener=listener)
                 live.ended = measurement.ended
-    keep_heads_read(measurement, found)
+    keep_heads_read(measurement, asked_task)
     return measurement
 
 
@@ -121,103 +130,24 @@ def keep_heads_read(measurement: Measurement, task: AbstractTask) -> None:
         attach_heads_read(store, measurement.experiment, measurement.records, measurement.answer(), task)
 
 
-def to_measure(
-    task: AbstractTask,
-    *,
-    heads: Sequence[int] | None = None,
-    ranks: Sequence[int] | None = None,
-    lengths: Sequence[int] | None = None,
-    seeds: int | None = None,
-    effort: str | None = None,
-    minutes: float | None = None,
-    learning_rates: Sequence[float] | None = None,
-    model: Callable[..., AbstractSpec] | None = None,
-    train: TrainSpec | None = None,
-    axes: Mapping[str, Sequence[Value]] | None = None,
-    **options: Any,
-) -> Sweep | Question:
-    """What `measure` trains, here and on the command line: a question, or every combination. See `measure`."""
-    several = {"seeds": seeds, "ranks": ranks, "axes": axes or None}
-    several["learning_rates"] = learning_rates if learning_rates is not None and len(learning_rates) > 1 else None
-    every = [name for name, value in several.items() if value is not None]
-    if every:
-        for name, value in {"effort": effort, "minutes": minutes}.items():
-            hint = f"{every[0]} asks for every combination, which {name} does not change; give one of the two."
-            require(value is None, hint, what=f"{name} {every[0]}", given=value)
-        return measurement_sweep(
-            task,
-            heads=heads,
-            ranks=ranks,
-            lengths=lengths,
-            seeds=seeds,
-            learning_rates=learning_rates,
-            model=model,
-            train=train,
-            axes=axes,
-            **options,
-        )
-    effort_of(effort or DEFAULT_EFFORT)
-    for name, values in {"heads": heads, "learning_rates": learning_rates}.items():
-        require(values is None or len(values) > 0, what=name, given=values, needed="at least one value")
-    require(minutes is None or 0 < minutes < float("inf"), what="minutes", given=minutes, needed="positive and finite")
-    make, how = _model_and_train(task, model, train, options)
-    if learning_rates is not None:
-        how = replace(how, learning_rate=learning_rates[0])
-    return question_of(task, make, how, heads, lengths)
-
-
-def question_of(
-    task: AbstractTask,
-    model: Callable[..., AbstractSpec],
-    train: TrainSpec,
-    heads: Sequence[int] | None,
-    lengths: Sequence[int] | None,
-) -> Question:
-    """The question of how many heads a task needs."""
-    tried = recipes.axes_for(task, heads=heads, lengths=lengths)
-    asked = Question(
-        task=task,
-        model=model,
-        train=train,
-        heads=tuple(sorted(tried["heads"])),
-        most=max(tried["heads"]),
-        lengths=tuple(tried["length"]),
-    )
-    if heads is not None or not asked.removes_heads:
-        return asked
-    wider = {"heads": tuple(range(1, recipes.TOP_HEADS + 1)), "most": recipes.MOST_HEADS}
-    return Question(task=task, model=model, train=train, lengths=asked.lengths, **wider)
-
-
-def measurement_sweep(
-    task: AbstractTask,
-    *,
-    heads: Sequence[int] | None = None,
-    ranks: Sequence[int] | None = None,
-    lengths: Sequence[int] | None = None,
-    seeds: int | None = None,
-    learning_rates: Sequence[float] | None = None,
-    model: Callable[..., AbstractSpec] | None = None,
-    train: TrainSpec | None = None,
-    axes: Mapping[str, Sequence[Value]] | None = None,
-    **options: Any,
-) -> Sweep:
-    """Every combination of what is tried, from random weights; see `measure` for the arguments."""
-    for axis in axes or {} if model is None else ():
-        fields = (*MODEL_OPTIONS, *TRAIN_FIELDS)
-        hint = f'unknown axis "{axis}".{did_you_mean(axis, fields)} Known: {", ".join(sorted(fields))}.'
-        require(axis in fields, hint, what=axis)
-    make, how = _model_and_train(task, model, train, options)
-    tried = recipes.axes_for(
-        task, heads=heads, ranks=ranks, lengths=lengths, seeds=seeds, learning_rates=learning_rates
-    )
-    return sweep(
-        task,
-        axes=tried | dict(axes or {}),
-        model=make if model is None else _with_rank(model, ranks),
-        train=how,
-        question=RANK_QUESTION if ranks is not None and len(ranks) > 1 else HEADS_QUESTION,
-    )
+def _task_of(given: Any, y: Any, options: dict[str, Any]) -> AbstractTask:
+    """The task that is given, named, or made of arrays; options about data must have data to be about."""
+    if isinstance(given, AbstractTask):
+        require(y is None, f'the task "{given.name}" has its own targets; y goes with arrays alone.', what="y")
+        about = f'the task "{given.name}" is made already; {", ".join(options)} belongs where it is made.'
+        require(not options, about, what=" ".join(options))
+        return given
+    if isinstance(given, str | os.PathLike):
+        beside = f"{os.fspath(given)!r} is a file or a name, and brings its targets; for a file pass targets=..."
+        require(y is None, f"{beside} instead of y.", what="y")
+        return find_task(given, **options)
+    if y is None:
+        kind = type(given).__name__
+        raise InputError(f"x was given ({kind}) without targets: pass both, as in measure(x, y).", what="y")
+    unknown = [name for name in options if name not in ARRAY_OPTIONS]
+    of_files = f"{', '.join(unknown)} is for files; x and y were given as arrays."
+    require(not unknown, of_files, what=" ".join(unknown))
+    return ArrayTask(given, y, **options)
 
 
 def measure_sweep(
@@ -290,32 +220,3 @@ def shown_by(bar: StepBar, on_early: Callable[[Early], None] = lambda early: Non
 def default_folder(name: str) -> Path:
     """Where results go when nobody says where."""
     return Path("results") / file_name(name)
-
-
-def _model_and_train(
-    task: AbstractTask, model: Callable[..., AbstractSpec] | None, train: TrainSpec | None, options: dict[str, Any]
-) -> tuple[Callable[..., AbstractSpec], TrainSpec]:
-    """The models and the training that are asked for: those given, or the recipe's with some options changed."""
-    known = (*TRAIN_OPTIONS, *MODEL_OPTIONS)
-    for name in options:
-        hint = f'unknown option "{name}".{did_you_mean(name, known)} Known: {", ".join(known)}.'
-        require(name in known, hint, what=name)
-    of_train = _given(options, TRAIN_OPTIONS, beside="train" if train is not None else "")
-    of_model = _given(options, MODEL_OPTIONS, beside="model" if model is not None else "")
-    make = recipes.model_for(task, **of_model) if model is None else model
-    return make, recipes.train_for(task, **of_train) if train is None else train
-
-
-def _with_rank(model: Callable[..., AbstractSpec], ranks: Sequence[int] | None) -> Callable[..., AbstractSpec]:
-    """A user's `model(heads)` also at a given rank."""
-    if ranks is None:
-        return model
-    return lambda heads, rank, **fields: model(heads, **fields).with_rank(rank)
-
-
-def _given(options: dict[str, Any], names: Sequence[str], *, beside: str) -> dict[str, Any]:
-    """Those of the options that were given; none may be, beside an argument that decides them all."""
-    given = {name: options[name] for name in names if options.get(name) is not None}
-    for name in given if beside else ():
-        require(False, f"{beside} was given, which decides {name} too; give one of the two.", what=name)
-    return given

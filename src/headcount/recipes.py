@@ -6,6 +6,7 @@ question trains one set of models wherever it is asked.
     retrieval-like tasks      class-token models: heads of 8 numbers between nets of 32 units (Yu et al.)
     your arrays               the same, whether their targets are numbers or labels
     answered at tokens/query  one encoder layer as wide as a token, of full rank, fresh examples (Amsel et al.)
+    your arrays, there        one encoder layer of 32 numbers per token, heads of 8, with maps to and from it
     images and passages       two encoder layers that grow with their heads, AdamW (Yu et al., section 5)
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ._choices import POSITIONS, require_choice
 from ._errors import InputError, require, require_count
 from .models import AbstractSpec, ClassTokenSpec, EncoderSpec
 from .store import TrainSpec
@@ -36,6 +38,19 @@ LABELLED_TRAIN = TrainSpec(
 
 ENCODER_HIDDEN = 256
 """Feed-forward width of an encoder; the second paper's 2,048 needs a GPU."""
+ENCODER: dict[str, Any] = {"hidden": ENCODER_HIDDEN, "norm_first": True}
+"""Of tasks that are drawn: as published, but for norms that come first, which train in fewer steps."""
+ARRAY_HEAD_DIM = 8
+ARRAY_ENCODER: dict[str, Any] = {
+    "width": 32,
+    "hidden": 64,
+    "norm": "layer",
+    "norm_first": True,
+    "final_norm": True,
+    "activation": "gelu",
+    "always_maps": True,
+}
+"""Of arrays, whose tokens have any size and any units."""
 LABELLED_LAYERS = 2
 IMAGE_HEAD_DIM, CANDIDATE_HEAD_DIM = 16, 32
 """Published widths of a head, on images and on candidate passages."""
@@ -80,28 +95,27 @@ def model_for(
     """
     require(head_dim is None or total_dim is None, "give head_dim or total_dim, not both.", what="head_dim total_dim")
     options = _given({"head_dim": head_dim, "hidden": hidden, "layers": layers, "beta": beta, "multiplier": multiplier})
+    if positions is not None:
+        require_choice("positions", positions, ("auto", *POSITIONS))
     places = ("additive" if task.uses_positions else "none") if positions in (None, "auto") else positions
     if task.tokenise is not None:
         refused = {"total_dim": total_dim, "hidden": hidden, "multiplier": multiplier, "beta": beta}
         _refuse(refused, f"the encoders of {task.name} grow with their heads")
         of_data: dict[str, Any] = {"positions": places} | options
         return lambda heads, **fields: labelled_encoder(task, heads, **(of_data | fields))
+    reads: dict[str, Any] = {"positions": places, "masks_padding": task.padded, "vocabulary": task.vocabulary}
     if task.answered_at == "sequence":
         _refuse({"multiplier": multiplier}, f"{task.name} gets class-token models")
         make: type[ClassTokenSpec] | type[EncoderSpec] = ClassTokenSpec
-        shared: dict[str, Any] = {"positions": places} | options
+        shared: dict[str, Any] = reads | options
     else:
         _refuse({"beta": beta}, f"{task.name} gets encoders")
         make = EncoderSpec
-        shared = {
-            "width": task.dim,
-            "hidden": ENCODER_HIDDEN,
-            "norm_first": True,  # trains in fewer steps
-            "positions": places,
-            "answered_at": task.answered_at,
-        } | options
+        of_kind, rank = (ENCODER, task.dim) if task.endless else (ARRAY_ENCODER, head_dim or ARRAY_HEAD_DIM)
+        shared = {"width": task.dim, "padding": "nan" if task.padded else "zeros"} | of_kind | reads | options
+        shared |= {"answered_at": task.answered_at}
         if total_dim is None:
-            shared = {"rank": task.dim} | shared
+            shared = {"rank": rank} | shared
     if total_dim is None:
         return lambda heads, **fields: make(heads=heads, **(shared | fields))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.analysis import ERROR_RATE, ErrorTable, answer
+from headcount.analysis import ERROR_RATE, ErrorTable, answer, count_of_heads
 
 from .tables import sharp, table
 
@@ -58,6 +58,43 @@ def test_an_unsolved_error_that_grows_with_length_at_every_head_count_does_not_n
     assert answer(table([0.10] * 4, noise=0.01, growth=0.0)).heads == 1  # noise in the targets
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    levels=st.lists(st.floats(-4, 0), min_size=2, max_size=6),
+    floor=st.sampled_from([0.0, 0.003, 0.1]),
+    seeds=st.integers(2, 4),
+)
+def test_the_kind_of_an_answer_says_what_its_numbers_do(levels, floor, seeds):
+    errors = table(10 ** np.array(levels), noise=0.02, floor=floor, seeds=seeds)
+    said = answer(errors, resamples=20)
+    assert (said.kind == "none") == (said.heads is None)
+    if said.kind == "floor":
+        assert said.floor is not None
+        assert (said.fold or 1.0) < 1.1
+        assert "fold" not in said.reason
+        assert "below" in said.sentence
+        assert said.signals["drop"] is None
+    if said.kind == "needs":
+        assert said.sentence == f"needs {count_of_heads(said.heads)} [{said.low}, {said.high}]"
+        assert (said.fold is None) == (said.heads == errors.values("heads")[0])
+    if said.floor is not None:
+        assert said.floor == pytest.approx(errors.best.min(axis=0).max())
+
+
+def test_each_length_alone_has_no_drop_where_heads_make_no_difference():
+    said = answer(table([0.11] * 6, noise=0.005))
+    assert (said.kind, set(said.by_length.values())) == ("floor", {None})
+
+
+def test_two_seeds_do_not_say_where_the_slope_turns():
+    errors = table(sharp(4), noise=0.01, growth=0.3, seeds=3)
+    falling = table(sharp(4), noise=0.01, growth=-0.1, seeds=3)
+    few = (np.array(errors.values("heads")) < 4)[:, None, None]
+    turning = with_errors(errors, np.where(few, errors.errors, falling.errors))
+    assert answer(turning).signals["slope"] == 4
+    assert answer(turning.select(seed=[0, 1])).signals["slope"] is None
+
+
 @pytest.mark.parametrize("power", [1, 2, 3])
 def test_an_error_that_slides_as_a_power_of_heads_has_no_transition(power):
     said = answer(table([0.5 / h**power for h in range(1, 8)], heads=range(1, 8), noise=0.02))
@@ -78,6 +115,8 @@ def test_pure_noise_has_no_transition(level):
 def test_a_drop_above_a_floor_of_noise_is_found(transition, floor):
     said = answer(table(sharp(transition), floor=floor, noise=0.05))
     assert said.heads == transition
+    assert said.kind == ("floor" if transition == 1 else "needs")
+    assert said.floor == pytest.approx(floor, rel=0.02)
     assert any("unexplained" in note for note in said.notes) == (floor > 0.1)
 
 

@@ -39,6 +39,7 @@ def pretended(monkeypatch) -> Pretended:
     pretended = Pretended()
     for module in ("headcount.measuring", "headcount.effort.run"):
         monkeypatch.setattr(f"{module}.run_sweep", pretended.run_sweep)
+        monkeypatch.setattr(f"{module}.attach_baselines", lambda *_: None)
     monkeypatch.setattr("headcount.effort.run._elimination", pretended.elimination)
     return pretended
 
@@ -74,6 +75,7 @@ def files(tmp_path_factory) -> Path:
     }
     for name, (tokens, targets) in kinds.items():
         np.savez(where / f"{name}.npz", x=tokens, y=targets)
+    (where / "table.csv").write_text("a,b,price\n" + "1,2,3\n" * 120)
     (where / "mine.py").write_text(
         "import jax.numpy as jnp\nimport headcount as hc\n"
         "def task_of(function):\n    return hc.FunctionTask(function=function, length=8, dim=1, name='mine')\n"

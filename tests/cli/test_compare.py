@@ -67,8 +67,8 @@ def test_other_tasks_and_metrics_are_said_and_never_in_one_table(three, tmp_path
     assert [list(table["cells"][0]["best"]) for table in content["tables"]] == [["a"], ["labels"]]
     assert "own" in content["notes"][0]
     assert "labels" in content["notes"][0]
-    a_sentence_after_output = headcount("compare", three / "a", labels, "--figure", tmp_path / "both.svg")
-    assert (a_sentence_after_output.code, (tmp_path / "both.svg").exists()) == (2, False)
+    refused = headcount("compare", three / "a", labels, "--figure", tmp_path / "both.svg")
+    assert (refused.code, (tmp_path / "both.svg").exists()) == (2, False)
 
 
 def test_a_figure_shows_all_of_them(three, tmp_path):

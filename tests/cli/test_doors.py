@@ -4,6 +4,7 @@ import json
 import sqlite3
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -12,6 +13,7 @@ from headcount._errors import StoreError
 from headcount.store import FILE_NAME, Store
 
 from ..datasets.texts import bert_tensors, write_bert, write_records
+from ..datasets.written import write_text_table
 from ..helpers import fabricated
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
 from ..report.laws import check_page
@@ -56,7 +58,7 @@ def both(pretended, tmp_path):
         result = headcount("measure", task, *flags, "--out", tmp_path / "cli")
         assert result.code == 0, result.err
         by_command = len(pretended.sweeps)
-        options = {name: arguments.pop(name) for name in ("dim", "embeddings") if name in arguments}
+        options = {name: arguments.pop(name) for name in ("dim", "embeddings", "answered_at") if name in arguments}
         measurement = hc.measure(hc.find_task(str(task), **options), out=tmp_path / "python", **arguments)
         assert str(measurement) == result.out.strip()
         doors = {"cli": pretended.sweeps[:by_command], "python": pretended.sweeps[by_command:]}
@@ -88,6 +90,21 @@ def test_images_are_one_question_from_both_doors(both, pretended, images):
     pretended.metrics = error_rates
     one, other = both(images, "--heads", "1,2", heads=[1, 2])
     assert one == other
+
+
+def test_a_table_and_arrays_are_one_question_from_both_doors(both, tmp_path):
+    x, y = np.random.default_rng(0).normal(size=(2, 120, 4))
+    write_text_table(tmp_path / "mine.csv", {f"t{token}": x[:, token] for token in range(4)} | {"y": y[:, 0]})
+    one, other = both(
+        tmp_path / "mine.csv", "--heads", "1,2", "--answered-at", "query", heads=[1, 2], answered_at="query"
+    )
+    assert one == other
+    noted = headcount("measure", tmp_path / "mine.csv", "--dry-run").err
+    assert "mine.csv: the target is the column y" in noted
+    arrays = hc.measure(
+        x, y[:, 0], name="mine", answered_at="query", heads=[1, 2], out=tmp_path / "arrays", progress=False
+    )
+    assert {record.cell.key for record in arrays.records} == set(one)
 
 
 def test_passages_are_one_question_from_both_doors(both, pretended, passages):

@@ -150,7 +150,7 @@ def test_heads_and_ranks_are_a_table_an_answer_and_a_map(ranked, pretended, tmp_
     for text in (result.err, shown.out):
         rows = [line.split() for line in text.splitlines()]
         assert ["heads", "rank", "1", "rank", "2", "rank", "4"] in rows
-        assert ["1", "6.0e-01", "6.0e-01", "2.0e-02"] in rows
+        assert ["1", "0.60", "0.60", "0.020"] in rows
     assert result.out in shown.out
     drawn = [tmp_path / name for name in ("measure.svg", "show.svg")]
     assert drawn[0].read_bytes() == drawn[1].read_bytes()

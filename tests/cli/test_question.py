@@ -41,6 +41,8 @@ def test_the_same_question_again_trains_nothing(asked, no_training):
     assert (again["trained"], again["already_done"], again["ended"]) == ({}, len(starts(folder)), "settled")
     assert again["verdict"] + "\n" == result.out
     assert again["early"]["heads"] >= 1
+    (shown,) = strict_json(headcount("show", folder, "--json").out)
+    assert again["errors"] == shown["errors"] != []
     assert contents(folder / "weights") == before
 
 

@@ -28,6 +28,16 @@ def test_a_report_shows_what_is_there_and_says_what_is_missing(own, tmp_path):
     assert (own / "report.html").read_text() == (tmp_path / "new" / "page.html").read_text()
 
 
+@pytest.mark.parametrize("opens", [True, False])
+def test_a_page_is_opened_in_a_browser_or_its_address_is_said(own, tmp_path, monkeypatch, opens):
+    asked = []
+    monkeypatch.setattr("webbrowser.open", lambda address: asked.append(address) or opens)
+    result = headcount("report", own, "-o", tmp_path / "page.html", "--open")
+    assert result.code == 0
+    assert asked == [(tmp_path / "page.html").as_uri()]
+    assert (asked[0] in result.err.replace("\n", "")) == (not opens)
+
+
 def test_a_report_of_a_half_finished_study_names_it(table5, tmp_path):
     answer = strict_json(headcount("report", table5, "-o", tmp_path / "page.html", "--json").out)
     assert [section["name"] for section in answer["found"]] == ["table5"]

@@ -43,6 +43,12 @@ def test_show_has_the_errors_and_the_answer(own):
     assert (content["name"], content["heads"], content["high"]) == ("own", 4, 4)
     assert content["settings"]["task"] == {"task": "own"}
     assert len(content["cells"]) == 12
+    errors = {(row["heads"], row["length"]): row for row in content["errors"]}
+    assert errors.keys() == {(heads, length) for heads in range(1, 7) for length in (8, 16)}
+    for (heads, length), row in errors.items():
+        best = fabricated.sharp({"heads": heads, "length": length})
+        assert (row["best"], row["seeds"]) == (pytest.approx(best), 1 if (heads, length) == (6, 16) else 2)
+        assert row["median"] >= row["best"]
 
 
 @pytest.mark.parametrize("ending", ["svg", "pdf", "png"])

@@ -3,7 +3,7 @@
 import pytest
 
 from headcount._version import __version__
-from headcount.cli.app import VERBS
+from headcount.cli.app import VERBS, command
 from headcount.tasks import PRESETS
 from headcount.theory.claims import Entry, Verdict, ledger
 
@@ -18,7 +18,7 @@ def test_the_bounds_are_told_with_their_sources_and_conditions():
     assert shown.code == 0
     assert "too few heads: exponent k: 0.4211" in shown.out
     for words in ("Theorem 1", "Theorem 2(1)", "Theorem 2(2)", "Theorem 2(3)", "Lemma 9", "Corollary 1", "conjecture"):
-        assert words in shown.out
+        assert words in " ".join(shown.out.split())
     bounds = {bound["name"]: bound for bound in strict_json(headcount("bounds", *SETTING, "--json").out)}
     assert bounds["too few heads: exponent k"]["applies"]
     assert not bounds["enough heads: exponent"]["applies"]
@@ -154,3 +154,22 @@ def test_the_version_and_every_verb_are_told():
     for verb in VERBS:
         assert f" {verb} " in listed
         assert headcount(verb, "--help").code == 0
+
+
+def test_options_of_tasks_are_spelt_as_measure_takes_them():
+    shown = headcount("tasks").out.split()
+    flags = {word for word in shown if word.startswith("--")}
+    assert {"--intrinsic-dim", "--windows", "--noise"} <= flags
+    assert flags <= {flag for option in command("measure").params for flag in option.opts}
+    assert not [word for word in shown if "_dim" in word]
+
+
+def test_a_bound_whose_condition_fails_shows_the_condition_and_no_value():
+    arguments = ("bounds", "--heads", 2, "--length", 16, "--intrinsic-dim", 4)
+    failing = [bound for bound in strict_json(headcount(*arguments, "--json").out) if not bound["applies"]]
+    failing = [bound for bound in failing if bound["value"] is not None]
+    assert failing
+    text = " ".join(headcount(*arguments).out.split())
+    for bound in failing:
+        assert f"{bound['name']}: does not apply" in text
+        assert f"{bound['name']}: {bound['value']:.4g}" not in text

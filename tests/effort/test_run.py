@@ -1,5 +1,6 @@
 """Asking until it is settled: stopped anywhere it goes on to the same end, and a budget ends it with what there is."""
 
+import sys
 import threading
 
 import pytest
@@ -60,6 +61,7 @@ class Timer:
 def trained(monkeypatch):
     def use(training: Training) -> Training:
         monkeypatch.setattr("headcount.effort.run.run_sweep", training.run_sweep)
+        monkeypatch.setattr("headcount.effort.run.attach_baselines", lambda *_: None)
         monkeypatch.setattr("headcount.effort.run._elimination", lambda cell, *_: elimination(cell.model["heads"], 4))
         monkeypatch.setattr("headcount.effort.run.threading.Timer", Timer)
         return training
@@ -101,6 +103,17 @@ def test_more_effort_goes_on_from_less_and_no_place_is_taken_twice(tmp_path, tra
     assert len(set(experiment.places.values())) == len(records)
     again, *_ = asked(tmp_path, effort="quick")
     assert (again.run.trained, again.answer()) == (0, more.answer())
+
+
+def test_the_largest_effort_is_kept_with_the_experiment_and_how_it_ended(tmp_path, trained, monkeypatch):
+    trained(Training())
+    for effort in ("thorough", "quick"):
+        asked(tmp_path, effort=effort)
+        with Store.open_for_reading(tmp_path) as store:
+            assert store.attachments("max-plus-min")["effort"] == {"level": "thorough", "ended": "settled"}
+    monkeypatch.setattr(sys.modules["headcount.effort.rounds"], "MAX_ROUNDS", 0)
+    unsettled, *_ = asked(tmp_path / "other")
+    assert unsettled.ended == "rounds"
 
 
 def test_a_budget_ends_it_with_what_there_is_and_it_goes_on_without(tmp_path, trained):

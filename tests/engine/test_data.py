@@ -179,6 +179,37 @@ def test_labels_are_never_standardised(spec):
         assert_close(data.train.tokens, (tokens - tokens.mean((0, 1))) / tokens.std((0, 1)))
 
 
+def test_absent_tokens_stay_absent_and_have_no_part_in_the_units():
+    x = np.random.default_rng(0).normal(3, 2, (120, 4, 2))
+    mask = np.arange(4) < 1 + np.arange(120)[:, None] % 4
+    task = ArrayTask(x, x[:, 0, 0], mask=mask)
+    data, units, _ = prepare(task, class_token(masks_padding=True), TRAIN)
+    tokens = task.examples(TRAIN.train_examples, TRAIN.validation_examples, TRAIN.data_seed).train.content
+    there = ~np.isnan(tokens).all(-1)
+    assert_close(units.token_mean, tokens[there].mean(0))
+    assert_close(units.token_scale, tokens[there].std(0))
+    assert np.array_equal(~np.isnan(np.asarray(data.train.tokens)).all(-1), there)
+    assert np.all(np.isfinite(np.asarray(data.train.tokens)[there]))
+
+
+def test_ids_have_no_units():
+    ids = np.random.default_rng(0).integers(0, 5, (120, 4))
+    task = ArrayTask(ids, 1.0 * ids.sum(axis=1))
+    data, units, _ = prepare(task, class_token(vocabulary=5), TRAIN)
+    assert_trees_equal((units.token_mean, units.token_scale), (np.zeros(1, np.float32), np.ones(1, np.float32)))
+    assert set(np.unique(data.train.tokens)) <= set(range(5))
+
+
+def test_targets_at_tokens_have_one_unit():
+    x = np.random.default_rng(0).normal(size=(120, 4, 2))
+    task = ArrayTask(x, 3 * x + np.arange(4)[:, None], answered_at="tokens")
+    data, units, _ = prepare(task, encoder(width=4, always_maps=True), TRAIN)
+    assert units.target_mean.shape == units.target_scale.shape == (2,)
+    assert_close(np.mean(data.train.targets, axis=(0, 1)), np.zeros(2, np.float32))
+    assert_close(data.target_variance, np.mean(np.var(data.train.targets, axis=0)))
+    assert float(data.target_variance) < 0.95, "places differ in their means, which a baseline knows"
+
+
 # Raw examples.
 
 NUMBERS = Numbers()

@@ -1,6 +1,7 @@
-"""Class labels of a user's arrays, from start to end: trained, graded by the error rate, and stored."""
+"""A user's arrays, from start to end: trained, graded and stored, class labels by the error rate."""
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -12,6 +13,7 @@ from headcount.analysis.metric import ERROR_RATE
 from headcount.analysis.table import error_table
 from headcount.engine import run_sweep, spec_of
 from headcount.models import from_arrays
+from headcount.recipes import model_for
 from headcount.store import Outcome, Store
 from headcount.tasks import ArrayTask
 
@@ -42,3 +44,31 @@ def test_labels_are_graded_by_their_error_rate_and_so_are_the_stored_weights():
     assert np.mean(np.argmax(scores, axis=1) != labels) == pytest.approx(record.metrics["final_error"])
     entropy = np.mean(optax.softmax_cross_entropy_with_integer_labels(scores, labels))
     assert entropy == pytest.approx(record.metrics["cross_entropy"], rel=1e-4)
+
+
+X = np.random.default_rng(0).normal(2, 3, (120, 4, 2))
+IDS = np.random.default_rng(1).integers(0, 5, (120, 4))
+MASK = np.arange(4) < 2 + np.arange(120)[:, None] % 3
+
+
+@pytest.mark.parametrize(
+    ("task", "fields"),
+    [
+        (ArrayTask(X, X[:, 0, 0], mask=MASK, answered_at="query"), {"width": 4}),
+        (ArrayTask(IDS, IDS.max(axis=1) * 100.0, mask=MASK), {}),
+    ],
+    ids=["query", "ids"],
+)
+def test_stored_weights_read_the_user_s_units_where_tokens_are_absent(task, fields):
+    small = {"head_dim": 2, "rank": 2, "hidden": 4} | fields
+    sweep = swept(task, lambda heads: replace(model_for(task)(heads), **small), heads=[1], length=[4], seed=[0])
+    with tempfile.TemporaryDirectory() as folder, Store.open_for_writing(Path(folder)) as store:
+        run_sweep(sweep, store)
+        (record,) = store.records()
+        weights = dict(store.weights(record.cell.key))
+    assert record.outcome is Outcome.FINISHED, record.message
+    model = from_arrays(spec_of(record.cell), weights)
+    _, (tokens, targets) = task.examples(TRAIN.train_examples, TRAIN.validation_examples, TRAIN.data_seed)
+    answers = np.asarray(jax.jit(jax.vmap(model))(tokens))
+    nmse = np.mean((answers - targets) ** 2) / np.var(targets)
+    assert nmse == pytest.approx(record.metrics["final_nmse"], rel=1e-3)

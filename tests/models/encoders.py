@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from hypothesis import strategies as st
 
-from headcount._choices import ACTIVATIONS, ANSWERED_AT, ATTENTION_KINDS, NORMS, POSITIONS
+from headcount._choices import ACTIVATIONS, ANSWERED_AT, ATTENTION_KINDS, NORMS, PADDINGS, POSITIONS
 from headcount.models import Encoder, EncoderSpec
 from headcount.models.encoder.layer import LAYER_NORM_FLOOR, UNIT_NORM_FLOOR
 
@@ -38,7 +38,11 @@ options = st.fixed_dictionaries(
         "dropout": st.sampled_from([0.0, 0.25]),
         "always_maps": st.booleans(),
     },
-    optional={"head_dim": st.integers(1, WIDTH)},
+    optional={
+        "head_dim": st.integers(1, WIDTH),
+        "padding": st.sampled_from(PADDINGS),
+        "vocabulary": st.sampled_from([0, 3]),
+    },
 )
 """What an EncoderSpec is made of. The spec is made in the test: its types are checked at random entries."""
 
@@ -67,6 +71,15 @@ def some_tokens(seed: int = 0, *, length: int = LENGTH, dim: int = WIDTH):
     return np.random.default_rng([seed, 1]).normal(size=(length, dim))
 
 
+def tokens_for(spec: EncoderSpec, seed: int = 0, *, length: int, dim: int = WIDTH):
+    """Tokens that the spec's encoders read; the second is padding, where the spec says so."""
+    tokens = some_tokens(seed, length=length, dim=dim)
+    if spec.vocabulary:
+        tokens = np.random.default_rng(seed).integers(0, spec.vocabulary, (length, 1)).astype(float)
+    tokens[1] = np.nan if spec.masks_nan else 0
+    return tokens
+
+
 def value_and_gradient(model: Encoder, tokens):
     """The answer, and the derivative of a combination of its numbers by every weight and token."""
 
@@ -82,6 +95,10 @@ def value_and_gradient(model: Encoder, tokens):
 def slowly(model: Encoder, tokens) -> np.ndarray:
     """What the encoder answers, one block, head, query and key at a time."""
     spec = model.spec
+    missing = [spec.masks_padding and bool(np.all(np.isnan(x) if spec.padding == "nan" else x == 0)) for x in tokens]
+    tokens = [np.zeros_like(token) if gone else token for token, gone in zip(tokens, missing, strict=True)]
+    if spec.vocabulary:
+        tokens = [np.eye(spec.vocabulary)[int(token[0])] for token in tokens]
     stream = [np.asarray(token) if model.embed is None else _affine(model.embed, token) for token in tokens]
     if spec.positions == "additive":
         stream = [x + place for x, place in zip(stream, model.position_table, strict=True)]
@@ -89,7 +106,7 @@ def slowly(model: Encoder, tokens) -> np.ndarray:
         stream = [np.concatenate([x, place]) for x, place in zip(stream, model.position_table, strict=True)]
     if spec.answered_at == "sequence":
         stream = [*stream, model.class_token]
-    absent = [spec.masks_padding and not np.any(token) for token in tokens] + [False] * (spec.answered_at == "sequence")
+    absent = missing + [False] * (spec.answered_at == "sequence")
     for layer in model.layers:
         keys = [x for x, missing in zip(stream, absent, strict=True) if not missing]
         keys = keys if spec.answered_at == "tokens" or spec.query_is_key else keys[:-1]

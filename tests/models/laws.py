@@ -31,6 +31,26 @@ def some_tokens(*, examples: int = BATCH, length: int = SIZES["length"], dim: in
     return np.random.default_rng(0).normal(size=(examples, length, dim))
 
 
+def sizes_for(spec: AbstractSpec) -> dict[str, int]:
+    """A token that is an id is one number."""
+    return SIZES | ({"dim": 1} if spec.token_ids else {})
+
+
+def tokens_for(spec: AbstractSpec, examples: int = BATCH) -> np.ndarray:
+    """Tokens that the spec's models read, the second of them absent where it can be."""
+    generator = np.random.default_rng(0)
+    tokens = some_tokens(examples=examples)
+    if spec.token_ids:
+        tokens = generator.integers(0, spec.token_ids, (examples, SIZES["length"], 1)).astype(float)
+    if spec.masks_nan:
+        tokens[:, 1] = np.nan
+    return tokens
+
+
+def default(spec: AbstractSpec, name: str) -> object:
+    return next(field.default for field in dataclasses.fields(spec) if field.name == name)
+
+
 @jax.jit
 def answer(model, tokens):
     return model(tokens)
@@ -91,7 +111,8 @@ class ModelLaws:
     def test_json_there_and_back(self, data):
         one, other = (self.spec_class(**data.draw(self.options)) for _ in range(2))
         content = json.loads(json.dumps(one.as_dict(), allow_nan=False))
-        assert content.keys() == {"kind"} | {field.name for field in dataclasses.fields(one)}
+        left_out = {name for name in one.left_out_at_default if getattr(one, name) == default(one, name)}
+        assert content.keys() == {"kind"} | {field.name for field in dataclasses.fields(one)} - left_out
         assert spec_from_dict(content) == one
         assert (content == other.as_dict()) == (one == other)
 
@@ -121,12 +142,14 @@ class ModelLaws:
     @given(data=st.data(), sizes=sizes)
     def test_parameters_are_the_numbers_of_the_model(self, data, sizes):
         spec = self.spec_class(**data.draw(self.options))
+        sizes |= {"dim": 1} if spec.token_ids else {}
         model = spec.init(0, **sizes)
         assert model.spec == spec
         assert spec.parameters(**sizes) == sum(leaf.size for leaf in jax.tree.leaves(model))
 
     def test_flops_are_the_matrix_products_performed(self, spec):
-        assert spec.flops(**SIZES) == products_performed(lambda model, tokens: model(tokens), spec, **SIZES)
+        sizes = sizes_for(spec)
+        assert spec.flops(**sizes) == products_performed(lambda model, tokens: model(tokens), spec, **sizes)
 
     def test_longer_sequences_cost_more(self, spec):
         longer = SIZES | {"length": 5}
@@ -136,8 +159,8 @@ class ModelLaws:
     # The weights.
 
     def test_initial_weights_are_a_function_of_spec_and_seed(self, spec):
-        model, other = spec.init(5, **SIZES), spec.init(6, **SIZES)
-        assert_trees_equal(spec.init(5, **SIZES), model)
+        model, other = spec.init(5, **sizes_for(spec)), spec.init(6, **sizes_for(spec))
+        assert_trees_equal(spec.init(5, **sizes_for(spec)), model)
         varied = [(one, two) for one, two in zip(*map(jax.tree.leaves, (model, other)), strict=True) if np.ptp(one)]
         assert len(varied) > 0
         for one, two in varied:
@@ -150,13 +173,14 @@ class ModelLaws:
     @given(data=st.data(), sizes=sizes)
     def test_arrays_there_and_back(self, data, sizes):
         spec = self.spec_class(**data.draw(self.options))
+        sizes |= {"dim": 1} if spec.token_ids else {}
         model = spec.init(3, **sizes)
         arrays = model.to_arrays()
         assert {type(array) for array in arrays.values()} == {np.ndarray}
         assert_trees_equal(from_arrays(spec, arrays), model)
 
     def test_arrays_that_do_not_fit_are_refused_by_name(self, spec):
-        arrays = spec.init(3, **SIZES).to_arrays()
+        arrays = spec.init(3, **sizes_for(spec)).to_arrays()
         with refused("no_such_array"):
             from_arrays(spec, arrays | {"no_such_array": np.zeros(1)})
         for name, array in arrays.items():
@@ -168,9 +192,38 @@ class ModelLaws:
 
     # What it computes.
 
+    def test_absent_tokens_change_nothing(self, spec):
+        """Where NaN tokens are absent, the answer and its gradient are those of the tokens that are there."""
+        if not spec.masks_nan:
+            return
+        model, tokens = spec.init(1, **sizes_for(spec)), tokens_for(spec)[0]
+        in_front = spec.answered_at == "query"
+        there = tokens[[0, 2, 3]]
+        padded = np.concatenate([tokens[1:2], there] if in_front else [there, tokens[1:2]])
+        got, gradient = answer_and_gradient(model, padded)
+        want, want_gradient = answer_and_gradient(model, there)
+        assert_close(got, want)
+        assert_trees_close(gradient, want_gradient)
+
+    def test_ids_are_tokens_of_one_1_and_zeros(self, spec):
+        """Where ids are looked up, the model without a vocabulary reads the same from one-hot tokens."""
+        if not spec.token_ids:
+            return
+        model, ids = spec.init(1, **sizes_for(spec)), tokens_for(spec)[0]
+        one_hot = np.where(np.isnan(ids), np.nan, np.arange(spec.token_ids) == ids)
+        plain = dataclasses.replace(model, spec=dataclasses.replace(spec, vocabulary=0))
+        got, gradient = answer_and_gradient(model, ids)
+        want, want_gradient = answer_and_gradient(plain, one_hot)
+        assert_close(got, want)
+        for one, other in zip(jax.tree.leaves(gradient), jax.tree.leaves(want_gradient), strict=True):
+            assert_close(one, other)
+        for strange in (-1, spec.token_ids, 0.5):
+            with refused("tokens", str(strange)):
+                model(np.full_like(ids, strange))
+
     def test_answers_and_gradients(self, spec):
         """Of the promised shape, the same in a batch as alone, the same each time, and finite with their gradients."""
-        tokens, model = some_tokens(), spec.init(1, **SIZES)
+        tokens, model = tokens_for(spec), spec.init(1, **sizes_for(spec))
         alone = [answer_and_gradient(model, sequence) for sequence in tokens]
         places = (SIZES["length"],) if spec.answered_at == "tokens" else ()
         with jax.enable_x64(True):
@@ -186,7 +239,7 @@ class ModelLaws:
         assert any(np.any(leaf) for leaf in jax.tree.leaves(gradient))
 
     def test_a_key_is_used_only_for_what_is_dropped(self, spec):
-        model, tokens = spec.init(1, **SIZES), np.asarray(some_tokens(examples=1)[0], np.float32)
+        model, tokens = spec.init(1, **sizes_for(spec)), np.asarray(tokens_for(spec, 1)[0], np.float32)
 
         def program(model, tokens, key):
             return model(tokens, key=key)
@@ -202,11 +255,13 @@ class ModelLaws:
     def test_precisions(self, spec):
         assert "float32" in spec.precisions
         if "bfloat16" in spec.precisions:
-            model, tokens = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), (spec.init(1, **SIZES), some_tokens()))
+            model, tokens = jax.tree.map(
+                lambda leaf: leaf.astype(jnp.bfloat16), (spec.init(1, **sizes_for(spec)), tokens_for(spec))
+            )
             assert jax.eval_shape(answers, model, tokens).dtype == jnp.bfloat16
 
     def test_added_heads_change_nothing_and_learn_nothing(self, spec):
-        small = spec.init(1, **SIZES)
+        small = spec.init(1, **sizes_for(spec))
         padded = spec.padded().heads
         heads = padded + 1 if padded == spec.heads else padded
         large = small.with_heads(heads)
@@ -214,9 +269,9 @@ class ModelLaws:
         if large is small:  # a kind that is never padded
             return
         assert large.spec == dataclasses.replace(spec, heads=heads)
-        assert jax.tree.map(np.shape, large) == jax.tree.map(np.shape, large.spec.init(1, **SIZES))
-        want, want_gradient = answer_and_gradient(small, some_tokens()[0])
-        got, gradient = answer_and_gradient(large, some_tokens()[0])
+        assert jax.tree.map(np.shape, large) == jax.tree.map(np.shape, large.spec.init(1, **sizes_for(spec)))
+        want, want_gradient = answer_and_gradient(small, tokens_for(spec)[0])
+        got, gradient = answer_and_gradient(large, tokens_for(spec)[0])
         assert_close(got, want)
         assert_trees_close(gradient.with_heads(spec.heads), want_gradient)
         ones = jax.tree.map(np.ones_like, small).with_heads(heads)
@@ -226,21 +281,23 @@ class ModelLaws:
     def test_units_are_put_back(self, spec):
         """Where tokens and targets are standardised, the model can be rewritten to read and answer in raw units."""
         generator = np.random.default_rng(2)
-        mean, scale = generator.normal(size=3), generator.uniform(0.5, 2, 3)
+        mean, scale = (generator.normal(size=3), generator.uniform(0.5, 2, 3))
+        if spec.token_ids:  # which have no units
+            mean, scale = np.zeros(1), np.ones(1)
         to, by = generator.normal(size=2), generator.uniform(0.5, 2, 2)
-        model = in_double(spec.init(1, **SIZES))
+        model = in_double(spec.init(1, **sizes_for(spec)))
         raw = model.in_raw_units(mean, scale, to, by)
         assert jax.tree.map(np.shape, raw) == jax.tree.map(np.shape, model)
         if not spec.standardises:
             assert raw is model
             return
         with jax.enable_x64(True):
-            for tokens in some_tokens():
+            for tokens in tokens_for(spec):
                 assert_close(answer(raw, tokens * scale + mean), np.asarray(answer(model, tokens)) * by + to)
 
     def test_calibration_keeps_the_shape(self, spec):
-        model = spec.init(1, **SIZES)
-        tokens = np.asarray(some_tokens(examples=8), np.float32)
+        model = spec.init(1, **sizes_for(spec))
+        tokens = np.asarray(tokens_for(spec, 8), np.float32)
         calibrated = jax.eval_shape(lambda model, tokens: model.calibrated(tokens), model, tokens)
         assert jax.tree.map(np.shape, calibrated) == jax.tree.map(np.shape, model)
 

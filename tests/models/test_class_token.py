@@ -28,16 +28,21 @@ class TestClassToken(ModelLaws):
             "positions": st.sampled_from(POSITIONS),
             "beta": st.floats(0.1, 50),
         },
-        optional={"rank": st.integers(1, 4)},
+        optional={"rank": st.integers(1, 4), "masks_padding": st.booleans(), "vocabulary": st.integers(0, 3)},
     )
     examples = (
         {"heads": 2, "head_dim": 3, "rank": 4, "hidden": 5},
         {"heads": 2, "head_dim": 3, "rank": 4, "hidden": 5, "positions": "concatenated", "beta": 4.0},
         {"heads": 2, "head_dim": 3, "rank": 4, "hidden": 5, "positions": "additive", "layers": 2},
+        {"heads": 2, "head_dim": 3, "hidden": 5, "positions": "additive", "masks_padding": True},
+        {"heads": 2, "head_dim": 3, "hidden": 5, "positions": "concatenated", "vocabulary": 3},
+        {"heads": 2, "head_dim": 3, "hidden": 5, "layers": 2, "masks_padding": True, "vocabulary": 3},
     )
     bad = (
         *((name, value) for name in ("heads", "head_dim", "rank", "hidden", "layers") for value in (0, 1.5, True, "3")),
         ("rank", 7),
+        *(("vocabulary", value) for value in (-1, 2.5, None)),
+        ("masks_padding", 1),
         ("positions", "aditive"),
         ("positions", None),
         *(("beta", value) for value in (0.0, -1.0, float("inf"), float("nan"))),

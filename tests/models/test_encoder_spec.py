@@ -27,6 +27,10 @@ class TestEncoder(ModelLaws):
         SMALL,
         SMALL | {"answered_at": "sequence", "masks_padding": True, "query_is_key": True, "dropout": 0.5, "hidden": 0},
         SMALL | {"answered_at": "query", "layers": 2, "positions": "additive", "norm": "none", "attention": "hard"},
+        SMALL | {"answered_at": "query", "masks_padding": True, "padding": "nan", "always_maps": True, "vocabulary": 3},
+        SMALL
+        | {"answered_at": "sequence", "positions": "additive", "masks_padding": True, "padding": "nan"}
+        | {"always_maps": True},
     )
     bad = (
         *(
@@ -38,6 +42,8 @@ class TestEncoder(ModelLaws):
         *(("dropout", value) for value in (-0.1, 1, float("nan"))),
         *((name, 1) for name in ("bias", "residual", "norm_first", "final_norm", "masks_padding", "always_maps")),
         *((name, word) for name in ("norm", "attention", "positions", "answered_at") for word in ("nonsense", None)),
+        *(("vocabulary", value) for value in (-1, 2.5, None)),
+        ("padding", "zero"),
         ("rank", WIDTH + 1),
         ("head_dim", WIDTH + 1),
     )

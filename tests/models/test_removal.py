@@ -94,6 +94,31 @@ def test_with_all_heads_the_answers_are_the_models(positions, outputs):
     assert_close(np.asarray(jax.jit(jax.vmap(model))(tokens)), want, "the model itself, in single precision")
 
 
+@pytest.mark.parametrize(
+    ("positions", "options"),
+    [
+        ("none", {"masks_padding": True}),
+        ("concatenated", {"vocabulary": 3}),
+        ("additive", {"masks_padding": True, "vocabulary": 3}),
+    ],
+)
+def test_absent_tokens_and_ids_are_what_they_are_to_the_model(positions, options):
+    """Against the model itself, in single precision: what heads carry, and what is left without one of them."""
+    spec = replace(initial(HEADS, 1, positions, HEAD_DIM).spec, beta=2.0, **options)
+    model = spec.init(0, length=LENGTH, dim=1 if spec.vocabulary else DIM, outputs=1)
+    tokens = some_tokens(0)
+    if spec.vocabulary:
+        tokens = np.random.default_rng(0).integers(0, 3, (60, LENGTH, 1)).astype(np.float32)
+    if spec.masks_padding:
+        tokens[np.arange(LENGTH) > np.arange(60)[:, None] % LENGTH] = np.nan
+    removal, respond = model.head_removal(tokens), jax.jit(jax.vmap(lambda model, x: model(x), in_axes=(None, 0)))
+    want = with_bias(removal, range(HEADS))
+    assert_close(np.asarray(respond(model, tokens)), want)
+    smaller = removal.without([1])
+    assert smaller.spec == replace(spec, heads=HEADS - 1)
+    assert np.max(np.abs(np.asarray(respond(smaller, tokens)) - with_bias(removal, [0, 2]))) <= 5e-3 * spread(want)
+
+
 @given(seed=seeds, positions=st.sampled_from(POSITIONS), outputs=st.integers(1, 2))
 def test_the_model_without_a_head_answers_as_predicted(seed, positions, outputs):
     """Where the narrower embedding still holds everything that is read of it."""

@@ -22,13 +22,16 @@ BATCH, LENGTH = 3, 4
 def assert_same_module(spec, respond, *, seed: int, dim: int, outputs: int) -> None:
     torch = pytest.importorskip("torch")
     generator = np.random.default_rng(seed)
+    dim = 1 if spec.vocabulary else dim
     model = spec.init(seed, length=LENGTH, dim=dim, outputs=outputs)
     model = jax.tree.map(lambda leaf: (leaf + 0.3 * generator.normal(size=leaf.shape)).astype(np.float32), model)
     module = model.to_torch()
     named = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
     assert named == {name: array.shape for name, array in model.to_arrays().items()}
     tokens = generator.normal(size=(BATCH, LENGTH, dim)).astype(np.float32)
-    tokens[0, 1] = 0  # padding, where the spec says so
+    if spec.vocabulary:
+        tokens = generator.integers(0, spec.vocabulary, tokens.shape).astype(np.float32)
+    tokens[0, 1] = np.nan if spec.masks_nan else 0  # padding, where the spec says so
     want = np.stack([respond(model, sequence) for sequence in tokens])
     with torch.no_grad():
         got = module(torch.from_numpy(tokens)).numpy()
@@ -38,12 +41,17 @@ def assert_same_module(spec, respond, *, seed: int, dim: int, outputs: int) -> N
     scale = max(1.0, float(np.max(np.abs(want))))
     assert np.max(np.abs(got - want)) <= 1e-5 * scale
     assert np.max(np.abs(alone - want[0])) <= 1e-5 * scale
+    if spec.masks_nan and spec.answered_at != "tokens":
+        with torch.no_grad():
+            short, there = module(torch.from_numpy(tokens[1, 2:])), model(tokens[1, 2:])
+        assert np.max(np.abs(short.numpy() - there)) <= 1e-5 * scale
 
 
 @settings(deadline=None, max_examples=8)
 @given(
     st.fixed_dictionaries(
-        {"layers": st.integers(1, 3), "positions": st.sampled_from(POSITIONS), "beta": st.floats(0.1, 5)}
+        {"layers": st.integers(1, 3), "positions": st.sampled_from(POSITIONS), "beta": st.floats(0.1, 5)},
+        optional={"masks_padding": st.just(True), "vocabulary": st.just(3)},
     ),
     st.integers(0, 2**16),
 )
@@ -59,8 +67,16 @@ def test_an_encoder_of_any_options(chosen, seed, dim, outputs):
     assert_same_module(EncoderSpec(**chosen), slowly, seed=seed, dim=dim, outputs=outputs)
 
 
-def test_an_encoder_against_the_model_itself():
-    spec = EncoderSpec(heads=2, rank=3, width=4, hidden=3, layers=2, norm="layer", answered_at="sequence")
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"answered_at": "sequence"},
+        {"answered_at": "query", "positions": "additive", "masks_padding": True, "padding": "nan", "vocabulary": 3},
+    ],
+    ids=str,
+)
+def test_an_encoder_against_the_model_itself(chosen):
+    spec = EncoderSpec(heads=2, rank=3, width=4, hidden=3, layers=2, norm="layer", **chosen)
     assert_same_module(spec, lambda model, tokens: model(tokens), seed=0, dim=2, outputs=1)
 
 

@@ -40,6 +40,19 @@ def test_the_widest_of_the_unknowns_is_named_with_what_narrows_it(unknowns, made
     for name, interval in unknowns.items():
         assert f"[{interval.low}, {interval.high}]" in rows[name]
     assert ("one draw" in rows["data"]) == ("data" not in unknowns)
+    assert ("90 % interval over seeds and data" in rows["interval"]) == ("data" in unknowns)
+
+
+def test_thorough_is_not_said_after_thorough():
+    section = a_section(descent(), unknowns={"seeds": Interval(4, 3, 5)})
+    assert "thorough" not in evidence(replace(section, effort={"level": "thorough"}))["widest"]
+
+
+def test_what_was_not_computed_is_said():
+    made, skipped = sweep(LINE), {"name": "linear", "label": "a linear model", "error": None, "note": "too large"}
+    section = experiment_section(made.experiment, finished(made), {"baselines": [skipped | {"length": 16}]})
+    assert evidence(section)["not computed"] == "a linear model: too large"
+    assert [each["name"] for each in section.as_dict()["baselines"]] == ["constant"]
 
 
 @pytest.mark.parametrize(

@@ -87,12 +87,13 @@ def test_a_page_says_everything_that_is_there(kind):
     for row in errors.rows:
         assert f'<th scope="row">{row.value}</th>' in text
         assert all(number(cell.best) in reader.words for cell in row.cells)
-    for said in (section.headline, section.asks, "headcount measure own", *section.answer.notes):
+    heading = section.headline.removesuffix(f": {section.answer.reason}")
+    for said in (heading, section.asks, "headcount measure own", section.answer.reason, *section.answer.notes):
         assert said in reader.said
     assert all(record.message in reader.said for record in records)
     assert f"3 of {len(records) + 3} models are not trained yet" in reader.said
     assert text.count('<svg viewBox="0 0') == len(section.charts)
-    assert reader.said.count(section.headline) == 1
+    assert reader.said.count(heading) == 1
 
 
 def test_a_page_tells_descended_models_and_draws_of_the_data_apart():
@@ -229,7 +230,7 @@ def test_a_normal_page_has_everything_once_and_is_small():
     reader = check_page(text)
     assert len(text.encode()) < 300_000
     once = ["Error against heads", "Training curves", "Training and validation error", "What each head reads",
-            "What to do next", "With 3 heads it is 0.02.", "Why so.", section.headline, section.asks]  # fmt: skip
+            "What to do next", "With 3 heads it is 0.02.", "Why so:", section.headline, section.asks]  # fmt: skip
     assert {words: reader.said.count(words) for words in once} == dict.fromkeys(once, 1)
     assert "12 times larger" in reader.said
     assert "4 heads: 200 times less" in reader.said
@@ -247,12 +248,14 @@ def test_what_another_version_attached_is_left_out():
 def test_the_summary_for_a_notebook_is_short_and_shows_names_as_they_are():
     axes = {"kind": (NASTY, "other"), "length": (8, 16), "seed": (0, 1)}
     for made, records, said in ((*KINDS["plain"], "own needs 4 heads"), (*whole(axes), NASTY)):
-        reader = Reader(text := summary(made.experiment, records))
+        section = experiment_section(made.experiment, records)
+        reader = Reader(text := summary(section))
         assert said in reader.said
         assert reader.tags[0] == "div"
         assert not {"script", "svg", "style", "section"} & set(reader.tags)
-        assert len(text) < 1000
-        errors = error_rows(experiment_section(made.experiment, records))
+        assert len(text) < 1300
+        assert section.prose[0] in reader.said
+        errors = error_rows(section)
         assert all(number(cell.best) in reader.words for row in errors.rows for cell in row.cells)
 
 

@@ -4,8 +4,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from headcount._errors import InputError
-from headcount.tasks import ArrayTask, load_arrays
+from headcount.tasks import ArrayTask
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.tolerance import assert_trees_equal
@@ -16,6 +15,13 @@ Y = X[:, :, 0].max(axis=1)
 STORED = (96, 24)
 TWO = np.stack([Y, X[:, 0, 1]], axis=1)
 LABELS = np.digitize(Y, [0.5, 1.5])
+
+
+COUNTS = 2 + np.arange(120) % 5
+RAGGED = [sequence[:count] for sequence, count in zip(X, COUNTS, strict=True)]
+IDS = np.random.default_rng(2).integers(0, 4, (120, 6))
+MASK = np.random.default_rng(3).random((120, 6)) < 0.7
+MASK[:, 1] = MASK[:, 4] = True
 
 
 class TestArrayTask(GeneratedTaskLaws):
@@ -31,6 +37,25 @@ class TestArrayTask(GeneratedTaskLaws):
             other_length=4,
             stored=STORED,
             labels=True,
+        ),
+        "unequal lengths": Construction(lambda: ArrayTask(RAGGED, Y, shorter="leading"), other_length=3, stored=STORED),
+        "masked, at the query": Construction(
+            lambda: ArrayTask(X, Y, mask=MASK, shorter="trailing", answered_at="query"),
+            other_length=3,
+            stored=STORED,
+            answered_at="query",
+        ),
+        "token ids": Construction(
+            lambda: ArrayTask(np.concatenate([IDS, np.arange(120)[:, None]], axis=1), Y, shorter="trailing"),
+            other_length=3,
+            stored=STORED,
+        ),
+        "at tokens": Construction(
+            lambda: ArrayTask(X, X, shorter="leading", answered_at="tokens"),
+            outputs=2,
+            other_length=4,
+            stored=STORED,
+            answered_at="tokens",
         ),
     }
 
@@ -90,8 +115,13 @@ def test_spec_tells_data_apart():
         ArrayTask(X, Y, shorter="trailing"),
         ArrayTask(X, Y, validation_fraction=0.3),
         ArrayTask(X, Y, name="other"),
-        ArrayTask(X, LABELS),
+        ArrayTask(X, LABELS, labels=False),
         ArrayTask(X, LABELS, labels=True),
+        ArrayTask(X, Y, answered_at="query"),
+        ArrayTask(X, Y, mask=MASK),
+        ArrayTask(IDS, Y),
+        ArrayTask(IDS, Y, vocabulary=9),
+        ArrayTask(IDS.astype(float), Y),
         ArrayTask(X, LABELS[::-1], labels=True),
     ]
     assert len({str(task.spec()) for task in tasks}) == len(tasks)
@@ -117,47 +147,121 @@ def test_labels_are_places_among_the_sorted_classes(labels, classes):
         assert [one.classes[place] for place in one.y] == np.asarray(labels).tolist()
 
 
-def test_a_regression_has_no_classes():
-    task = ArrayTask(X, LABELS)
-    assert task.classes is None
-    assert "labels" not in task.spec()
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        (LABELS, 3),
+        (LABELS > 0, 2),
+        (LABELS[:, None], 3),
+        (np.array(["low", "mid", "upper"])[LABELS], 3),
+        (LABELS * 1.0, None),
+        (np.arange(120) // 4, None),  # 30 classes of 4 examples
+        (np.arange(120) // 9, None),  # 14 classes of 9 examples
+        (np.arange(120) // 10, 12),
+        (IDS[:, :2], None),
+    ],
+    ids=str,
+)
+def test_labels_are_detected_where_nobody_says_so(y, classes):
+    task = ArrayTask(X, y)
+    assert (None if task.classes is None else len(task.classes)) == classes
+    assert ("labels" in task.spec()) == (classes is not None)
+    said = " ".join(task.notes)
+    assert ("cross-entropy" in said) == (classes is not None)
+    if np.asarray(y).dtype.kind in "iub":
+        assert ArrayTask(X, y, labels=False).classes is None
+    if np.ndim(y) == 1:
+        assert ("labels" in said) or np.asarray(y).dtype.kind == "U", "how to have it otherwise"
 
 
-def test_whole_numbers_are_numbers():
+def test_whole_numbers_of_several_axes_are_numbers():
     whole = np.random.default_rng(1).integers(0, 9, (100, 3, 1))
-    task = ArrayTask(whole, whole[:, 0, 0] > 4)
+    task = ArrayTask(whole, whole[:, 0, 0] > 4, labels=False)
+    assert task.vocabulary == 0
     assert_trees_equal(task.examples(9, 9), ArrayTask(whole.astype(float), 1.0 * (whole[:, 0] > 4)).examples(9, 9))
 
 
-@pytest.mark.parametrize("compressed", [False, True])
-def test_an_npz_holds_x_and_y(tmp_path, compressed):
-    path = tmp_path / "mine.npz"
-    (np.savez_compressed if compressed else np.savez)(path, x=X, y=Y, notes=np.arange(3))
-    task = load_arrays(path, shorter="leading", validation_fraction=0.3)
-    assert (task.name, task.length, task.dim) == ("mine", 6, 2)
-    assert (task.shorter, task.validation_fraction) == ("leading", 0.3)
-    assert_trees_equal(task.examples(50, 20), ArrayTask(X, Y, validation_fraction=0.3).examples(50, 20))
+# Sequences of unequal length, token ids, and where the answer is read.
 
 
-def test_an_npy_holds_x_and_another_y(tmp_path):
-    np.save(tmp_path / "x.npy", X)
-    np.save(tmp_path / "y.npy", TWO)
-    task = load_arrays(tmp_path / "x.npy", tmp_path / "y.npy", name="pair")
-    assert task.name == "pair"
-    assert_trees_equal(task.examples(50, 20), ArrayTask(X, TWO).examples(50, 20))
+def test_unequal_lengths_are_absent_tokens_at_the_end():
+    task = ArrayTask(RAGGED, Y)
+    assert (task.padded, task.length, task.dim) == (True, 6, 2)
+    for place, sequence in enumerate(RAGGED):
+        assert np.array_equal(task.x[place, : len(sequence)], sequence)
+        assert np.all(np.isnan(task.x[place, len(sequence) :]))
+    masked = ArrayTask(X, Y, mask=np.arange(6) < COUNTS[:, None])
+    assert_trees_equal(masked.x, task.x)
+    assert masked.spec() == task.spec()
+    assert not ArrayTask(X, Y, mask=np.ones((120, 6))).padded
+    assert any("2 to 6 tokens" in note for note in task.notes)
 
 
-def test_a_split_of_the_users_own_is_kept(tmp_path):
-    generator = np.random.default_rng(0)
-    x, y = generator.normal(size=(150, 6, 2)), generator.normal(size=150)
-    np.savez(tmp_path / "split.npz", x=x[:120], y=y[:120], x_validation=x[120:], y_validation=y[120:])
-    data = load_arrays(tmp_path / "split.npz").examples(1000, 1000)
-    assert np.array_equal(data.train.content, x[:120].astype(np.float32))
-    assert np.array_equal(data.validation.targets[:, 0], y[120:].astype(np.float32))
+@pytest.mark.parametrize("answered_at", ["sequence", "query"])
+@pytest.mark.parametrize("shorter", ["leading", "trailing"])
+def test_shortened_sequences_keep_tokens_that_are_there(answered_at, shorter):
+    task = ArrayTask(X, Y, mask=MASK, shorter=shorter, answered_at=answered_at)
+    split = task.at(3).examples(200, 200)
+    short = np.concatenate([split.train.content, split.validation.content])
+    whole = task.examples(200, 200)
+    whole = np.concatenate([whole.train.content, whole.validation.content])
+    for got, tokens in zip(short, whole, strict=True):
+        there = tokens[~np.isnan(tokens).all(-1)]
+        kept = there[:3] if shorter == "leading" else there[-3:]
+        if answered_at == "query":
+            assert np.array_equal(tokens[-1], there[-1]), "the query is the last token"
+            kept = kept if shorter == "trailing" or len(there) < 3 else there[[0, 1, -1]]
+        kept_places = slice(3 - len(kept), None) if answered_at == "query" else slice(len(kept))
+        assert np.array_equal(got[kept_places], kept)
+        assert np.sum(~np.isnan(got).all(-1)) == len(kept) >= 2
 
 
-def test_a_split_of_other_shapes_is_refused(tmp_path):
-    x, y = np.random.default_rng(0).normal(size=(150, 6, 2)), np.arange(150.0)
-    np.savez(tmp_path / "split.npz", x=x, y=y, x_validation=x[:50, :5], y_validation=y[:50])
-    with pytest.raises(InputError, match=r"\(150, 6, 2\).*\(50, 5, 2\)"):
-        load_arrays(tmp_path / "split.npz")
+@pytest.mark.parametrize("shorter", ["leading", "trailing"])
+def test_a_query_stays_where_sequences_are_shortened(shorter):
+    short = ArrayTask(X, Y, shorter=shorter, answered_at="query").at(3).examples(200, 200).train.content
+    assert rows(short[:, -1]) <= rows(X[:, 5])
+    assert rows(short[:, 0]) <= rows(X[:, 0 if shorter == "leading" else 3])
+
+
+def test_ids_are_numbers_of_a_table():
+    task = ArrayTask(IDS, Y)
+    assert (task.vocabulary, task.dim, task.spec()["vocabulary"]) == (4, 1, 4)
+    assert np.array_equal(task.x[..., 0], IDS)
+    assert ArrayTask(IDS, Y, vocabulary=50).vocabulary == 50
+    assert ArrayTask(IDS.astype(float), Y).vocabulary == 0
+    assert_trees_equal(ArrayTask(IDS.astype(float), Y, vocabulary=4).x, task.x)
+    marked = np.where(MASK, IDS, -100)
+    assert_trees_equal(ArrayTask(marked, Y, mask=MASK).x[MASK], task.x[MASK])
+    assert any("token ids from 0 to 3" in note for note in task.notes)
+    of_lists = ArrayTask([ids[:count].tolist() for ids, count in zip(IDS, COUNTS, strict=True)], Y)
+    assert (of_lists.vocabulary, of_lists.padded) == (4, True)
+
+
+def test_one_number_per_token():
+    assert_trees_equal(ArrayTask(X[..., 0], Y).x, X[..., :1])
+    assert ArrayTask([sequence[:, 0] for sequence in RAGGED], Y).dim == 1
+
+
+def test_what_other_libraries_have_is_read():
+    torch, pandas = pytest.importorskip("torch"), pytest.importorskip("pandas")
+    want = ArrayTask(X, Y)
+    tensor = torch.from_numpy(X).requires_grad_()
+    for x in (X.tolist(), list(X), tensor, list(tensor), list(X.astype(object)), X.astype(object)):
+        assert_trees_equal(ArrayTask(x, Y).x, want.x)
+    for y in (Y.tolist(), torch.from_numpy(Y), pandas.Series(Y), pandas.DataFrame({"y": Y}), Y.astype(object)):
+        assert_trees_equal(ArrayTask(X, y).y, want.y)
+    frame = pandas.DataFrame(X[..., 0])
+    assert_trees_equal(ArrayTask(frame, pandas.Series(LABELS).astype("category")).x, X[..., :1])
+    words = pandas.Series(np.array(["low", "mid", "upper"])[LABELS], dtype="string")
+    assert ArrayTask(frame, words).classes == ("low", "mid", "upper")
+    unequal = ArrayTask(RAGGED, Y).x
+    nested = np.empty(120, object)
+    nested[:] = [sequence.tolist() for sequence in RAGGED]
+    for x in (nested, [torch.from_numpy(each) for each in RAGGED], [each.tolist() for each in RAGGED]):
+        assert_trees_equal(ArrayTask(x, Y).x, unequal)
+    assert_trees_equal(ArrayTask(pandas.Series([each[:, 0].tolist() for each in RAGGED]), Y).x, unequal[..., :1])
+    assert_trees_equal(ArrayTask(X, Y, mask=torch.from_numpy(MASK).int()).x, ArrayTask(X, Y, mask=MASK).x)
+
+
+def test_notes_of_the_reader_come_first():
+    assert ArrayTask(X, LABELS, notes=("read from b.csv",)).notes[0] == "read from b.csv"

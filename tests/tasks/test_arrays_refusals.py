@@ -1,11 +1,9 @@
 """Data that cannot be used are refused in one sentence, and with no other kind of error."""
 
-import gc
-
 import numpy as np
 import pytest
 
-from headcount.tasks import ArrayTask, load_arrays
+from headcount.tasks import ArrayTask
 
 from ..helpers.refusals import refused
 
@@ -27,30 +25,63 @@ def ragged() -> np.ndarray:
     return sequences
 
 
+def with_sequence(sequence) -> list:
+    """Sequences of which one is another."""
+    return [*ragged()[:7], sequence, *ragged()[8:]]
+
+
+IDS = np.random.default_rng(1).integers(0, 4, (120, 6))
+
+
 @pytest.mark.parametrize(
     ("x", "y", "words"),
     [
-        (with_one(X, np.nan), Y, ["x", "1 NaN", "in 1440"]),
+        (with_one(X, np.nan), Y, ["x", "1 NaN", "in 1440", "mask"]),
         (X, with_one(Y, np.inf), ["y", "1 NaN or infinite", "in 120"]),
         (X, with_one(Y, 1e300), ["y"]),
         (X, np.full(120, 2.5), ["all equal to 2.5"]),
-        (ragged(), Y, ["x", "object"]),
-        (ragged().tolist(), Y, ["x is ragged"]),
-        (np.full((120, 6, 2), "word"), Y, ["x must hold numbers", "<U4"]),
-        (X + 1j, Y, ["x must hold numbers", "complex128"]),
+        (np.full((120, 6, 2), "word"), Y, ["x must hold numbers", "<U4", "token ids"]),
+        (["a text"] * 120, Y, ["x must hold numbers", "token ids"]),
+        (X + 1j, Y, ["x must hold numbers", "complex128", "imag"]),
+        (X, Y + 1j, ["y must hold numbers", "complex128"]),
+        (np.full((120, 6), "2024-01-01", "datetime64[D]"), Y, ["x must hold numbers", "datetime64", "timedelta64"]),
         (X, Y[:100], ["120 examples", "100"]),
-        (X[:, :, 0], Y, ["x", "(120, 6)"]),
+        (X[:, 0, 0], Y, ["x", "(120,)"]),
         (X[..., None], Y, ["x", "(120, 6, 2, 1)"]),
-        (X, X, ["y", "(120, 6, 2)"]),
+        (X, X, ["y", "(120, 6, 2)", "answered_at"]),
+        (X, X[..., 0], ["(120, 6)", 'answered_at="tokens"']),
+        (X, X[..., None], ["y", "(120, 6, 2, 1)"]),
         (X, np.float64(3), ["y", "()"]),
+        (X, None, ["y"]),
+        (X, [["cat", "dog"]] * 120, ["y", "(120, 2)"]),
+        ({"x": X}, Y, ["x"]),
         (X[:99], Y[:99], ["99 examples", "100"]),
         (X[:, :0], Y, ["(120, 0, 2)", "empty"]),
         (X, np.empty((120, 0)), ["(120, 0)", "empty"]),
+        (X, [*range(119), None], ["y", "object"]),
+        (X, ["cat", "dog", 3] * 40, ["y", "object"]),
+        (np.ma.masked_array(X, X > 2), Y, ["x", "masked", "mask"]),
+        # Unequal lengths.
+        (with_sequence([]), Y, ["sequence 7", "no token"]),
+        (with_sequence([[1.0, 2.0, 3.0]] * 4), Y, ["sequence 7", "(4, 3)", "(3, 2)"]),
+        (with_sequence([[1.0, 2.0], [3.0]]), Y, ["x is ragged inside"]),
+        (with_sequence([1.0, 2.0, 3.0]), Y, ["sequence 7", "(3,)"]),
+        (with_sequence([["a", "b"]] * 2), Y, ["sequence 7", "<U1"]),
+        (with_sequence([[1.0, np.nan]] * 2), Y, ["2 NaN"]),
+        (X, [[1.0], [2.0, 3.0]] * 60, ["y", "object"]),
+        # Token ids.
+        (IDS - 1, Y, ["got -1", "mask", "astype(float)"]),
+        (IDS * 10**6, Y, ["3000001", "262144", "np.unique"]),
     ],
 )
 def test_bad_arrays(x, y, words):
     with refused(*words):
         ArrayTask(x, y)
+
+
+def test_an_index_of_every_kind_is_read_for_its_dtype():
+    for kind in (np.uint8, np.int16, np.uint64):
+        assert ArrayTask(IDS.astype(kind), Y).vocabulary == 4
 
 
 HALVES = np.median(Y) < Y
@@ -67,7 +98,7 @@ HALVES = np.median(Y) < Y
         (with_one(HALVES.astype(object), None), "y", ["object"]),
         (HALVES.astype("S1"), "y", ["|S1"]),
         (HALVES * 1j, "y", ["complex128"]),
-        (HALVES[:, None], "y", ["(120, 1)"]),
+        (X[:, :2, 0], "y", ["(120, 2)"]),
         (np.minimum(np.arange(120), 60), "labels", ["61", "120", "--labels"]),
     ],
 )
@@ -82,9 +113,9 @@ def test_labels_of_which_a_split_has_one_class():
         ArrayTask(X, np.arange(120) < 60, labels=True, held_out=30)
 
 
-def test_words_that_are_not_said_to_be_labels():
-    with refused("y", "<U3", "--labels") as caught:
-        ArrayTask(X, np.where(HALVES, "cat", "dog"))
+def test_words_that_are_said_to_be_no_labels():
+    with refused("y", "<U3", "--regression") as caught:
+        ArrayTask(X, np.where(HALVES, "cat", "dog"), labels=False)
     assert caught.value.what == "labels"
 
 
@@ -96,6 +127,23 @@ def test_words_that_are_not_said_to_be_labels():
         ({"validation_fraction": 0.9}, ["validation_fraction", "0.9"]),
         ({"length": 7}, ["length", "at most 6", "got 7"]),
         ({"length": 3}, ["length 6", "length 3", "--shorter"]),
+        ({"labels": "yes"}, ["labels", "yes"]),
+        ({"held_out": "30"}, ["held_out", "'30'"]),
+        ({"validation_fraction": "0.2"}, ["validation_fraction", "'0.2'"]),
+        ({"answered_at": "token"}, ['"token"', "tokens"]),
+        ({"answered_at": "tokens"}, ["y", "(120,)", "tokens"]),
+        ({"answered_at": "query", "shorter": "leading", "length": 1}, ["length", "2", "got 1"]),
+        ({"mask": np.ones((120, 5), bool)}, ["mask", "(120, 5)", "(120, 6)"]),
+        ({"mask": np.ones((120, 6, 2), bool)}, ["mask", "(120, 6, 2)"]),
+        ({"mask": np.full((120, 6), 0.5)}, ["mask", "0.5"]),
+        ({"mask": np.full((120, 6), "yes")}, ["mask", "<U3"]),
+        ({"mask": np.arange(120)[:, None] != np.full(6, 3)}, ["sequence 3", "no token", "mask"]),
+        (
+            {"mask": np.arange(6) < 1 + (np.arange(120)[:, None] != 3), "answered_at": "query"},
+            ["sequence 3", "one token"],
+        ),
+        ({"vocabulary": 3}, ["vocabulary", "(120, 6, 2)"]),
+        ({"vocabulary": 0}, ["vocabulary", "0"]),
     ],
 )
 def test_bad_options(options, words):
@@ -103,90 +151,26 @@ def test_bad_options(options, words):
         ArrayTask(X, Y, **options)
 
 
+def test_options_that_do_not_go_with_the_data():
+    mask = np.arange(6) < 1 + np.arange(120)[:, None] % 6
+    with refused("mask", "unequal"):
+        ArrayTask(ragged(), Y, mask=mask)
+    with refused("tokens", "mask"):
+        ArrayTask(X, X, mask=mask, answered_at="tokens")
+    with refused("labels", "token"):
+        ArrayTask(X, IDS, labels=True, answered_at="tokens")
+    with refused("6 tokens", "5 targets"):
+        ArrayTask(X, X[:, :5], answered_at="tokens")
+    with refused("vocabulary = 3", "got 3"):
+        ArrayTask(IDS, Y, vocabulary=3)
+    with refused(".5", "whole"):
+        ArrayTask(IDS + 0.5, Y, vocabulary=9)
+    with refused("sequence 0", "one token"):
+        ArrayTask(X[:, :1], Y, answered_at="query")
+
+
 @pytest.mark.parametrize("length", [0, -1, 7, 2.5])
 def test_a_length_that_cannot_be_made(length):
     task = ArrayTask(X, Y, shorter="leading")
     with refused("length", str(length)):
         task.at(length)
-
-
-class TestFiles:
-    """Files that hold no task. A file left open would be a warning, and so an error, at the collection."""
-
-    @pytest.fixture(autouse=True)
-    def _collect(self):
-        yield
-        gc.collect()
-
-    def test_no_such_file(self, tmp_path):
-        for name in ("none.npz", "none.npy"):
-            with refused(name, "no file"):
-                load_arrays(tmp_path / name)
-
-    def test_a_folder(self, tmp_path):
-        with refused(str(tmp_path), "cannot be read"):
-            load_arrays(tmp_path)
-
-    def test_missing_names(self, tmp_path):
-        path = tmp_path / "names.npz"
-        np.savez(path, tokens=X, y=Y)
-        with refused("names.npz", "x and y", "tokens, y"):
-            load_arrays(path)
-
-    def test_an_npz_without_arrays(self, tmp_path):
-        np.savez(tmp_path / "none.npz")
-        with refused("none.npz", "found none"):
-            load_arrays(tmp_path / "none.npz")
-
-    @pytest.mark.parametrize("kept", [0.0, 0.01, 0.5, 0.99])
-    def test_a_truncated_npz(self, tmp_path, kept):
-        path = tmp_path / "cut.npz"
-        np.savez(path, x=X, y=Y)
-        content = path.read_bytes()
-        path.write_bytes(content[: int(kept * len(content))])
-        with refused("cut.npz", "cannot be read"):
-            load_arrays(path)
-
-    def test_a_damaged_npz(self, tmp_path):
-        path = tmp_path / "damaged.npz"
-        np.savez(path, x=X, y=Y)
-        content = bytearray(path.read_bytes())
-        content[2000] ^= 0xFF
-        path.write_bytes(content)
-        with refused("damaged.npz", "cannot be read"):
-            load_arrays(path)
-
-    def test_a_truncated_npy(self, tmp_path):
-        np.save(tmp_path / "x.npy", X)
-        np.save(tmp_path / "y.npy", Y)
-        content = (tmp_path / "x.npy").read_bytes()
-        (tmp_path / "x.npy").write_bytes(content[: len(content) // 2])
-        with refused("x.npy", "cannot be read"):
-            load_arrays(tmp_path / "x.npy", tmp_path / "y.npy")
-
-    @pytest.mark.parametrize("name", ["text.npz", "text.npy"])
-    def test_a_text_file(self, tmp_path, name):
-        (tmp_path / name).write_text("x,y\n1,2\n3,4\n")
-        with refused(name, "cannot be read"):
-            load_arrays(tmp_path / name, None if name.endswith("z") else tmp_path / name)
-
-    def test_pickled_objects_are_never_loaded(self, tmp_path):
-        np.save(tmp_path / "x.npy", ragged(), allow_pickle=True)
-        np.save(tmp_path / "y.npy", Y)
-        np.savez(tmp_path / "xy.npz", x=ragged(), y=Y)
-        with refused("x.npy", "Python objects"):
-            load_arrays(tmp_path / "x.npy", tmp_path / "y.npy")
-        with refused("xy.npz", "Python objects"):
-            load_arrays(tmp_path / "xy.npz")
-
-    def test_targets_where_they_are_needed_and_only_there(self, tmp_path):
-        np.save(tmp_path / "x.npy", X)
-        np.savez(tmp_path / "xy.npz", x=X, y=Y)
-        with refused("x.npy", "--targets"):
-            load_arrays(tmp_path / "x.npy")
-        with refused("xy.npz", "--targets", "x.npy"):
-            load_arrays(tmp_path / "xy.npz", tmp_path / "x.npy")
-        with refused("xy.npz", ".npy"):
-            load_arrays(tmp_path / "x.npy", tmp_path / "xy.npz")
-        with refused("none.npy", "no file"):
-            load_arrays(tmp_path / "x.npy", tmp_path / "none.npy")

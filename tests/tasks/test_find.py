@@ -10,6 +10,7 @@ import headcount
 from headcount.tasks import ArrayTask, quadratic_basins
 from headcount.tasks.find import find_task
 
+from ..datasets.written import write_text_table
 from ..helpers.refusals import refused
 from ..helpers.tolerance import assert_trees_equal
 
@@ -55,7 +56,7 @@ def test_a_preset_with_its_options():
 
 def test_an_npz_with_its_options(tmp_path):
     np.savez(tmp_path / "mine.npz", x=X, y=Y)
-    found = find_task(str(tmp_path / "mine.npz"), shorter="leading", validation_fraction=0.3)
+    found = find_task(tmp_path / "mine.npz", shorter="leading", validation_fraction=0.3)
     assert found.spec() == ArrayTask(X, Y, name="mine", shorter="leading", validation_fraction=0.3).spec()
 
 
@@ -73,6 +74,24 @@ def test_an_npy_with_targets(tmp_path, kind):
     np.save(tmp_path / "y.npy", Y)
     found = find_task(str(tmp_path / "x.npy"), targets=kind(tmp_path / "y.npy"))
     assert found.spec() == ArrayTask(X, Y, name="x").spec()
+
+
+@pytest.mark.parametrize("name", ["mine.csv", "mine.csv.gz", "mine.tsv"])
+def test_a_table_with_its_target(tmp_path, name):
+    columns = {f"{feature}_{token}": X[:, token, place] for place, feature in enumerate("uv") for token in range(6)}
+    write_text_table(tmp_path / name, columns | {"price": Y})
+    found = find_task(tmp_path / name, targets="price")
+    assert found.spec() == ArrayTask(X, Y, name="mine").spec()
+    assert any("6 tokens of 2 numbers" in note for note in found.notes)
+
+
+def test_a_table_of_one_token_per_row(tmp_path):
+    lengths = 1 + np.arange(120) % 6
+    rows = [(who, *X[who, token], Y[who]) for who in range(120) for token in range(lengths[who])]
+    write_text_table(tmp_path / "mine.csv", dict(zip(("who", "u", "v", "y"), zip(*rows, strict=True), strict=True)))
+    found = find_task(tmp_path / "mine.csv", sequence="who")
+    ragged = [tokens[:length] for tokens, length in zip(X, lengths, strict=True)]
+    assert found.spec() == ArrayTask(ragged, Y, name="mine").spec()
 
 
 @pytest.mark.parametrize("where", ["file", "module"])
@@ -107,6 +126,12 @@ def test_a_file_may_be_called_what_it_likes(own):
 def test_nothing_there(reference, words):
     with refused(*words):
         find_task(reference)
+
+
+@pytest.mark.parametrize("given", [X, X.tolist(), None, 3])
+def test_what_is_no_name(given):
+    with refused(type(given).__name__, "ArrayTask(x, y)"):
+        find_task(given)
 
 
 @pytest.mark.parametrize(

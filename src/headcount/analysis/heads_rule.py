@@ -8,6 +8,7 @@ from jaxtyping import Float
 from .answer_base import SIGNALS, Answer, Interval, Kind, Unknown
 from .bootstrap import MIN_SEEDS, TAIL, bootstrap, interval_of
 from .signals import (
+    GROWS_WITH_LENGTH,
     MIN_FOLD,
     NONE,
     NOT_LEARNED,
@@ -86,7 +87,7 @@ def judged_errors(table: ErrorTable) -> ErrorTable | None:
     """
     if table.has("data_seed"):
         table = table.select(data_seed=table.values("data_seed")[0]).trimmed()
-    kept, _ = _usable(table.merged("start", "seed").ordered("heads", "length", "seed"))
+    kept, _ = _usable(table.reduced("rank").merged("start", "seed").ordered("heads", "length", "seed"))
     return None if kept is None else kept.reduced("seed")
 
 
@@ -129,7 +130,7 @@ def _answer(table: ErrorTable, resamples: int, seed: int, notes: tuple[str, ...]
     slopes, reversals = length_slopes(best, lengths), reversal_scores(best)
     rising = np.quantile(length_slopes(drawn.best, lengths), TAIL, axis=0) > 0
     if drop.index == 0 and best[0].max() > SMALL and rising.all():
-        drop = Drop(None, "no head count tried lowers the error, and it grows with length; try more heads")
+        drop = Drop(None, GROWS_WITH_LENGTH)
     enough_seeds = np.isfinite(table.errors).sum(axis=2).min() >= MIN_SLOPE_SEEDS
     slope = slope_transition(rising) if enough_seeds else None
     kind, floor = _kind(drop, best), _floor(judged)

@@ -16,7 +16,15 @@ from .baselines import CONSTANT, Baseline
 from .commands import changed
 from .heads_rule import ONE_SEED, judged_errors
 from .prose import differ_by_chance
-from .signals import NOT_LEARNED, NOTHING_LEARNED, SMALL, STILL_FALLING
+from .signals import (
+    GROWS_WITH_LENGTH,
+    NO_SHARP_DROP,
+    NOT_LEARNED,
+    NOTHING_LEARNED,
+    ONE_HEAD_COUNT,
+    SMALL,
+    STILL_FALLING,
+)
 from .table import ErrorTable
 from .words import count_of_heads, error_words, heads_listed
 
@@ -27,11 +35,22 @@ FALLING, LAST_POINTS = 0.95, 3
 """A validation curve has not converged if over its last points (a tenth of the steps) it falls below this share."""
 MANY_SEEDS = 16
 """Seeds that are worth trying where fewer left several head counts open."""
-USUAL_SEEDS = 4
+USUAL_SEEDS, USUAL_HEADS = 4, range(1, 7)
+ENOUGH_HEADS = 16
+"""Head counts that are worth trying where fewer did not show an answer."""
 MAX_VALIDATION_FRACTION = 0.4
 SLOWER = 0.3
 MORE_EXAMPLES = 4
 THOROUGH = "thorough"
+STORED = ("examples", "content", "corpus")
+"""What the spec of a task of stored examples has: arrays, images, passages."""
+MAX_HEADS = 32
+"""Head counts past which no more are advised."""
+MORE_HEADS = {
+    STILL_FALLING: "The error still falls with every head",
+    NO_SHARP_DROP: "The error changes with heads, and more may show a drop that lasts",
+    GROWS_WITH_LENGTH: "No head count lowers the error, and it grows with length; more heads may",
+}
 
 
 @dataclass(frozen=True)
@@ -82,9 +101,14 @@ class Situation:
         return None if has_map(self.table) else judged_errors(asked_table(self.table)[0])
 
     @property
+    def of_arrays(self) -> bool:
+        """Whether the task is a user's x and y, which only they know how to read."""
+        return self.setting("task", "examples") is not None
+
+    @property
     def stored(self) -> bool:
-        """Whether the task is a user's arrays, of which there are no more."""
-        return self.setting("task", "fingerprint") is not None
+        """Whether the examples are a user's arrays, images or passages, of which no more can be drawn."""
+        return any(self.setting("task", name) is not None for name in STORED)
 
     @property
     def decisive(self) -> Record | None:
@@ -112,21 +136,26 @@ def next_steps(situation: Situation) -> tuple[NextStep, ...]:
 
 def _stopped(of: Situation) -> Iterator[NextStep]:
     """Training that ended before it was done: the same command goes on."""
+    again = of.command or "hc.measure(...)"
     if of.effort.get("ended") == "budget":
-        again = of.command or "hc.measure(...)"
         yield NextStep("The minutes were over before the answer was settled; the same command goes on", again)
     failed = sum(record.outcome is Outcome.FAILED for record in of.records)
     if failed:
-        yield NextStep(f"{failed} models failed; the same command trains them again", of.command or "hc.measure(...)")
+        yield NextStep(f"Of {len(of.records)} models {failed} failed; the same command trains them again", again)
     diverged = sum(record.outcome is Outcome.DIVERGED for record in of.records)
     if diverged:
-        why = f"{diverged} of {len(of.records)} models diverged; a smaller learning rate may help"
+        why = f"Of {len(of.records)} models {diverged} diverged; a smaller learning rate may help"
         yield of.step(why, learning_rates=[SLOWER * _learning_rate(of)])
 
 
 def _one_seed(of: Situation) -> Iterator[NextStep]:
     if of.answer.reason == ONE_SEED:
         yield of.step("One seed is not evidence", seeds=USUAL_SEEDS)
+
+
+def _one_head_count(of: Situation) -> Iterator[NextStep]:
+    if of.answer.reason == ONE_HEAD_COUNT and "heads" in of.experiment.axes:
+        yield of.step("Head counts are compared, so give several", heads=USUAL_HEADS)
 
 
 def _nothing_learned(of: Situation) -> Iterator[NextStep]:
@@ -148,13 +177,17 @@ def _nothing_learned(of: Situation) -> Iterator[NextStep]:
     yield of.step("Or train for longer", steps=2 * _steps(of))
 
 
-def _still_falling(of: Situation) -> Iterator[NextStep]:
+def _more_heads(of: Situation) -> Iterator[NextStep]:
+    """An error that more heads may still lower."""
     judged = of.judged
-    if judged is None or of.answer.reason != STILL_FALLING or differ_by_chance(judged, of.examples):
+    if judged is None or of.answer.reason not in MORE_HEADS or differ_by_chance(judged, of.examples):
         return
     most = judged.values("heads")[-1]
-    why = f"The error still falls at {count_of_heads(most)}, the most tried"
-    yield of.step(why, heads=range(1, max(16, 2 * most) + 1))
+    if most < MAX_HEADS:
+        more = range(1, max(ENOUGH_HEADS, 2 * most) + 1)
+        yield of.step(f"{MORE_HEADS[of.answer.reason]}; at most {most} were tried", heads=more)
+    if of.answer.reason == GROWS_WITH_LENGTH:
+        yield of.step("Or another layer", layers=_layers(of) + 1)
 
 
 def _few_examples(of: Situation) -> Iterator[NextStep]:
@@ -178,15 +211,14 @@ def _flat(of: Situation) -> Iterator[NextStep]:
     """An error that no head count lowers."""
     if of.answer.kind != "floor":
         return
-    layers = int(of.setting("model", "layers", 1))
     floor = "" if of.answer.floor is None else f" ({error_words(of.table.metric, [of.answer.floor])})"
-    yield of.step(f"Heads do not lower the error{floor}; another layer may", layers=layers + 1)
+    yield of.step(f"Heads do not lower the error{floor}; another layer may", layers=_layers(of) + 1)
     yield from _at_the_query(of)
 
 
 def _at_the_query(of: Situation) -> Iterator[NextStep]:
     read_at = of.setting("task", "answered_at") or of.setting("model", "answered_at") or "sequence"
-    if of.stored and read_at == "sequence":
+    if of.of_arrays and read_at == "sequence":
         yield of.step("If the last token asks about the others, read the answer there", answered_at="query")
 
 
@@ -224,6 +256,8 @@ def _not_converged(of: Situation) -> Iterator[NextStep]:
 
 def _uncertain(of: Situation) -> Iterator[NextStep]:
     """An interval of several head counts, or an answer that the seeds do not bear out."""
+    if of.answer.reason in (ONE_SEED, ONE_HEAD_COUNT):
+        return
     if has_map(of.table):
         if of.answer.kind == "none":
             yield of.step("More seeds may show an answer", seeds=_more_seeds(of))
@@ -231,7 +265,9 @@ def _uncertain(of: Situation) -> Iterator[NextStep]:
     narrowing = narrowing_of(of.answer, of.table, of.effort)
     if narrowing is not None:
         yield of.step(f"{_open_counts(of.answer)} are left open by {_unknown(of.answer)}", **narrowing)
-    elif of.answer.kind == "none" and of.effort and of.effort.get("level") != THOROUGH:
+    elif of.answer.kind == "none" and not of.effort:
+        yield of.step("More seeds may show an answer", seeds=_more_seeds(of))
+    elif of.answer.kind == "none" and of.effort.get("level") != THOROUGH:
         yield of.step("More starts may show an answer", effort=THOROUGH)
 
 
@@ -269,9 +305,10 @@ def _settled(of: Situation) -> Iterator[NextStep]:
 RULES: tuple[Callable[[Situation], Iterator[NextStep]], ...] = (
     _stopped,
     _one_seed,
+    _one_head_count,
     _nothing_learned,
     _few_examples,
-    _still_falling,
+    _more_heads,
     _flat,
     _overfitting,
     _not_converged,
@@ -288,6 +325,10 @@ def _learning_rate(of: Situation) -> float:
 def _steps(of: Situation) -> int:
     steps = [record.cell.train.steps for record in of.records if record.cell.start == "random"]
     return int(of.setting("train", "steps") or max(steps, default=3000))
+
+
+def _layers(of: Situation) -> int:
+    return int(of.setting("model", "layers", 1))
 
 
 def _more_seeds(of: Situation) -> int:

@@ -12,9 +12,9 @@ from .answer_base import Answer
 from .baselines import CONSTANT, Baseline
 from .heads_rule import judged_errors
 from .rank_prose import rank_prose
-from .signals import MIN_FOLD, NO_SHARP_DROP, NOT_LEARNED, SOLVED, STILL_FALLING
+from .signals import GROWS_WITH_LENGTH, MIN_FOLD, NO_SHARP_DROP, NOT_LEARNED, NOTHING_LEARNED, SOLVED, STILL_FALLING
 from .table import ErrorTable
-from .words import as_sentence, count_of_heads, decimal, error_name, error_words, listed, times
+from .words import as_sentence, count_of_heads, error_name, error_words, factor_words, listed
 
 ALIKE = 1.05
 """Errors within this factor are alike, whatever the sampling error."""
@@ -39,8 +39,10 @@ def prose(
     """
     asked, _ = asked_table(table)
     if has_map(table):
-        return rank_prose(asked, answer)
-    judged = judged_errors(asked)
+        judged = judged_errors(asked)
+        beside = [] if judged is None else _beside(judged, baselines, examples)
+        return (*rank_prose(asked, answer), *map(as_sentence, beside))
+    judged = judged_errors(asked.reduced("rank"))
     if judged is None:
         return (as_sentence(f"there is no answer: {answer.reason}"),)
     say = {"needs": _needs, "floor": _floor}.get(answer.kind)
@@ -61,8 +63,7 @@ def _needs(judged: ErrorTable, answer: Answer) -> str:
     if answer.floor is not None:
         does = "does" if len(more) == 1 else "do"
         return f"{before} {_errors(judged, place)}, a floor that {listed(more)} {does} not lower much"
-    fold = answer.fold or 1.0
-    return f"{before} {times(fold)} times less; {_gain(judged, place)}"
+    return f"{before} {factor_words(answer.fold or 1.0)} times less; {_gain(judged, place)}"
 
 
 def _gain(judged: ErrorTable, place: int) -> str:
@@ -73,7 +74,7 @@ def _gain(judged: ErrorTable, place: int) -> str:
     gain = float(10 ** (logs[place] - logs[best]))
     if gain < MIN_FOLD or judged.relative[place].max() <= SOLVED_WELL:
         return f"{listed(more)} {'adds' if len(more) == 1 else 'add'} nothing"
-    return f"the most that more heads gain is a factor of {decimal(gain)}, with {heads[best]}"
+    return f"the most that more heads gain is a factor of {factor_words(gain)}, with {heads[best]}"
 
 
 def _floor(judged: ErrorTable, answer: Answer) -> str:
@@ -90,7 +91,7 @@ def _meaning(judged: ErrorTable, baselines: Sequence[Baseline]) -> str:
     """What an error that no head count lowers may come from."""
     rival = min(baselines, key=lambda each: each.error, default=None)
     if rival is not None and rival.error < NOT_ALL_NOISE * _best(judged):
-        return f"so what is left is not all noise in y, for {rival.label} gets lower; the limit is not heads"
+        return f"what is left is not all noise in y, since {rival.label} gets lower: the limit is not heads"
     return "what is left may be noise in y, or a limit that is not heads, such as the number of layers"
 
 
@@ -102,7 +103,7 @@ def _no_answer(judged: ErrorTable, answer: Answer, examples: int | None) -> str:
     if reason.startswith(NOT_LEARNED):
         constant = error_words(judged.metric, [judged.baseline[row, column]])
         return f"no head count tried ({listed(heads)}) learns the task: {best}; a constant answer has {constant}"
-    if len(heads) > 1 and reason in (STILL_FALLING, NO_SHARP_DROP):
+    if len(heads) > 1 and reason in (STILL_FALLING, NO_SHARP_DROP, GROWS_WITH_LENGTH):
         return _trend(judged, reason, examples)
     return f"there is no answer from the head counts tried ({listed(heads)}), because {reason}; {best}"
 
@@ -111,6 +112,8 @@ def _trend(judged: ErrorTable, reason: str, examples: int | None) -> str:
     """An error that falls without an answer, or seems to."""
     heads = judged.values("heads")
     words = f"{_with(judged, 0)}{_lengths(judged)}, and with {heads[-1]} it is {_errors(judged, -1)}"
+    if reason == GROWS_WITH_LENGTH:
+        return f"{words}; no head count lowers it, and it grows with length"
     if differ_by_chance(judged, examples):
         return f"{words}: differences within the sampling error of {examples:,} validation examples, which are no trend"
     if reason == STILL_FALLING:
@@ -145,7 +148,7 @@ def _sampling_error(judged: ErrorTable, errors: np.ndarray | float, examples: in
     """Twice the standard error over so many examples: of a share, or of the mean square of normal residuals."""
     errors = np.asarray(errors, float)
     variance = errors * (1 - errors) if judged.metric.baseline is None else 2 * errors**2
-    return SAMPLING * np.sqrt(np.maximum(variance, 0.0) / examples)
+    return np.asarray(SAMPLING * np.sqrt(np.maximum(variance, 0.0) / examples))
 
 
 def _beside(judged: ErrorTable, baselines: Sequence[Baseline], examples: int | None) -> list[str]:
@@ -179,5 +182,5 @@ def rival_of(judged: ErrorTable, baselines: Sequence[Baseline], examples: int | 
         return None
     best, rival = _best(judged), min(others, key=lambda each: each.error)
     margin = 0.0 if examples is None else float(_sampling_error(judged, best, examples))
-    learned = rival.error < judged.baseline.max()
+    learned = rival.error <= NOTHING_LEARNED * judged.baseline.max()
     return rival if learned and rival.error <= max(ALIKE * best, best + margin) else None

@@ -5,7 +5,7 @@ import numpy as np
 from .answer_base import Answer
 from .signals import MIN_FOLD
 from .table import ErrorTable
-from .words import as_sentence, decimal, error_name, error_words, heads_listed, listed, size_of
+from .words import as_sentence, error_name, error_words, factor_words, heads_listed, listed, size_of
 
 
 def rank_prose(table: ErrorTable, answer: Answer) -> tuple[str, ...]:
@@ -26,14 +26,12 @@ def rank_prose(table: ErrorTable, answer: Answer) -> tuple[str, ...]:
         spread = error_words(table.metric, worst[there])
         return (as_sentence(f"{name} is {spread} for all of {tried}: neither heads nor rank makes a difference"),)
     solved = np.array([[answer.solves(count, rank) for rank in ranks] for count in heads]) & there
-    words = f"from {' or '.join(size_of(*size) for size in answer.frontier[:3])} on {name} is"
+    words = f"from {' or '.join(dict.fromkeys(size_of(*answer.frontier[end]) for end in (0, -1)))} on {name} is"
     words = f"{words} {error_words(table.metric, worst[solved])}"
     unsolved = worst[there & ~solved]
     if not unsolved.size:
         return (as_sentence(f"{words}, for all that was tried: {tried}"),)
     fold = answer.fold if answer.fold is not None and answer.fold >= MIN_FOLD else None
-    times = "" if fold is None else f", {f'{fold:,.0f}' if fold >= 10 else decimal(fold)} times less than beside them"
-    return (
-        as_sentence(f"{words}{times}"),
-        as_sentence(f"all smaller models tried have {error_words(table.metric, unsolved)}"),
-    )
+    times = "" if fold is None else f", {factor_words(fold)} times less than beside them"
+    below = f"the others of {tried} have {error_words(table.metric, unsolved)}"
+    return (as_sentence(f"{words}{times}"), as_sentence(below))

@@ -60,7 +60,9 @@ NONE = -1
 
 STILL_FALLING = "the error still falls at the largest head count tried; try more heads"
 NO_SHARP_DROP = "the error changes with heads but shows no sharp drop with a plateau after it"
+GROWS_WITH_LENGTH = "no head count tried lowers the error, and it grows with length; try more heads"
 FLOOR_THROUGHOUT = "the error is the same at every head count tried"
+ONE_HEAD_COUNT = "only one head count was tried"
 NOT_LEARNED = "no head count learns the task"
 
 
@@ -173,7 +175,7 @@ def drop_transition(
     `unlearned` is that of `unlearned_above`, `grain` that of `levels`.
     """
     if len(best) < 2:
-        return Drop(None, "only one head count was tried")
+        return Drop(None, ONE_HEAD_COUNT)
     if np.all(best > unlearned):
         return Drop(None, NOT_LEARNED)
     index = int(drop_indices(best, median, unlearned, grain))

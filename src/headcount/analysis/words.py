@@ -46,9 +46,9 @@ def decimal(value: float) -> str:
     return f"{rounded:.{digits}f}"
 
 
-def times(fold: float) -> str:
-    """A factor: `1.3`, `51`, `2,413`."""
-    return f"{fold:,.0f}" if fold >= 10 else decimal(fold)
+def factor_words(factor: float) -> str:
+    """`1.3`, `51`, `1,200`."""
+    return f"{factor:,.0f}" if factor >= 10 else decimal(factor)
 
 
 def error_words(metric: Metric, errors: Iterable[float]) -> str:

@@ -5,6 +5,7 @@ failed, 4 the time given was over before the answer was settled, 130 stopped by 
 """
 
 import importlib
+import inspect
 import json
 import signal
 import sys
@@ -17,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from .._errors import HeadcountError, InputError, did_you_mean
 from .._version import __version__
+from .examples import GROUPS, PANELS, group_of, with_examples
 
 messages = Console(stderr=True)
 data = Console(soft_wrap=True)
@@ -40,6 +42,7 @@ VERBS = {
     "prove": "Run every claim of both papers at small size.",
     "tasks": "The named tasks, or one of them tested against the papers' assumptions.",
     "doctor": "Check that this machine can run headcount.",
+    "completion": "Print a script that completes verbs and options when Tab is pressed.",
 }
 """The verbs, each the function of that name in the module of that name."""
 
@@ -48,11 +51,15 @@ class Verbs(TyperGroup):
     """The verbs, imported one at a time."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(VERBS)
+        """By group, in the order of the groups."""
+        order = [*(verb for verbs in GROUPS.values() for verb in verbs), *VERBS]
+        return [verb for verb in dict.fromkeys(order) if verb in VERBS]
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:
-        """A verb's name and summary, enough to list it."""
-        return TyperCommand(cmd_name, help=VERBS[cmd_name]) if cmd_name in VERBS else None
+        """A verb's name, summary and group, enough to list it."""
+        if cmd_name not in VERBS:
+            return None
+        return TyperCommand(cmd_name, help=VERBS[cmd_name], rich_help_panel=group_of(cmd_name))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name = args[0] if args else ""
@@ -61,10 +68,14 @@ class Verbs(TyperGroup):
         return (name, command(name), args[1:]) if name in VERBS else super().resolve_command(ctx, args)
 
 
+EPILOG = """Begin with: headcount measure sum-of-maxima --intrinsic-dim 3 --effort quick
+
+Every verb has examples: headcount measure --help"""
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
     cls=Verbs,
     help="How many attention heads does a task need?",
+    epilog=EPILOG,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -78,10 +89,12 @@ def command(verb: str) -> TyperCommand:
     alone = typer.Typer(
         add_completion=False, pretty_exceptions_enable=False, context_settings=app.info.context_settings
     )
-    alone.command(verb)(getattr(module, verb))
-    made = typer.main.get_command(alone)
-    assert isinstance(made, TyperCommand)
-    return made
+    function = getattr(module, verb)
+    alone.command(verb, help=with_examples(verb, inspect.cleandoc(function.__doc__ or "")))(function)
+    found = typer.main.get_command(alone)
+    assert isinstance(found, TyperCommand)
+    found.params.sort(key=lambda option: PANELS.index(getattr(option, "rich_help_panel", None) or ""))
+    return found
 
 
 @app.callback(invoke_without_command=True)

@@ -12,9 +12,10 @@ from rich.markup import escape
 from .._errors import require
 from ..report.chart import Chart, Series
 from ..report.render import FORMATS, check_ending, save_chart
+from ..report.render.fitted import Prose
 from ..theory import Bound, RankSetting, Setting, all_bounds, all_rank_bounds, rank_floor, rank_one_floor
 from ..theory.bounds import exponent
-from .app import Json, data, print_json, say
+from .app import Json, print_json, say, show_view
 
 LENGTHS = (32, 64, 128, 256, 512, 1024)
 DIMS = (8, 16, 32, 64, 128)
@@ -81,7 +82,7 @@ def _print(values: Sequence[Bound], as_json: bool) -> None:
     if as_json:
         print_json([dataclasses.asdict(bound) | {"applies": bound.applies} for bound in values])
     else:
-        data.print(_view(values))
+        show_view(_view(values))
 
 
 def _draw(chart: Chart, plot: Path | None) -> None:
@@ -91,18 +92,20 @@ def _draw(chart: Chart, plot: Path | None) -> None:
 
 
 def _view(values: Sequence[Bound]) -> RenderableType:
-    """Bounds one under the other: value, claim, conditions."""
+    """Bounds one under the other: value, claim, conditions. Where a condition fails, that takes the value's place."""
     marks = {True: "[green]yes[/green]", False: "[red]no[/red]", None: "assumed"}
     lines = []
     for bound in values:
+        failed = [condition.text for condition in bound.conditions if condition.holds is False]
         value = "says nothing" if bound.value is None else f"{bound.value:.4g}"
+        value = f"does not apply, {escape(', '.join(failed))} fails" if bound.value is not None and failed else value
         kind = "" if bound.kind == "theorem" else f" [yellow]{bound.kind}[/yellow]"
         style = "bold" if bound.applies else "dim"
-        lines.append(f"[{style}]{escape(bound.name)}: {value}[/{style}]  {escape(bound.source)}{kind}")
-        lines.append(f"  {escape(bound.why or bound.claim)}")
+        lines.append(Prose(f"[{style}]{escape(bound.name)}: {value}[/{style}]  {escape(bound.source)}{kind}"))
+        lines.append(Prose(escape(bound.why or bound.claim), indent=2))
         if bound.conditions:
             conditions = "; ".join(f"{escape(c.text)}: {marks[c.holds]}" for c in bound.conditions)
-            lines.append(f"  [dim]needs[/dim] {conditions}")
+            lines.append(Prose(f"[dim]needs[/dim] {conditions}", indent=2))
     return Group(*lines)
 
 

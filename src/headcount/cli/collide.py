@@ -31,6 +31,7 @@ from ..tasks.find import task_of_spec
 from ..theory import Certificate
 from .app import Folder, Json, data, messages, print_json, say
 from .arguments import counts
+from .options import SEQUENCE, TARGETS
 
 TaskOf = Callable[[dict[str, Any]], GeneratedTask]
 
@@ -53,7 +54,9 @@ def collide(
         float, typer.Option(help="Readouts of at most this slope are bounded where no exact collision is proved.")
     ] = SearchOptions.slope,
     seed: Annotated[int, typer.Option(min=0, help="Draws the starts.")] = SearchOptions.seed,
-    task: Annotated[str | None, typer.Option(metavar="FILE", help="Your own task: FILE.py:NAME.")] = None,
+    task: Annotated[str | None, typer.Option(metavar="FILE", help="Your own task: FILE.py:NAME, or your data.")] = None,
+    targets: Annotated[str | None, typer.Option(metavar="COLUMN|FILE", help=TARGETS)] = None,
+    sequence: Annotated[str | None, typer.Option(metavar="COLUMN", help=SEQUENCE)] = None,
     out: Annotated[
         Path | None, typer.Option(help="Where figures and certificates go (default DIR/collisions).")
     ] = None,
@@ -65,7 +68,7 @@ def collide(
     """
     keep_compiled_programs()
     options = SearchOptions(radius=radius, anchors=anchors, starts=starts, steps=steps, slope=slope, seed=seed)
-    task_of = functools.partial(_generated_task, reference=task)
+    task_of = functools.partial(_generated_task, reference=task, targets=targets, sequence=sequence)
     with Store.open_for_reading(folder) as store:
         groups = _filtered(chosen(store.experiments(), store.records(), seeds), heads, lengths)
         found: list[Floors] = []
@@ -98,9 +101,11 @@ def _filtered(groups: list[list[Record]], heads: str | None, lengths: str | None
     return kept
 
 
-def _generated_task(spec: dict[str, Any], reference: str | None) -> GeneratedTask:
+def _generated_task(
+    spec: dict[str, Any], reference: str | None, targets: str | None, sequence: str | None
+) -> GeneratedTask:
     """The task of a spec, whose target can be computed for any sequence."""
-    task = task_of_spec(spec, reference)
+    task = task_of_spec(spec, reference, targets=targets, sequence=sequence)
     if not isinstance(task, GeneratedTask) or not isinstance(task.objective, Regression):
         raise InputError(f"{task.name} is data with labels: a collision needs a numeric target for any sequence.")
     return task

@@ -24,12 +24,7 @@ def compare(
     figure: Annotated[Path | None, typer.Option(help="Draw all errors into one .svg, .pdf or .png file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """The answers and the errors of several results folders side by side, and what they do not share.
-
-    headcount compare results/a results/b
-
-    headcount compare results/a results/b --figure both.svg
-    """
+    """The answers and the errors of several results folders side by side, and what they do not share."""
     if figure is not None:
         check_ending(figure)
     sections, warnings = _sections(folders)
@@ -47,7 +42,10 @@ def compare(
             f"one figure shows one kind of errors, these are {len(comparison.tables)}: "
             f"{'; '.join(table.metric for table in comparison.tables) or 'no table at all'}.",
         )
-        save_chart(comparison_chart(comparison.tables[0]), figure)
+        (table,) = comparison.tables
+        words = [row.value for row in table.rows if isinstance(row.value, str)]
+        require(not words, f"words have no places on a line; {table.axis} has {', '.join(dict.fromkeys(words))}.")
+        save_chart(comparison_chart(table), figure)
         say(f"drawn in {figure}")
 
 

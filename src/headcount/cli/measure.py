@@ -9,11 +9,12 @@ from ..effort import DEFAULT_EFFORT, effort_of
 from ..effort.costs import costs
 from ..engine import Sweep, plan_sweep
 from ..measurement import Measurement
-from ..measuring import default_folder, keep_heads_read, measure_sweep, to_measure
+from ..measuring import default_folder, keep_heads_read, measure_sweep
 from ..report.cells import error_cells
 from ..report.render import check_ending
 from ..report.render.terminal import section_view
 from ..report.section import Section, experiment_section
+from ..request import Request
 from ..store import Outcome, Store
 from ..tasks.find import find_task
 from ..tasks.stand_in import planned_task
@@ -24,8 +25,6 @@ from .arguments import windows as fractions
 from .live import start_live_page, stay_live
 from .plans import print_costs, print_plan
 from .running import ask, run, settled, this_command
-
-INTERVAL = "[fewest, most]: 90 % interval over seeds and data; what the answer rests on is above."
 
 
 def measure(
@@ -39,8 +38,8 @@ def measure(
     intrinsic_dim: o.IntrinsicDim = None, dim: o.Dim = None, directions: o.Directions = None,
     distribution: o.Distribution = None, windows: o.Windows = None, task_seed: o.TaskSeed = None,
     points: o.Points = None, terms: o.Terms = None, inputs: o.Inputs = None, noise: o.Noise = None,
-    targets: o.Targets = None, labels: o.Labels = False, shorter: o.Shorter = None,
-    validation_fraction: o.ValidationFraction = None,
+    targets: o.Targets = None, sequence: o.Sequence = None, labels: o.Labels = None, answered_at: o.AnsweredAt = None,
+    vocabulary: o.Vocabulary = None, shorter: o.Shorter = None, validation_fraction: o.ValidationFraction = None,
     patch: o.Patch = None, side: o.Side = None, embeddings: o.Embeddings = None, layout: o.Layout = None,
     split: o.Split = None,
 ) -> None:  # fmt: skip
@@ -54,18 +53,23 @@ def measure(
         **given(
             intrinsic_dim=intrinsic_dim, dim=dim, directions=directions, distribution=distribution,
             windows=fractions(windows), task_seed=task_seed, points=points, terms=terms, inputs=inputs, noise=noise,
-            targets=targets, labels=labels or None, shorter=shorter, validation_fraction=validation_fraction,
+            targets=targets, sequence=sequence, labels=labels, answered_at=answered_at, vocabulary=vocabulary,
+            shorter=shorter, validation_fraction=validation_fraction,
             patch=patch, side=side, embeddings=embeddings, layout=layout, split=split,
         ),
     )  # fmt: skip
-    asked = to_measure(
-        asked_task, effort=effort, minutes=minutes,
+    asked = Request(
+        task=asked_task, effort=effort, minutes=minutes,
         heads=counts(heads, "--heads"), ranks=counts(ranks, "--ranks"), lengths=counts(lengths, "--lengths"),
         seeds=seeds, learning_rates=numbers(learning_rates, "--learning-rates"),
-        steps=steps, batch=batch, train_examples=train_examples, validation_examples=validation_examples,
-        precision=precision, head_dim=head_dim, total_dim=total_dim, hidden=hidden, layers=layers,
-        positions=positions, beta=beta, multiplier=multiplier,
-    )  # fmt: skip
+        options=given(
+            steps=steps, batch=batch, train_examples=train_examples, validation_examples=validation_examples,
+            precision=precision, head_dim=head_dim, total_dim=total_dim, hidden=hidden, layers=layers,
+            positions=positions, beta=beta, multiplier=multiplier,
+        ),
+    ).planned()  # fmt: skip
+    for note in asked_task.notes:
+        say(note)
     folder = out or default_folder(asked_task.name)
     if dry_run:
         if isinstance(asked, Sweep):
@@ -101,9 +105,7 @@ def measure(
 
 def _print_answer(measurement: Measurement, section: Section, as_json: bool) -> None:
     if not as_json:
-        print(measurement.answer().sentence, flush=True)
-        if measurement.answer().needs:
-            say(INTERVAL, style="dim")
+        print(measurement.answer().sentence)
         return
     run = measurement.run
     assert run is not None

@@ -8,7 +8,9 @@ import typer
 
 from ..effort.levels import DEFAULT_EFFORT, EFFORTS
 from ..recipes import ENCODER_HIDDEN, HEADS, LABELLED_LAYERS, LABELLED_TRAIN, LENGTHS, TOP_HEADS, TRAIN
+from .examples import EVERY_COMBINATION
 
+combinations = partial(typer.Option, rich_help_panel=EVERY_COMBINATION)
 training = partial(typer.Option, rich_help_panel="Training")
 model = partial(typer.Option, rich_help_panel="Model")
 task = partial(typer.Option, rich_help_panel="Task")
@@ -20,15 +22,15 @@ def _usual(field: str) -> str:
     return f"(default: {getattr(TRAIN, field):g}, images and passages {getattr(LABELLED_TRAIN, field):g})"
 
 
-TASKS = "A task's name, FILE.npz, X.npy, FILE.py:NAME, FILE.jsonl, or a folder."
+TASKS = "A task's name, a file (.npz, .npy, .csv, .parquet, .pt, .jsonl ...), FILE.py:NAME, or a folder."
 TaskName = Annotated[str, typer.Argument(metavar="TASK|FILE|DIR", help=TASKS)]
 HEADS_HELP = f"Head counts: 1:6, or 1,2,4,8 (default: 1:{TOP_HEADS} and more if needed, with --seeds 1:{HEADS[-1]})."
 Heads = Annotated[str | None, typer.Option(help=HEADS_HELP)]
-Ranks = Annotated[str | None, typer.Option(help="Query and key widths to try with every head count: 1,2,4,8.")]
+Ranks = Annotated[str | None, combinations(help="Query and key widths to try with every head count: 1,2,4,8.")]
 EVERY_LENGTH = ",".join(map(str, LENGTHS))
 Lengths = Annotated[str | None, typer.Option(help=f"Sequence lengths (default: {EVERY_LENGTH}, or your data's).")]
 SEEDS_HELP = "Random starts at every head count and length, as in the papers, and nothing else."
-Seeds = Annotated[int | None, typer.Option(help=SEEDS_HELP)]
+Seeds = Annotated[int | None, combinations(help=SEEDS_HELP)]
 EFFORT = f"How much is tried before the answer is settled: {', '.join(EFFORTS)} (default: {DEFAULT_EFFORT})."
 Effort = Annotated[str | None, typer.Option(help=EFFORT)]
 Minutes = Annotated[
@@ -69,8 +71,15 @@ Terms = Annotated[int | None, task(help="Biased nearest neighbours summed up.")]
 Inputs = Annotated[int | None, task(help="Numbers in a regressor x.")]
 Noise = Annotated[float | None, task(help="Standard deviation of the noise.")]
 
-Targets = Annotated[Path | None, data(help="y.npy, when the file holds x alone.")]
-Labels = Annotated[bool, data("--labels", help="y holds class labels, learned with cross-entropy.")]
+TARGETS = "The column of a table with the target (several: a,b); or y.npy, where the file is x.npy."
+Targets = Annotated[str | None, data(metavar="COLUMN|FILE", help=TARGETS)]
+SEQUENCE = "For a table of one row per token: the column that says which sequence a row belongs to."
+Sequence = Annotated[str | None, data(metavar="COLUMN", help=SEQUENCE)]
+LABELS = "y holds class labels, learned with cross-entropy, or numbers (default: told from y, and printed)."
+Labels = Annotated[bool | None, data("--labels/--regression", help=LABELS)]
+ANSWERED_AT = "Where a model answers: sequence (default), query (at the last token), tokens (at each)."
+AnsweredAt = Annotated[str | None, data(help=ANSWERED_AT)]
+Vocabulary = Annotated[int | None, data(help="Tokens are ids below this number, each with a learned embedding.")]
 Shorter = Annotated[str | None, data(help="How shorter lengths are made: given, leading, trailing.")]
 ValidationFraction = Annotated[float | None, data(help="Share of the examples kept for validation.")]
 Patch = Annotated[int | None, data(help="Side of a square patch in pixels (default: 4).")]

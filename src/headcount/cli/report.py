@@ -21,6 +21,7 @@ def report(
     figures: Annotated[
         Path | None, typer.Option(help="A folder for every figure by itself, for papers.", show_default=False)
     ] = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
     form: Annotated[str, typer.Option("--format", help=f"The figures' format: {', '.join(FORMATS)}.")] = ".svg",
     as_json: Json = False,
 ) -> None:
@@ -32,12 +33,23 @@ def report(
     out = out or folder / "report.html"
     write_report(sections, out, folder=str(folder), warnings=warnings)
     say(f"the report is {out}")
+    if open_page:
+        _show(out)
     drawn = [] if figures is None else _write_figures(sections, figures, ending)
     for warning in warnings:
         say(warning, style="yellow")
     if as_json:
         content = [section.as_dict() for section in sections]
         print_json({"page": str(out), "figures": [str(path) for path in drawn], "warnings": warnings, "found": content})
+
+
+def _show(page: Path) -> None:
+    """Open the page in a browser; where none can be, say where it is."""
+    import webbrowser
+
+    address = page.resolve().as_uri()
+    if not webbrowser.open(address):
+        say(f"No browser could be opened; the page is at {address}", style="yellow")
 
 
 def _write_figures(sections: list[Section], folder: Path, ending: str) -> list[Path]:

@@ -18,12 +18,7 @@ def show(
     figure: Annotated[Path | None, typer.Option(help="Draw the result into a .svg, .pdf or .png file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """The answer and the errors of every experiment in a results folder.
-
-    headcount show results/mine
-
-    headcount show results/mine --figure mine.svg
-    """
+    """The answer and the errors of every experiment in a results folder."""
     if figure is not None:
         check_ending(figure)
     sections, warnings = sections_of(folder)

@@ -2,27 +2,24 @@
 
 import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from ..report.render.fitted import FittedTable
 from ..store import FILE_NAME, Store
 from ..store.folders import FolderStatus, folder_status, results_below
 from .app import Json, data, print_json, show_view
+
+if TYPE_CHECKING:
+    from ..report.render.fitted import FittedTable
 
 
 def status(
     folder: Annotated[Path, typer.Argument(metavar="DIR|PARENT", help="A results folder, or a folder of them.")],
     as_json: Json = False,
 ) -> None:
-    """What a results folder holds, what is missing, and how to go on; or every results folder below a parent.
-
-    headcount status results/mine
-
-    headcount status results
-    """
+    """What a results folder holds, what is missing, and how to go on; or every results folder below a parent."""
     below = [] if (folder / FILE_NAME).exists() else results_below(folder)
     if not below:
         _one(folder, as_json)
@@ -61,8 +58,10 @@ def _one(folder: Path, as_json: bool) -> None:
         data.print(line, markup=False, highlight=False)
 
 
-def _table(folders: list[FolderStatus], parent: Path) -> FittedTable:
+def _table(folders: list[FolderStatus], parent: Path) -> "FittedTable":
     """A row per experiment, the folder named once."""
+    from ..report.render.fitted import FittedTable  # with all of the report, which one folder's status does not need
+
     view = FittedTable()
     for column in ("folder", "task", "cells", "state", "last change"):
         view.add_column(column, justify="right" if column == "cells" else "left")

@@ -18,6 +18,7 @@ from ..store import Experiment, Store
 from ..tasks.find import task_of_spec
 from ..verify import Agreement, Recheck
 from .app import Folder, Json, data, messages, print_json, say
+from .options import SEQUENCE, TARGETS
 from .stopping import stop_on_signals
 
 MEANINGS = {
@@ -32,9 +33,10 @@ def verify(
     cells: Annotated[int, typer.Option(help="Cells to train again.")] = 6,
     seed: Annotated[int, typer.Option(min=0, help="Draws which cells.")] = 0,
     task: Annotated[
-        str | None, typer.Option(metavar="FILE|DIR", help="Your own task: FILE.npz, FILE.py:NAME, a folder.")
+        str | None, typer.Option(metavar="FILE|DIR", help="Your own task: a file of data, FILE.py:NAME, a folder.")
     ] = None,
-    targets: Annotated[Path | None, typer.Option(help="y.npy, when the file holds x alone.")] = None,
+    targets: Annotated[str | None, typer.Option(metavar="COLUMN|FILE", help=TARGETS)] = None,
+    sequence: Annotated[str | None, typer.Option(metavar="COLUMN", help=SEQUENCE)] = None,
     embeddings: Annotated[Path | None, typer.Option(help="Folder of the BERT model of passages.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -44,9 +46,10 @@ def verify(
         experiments, records, weights_of = store.experiments(), store.records(), store.weights
     chosen = checks.sample(records, cells, seed)
     steps = sum(record.cell.train.steps for record in chosen)
-    options = {"reference": task, "targets": targets, "embeddings": embeddings, "cache": cache_folder()}
+    options = {"targets": targets, "sequence": sequence, "embeddings": embeddings, "cache": cache_folder()}
     specs = {task_key(record.cell.task): record.cell.task for record in chosen}
-    tasks = {text: task_of_spec(spec, **options) for text, spec in specs.items()}  # refused before anything is trained
+    # Refused before anything is trained.
+    tasks = {text: task_of_spec(spec, task, **options) for text, spec in specs.items()}
     say(f"training {len(chosen)} of {len(records)} cells of {folder} again")
     try:
         with training_progress(messages, steps) as bar, stop_on_signals(bar.stop) as stop:

@@ -131,7 +131,7 @@ def reason(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
-def _entries(folder: Path) -> list[Path]:
+def visible_entries(folder: Path) -> list[Path]:
     """What is in `folder`, sorted by name, without hidden and system files."""
     try:
         entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
@@ -161,7 +161,7 @@ def _split(path: Path) -> tuple[Path, Path | None]:
 
 
 def _classes(folder: Path) -> tuple[str, ...]:
-    entries = _entries(folder)
+    entries = visible_entries(folder)
     names = tuple(entry.name for entry in entries if entry.is_dir())
     loose = [entry.name for entry in entries if not entry.is_dir() and _is_image(entry)]
     require(
@@ -176,7 +176,7 @@ def _files(folder: Path, classes: tuple[str, ...]) -> list[tuple[Path, str]]:
     """Every image file with its class."""
     files = []
     for name in classes:
-        entries = _entries(folder / name)
+        entries = visible_entries(folder / name)
         for entry in entries:
             require(
                 _is_image(entry) and not entry.is_dir(),

@@ -21,9 +21,10 @@ from . import baseline_fits as fits
 
 MAX_EXAMPLES = 8000
 """Training examples that baselines are fitted on, at most."""
-MAX_FEATURES = 20_000
-"""Numbers per example, and targets per example; a baseline with more is skipped."""
-MAX_OUTPUTS = 512
+MAX_NUMBERS, MAX_FITTED_NUMBERS = 6_000_000, 2_000_000
+"""Numbers that are read, and that one baseline is fitted on, at most: of wide examples there are fewer."""
+MAX_FEATURES, MAX_OUTPUTS = 20_000, 512
+"""Numbers per example, and per answer; a baseline with more is skipped."""
 ONE_HOT_FEATURES = 2048
 """Token ids keep their positions while length x vocabulary is at most this; otherwise they are counted."""
 LABELS = {
@@ -60,20 +61,21 @@ def baselines(task: AbstractTask, train: TrainSpec) -> list[dict[str, Any]]:
     refused = _refused(task, split.train.content, known)
     if refused:
         return entries + [entry(name, None, refused) for name in FITS]
-    count = min(MAX_EXAMPLES, len(known))
-    note = f"fitted on {count:,} of {len(known):,} training examples" if count < len(known) else ""
+    content = np.asarray(split.train.content)
+    count = max(1, min(MAX_EXAMPLES, len(known), MAX_NUMBERS // max(1, content[0].size)))
     labels = isinstance(task.objective, Classification)
     targets, answers = (_targets(each, task.outputs, labels) for each in (known[:count], asked))
     middle, scale = (np.zeros(1), np.ones(1)) if labels else _middle_and_scale(targets)
-    contents = np.asarray(split.train.content)[:count], np.asarray(split.validation.content)
-    seen, new = (_features(task, content) for content in contents)
+    seen, new = (_features(task, part) for part in (content[:count], np.asarray(split.validation.content)))
     for name, fit in FITS.items():
         x, z = (each.pooled if name == "pooled" else each.whole for each in (seen, new))
         if x.shape[1] > MAX_FEATURES:
             entries.append(entry(name, None, f"{x.shape[1]:,} numbers per example are too many"))
             continue
-        x, z = _standardised(x, z)
-        fitted = fit(x, (targets - middle) / scale, z, labels=labels) * scale + middle
+        kept = min(count, MAX_FITTED_NUMBERS // x.shape[1])
+        note = f"fitted on {kept:,} of {len(known):,} training examples" if kept < len(known) else ""
+        x, z = _standardised(x[:kept], z)
+        fitted = fit(x, ((targets - middle) / scale)[:kept], z, labels=labels) * scale + middle
         entries.append(entry(name, _error(fitted, answers, labels), note))
     return entries
 
@@ -109,7 +111,7 @@ def _features(task: AbstractTask, content: np.ndarray) -> Features:
     content = content.astype(np.float32)
     if content.ndim == 4:  # images, (height, width, channels): a pixel is a token
         content = content.reshape(len(content), -1, content.shape[-1])
-    there = ~np.isnan(content).any(axis=2)
+    there = np.asarray(~np.isnan(content).any(axis=2))
     filled = np.where(there[..., None], content, 0.0)
     whole = filled.reshape(len(filled), -1)
     pooled = _pooled(content, there)
@@ -124,7 +126,7 @@ def _features(task: AbstractTask, content: np.ndarray) -> Features:
 
 def _pooled(tokens: np.ndarray, there: Bool[np.ndarray, "examples length"]) -> np.ndarray:
     """Mean, largest, smallest and spread over the tokens that are there; zeros where none is."""
-    kept, some = there[..., None], there.any(axis=1)[:, None]
+    kept, some = there[..., None], there.any(axis=1, keepdims=True)
     count = np.maximum(kept.sum(axis=1), 1)
     filled = np.where(kept, tokens, 0.0)
     mean = filled.sum(axis=1) / count

@@ -161,12 +161,14 @@ def prepare(task: AbstractTask, spec: AbstractSpec, train: TrainSpec) -> Prepare
     (tokens, targets), validation = (
         (np.asarray(part.content), np.asarray(part.targets)) for part in (split.train, split.validation)
     )
-    labels = isinstance(task.objective, AbstractLabelObjective)
+    labels, at_tokens = isinstance(task.objective, AbstractLabelObjective), task.answered_at == "tokens"
     units, variance = None, 1.0 if labels or spec.standardises else np.mean(np.var(targets, axis=0))
     if spec.standardises:
         answers = np.zeros((1, task.outputs), np.float32) if labels else targets  # the scores of classes have no units
-        units = Units(*_mean_and_scale(tokens, (0, 1)), *_mean_and_scale(answers, (0,)))
+        # A model answers every token alike, so it can take up one unit for all of them.
+        units = Units(*_token_units(task, tokens), *_mean_and_scale(answers, (0, 1) if at_tokens else (0,)))
         tokens, targets = units.standardised(tokens, targets, task.objective)
+        variance = np.mean(np.var(targets, axis=0)) if at_tokens else variance
         validation = units.standardised(*validation, task.objective)
     tokens, targets = jnp.asarray(tokens), jnp.asarray(targets)
     if train.train_examples == 0:
@@ -192,6 +194,15 @@ def _raw(split: Split, tokenise: Tokenise, seed: int) -> BucketData:
 
     train, validation = on_device("train", split.train), on_device("validation", split.validation)
     return BucketData(train=train, target_variance=jnp.ones(()), probe=None, validation=validation)
+
+
+def _token_units(task: AbstractTask, tokens: Any) -> tuple[Any, Any]:
+    """Mean and scale of the tokens that are there; ids have none."""
+    if task.vocabulary:
+        return np.zeros(1, np.float32), np.ones(1, np.float32)
+    if not task.padded:
+        return _mean_and_scale(tokens, (0, 1))
+    return _mean_and_scale(tokens[~np.all(np.isnan(tokens), axis=-1)], (0,))
 
 
 def _mean_and_scale(values: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:

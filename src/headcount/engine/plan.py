@@ -26,7 +26,7 @@ class Pace(NamedTuple):
     read_seconds: float
 
 
-CPU_PACE = Pace(6.0, 5e-5, 1.2e10, 1.0)
+CPU_PACE = Pace(8.0, 5e-5, 1.2e10, 1.0)
 GPU_PACE = Pace(10.0, 1.5e-4, 4e12, 2.0)
 HALF_PACE = Pace(15.0, 1.5e-4, 3e13, 2.0)
 """A GPU in half precision: seen with vision transformers of 1 to 16 heads."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import InputError, require
-from ..models import AbstractSpec
+from ..models import AbstractSpec, EncoderSpec
 from ..store import Cell, Experiment, TrainSpec, Value
 from ..tasks import AbstractTask
 from ..tasks.base import user_supplied
@@ -208,8 +208,21 @@ def _shared(contents: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _require_fit(task: AbstractTask, spec: AbstractSpec, train: TrainSpec) -> None:
     require(
-        task.tokenise is None or not spec.standardises,
+        task.tokenise is None or isinstance(spec, EncoderSpec) or not spec.standardises,
         f"{task.name} is data with labels, which a {spec.kind} model cannot read; use an EncoderSpec.",
+    )
+    needed = 'masks_padding=True and padding="nan"' if isinstance(spec, EncoderSpec) else "masks_padding=True"
+    require(
+        task.tokenise is not None or spec.masks_nan or not task.padded,
+        f"{task.name} has sequences of unequal length; the model needs {needed}.",
+        what="masks_padding",
+    )
+    require(
+        spec.token_ids == task.vocabulary,
+        f"{task.name} has {task.vocabulary} token ids (0: numbers), the model {spec.token_ids}; they must match: "
+        f"vocabulary={task.vocabulary}.",
+        what="vocabulary",
+        given=spec.token_ids,
     )
     require(
         spec.answered_at == task.answered_at,

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from .._choices import AnsweredAt, Precision
 from .._errors import InputError, did_you_mean, require, require_count
-from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
+from .._shapes import AnyArray, Key, Target, TokenIds, Tokens, TokenTargets
 
 if TYPE_CHECKING:
     import torch
@@ -59,14 +60,28 @@ class AbstractSpec(ABC):
     kind: ClassVar[str]
     """The name under which the spec class is registered and stored."""
     standardises: ClassVar[bool]
-    """Whether the model is trained on tokens and targets of mean 0 and variance 1 rather than in the task's units."""
+    """Whether the model is trained on tokens and targets of mean 0 and variance 1 rather than in the task's units; may
+    depend on the fields."""
     precisions: ClassVar[tuple[Precision, ...]]
-    """The precisions in which it may be trained."""
+    """The precisions in which it may be trained; may depend on the fields."""
+    left_out_at_default: ClassVar[tuple[str, ...]] = ()
+    """Fields that `as_dict` leaves out where they have their default value: those that were added after results had
+    been stored, whose cells would otherwise be other cells."""
     heads: int
     rank: int
     head_dim: int
     answered_at: AnsweredAt
     """Where the model answers: a field, or a constant of the class."""
+
+    @property
+    def masks_nan(self) -> bool:
+        """Whether tokens that are all NaN are absent: what they hold, and how many there are, changes nothing."""
+        return False
+
+    @property
+    def token_ids(self) -> int:
+        """How many token ids the model looks up in a learned table, a token being one id; 0: tokens are numbers."""
+        return 0
 
     @property
     def drops(self) -> bool:
@@ -116,8 +131,12 @@ class AbstractSpec(ABC):
         return self
 
     def as_dict(self) -> dict[str, Any]:
-        """The kind and every field, as JSON; `spec_from_dict` gives the spec back."""
-        return {"kind": self.kind} | dataclasses.asdict(self)  # pyright: ignore[reportArgumentType] - see the class
+        """The kind and every field, less those `left_out_at_default`, as JSON; `spec_from_dict` gives the spec back."""
+        content = {"kind": self.kind} | dataclasses.asdict(self)  # pyright: ignore[reportArgumentType] - see the class
+        for field in dataclasses.fields(self):  # pyright: ignore[reportArgumentType]
+            if field.name in self.left_out_at_default and content[field.name] == field.default:
+                del content[field.name]
+        return content
 
 
 class AbstractModel(eqx.Module):
@@ -127,8 +146,11 @@ class AbstractModel(eqx.Module):
     """Static: models of one spec have one tree structure."""
 
     @abstractmethod
-    def __call__(self, tokens: Tokens, *, key: Key | None = None) -> Target | TokenTargets:
+    def __call__(self, tokens: Tokens | TokenIds, *, key: Key | None = None) -> Target | TokenTargets:
         """The answer for one sequence: one target, or one per token where the spec is answered at tokens.
+
+        Where the spec looks token ids up, `tokens` may be (length,) ids. Where it takes NaN tokens for absent ones, a
+        shorter sequence than the model was trained on is one with absent tokens.
 
         `key` is given in training, where it draws what is dropped; without one nothing is dropped.
         """
@@ -241,10 +263,19 @@ def _name(path) -> str:
     return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
-def require_tokens(tokens: Any, *, dim: int, length: int | None) -> None:
-    """Raise `InputError` unless `tokens` is one sequence of `length` tokens (any number if None) of `dim` numbers."""
+def read_tokens(tokens: Any, spec: AbstractSpec, *, dim: int, length: int | None) -> Any:
+    """One sequence of `length` tokens (any number if None) of `dim` numbers, as a model of that spec computes with it.
+
+    Token ids may be given as (length,), and where NaN tokens are absent a shorter sequence is filled up with them: in
+    front where the last token is the query, else at the end.
+
+    Raises `InputError` for any other shape, and for ids that the spec does not have.
+    """
+    if spec.token_ids:
+        tokens = _read_ids(tokens, spec.token_ids)
     shape = np.shape(tokens)
-    fits = len(shape) == 2 and shape[1] == dim and length in (None, shape[0])
+    missing = length - shape[0] if spec.masks_nan and length is not None and shape else 0
+    fits = len(shape) == 2 and shape[1] == dim and (missing > 0 or length in (None, shape[0]))
     wanted = f"({'length' if length is None else length}, {dim})"
     require(
         fits,
@@ -253,3 +284,33 @@ def require_tokens(tokens: Any, *, dim: int, length: int | None) -> None:
         given=shape,
         needed=f"of shape {wanted}",
     )
+    if missing <= 0:
+        return tokens
+    tokens = jnp.asarray(tokens)
+    absent = jnp.full((missing, dim), jnp.nan, tokens.dtype)
+    return jnp.concatenate([absent, tokens] if spec.answered_at == "query" else [tokens, absent])
+
+
+def _read_ids(tokens: Any, vocabulary: int) -> Any:
+    try:
+        ids = np.asarray(tokens, float)
+    except jax.errors.TracerArrayConversionError:  # inside a program there is nothing to check yet
+        ids = np.zeros(0)
+    strange = ids[~(((ids >= 0) & (ids < vocabulary) & (ids == np.rint(ids))) | np.isnan(ids))]
+    needed = f"token ids, whole numbers from 0 to {vocabulary - 1}"
+    require(not strange.size, what="tokens", given=strange.flat[0].item() if strange.size else None, needed=needed)
+    tokens = jnp.asarray(tokens)
+    tokens = tokens if jnp.issubdtype(tokens.dtype, jnp.floating) else tokens.astype(jnp.float32)
+    return tokens[:, None] if tokens.ndim == 1 else tokens
+
+
+def absent_tokens(tokens: Tokens) -> Bool[AnyArray, " length"]:
+    """Which tokens are absent: all NaN."""
+    return jnp.all(jnp.isnan(tokens), axis=-1)
+
+
+def looked_up(
+    table: Float[AnyArray, "numbers ids"], tokens: Float[AnyArray, "length 1"]
+) -> Float[AnyArray, "length numbers"]:
+    """The column of the table for every id: the product of the table with tokens of one 1 and zeros."""
+    return jnp.asarray(table).T[tokens[:, 0].astype(jnp.int32)]

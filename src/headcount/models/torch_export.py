@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._errors import InputError
-from .base import AbstractModel
+from .base import AbstractModel, AbstractSpec
 
 if TYPE_CHECKING:
     import torch
@@ -25,3 +25,14 @@ def to_torch(model: AbstractModel) -> "torch.nn.Module":
     arrays = {name: torch.from_numpy(np.array(array, np.float32)) for name, array in model.to_arrays().items()}
     module.load_state_dict(arrays, strict=True)
     return module.eval()
+
+
+def read_batch(tokens: "torch.Tensor", spec: AbstractSpec, length: int | None) -> "torch.Tensor":
+    """Sequences as a module of that spec computes with them, as `read_tokens` has one: ids as numbers, and shorter
+    sequences than `length` filled up with absent tokens where the spec masks them."""
+    import torch
+
+    tokens = tokens.float() if spec.token_ids else tokens
+    missing = length - tokens.shape[1] if spec.masks_nan and length is not None else 0
+    sides = (missing, 0) if spec.answered_at == "query" else (0, missing)
+    return torch.nn.functional.pad(tokens, (0, 0, *sides), value=torch.nan) if missing > 0 else tokens

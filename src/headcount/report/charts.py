@@ -7,7 +7,7 @@ import numpy as np
 from ..analysis import Answer, ErrorTable, count_of_heads, size_of
 from ..analysis.answer import has_map
 from ..analysis.baselines import Baseline
-from ..analysis.words import decimal, times
+from ..analysis.words import decimal, factor_words
 from .chart import Chart, Drop, HeatMap, Level, Line, Series, Span
 
 AXIS_LABELS = {
@@ -134,6 +134,7 @@ def error_chart(
     values, lengths = whole.values(axis), whole.values("length")
     reference = None if published is None else published.aligned(whole)
     few = sum(np.isfinite(part.errors).sum() for part in parts.values()) <= MAX_POINTS
+    log_y = not np.any(whole.errors == 0)  # labels without a wrong answer
     series = []
     for j, length in enumerate(lengths):
         errors = {kind: part.errors[:, j] for kind, part in parts.items()}
@@ -158,10 +159,12 @@ def error_chart(
         x_ticks=values,
         series=tuple(series),
         caption=_caption(table, published, "points" if few else "band"),
-        log_y=not np.any(whole.errors == 0),  # labels without a wrong answer
+        log_y=log_y,
         span=_span(answer, axis),
-        levels=tuple(Level(b.name, f"{b.label}: {decimal(b.error)}", b.error) for b in baselines if b.error > 0),
-        drop=_drop(whole, answer, axis),
+        levels=tuple(
+            Level(b.name, f"{b.label}: {decimal(b.error)}", b.error) for b in baselines if b.error > 0 or not log_y
+        ),
+        drop=_drop(whole, answer, axis) if published is None else None,
     )
 
 
@@ -176,16 +179,17 @@ def _seed_points(values: tuple[float, ...], errors: np.ndarray) -> tuple[tuple[f
 def _drop(table: ErrorTable, answer: Answer, axis: str) -> Drop | None:
     """How far the error falls at the head count that is needed, from the next smaller one tried, at the longest length;
     None where it does not."""
-    if axis != "heads" or answer.kind == "floor" or answer.heads not in table.values(axis):
+    heads = answer.heads
+    if axis != "heads" or answer.kind == "floor" or heads is None or heads not in table.values(axis):
         return None
     errors = table.best[:, table.values("length").index(max(table.values("length")))]
-    here = table.values(axis).index(answer.heads)
+    here = table.values(axis).index(heads)
     before = [error for error in errors[:here] if np.isfinite(error)]
     if not before or not before[-1] > MIN_FOLD * errors[here] > 0:
         return None
     fold = before[-1] / errors[here] if answer.fold is None else answer.fold
-    less = f"{times(fold)} times less" if answer.floor is None else f"down to {decimal(errors[here])}"
-    return Drop(f"{count_of_heads(answer.heads)}: {less}", answer.heads, float(before[-1]), float(errors[here]))
+    less = f"{factor_words(fold)} times less" if answer.floor is None else f"down to {decimal(errors[here])}"
+    return Drop(f"{count_of_heads(heads)}: {less}", heads, float(before[-1]), float(errors[here]))
 
 
 def _caption(table: ErrorTable, published: ErrorTable | None, seeds: str) -> str:

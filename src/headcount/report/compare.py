@@ -104,7 +104,7 @@ def compared(sections: Mapping[str, Section]) -> Comparison:
 
 def comparison_chart(table: ComparedErrors) -> Chart:
     """The smallest error along the main axis, a line per experiment and length."""
-    values = tuple(dict.fromkeys(row.value for row in table.rows))
+    values: tuple[Any, ...] = tuple(dict.fromkeys(row.value for row in table.rows))
     series = []
     for place, name in enumerate(table.names):
         for length in table.lengths:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ..analysis.words import decimal, times
+from ..analysis.words import factor_words
 
 SHOWN = 0.05
 """Attention weights below this are not put in words."""
@@ -41,22 +41,26 @@ class HeadRead:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadsRead:
-    """What the heads of the best model read at one `length`; `error` is the validation error with all of them."""
+    """What the heads of the best model read at one `length`; `error` is the validation error with all of them.
+
+    Where every token answers, the reading of one is shown, the `reader`.
+    """
 
     model: str
     length: int
+    reader: str
     error: float
     examples: tuple[ReadExample, ...]
     heads: tuple[HeadRead, ...]
 
     def loss_without(self, head: HeadRead) -> str:
-        """What the error is without a head, beside the error with all of them."""
+        """The error without a head over the error with all of them, in words; empty where that is 0."""
         if not self.error > 0:
-            return decimal(head.without)
+            return ""
         fold = head.without / self.error
         if fold >= 1.05:
-            return f"{times(fold)} times larger"
-        return "the same" if fold > 0.95 else f"{times(1 / fold)} times smaller"
+            return f"{factor_words(fold)} times larger"
+        return "the same" if fold > 0.95 else f"{factor_words(1 / fold)} times smaller"
 
 
 def heads_read_of(stored: Any) -> HeadsRead | None:
@@ -84,6 +88,7 @@ def heads_read_of(stored: Any) -> HeadsRead | None:
         return HeadsRead(
             model=str(stored["model"]),
             length=int(stored["length"]),
+            reader=str(stored.get("reader", "")),
             error=float(stored["error"]),
             examples=examples,
             heads=heads,

@@ -48,7 +48,8 @@ class Section:
     a user's own, and `early` its early estimate: `heads` after `step` of `steps` and `seconds`. `prose` is the answer
     in words, `next_steps` what to do after it, `baselines` what models without attention reach; `skipped` says which
     were not computed, and why. `effort` is what was asked for and how it ended. `curves` are the validation
-    errors while training, `fit` has training beside validation errors, `heads` is what each head of the best model reads.
+    errors while training, `fit` has training beside validation errors, `heads` is what each head of the best model
+    reads.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """WHAT is to be learned."""
 
-from .arrays import ArrayTask, load_arrays
+from .arrays import ArrayTask
 from .assumptions import AssumptionReport, check_assumptions
 from .base import AbstractTask, Examples, GeneratedTask, Split, Tokenise
 from .function import FunctionTask
@@ -55,7 +55,6 @@ __all__ = [
     "examples_at",
     "farthest_point",
     "in_context_regression",
-    "load_arrays",
     "max_plus_min",
     "nearest_neighbour",
     "preset",

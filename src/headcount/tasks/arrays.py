@@ -1,4 +1,4 @@
-"""A user's data as a task: x of shape (examples, length, dim) and y, from memory or from .npz / .npy files.
+"""A user's data as a task: sequences x and targets y.
 
 The user chooses how sequences are shortened, because only they know what a shortened sequence means:
 
@@ -6,12 +6,12 @@ The user chooses how sequences are shortened, because only they know what a shor
     leading   the first tokens of each sequence, its target unchanged
     trailing  the last tokens of each sequence, its target unchanged
 
-Targets are numbers, or class labels where the user says so: whole numbers can be either.
+Tokens are counted that are there: a shortened sequence has always one. Where the last token is the query it stays, and
+"leading" keeps the first of the others.
 """
 
 import copy
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -19,40 +19,53 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Float, Int
 
-from .._choices import require_choice
-from .._errors import InputError, require, require_count
+from .._choices import ANSWERED_AT, AnsweredAt, require_choice
+from .._errors import require, require_count
 from .._keys import named_key
-from .._shapes import AnyArray, Key, Target, Tokens
+from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
+from .array_places import ShorterRule, ending_together, kept_places
+from .array_targets import Label, Targets, read_targets
+from .array_values import Sequences, read_sequences
 from .base import Examples, GeneratedTask, Split, check_examples, fingerprint
 from .objective import AbstractObjective, Classification, Regression
 
-ShorterRule = Literal["given", "leading", "trailing"]
 MIN_EXAMPLES = 100
 MIN_VALIDATION = 20
-Label = int | bool | str
-WHOLE_LABELS = "integers, booleans or strings, as class labels are"
-LARGEST_LABEL = 2**53
-"""Up to which whole numbers stored as floats are exact."""
 
 
 class ArrayTask(GeneratedTask):
-    """A task of stored examples: a regression, or with `labels` a classification.
+    """A task of stored examples: a regression, or a classification where `y` holds labels.
+
+    `x` and `y` may be lists, NumPy, JAX or PyTorch arrays, or pandas objects. How they were taken is said in `notes`.
 
     Args:
-        x: Sequences, numbers of shape (examples, length, dim).
-        y: Targets, numbers of shape (examples,) or (examples, outputs); with `labels` one integer, boolean or string
-            per example.
+        x: Sequences:
+
+            * numbers of shape (examples, length, dim), or floats of shape (examples, length), one number per token;
+            * integers of shape (examples, length): token ids, for which models learn an embedding;
+            * a list of sequences of unequal length, each (length, dim) numbers, (length,) floats or (length,) ids.
+        y: Targets: numbers of shape (examples,) or (examples, outputs), or one class label per example, an integer,
+            boolean or string; one target per token with `answered_at="tokens"`.
         length: Tokens per sequence; by default those of `x`.
         name: Name of the task in tables and reports.
         shorter: How sequences are shortened: "given" (not at all), "leading" or "trailing" (the tokens that are kept).
         validation_fraction: Share of the examples that is drawn for validation, 0.05 to 0.5.
         held_out: Use the last `held_out` examples for validation instead, 20 to half of them.
         uses_positions: Whether the order of tokens can matter.
-        labels: Whether `y` holds class labels. `classes` are the distinct labels, sorted; None for a regression.
+        labels: Whether `y` holds class labels. None: strings and booleans are, and integers where there are at most 20
+            different ones and at least 10 examples of each on average. `classes` are the distinct labels, sorted; None
+            for a regression.
+        answered_at: Where the answer is read: once per "sequence" (where None), at the "query", which is the last token
+            and asks about the others, or at all "tokens", `y` being of shape (examples, length) or (examples, length,
+            outputs).
+        mask: Of shape (examples, length), True where a token is there. Of `x` of unequal lengths none is needed.
+        vocabulary: The number of token ids; None: the largest of `x` and one more.
+        notes: How `x` and `y` were read, to which this task adds what it took them for.
 
     Raises:
-        InputError: Data are not finite numbers of these shapes, are fewer than 100 examples, have constant targets, or
-            an option is out of range; labels are of one class, or of more classes than half of the examples.
+        InputError: Data are not finite numbers of these shapes, are fewer than 100 examples, have constant targets or a
+            sequence without tokens, or an option is out of range; labels are of one class, or of more classes than half
+            of the examples.
 
     Example:
         >>> import numpy as np
@@ -61,13 +74,24 @@ class ArrayTask(GeneratedTask):
         >>> task = hc.ArrayTask(x, x[:, :, 0].max(axis=1), shorter="leading")
         >>> task.length, task.dim, task.outputs, task.at(4).length
         (8, 3, 1, 4)
-        >>> signs = hc.ArrayTask(x, np.where(x[:, 0, 0] > 0, "positive", "negative"), labels=True)
+
+        Class labels, sequences of unequal length, token ids, and a last token that asks:
+
+        >>> signs = hc.ArrayTask(x, np.where(x[:, 0, 0] > 0, "positive", "negative"))
         >>> signs.outputs, signs.classes
         (2, ('negative', 'positive'))
+        >>> ragged = hc.ArrayTask([each[: 3 + i % 6] for i, each in enumerate(x)], x[:, 0, 0])
+        >>> ragged.notes
+        ('sequences have 3 to 8 tokens; no head reads the padding of shorter ones',)
+        >>> ids = hc.ArrayTask(np.arange(1600).reshape(200, 8) % 7, x[:, 0, 0])
+        >>> ids.vocabulary, ids.dim
+        (7, 1)
+        >>> hc.ArrayTask(x, x[:, 0, 0] * x[:, -1, 0], answered_at="query").answered_at
+        'query'
     """
 
     x: Float[AnyArray, "examples longest dim"]
-    y: Float[AnyArray, "examples outputs"] | Int[AnyArray, " examples"]
+    y: Float[AnyArray, "examples *places outputs"] | Int[AnyArray, " examples"]
     length: int = eqx.field(static=True)
     name: str = eqx.field(static=True)
     shorter: ShorterRule = eqx.field(static=True)
@@ -76,6 +100,10 @@ class ArrayTask(GeneratedTask):
     uses_positions: bool = eqx.field(static=True)
     intrinsic_dim: int | None = eqx.field(static=True)
     classes: tuple[Label, ...] | None = eqx.field(static=True)
+    _answered_at: AnsweredAt = eqx.field(static=True)
+    _padded: bool = eqx.field(static=True)
+    _vocabulary: int = eqx.field(static=True)
+    _notes: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -88,46 +116,75 @@ class ArrayTask(GeneratedTask):
         validation_fraction: float = 0.2,
         held_out: int | None = None,
         uses_positions: bool = True,
-        labels: bool = False,
+        labels: bool | None = None,
+        answered_at: AnsweredAt | None = None,
+        mask: Any = None,
+        vocabulary: int | None = None,
+        notes: tuple[str, ...] = (),
     ):
-        x = _numbers(x, "x")
-        require(x.ndim == 3, what="x", given=x.shape, needed="of shape (examples, length, dim)")
-        y, self.classes = _class_indices(y) if labels else (_targets(y), None)
-        require(len(x) == len(y), f"{name}: x has {len(x)} examples but y has {len(y)}; they must match.")
-        require(0 not in x.shape and 0 not in y.shape, f"{name}: x {x.shape} and y {y.shape} must not be empty.")
-        require(
-            len(x) >= MIN_EXAMPLES,
-            f"{name}: {len(x)} examples are too few to tell head counts apart; give at least {MIN_EXAMPLES}.",
-        )
+        words = "True, False or None, which detects them"
+        require(labels is None or isinstance(labels, bool), what="labels", given=labels, needed=words)
+        at = "sequence" if answered_at is None else answered_at
+        require_choice("answered_at", at, ANSWERED_AT)
+        sequences = read_sequences(x, mask, vocabulary)
+        targets = read_targets(y, labels=labels, answered_at=at)
+        _require_match(sequences, targets, name, answered_at)
+        count, stored = sequences.tokens.shape[:2]
         require_choice("shorter", shorter, get_args(ShorterRule))
         require(
-            0.05 <= validation_fraction <= 0.5,
+            isinstance(validation_fraction, float) and 0.05 <= validation_fraction <= 0.5,
             what="validation_fraction",
             given=validation_fraction,
             needed="between 0.05 and 0.5",
         )
-        self.x, self.y = x, y  # pyright: ignore[reportAttributeAccessIssue]
-        self.length, self.name, self.shorter = self._length(length, x.shape[1], name, shorter), name, shorter
         require(
-            held_out is None or MIN_VALIDATION <= held_out <= len(x) // 2,
+            held_out is None or (isinstance(held_out, int | np.integer) and MIN_VALIDATION <= held_out <= count // 2),
             what="held_out",
             given=held_out,
-            needed=f"between {MIN_VALIDATION} and half of the {len(x)} examples",
+            needed=f"between {MIN_VALIDATION} and half of the {count} examples",
         )
-        self.validation_fraction, self.held_out = validation_fraction, held_out
+        asks = at == "query"
+        tokens = ending_together(sequences.tokens) if asks and sequences.padded else sequences.tokens
+        self.x, self.y, self.classes = tokens, targets.values, targets.classes  # pyright: ignore[reportAttributeAccessIssue]
+        self.name, self.shorter, self._answered_at = name, shorter, at
+        self._padded, self._vocabulary = sequences.padded, sequences.vocabulary
+        self.length = self._length(length, stored)
+        self.validation_fraction, self.held_out = validation_fraction, None if held_out is None else int(held_out)
         self.uses_positions = uses_positions
         self.intrinsic_dim = None
-        check_examples(self.examples(len(x), len(x)), name, objective=self.objective)
+        asking = ("the last token of a sequence asks about the others, and is answered",) if asks else ()
+        self._notes = (*notes, *sequences.notes, *targets.notes, *asking)
+        check_examples(self.examples(count, count), name, at, self.objective, self.padded)
 
     @property
     def outputs(self) -> int:
         """Numbers per target, or the number of classes."""
-        return self.y.shape[1] if self.classes is None else len(self.classes)
+        return self.y.shape[-1] if self.classes is None else len(self.classes)
 
     @property
     def objective(self) -> AbstractObjective:
         """Squared error; of labels cross-entropy and the share of wrong answers."""
         return Regression() if self.classes is None else Classification()
+
+    @property
+    def answered_at(self) -> AnsweredAt:
+        """Where the answer is read: once per sequence, at every token, or at the last one."""
+        return self._answered_at
+
+    @property
+    def padded(self) -> bool:
+        """Whether sequences have unequal lengths: absent tokens are all NaN."""
+        return self._padded
+
+    @property
+    def vocabulary(self) -> int:
+        """How many token ids there are; 0 where tokens are numbers."""
+        return self._vocabulary
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How `x` and `y` were read, to be checked."""
+        return self._notes
 
     @property
     def dim(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -146,39 +203,41 @@ class ArrayTask(GeneratedTask):
 
     def sample(self, key: Key) -> Tokens:
         """A stored sequence, drawn at random."""
-        return jnp.asarray(self._shortened())[jr.randint(key, (), 0, len(self.x))]
+        return jnp.asarray(self._shortened()[0])[jr.randint(key, (), 0, len(self.x))]
 
-    def target(self, tokens: Tokens) -> Target | Int[AnyArray, ""]:
+    def target(self, tokens: Tokens) -> Target | TokenTargets | Int[AnyArray, ""]:
         """The stored target of the stored sequence nearest to `tokens`; exact for sequences of the data.
 
         A label is given by its place in `classes`.
         """
-        distance = jnp.sum((jnp.asarray(self._shortened()) - tokens) ** 2, axis=(1, 2))
-        return jnp.asarray(self.y)[jnp.argmin(distance)]
+        x, y = map(jnp.asarray, self._shortened())
+        squares = (x - tokens) ** 2
+        if self.padded:  # absent tokens are near to each other, and far from all others
+            squares = jnp.where(jnp.isnan(x) & jnp.isnan(tokens), 0, jnp.where(jnp.isnan(squares), jnp.inf, squares))
+        return y[jnp.argmin(jnp.sum(squares, axis=(1, 2)))]
 
     def at(self, length: int) -> "ArrayTask":
         other = copy.copy(self)  # the data were checked at every length
-        object.__setattr__(other, "length", self._length(length, self.x.shape[1], self.name, self.shorter))
+        object.__setattr__(other, "length", self._length(length, self.x.shape[1]))
         return other
 
-    @staticmethod
-    def _length(asked: int | None, stored: int, name: str, shorter: ShorterRule) -> int:
+    def _length(self, asked: int | None, stored: int) -> int:
         if asked is None or asked == stored:
             return stored
-        require_count("length", asked)
-        require(asked < stored, what="length", given=asked, needed=f"at most {stored}, the tokens of {name}")
+        require_count("length", asked, least=2 if self.answered_at == "query" else 1)
+        require(asked < stored, what="length", given=asked, needed=f"at most {stored}, the tokens of {self.name}")
         require(
-            shorter != "given",
-            f"{name}: the data have length {stored}; for length {asked}, say which tokens to keep: "
+            self.shorter != "given",
+            f"{self.name}: the data have length {stored}; for length {asked}, say which tokens to keep: "
             'shorter="leading" or "trailing" (--shorter leading).',
             what="shorter",
-            given=shorter,
+            given=self.shorter,
             needed='"leading" or "trailing"',
         )
         return asked
 
     def spec(self) -> dict[str, Any]:
-        return {
+        content = {
             "task": self.name,
             "fingerprint": fingerprint(np.asarray(self.x), np.asarray(self.y)),
             "examples": len(self.x),
@@ -186,7 +245,11 @@ class ArrayTask(GeneratedTask):
             "shorter": self.shorter,
             "validation_fraction": self.validation_fraction if self.held_out is None else None,
             "held_out": self.held_out,
-        } | ({} if self.classes is None else {"labels": len(self.classes)})
+        }
+        content |= {} if self.classes is None else {"labels": len(self.classes)}
+        content |= {} if self.answered_at == "sequence" else {"answered_at": self.answered_at}
+        content |= {"padded": True} if self.padded else {}
+        return content | ({"vocabulary": self.vocabulary} if self.vocabulary else {})
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
         """The stored examples, split by `seed`."""
@@ -196,128 +259,63 @@ class ArrayTask(GeneratedTask):
         else:
             order, held_out = np.roll(np.arange(len(self.x)), self.held_out), self.held_out
         validation, train = order[:held_out][:validation_examples], order[held_out:][:train_examples]
-        x = self._shortened()
-        return Split(Examples(x[train], self.y[train]), Examples(x[validation], self.y[validation]))
+        x, y = self._shortened()
+        return Split(Examples(x[train], y[train]), Examples(x[validation], y[validation]))
 
-    def _shortened(self) -> Float[AnyArray, "examples length dim"]:
-        return self.x[:, : self.length] if self.shorter != "trailing" else self.x[:, self.x.shape[1] - self.length :]
+    def _shortened(self) -> tuple[Float[AnyArray, "examples length dim"], AnyArray]:
+        """Tokens and targets at this task's length."""
+        x, y, stored, asks = self.x, self.y, self.x.shape[1], self.answered_at == "query"
+        if self.length == stored:
+            return x, y
+        if self.padded:
+            xp = x.__array_namespace__()
+            places = kept_places(xp.all(xp.isnan(x), axis=-1), self.length, self.shorter, asks)
+            kept = xp.take_along_axis(x, xp.maximum(places, 0)[..., None], axis=1)
+            return xp.where(places[..., None] < 0, xp.nan, kept), y
+        if self.shorter == "trailing":
+            kept = slice(stored - self.length, stored)
+        else:
+            kept = np.array([*range(self.length - 1), stored - 1]) if asks else slice(self.length)
+        return x[:, kept], y[:, kept] if self.answered_at == "tokens" else y
 
 
-def _as_array(values: Any, name: str) -> np.ndarray:
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise InputError(f"{name} is ragged: every sequence must have the same length and dim.") from error
-
-
-def _numbers(values: Any, name: str) -> np.ndarray:
-    """`values` as float32; `InputError` unless they are finite numbers in one rectangular array."""
-    array = _as_array(values, name)
+def _require_match(sequences: Sequences, targets: Targets, name: str, answered_at: AnsweredAt | None) -> None:
+    """Raise `InputError` unless sequences and targets belong together."""
+    x, y = sequences.tokens, targets.values
+    require(len(x) == len(y), f"{name}: x has {len(x)} examples but y has {len(y)}; they must match.")
+    require(0 not in y.shape, f"{name}: x {x.shape} and y {y.shape} must not be empty.")
     require(
-        array.dtype.kind in "fiub",
-        f"{name} must hold numbers in one rectangular array, got dtype {array.dtype} (ragged or object data?).",
+        len(x) >= MIN_EXAMPLES,
+        f"{name}: {len(x)} examples are too few to tell head counts apart; give at least {MIN_EXAMPLES}.",
     )
-    with np.errstate(over="ignore"):  # what overflows float32 becomes infinite and is refused below
-        array = array.astype(np.float32)
-    bad = int(np.sum(~np.isfinite(array)))
-    require(bad == 0, f"{name} must be finite numbers, found {bad} NaN or infinite values in {array.size}.")
-    return array
-
-
-def _targets(values: Any) -> np.ndarray:
-    """The targets of a regression, of shape (examples, outputs)."""
-    array = _as_array(values, "y")
-    require(
-        array.dtype.kind not in "UT",
-        f"y holds words (dtype {array.dtype}); class labels need labels=True (--labels).",
-        what="labels",
-        given=False,
-    )
-    array = _numbers(array, "y")
-    array = array[:, None] if array.ndim == 1 else array
-    require(array.ndim == 2, what="y", given=array.shape, needed="of shape (examples,) or (examples, outputs)")
-    return array
-
-
-def _class_indices(values: Any) -> tuple[np.ndarray, tuple[Label, ...]]:
-    """The place of each label among the classes, and the classes: the distinct labels, sorted."""
-    array = _as_array(values, "y")
-    require(array.ndim == 1, what="y", given=array.shape, needed="of shape (examples,), one class label per example")
-    if array.dtype.kind in "OT" and all(isinstance(label, str) for label in array.tolist()):
-        array = array.astype(str)  # words, as pandas has them
-    if array.dtype.kind == "f":
-        wrong = array[~((array == np.rint(array)) & (np.abs(array) <= LARGEST_LABEL))]  # NaN compares as unequal
-        require(len(wrong) == 0, what="y", given=float(wrong[0]) if len(wrong) else None, needed=WHOLE_LABELS)
-        array = array.astype(np.int64)
-    require(array.dtype.kind in "iubU", what="y", given=str(array.dtype), needed=WHOLE_LABELS)
-    classes, indices = np.unique(array, return_inverse=True)
-    plain = tuple(classes.tolist())
-    require(len(plain) != 1, what="y", given=plain, needed="labels of at least 2 classes")
-    require(
-        len(plain) <= len(array) / 2,
-        f"y has {len(plain)} classes in {len(array)} examples, more than half of them; numbers to be predicted are "
-        "targets of a regression, without labels=True (--labels).",
-        what="labels",
-        given=True,
-    )
-    return indices.astype(np.int32), plain
-
-
-def load_arrays(path: Path | str, targets: Path | str | None = None, **options) -> ArrayTask:
-    """The task stored in `path`.
-
-    Args:
-        path: An .npz with arrays x and y, or an .npy with x alone. Where the .npz also holds x_validation and
-            y_validation, those are the validation examples.
-        targets: The .npy with y, where `path` is an .npy.
-        **options: Passed to `ArrayTask`; `name` is the file's by default.
-
-    Raises:
-        InputError: A file is missing, damaged or lacks an array, or `ArrayTask` refuses the data.
-    """
-    path, targets = Path(path), None if targets is None else Path(targets)
-    loaded = _load(path)
-    if isinstance(loaded, np.ndarray):
-        require(targets is not None, f"{path} holds x alone; pass y in another .npy with --targets.")
-        assert targets is not None
-        x, y = loaded, _load(targets)
-        if not isinstance(y, np.ndarray):
-            raise InputError(f"{targets} must be an .npy file with y, as {path} is one with x.")
-    else:
-        require(targets is None, f"{path} holds both x and y; --targets {targets} is not needed.")
+    if answered_at == "query":
+        there = np.sum(~np.all(np.isnan(x), axis=-1), axis=1)
+        short = np.flatnonzero(there < 2)
         require(
-            {"x", "y"} <= loaded.keys(),
-            f"{path} must hold arrays named x and y, found {', '.join(sorted(loaded)) or 'none'}.",
+            not short.size,
+            f"{name}: sequence {short[0] if short.size else ''} has one token, which would ask about no other; "
+            'leave it out, or read the answer for the whole sequence: answered_at="sequence".',
+            what="answered_at",
+            given=answered_at,
         )
-        x, y = loaded["x"], loaded["y"]
-        if "x_validation" in loaded and "y_validation" in loaded:
-            x, y, options["held_out"] = _with_validation(x, y, loaded["x_validation"], loaded["y_validation"], path)
-    return ArrayTask(x, y, name=options.pop("name", path.stem), **options)
-
-
-def _with_validation(x, y, x_validation, y_validation, path: Path) -> tuple[np.ndarray, np.ndarray, int]:
-    for name, part, more in (("x", x, x_validation), ("y", y, y_validation)):
+    elif answered_at == "tokens":
         require(
-            part.shape[1:] == more.shape[1:],
-            f"{path}: {name} {part.shape} and {name}_validation {more.shape} must agree in all axes but the first.",
+            not sequences.padded,
+            f'{name}: answered_at="tokens" needs sequences of one length, without mask.',
+            what="answered_at",
+            given=answered_at,
         )
-    require(
-        len(x_validation) == len(y_validation),
-        f"{path}: x_validation has {len(x_validation)} examples but y_validation has {len(y_validation)}.",
-    )
-    return np.concatenate([x, x_validation]), np.concatenate([y, y_validation]), len(x_validation)
-
-
-def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:
-    try:
-        with open(path, "rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            return loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
-    except FileNotFoundError as error:
-        raise InputError(f"no file {path}.") from error
-    except Exception as error:  # NumPy and zipfile raise many types for a damaged or pickled file
-        if "Object arrays" in str(error):
-            raise InputError(
-                f"{path} holds Python objects (ragged arrays?); save rectangular arrays of numbers instead."
-            ) from error
-        raise InputError(f"{path} cannot be read as .npz or .npy ({type(error).__name__}).") from error
+        require(
+            y.shape[1] == x.shape[1],
+            f"{name}: x has {x.shape[1]} tokens per sequence but y has {y.shape[1]} targets; they must match.",
+            what="answered_at",
+            given=answered_at,
+        )
+    elif answered_at is None and targets.classes is None:
+        # As many outputs as tokens are more often a target per token, and as outputs they would be learned badly.
+        require(
+            not (y.shape[1] == x.shape[1] > 1),
+            f"{name}: y of shape {y.shape} has as many numbers as a sequence has tokens; say what they are: "
+            'answered_at="tokens" (one target per token) or "sequence" (that many outputs) (--answered-at tokens).',
+            what="answered_at",
+        )

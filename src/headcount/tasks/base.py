@@ -96,8 +96,21 @@ class AbstractTask(eqx.Module):
 
     @property
     def padded(self) -> bool:
-        """Whether tokens of zeros are padding."""
+        """Whether sequences have fewer tokens than places: tokens that are all NaN are absent.
+
+        Of data that are tokenised, tokens of zeros are.
+        """
         return False
+
+    @property
+    def vocabulary(self) -> int:
+        """How many token ids there are, a token being one id; 0 where tokens are numbers."""
+        return 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the data were read, in sentences without a full stop for a user to check."""
+        return ()
 
     @property
     def endless(self) -> bool:
@@ -156,7 +169,7 @@ class GeneratedTask(AbstractTask):
         validation_keys = jr.split(named_key(seed, "validation examples"), validation_examples)
         train = user_supplied(_draw, self, train_keys, name=self.name)
         split = Split(Examples(*train), Examples(*_draw(self, validation_keys)))
-        check_examples(split, self.name, self.answered_at, self.objective)
+        check_examples(split, self.name, self.answered_at, self.objective, self.padded)
         return split
 
 
@@ -197,8 +210,12 @@ def check_examples(
     name: str,
     answered_at: AnsweredAt = "sequence",
     objective: AbstractObjective = Regression(),  # noqa: B008 - frozen
+    padded: bool = False,
 ) -> None:
-    """Raise `InputError` for NaNs, infinities, constant targets and targets of the wrong shape."""
+    """Raise `InputError` for NaNs, infinities, constant targets and targets of the wrong shape.
+
+    Tokens that are all NaN are accepted where sequences are `padded`.
+    """
     shape, length = split.train.targets.shape[1:], split.train.content.shape[1]
     labels = isinstance(objective, AbstractLabelObjective)
     if labels:
@@ -212,6 +229,9 @@ def check_examples(
         require(len(shape) == 1, f"{name}: a target must be a number or a vector, got shape {shape}.")
     for part, examples in split._asdict().items():
         for kind, values in (("tokens", examples.content), ("targets", examples.targets)):
+            values = np.asarray(values)
+            if padded and kind == "tokens":
+                values = values[~np.all(np.isnan(values), axis=-1)]
             bad = int(np.sum(~np.isfinite(values)))
             require(
                 bad == 0,

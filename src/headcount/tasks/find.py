@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,13 @@ from typing import Any
 from .._choices import require_choice
 from .._errors import InputError, did_you_mean, require
 from ..datasets.cifar import is_cifar10, read_cifar10
+from ..datasets.conversions import ending, not_read
 from ..datasets.embeddings import find_embeddings, load_embeddings
-from ..datasets.images import read_image_folder
+from ..datasets.files import READERS, are_examples, read_examples, require_file
+from ..datasets.images import ENDINGS as IMAGE_ENDINGS
+from ..datasets.images import read_image_folder, visible_entries
 from ..datasets.passages import is_passages, read_passages
-from .arrays import load_arrays
+from .arrays import ArrayTask
 from .base import AbstractTask, user_supplied
 from .image import ImageTask
 from .labelled import LabelledTask
@@ -23,22 +27,29 @@ from .ranking import LAYOUTS, ranking
 LABELLED_ENDINGS = (".jsonl", ".jsonl.gz", ".tar.gz")
 IMAGE_OPTIONS = ("patch", "side")
 PASSAGE_OPTIONS = ("embeddings", "layout", "split")
-ARRAY_OPTIONS = ("targets", "shorter", "validation_fraction", "labels")
+FILE_OPTIONS = (
+    "targets", "sequence", "labels", "answered_at", "vocabulary", "shorter", "validation_fraction",
+)  # fmt: skip
+"""Options of a file of examples."""
 
 
-def find_task(reference: str, *, cache: Path | None = None, **options: Any) -> AbstractTask:
+def find_task(reference: str | os.PathLike[str], *, cache: Path | None = None, **options: Any) -> AbstractTask:
     """The task that `reference` names.
 
     Args:
         reference: One of:
 
             * `sum-of-maxima`, or any other preset (`headcount tasks` lists them);
-            * `data.npz` with arrays x and y, or `x.npy` with `targets="y.npy"`; `labels=True` where y are classes;
+            * a file of examples: `data.npz` with arrays x and y (also .pt, .safetensors, .json), `x.npy` with
+              `targets="y.npy"`, a table (.csv, .tsv, .parquet, .arrow, .feather) whose target `targets` names, a
+              folder that Hugging Face's `save_to_disk` wrote, or `data.jsonl` with x and y in each line;
             * a folder of images, one subfolder per class, or of CIFAR-10 as it is published;
             * a folder or a file of queries and passages, in MS MARCO's layouts or as JSON lines;
             * `mine.py:task` or `package.module:task`, a task or a function that returns one.
         cache: Folder for mined negatives; None: they are mined each time.
-        options: Options of the preset, of the kind of data, or arguments of the function.
+        options: Options of the preset, of the kind of data, or arguments of the function. A file of examples takes
+            `targets`, and of one row per token `sequence`, and of `ArrayTask` `labels`, `answered_at`, `vocabulary`,
+            `shorter` and `validation_fraction`.
 
     Returns:
         The task.
@@ -55,22 +66,56 @@ def find_task(reference: str, *, cache: Path | None = None, **options: Any) -> A
         Traceback (most recent call last):
         headcount._errors.InputError: unknown task "sum-of-maximum". Did you mean "sum-of-maxima"? ...
     """
-    suffix = Path(reference).suffix
-    if suffix in (".npz", ".npy"):
-        _require_known(reference, options, ARRAY_OPTIONS)
-        return load_arrays(Path(reference), **options)
+    require(
+        isinstance(reference, str | os.PathLike),
+        f"a task is found by a name or a file, got {type(reference).__name__}; arrays are a task by ArrayTask(x, y).",
+        what="reference",
+    )
+    reference = os.fspath(reference)
+    if reference in PRESETS:
+        return preset(reference, **options)
+    path = Path(reference)
+    if are_examples(path):
+        return _examples(path, options)
     if ":" in reference:
         return _from_python(reference, options)
-    path = Path(reference)
-    if reference not in PRESETS and reference and (path.is_dir() or path.name.endswith(LABELLED_ENDINGS)):
+    if reference and (os.path.isdir(path) or path.name.endswith(LABELLED_ENDINGS)):
         return _labelled(path, cache, options)
-    require(suffix != ".py", f"name the task inside the file: {reference}:NAME.", what="task", given=reference)
-    known = [*PRESETS, "FILE.npz", "FILE.py:NAME", "FILE.jsonl", "a folder of images or passages"]
-    require(
-        reference in PRESETS,
-        f'unknown task "{reference}".{did_you_mean(reference, PRESETS)} Known: {", ".join(known)}.',
+    require(path.suffix != ".py", f"name the task inside the file: {reference}:NAME.", what="task", given=reference)
+    if reference and os.path.exists(path):
+        raise not_read(path)
+    known = [*PRESETS, "FILE.npz", "FILE.csv", "FILE.py:NAME", "FILE.jsonl", "a folder of images or passages"]
+    raise InputError(f'unknown task "{reference}".{did_you_mean(reference, PRESETS)} Known: {", ".join(known)}.')
+
+
+def _examples(path: Path, options: dict[str, Any]) -> ArrayTask:
+    """The task of the examples in a file; a refusal names the file."""
+    _require_known(str(path), options, FILE_OPTIONS)
+    of_array = {name: value for name, value in options.items() if name not in ("targets", "sequence")}
+    loaded = read_examples(
+        path,
+        targets=options.get("targets"),
+        sequence=options.get("sequence"),
+        per_token=options.get("answered_at") == "tokens",
     )
-    return preset(reference, **options)
+    try:
+        return ArrayTask(
+            loaded.x,
+            loaded.y,
+            mask=loaded.mask,
+            held_out=loaded.held_out,
+            name=_name(path),
+            notes=loaded.notes,
+            **of_array,
+        )
+    except InputError as error:
+        message = str(error) if str(path) in str(error) else f"{path}: {str(error).removeprefix(f'{_name(path)}: ')}"
+        raise InputError(message, what=error.what, given=error.given, needed=error.needed) from error
+
+
+def _name(path: Path) -> str:
+    """A file's name without its ending, and without that of what is packed in it."""
+    return path.name if path.is_dir() else Path(path.name.removesuffix(".gz")).stem
 
 
 def _labelled(path: Path, cache: Path | None, options: dict[str, Any]) -> LabelledTask:
@@ -82,7 +127,10 @@ def _labelled(path: Path, cache: Path | None, options: dict[str, Any]) -> Labell
         words = load_embeddings(find_embeddings(options.get("embeddings")))
         corpus = read_passages(path, split=options.get("split"))
         return ranking(corpus, words, layout=layout, cache=cache)
-    require(path.is_dir() or is_cifar10(path), f"no file {path}.")
+    if not path.is_dir():
+        require_file(path)
+        require(is_cifar10(path), f"{path} is not CIFAR-10's archive; unpack it, and name a file or folder inside.")
+    _require_images(path)
     _require_known(str(path), options, IMAGE_OPTIONS)
     side, patch = options.get("side"), options.get("patch", 4)
     if not is_cifar10(path):
@@ -100,27 +148,55 @@ def _labelled(path: Path, cache: Path | None, options: dict[str, Any]) -> Labell
     return ImageTask(source, patch=patch)
 
 
+def _require_images(path: Path) -> None:
+    """Raise `InputError` if a folder, and those in it, have files of data but no images."""
+    if not path.is_dir() or is_cifar10(path):
+        return
+    inside = visible_entries(path)
+    inside += [entry for folder in inside if folder.is_dir() for entry in visible_entries(folder)]
+    readable = [entry for entry in inside if entry.is_file() and ending(entry) in READERS]
+    if readable and not any(entry.suffix.lower() in IMAGE_ENDINGS for entry in inside):
+        count = f"{len(readable)} files of data" if len(readable) > 1 else "a file of data"
+        raise InputError(f"{path} is a folder with {count}; name one of them, such as {readable[0]}.")
+
+
 def task_of_spec(
     spec: dict[str, Any],
     reference: str | None = None,
-    targets: Path | None = None,
+    *,
+    targets: str | None = None,
+    sequence: str | None = None,
     embeddings: Path | None = None,
     cache: Path | None = None,
 ) -> AbstractTask:
-    """The task whose stored spec this is: a preset, or the one that `reference` names."""
+    """The task whose stored spec this is: a preset, or the one that `reference` names.
+
+    Args:
+        spec: The spec, as it was stored.
+        reference: What `find_task` takes; None for a preset.
+        targets: Of a file, as it was measured: the .npy with y, or the columns with the target.
+        sequence: Of a table, as it was measured: the column of sequences.
+        embeddings: Folder of the model that passages are read with.
+        cache: Folder for mined negatives.
+
+    Raises:
+        InputError: The reference is missing, or is not the task of the spec.
+    """
     if reference is None:
         task = preset_from_spec(spec)
         if task is None:
             raise InputError(
                 f'these results are of your own task "{spec["task"]}"; '
-                "pass it with --task FILE.npz, --task FILE.py:NAME or --task DIR."
+                "pass it with --task FILE, --task FILE.py:NAME or --task DIR."
             )
         return task
     options: dict[str, Any] = {}
-    if Path(reference).suffix in (".npz", ".npy"):
-        options = {name: spec[name] for name in ("shorter", "validation_fraction") if spec.get(name) is not None}
-        options |= {} if targets is None else {"targets": targets}
-        options |= {"labels": True} if "labels" in spec else {}
+    if are_examples(Path(reference)):
+        stored = ("shorter", "validation_fraction", "answered_at", "vocabulary")
+        options = {name: spec[name] for name in stored if spec.get(name) is not None}
+        options |= {"labels": "labels" in spec}  # detected or said, it was decided then
+        given = {"targets": targets, "sequence": sequence}
+        options |= {name: value for name, value in given.items() if value is not None}
     elif "layout" in spec or "patch" in spec:
         options = {name: spec[name] for name in ("layout", "patch") if name in spec}
         options |= {"side": spec["pixels"]} if "pixels" in spec else {}
@@ -142,10 +218,7 @@ def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
     where, _, name = reference.rpartition(":")
     require(bool(where), f'"{reference}" names no Python file or module before the colon.')
     module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
-    require(
-        hasattr(module, name),
-        f'{where} has no "{name}".{did_you_mean(name, [n for n in vars(module) if not n.startswith("_")])}',
-    )
+    require(hasattr(module, name), f'{where} has no "{name}".{did_you_mean(name, _tasks_in(module))}')
     task = getattr(module, name)
     if callable(task) and not isinstance(task, AbstractTask):
         task = user_supplied(lambda make=task: make(**options), name=reference)
@@ -156,6 +229,16 @@ def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
         kind = type(task).__name__
         raise InputError(f"{reference} must be a headcount task or a function that returns one, got {kind}.")
     return task
+
+
+def _tasks_in(module: Any) -> list[str]:
+    """The tasks of a module, and the functions that are defined there; what it imports is neither."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and (isinstance(value, AbstractTask) or (callable(value) and value.__module__ == module.__name__))
+    ]
 
 
 def _load_file(path: Path):

@@ -61,7 +61,7 @@ class Case:
         return head_observables(self.kind, self.weights, self.shared)
 
 
-SLOW = ("basins", "two heads", "concatenated positions")
+SLOW = ("basins", "two heads", "concatenated positions", "two layers", "tokens that lie together")
 CASES = {
     "one head": Case(),
     "basins": Case(task="basins", seed=1),

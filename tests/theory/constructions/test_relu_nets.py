@@ -44,7 +44,7 @@ CURVES = {
 
 
 @pytest.mark.parametrize("name", CURVES)
-@pytest.mark.parametrize("delta", [0.3, 0.01, 1e-4])
+@pytest.mark.parametrize("delta", [0.01, *(pytest.param(delta, marks=pytest.mark.slow) for delta in (0.3, 1e-4))])
 def test_an_interpolant_is_within_delta_everywhere(name, delta):
     function, curvature = CURVES[name]
     net = interpolation_net(function, curvature=curvature, low=-0.5, high=1.5, delta=delta)

@@ -13,9 +13,10 @@ shared by the batch.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray, Target, Tokens
+from ..base import looked_up
 from . import textbook
 from .model import Attention, ClassTokenTransformer, Linear
 
@@ -30,8 +31,9 @@ def class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray
     if len(model.attention) > 1:
         return _deep_class_output(model, tokens)
     (layer,) = model.attention  # pyright: ignore[reportAssignmentType]
+    tokens, absent = model.without_absent(tokens)
     hidden = hidden_features(model, tokens)
-    weights = _attention_of_hidden(model, hidden)
+    weights = _attention_of_hidden(model, hidden, absent)
     values = _pooled_values(layer, model.encoder_out, weights.T @ hidden)
     added = _added_positions(model)
     if added is not None:
@@ -41,11 +43,12 @@ def class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray
 
 def attention_weights(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, "length heads"]:
     """a_i(t) of a model of one layer: how much of token t each head reads."""
-    return _attention_of_hidden(model, hidden_features(model, tokens))
+    tokens, absent = model.without_absent(tokens)
+    return _attention_of_hidden(model, hidden_features(model, tokens), absent)
 
 
 def _attention_of_hidden(
-    model: ClassTokenTransformer, hidden: Float[AnyArray, "length hidden"]
+    model: ClassTokenTransformer, hidden: Float[AnyArray, "length hidden"], absent: Bool[AnyArray, " length"] | None
 ) -> Float[AnyArray, "length heads"]:
     (layer,) = model.attention
     direction = jnp.einsum("hn,hne->he", layer.query @ model.class_token, layer.key)
@@ -53,7 +56,7 @@ def _attention_of_hidden(
     added = _added_positions(model)
     if added is not None:
         scores = scores + added @ direction.T
-    return jax.nn.softmax(model.beta * scores, axis=0)
+    return jax.nn.softmax(textbook.masked(model.beta * scores, absent), axis=0)
 
 
 def _added_positions(model: ClassTokenTransformer) -> Float[AnyArray, "length total"] | None:
@@ -62,11 +65,12 @@ def _added_positions(model: ClassTokenTransformer) -> Float[AnyArray, "length to
 
 def hidden_features(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, "length hidden"]:
     """r_t for every token. A concatenated position code is a bias of its own for each place."""
-    dim = tokens.shape[1]
+    dim = model.spec.vocabulary or tokens.shape[1]
     weight, bias = model.encoder_in.weight, model.encoder_in.bias
     if model.position_table is not None and model.concatenated:
         bias = bias + model.position_table @ weight[:, dim:].T
-    return jax.nn.relu(tokens @ weight[:, :dim].T + bias)
+    content = looked_up(weight[:, :dim], tokens) if model.spec.vocabulary else tokens @ weight[:, :dim].T
+    return jax.nn.relu(content + bias)
 
 
 def _pooled_values(
@@ -79,28 +83,35 @@ def _pooled_values(
 
 def _deep_class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, " total"]:
     """L > 1: every layer but the last moves all tokens; the last has one query and pools before it projects."""
+    tokens, absent = model.without_absent(tokens)
     embedded = textbook.embed(model, tokens)
     class_token = model.class_token
     for layer in model.attention[:-1]:
-        moved = _self_attend(layer, embedded, model.beta)
-        class_token, embedded = class_token + _query_once(layer, class_token, embedded, model.beta), embedded + moved
-    return class_token + _query_once(model.attention[-1], class_token, embedded, model.beta)
+        moved = _self_attend(layer, embedded, model.beta, absent)
+        read = _query_once(layer, class_token, embedded, model.beta, absent)
+        class_token, embedded = class_token + read, embedded + moved
+    return class_token + _query_once(model.attention[-1], class_token, embedded, model.beta, absent)
 
 
 def _query_once(
-    layer: Attention, query_token: Float[AnyArray, " total"], tokens: Float[AnyArray, "length total"], beta: float
+    layer: Attention,
+    query_token: Float[AnyArray, " total"],
+    tokens: Float[AnyArray, "length total"],
+    beta: float,
+    absent: Bool[AnyArray, " length"] | None,
 ) -> Float[AnyArray, " total"]:
     direction = jnp.einsum("hn,hne->he", layer.query @ query_token, layer.key)
-    weights = jax.nn.softmax(beta * (tokens @ direction.T), axis=0)
+    weights = jax.nn.softmax(textbook.masked(beta * (tokens @ direction.T), absent), axis=0)
     values = jnp.einsum("hne,he->hn", layer.value, weights.T @ tokens)
     return jnp.tensordot(layer.output, values, axes=2)
 
 
 def _self_attend(
-    layer: Attention, tokens: Float[AnyArray, "length total"], beta: float
+    layer: Attention, tokens: Float[AnyArray, "length total"], beta: float, absent: Bool[AnyArray, " length"] | None
 ) -> Float[AnyArray, "length total"]:
     queries, keys, values = (
         jnp.einsum("hne,te->htn", weight, tokens) for weight in (layer.query, layer.key, layer.value)
     )
-    weights = jax.nn.softmax(beta * jnp.einsum("hqn,hkn->hqk", queries, keys), axis=-1)
+    scores = beta * jnp.einsum("hqn,hkn->hqk", queries, keys)
+    weights = jax.nn.softmax(scores if absent is None else jnp.where(absent, -jnp.inf, scores), axis=-1)
     return jnp.einsum("ehn,hqn->qe", layer.output, weights @ values)

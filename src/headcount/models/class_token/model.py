@@ -18,11 +18,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from ..._keys import named_generator
-from ..._shapes import AnyArray, Key, Target, Tokens
-from ..base import AbstractHeadRemoval, AbstractModel, require_tokens
+from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
+from ..base import AbstractHeadRemoval, AbstractModel, absent_tokens, read_tokens
 from .spec import ClassTokenSpec
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Attention(eqx.Module):
 class ClassTokenTransformer(AbstractModel):
     """The weights of one model. `folded.predict` computes its answers, and `textbook.predict` the same, plainly.
 
-    What it computes reads nothing of the spec but `positions` and `beta`.
+    What it computes reads nothing of the spec but `positions`, `beta`, `masks_padding` and `vocabulary`.
     """
 
     encoder_in: Linear
@@ -74,13 +74,21 @@ class ClassTokenTransformer(AbstractModel):
     def beta(self) -> float:
         return self.spec.beta
 
-    def __call__(self, tokens: Tokens, *, key: Key | None = None) -> Target:
+    def __call__(self, tokens: Tokens | TokenIds, *, key: Key | None = None) -> Target:
         from . import folded
 
         table = self.position_table
         before = self.encoder_in.weight.shape[1] - (table.shape[1] if table is not None and self.concatenated else 0)
-        require_tokens(tokens, dim=before, length=None if table is None else len(table))
+        dim = 1 if self.spec.vocabulary else before
+        tokens = read_tokens(tokens, self.spec, dim=dim, length=None if table is None else len(table))
         return folded.predict(self, tokens)
+
+    def without_absent(self, tokens: Tokens) -> tuple[Tokens, Bool[AnyArray, " length"] | None]:
+        """Tokens that can be computed with, and which of them no head may read; None where every token is there."""
+        if not self.spec.masks_padding:
+            return tokens, None
+        absent = absent_tokens(tokens)
+        return jnp.where(absent[:, None], 0, tokens), absent
 
     def with_heads(self, heads: int) -> Self:
         """New heads have zero weights, surplus ones are cut off from the end.
@@ -137,11 +145,13 @@ class ClassTokenTransformer(AbstractModel):
         target_mean: Float[AnyArray, " outputs"],
         target_scale: Float[AnyArray, " outputs"],
     ) -> Self:
-        dim = token_mean.shape[0]
-        weight = self.encoder_in.weight
-        content = weight[:, :dim] / token_scale
-        xp = weight.__array_namespace__()
-        encoder_in = Linear(xp.concat([content, weight[:, dim:]], axis=1), self.encoder_in.bias - content @ token_mean)
+        encoder_in = self.encoder_in
+        if not self.spec.vocabulary:  # ids have no units
+            dim = token_mean.shape[0]
+            weight = encoder_in.weight
+            content = weight[:, :dim] / token_scale
+            xp = weight.__array_namespace__()
+            encoder_in = Linear(xp.concat([content, weight[:, dim:]], axis=1), encoder_in.bias - content @ token_mean)
         readout_out = Linear(
             self.readout_out.weight * target_scale[:, None], self.readout_out.bias * target_scale + target_mean
         )
@@ -171,10 +181,11 @@ def draw(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int
     def normal(name: str, shape: tuple[int, ...], scale: float) -> Any:
         return (scale * named_generator(seed, "initial weights", name).standard_normal(shape)).astype(np.float32)
 
-    def linear(name: str, before: int, after: int) -> Linear:
+    def linear(name: str, before: int, after: int, fan_in: int | None = None) -> Linear:
+        fan_in = fan_in or before
         return Linear(
-            uniform(name, "weight", shape=(after, before), fan_in=before),
-            uniform(name, "bias", shape=(after,), fan_in=before),
+            uniform(name, "weight", shape=(after, before), fan_in=fan_in),
+            uniform(name, "bias", shape=(after,), fan_in=fan_in),
         )
 
     def attention(layer: int) -> Attention:
@@ -187,8 +198,10 @@ def draw(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int
             output=uniform("attention", layer, "output", shape=outwards, fan_in=total),
         )
 
+    concatenated = code if spec.positions == "concatenated" else 0
     return ClassTokenTransformer(
-        encoder_in=linear("encoder in", dim + (code if spec.positions == "concatenated" else 0), hidden),
+        # Of a table one column is read at a time: its numbers are those of a single weight.
+        encoder_in=linear("encoder in", (spec.vocabulary or dim) + concatenated, hidden, fan_in=dim + concatenated),
         encoder_out=linear("encoder out", hidden, total),
         position_table=normal("positions", (length, code), POSITION_SCALE) if code else None,
         class_token=normal("class token", (total,), CLASS_TOKEN_SCALE),

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.special import erf
 
 from ..base import AbstractHeadRemoval, Elimination
@@ -34,13 +34,14 @@ class HeadRemoval(AbstractHeadRemoval):
 
     def __init__(self, model: ClassTokenTransformer, tokens: Batch):
         self.model = model
-        features, embedding = _features(model, tokens)
+        features, embedding, there = _features(model, tokens)
         (layer,) = model.attention
         query, key, value = (_double(part) for part in (layer.query, layer.key, layer.value))
         self.direction = np.einsum("hr,hre->he", query @ _double(model.class_token), key)
         flat = features.reshape(-1, features.shape[-1])
-        self.second_moment = embedding @ (flat.T @ flat / len(flat)) @ embedding.T
+        self.second_moment = embedding @ (flat.T @ flat / np.sum(there)) @ embedding.T
         scores = model.beta * (features @ (self.direction @ embedding).T).swapaxes(1, 2)
+        scores = np.where(there[:, None], scores, -np.inf)
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
         weights /= weights.sum(axis=-1, keepdims=True)
         pooled = (weights @ features).transpose(1, 2, 0)
@@ -171,19 +172,32 @@ def _rank_one(miss: np.ndarray, along: np.ndarray) -> np.ndarray:
 
 def _features(
     model: ClassTokenTransformer, tokens: Batch
-) -> tuple[Float[np.ndarray, "examples length features"], Float[np.ndarray, "total features"]]:
-    """What a token's embedding is linear in, and the matrix that makes it: the hidden units, 1, and its position."""
-    dim, (count, length) = tokens.shape[-1], tokens.shape[:2]
+) -> tuple[
+    Float[np.ndarray, "examples length features"],
+    Float[np.ndarray, "total features"],
+    Bool[np.ndarray, "examples length"],
+]:
+    """What a token's embedding is linear in, the matrix that makes it, and which tokens are there.
+
+    A token's features are the hidden units, 1, and its position; those of an absent token are zeros.
+    """
+    dim, (count, length) = model.spec.vocabulary or tokens.shape[-1], tokens.shape[:2]
+    there = np.ones((count, length), bool)
+    if model.spec.masks_padding:
+        there = ~np.all(np.isnan(tokens), axis=-1)
+        tokens = np.where(there[..., None], tokens, 0)
     weight, bias = _double(model.encoder_in.weight), _double(model.encoder_in.bias)
     if model.position_table is not None and model.concatenated:
         bias = bias + _double(model.position_table) @ weight[:, dim:].T
-    hidden = np.maximum(_double(tokens) @ weight[:, :dim].T + bias, 0)
+    first = weight[:, :dim].T
+    content = first[tokens[..., 0].astype(int)] if model.spec.vocabulary else _double(tokens) @ first
+    hidden = np.maximum(content + bias, 0)
     parts, columns = [hidden, np.ones((count, length, 1))], [_double(model.encoder_out.weight)]
     columns.append(_double(model.encoder_out.bias)[:, None])
     if model.position_table is not None and not model.concatenated:
         parts.append(np.broadcast_to(np.eye(length), (count, length, length)))
         columns.append(_double(model.position_table).T)
-    return np.concatenate(parts, axis=-1), np.concatenate(columns, axis=1)
+    return np.concatenate(parts, axis=-1) * there[..., None], np.concatenate(columns, axis=1), there
 
 
 def _double(array) -> np.ndarray:

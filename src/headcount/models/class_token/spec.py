@@ -28,6 +28,10 @@ class ClassTokenSpec(AbstractSpec):
     added to the embedding, or as a learned code concatenated to the token before the net. `beta` multiplies every score
     before the softmax.
 
+    `masks_padding` takes tokens that are all NaN for absent: no head reads them. `vocabulary` is the number of token
+    ids where a token is one id; the encoder net then looks its first layer up in a learned table. 0: tokens are
+    numbers.
+
     Raises:
         InputError: If a value is out of range.
 
@@ -41,6 +45,7 @@ class ClassTokenSpec(AbstractSpec):
     kind: ClassVar[str] = "class-token"
     standardises: ClassVar[bool] = True
     precisions: ClassVar[tuple[Precision, ...]] = ("float32",)
+    left_out_at_default: ClassVar[tuple[str, ...]] = ("masks_padding", "vocabulary")
     answered_at = "sequence"
 
     heads: int
@@ -50,6 +55,8 @@ class ClassTokenSpec(AbstractSpec):
     positions: Positions = "none"
     beta: float = 1.0
     rank: int = None  # type: ignore[assignment] - a count once the spec is made
+    masks_padding: bool = False
+    vocabulary: int = 0
 
     def __post_init__(self):
         if self.rank is None:
@@ -61,6 +68,10 @@ class ClassTokenSpec(AbstractSpec):
             f"rank must be at most heads * head_dim = {self.total_dim}, the width that is projected; got {self.rank}.",
             what="rank",
             given=self.rank,
+        )
+        require_count("vocabulary", self.vocabulary, least=0)
+        require(
+            isinstance(self.masks_padding, bool), what="masks_padding", given=self.masks_padding, needed="True or False"
         )
         require_choice("positions", self.positions, POSITIONS)
         require(0 < self.beta < float("inf"), what="beta", given=self.beta, needed="positive and finite")
@@ -91,6 +102,16 @@ class ClassTokenSpec(AbstractSpec):
         """Numbers of one position in the table; 0 without positions."""
         return {"none": 0, "additive": self.total_dim, "concatenated": POSITION_CODE_DIM}[self.positions]
 
+    @property
+    def masks_nan(self) -> bool:
+        """Whether tokens that are all NaN are absent."""
+        return self.masks_padding
+
+    @property
+    def token_ids(self) -> int:
+        """How many token ids are looked up; 0: tokens are numbers."""
+        return self.vocabulary
+
     def with_rank(self, rank: int) -> Self:
         return replace(self, rank=rank)
 
@@ -118,12 +139,13 @@ class ClassTokenSpec(AbstractSpec):
         length = 1 if self.positions == "none" else axis_size(arrays, "position_table", 0)
         if self.positions == "concatenated":
             dim -= axis_size(arrays, "position_table", 1)
+        dim = 1 if self.vocabulary else dim
         return {"length": length, "dim": dim, "outputs": outputs}
 
     def feed_forward_parameters(self, *, dim: int, outputs: int = 1) -> int:
         """M as the first paper counts it: weights and biases of the encoder net P and the readout net F."""
         total, hidden = self.total_dim, self.hidden
-        before = dim + (POSITION_CODE_DIM if self.positions == "concatenated" else 0)
+        before = (self.vocabulary or dim) + (POSITION_CODE_DIM if self.positions == "concatenated" else 0)
         encoder = hidden * before + hidden + total * hidden + total
         readout = hidden * total + hidden + outputs * hidden + outputs
         return encoder + readout
@@ -139,13 +161,13 @@ class ClassTokenSpec(AbstractSpec):
         """Of the folded forward pass. The per-batch work (u_i, W_V,i W2) is left out."""
         heads, total, hidden, compared = self.heads, self.total_dim, self.hidden, self.heads * self.rank
         readout = 2 * hidden * total + 2 * outputs * hidden
-        encoder_in = 2 * length * dim * hidden
+        encoder_in = 0 if self.vocabulary else 2 * length * dim * hidden  # a table is looked up
         if self.layers == 1:
             attention = 4 * length * hidden * heads + 2 * total * hidden + 2 * total * total
             if self.positions == "additive":
                 attention += 2 * length * total
             return encoder_in + attention + readout
-        if self.positions == "concatenated":
+        if self.positions == "concatenated" and not self.vocabulary:
             encoder_in += 2 * length * POSITION_CODE_DIM * hidden
         embedding = encoder_in + 2 * length * hidden * total
         self_attention = 4 * length * total * (compared + total) + 2 * length * length * (compared + total)

@@ -2,45 +2,64 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray, Target, Tokens
+from ..base import looked_up
 from .model import Attention, ClassTokenTransformer
 
 
 def predict(model: ClassTokenTransformer, tokens: Tokens) -> Target:
     """The answer for one sequence."""
+    tokens, absent = model.without_absent(tokens)
     embedded = embed(model, tokens)
     class_token = model.class_token
     for layer in model.attention[:-1]:
-        attended = jax.vmap(lambda query, layer=layer, keys=embedded: attend(layer, query, keys, model.beta))
+        attended = jax.vmap(lambda query, layer=layer, keys=embedded: attend(layer, query, keys, model.beta, absent))
         class_token, embedded = (
-            class_token + attend(layer, class_token, embedded, model.beta),
+            class_token + attend(layer, class_token, embedded, model.beta, absent),
             embedded + attended(embedded),
         )
-    class_token = class_token + attend(model.attention[-1], class_token, embedded, model.beta)
+    class_token = class_token + attend(model.attention[-1], class_token, embedded, model.beta, absent)
     return read_out(model, class_token)
 
 
 def embed(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, "length total"]:
-    """x^(t) for every token, its place included."""
-    if model.position_table is not None and model.concatenated:
-        tokens = jnp.concatenate([tokens, model.position_table], axis=1)
-    embedded = jax.vmap(lambda token: model.encoder_out(jax.nn.relu(model.encoder_in(token))))(tokens)
+    """x^(t) for every token, its place included. No token may be absent."""
+    if model.spec.vocabulary:
+        first = looked_up(model.encoder_in.weight[:, : model.spec.vocabulary], tokens) + model.encoder_in.bias
+        if model.position_table is not None and model.concatenated:
+            first = first + model.position_table @ model.encoder_in.weight[:, model.spec.vocabulary :].T
+        embedded = jax.vmap(model.encoder_out)(jax.nn.relu(first))
+    else:
+        if model.position_table is not None and model.concatenated:
+            tokens = jnp.concatenate([tokens, model.position_table], axis=1)
+        embedded = jax.vmap(lambda token: model.encoder_out(jax.nn.relu(model.encoder_in(token))))(tokens)
     if model.position_table is not None and not model.concatenated:
         embedded = embedded + model.position_table
     return embedded
 
 
 def attend(
-    layer: Attention, query_token: Float[AnyArray, " total"], tokens: Float[AnyArray, "length total"], beta: float
+    layer: Attention,
+    query_token: Float[AnyArray, " total"],
+    tokens: Float[AnyArray, "length total"],
+    beta: float,
+    absent: Bool[AnyArray, " length"] | None = None,
 ) -> Float[AnyArray, " total"]:
-    """W_O concat_i [sum_t softmax_t(beta <W_Q,i q, W_K,i x^(t)>) W_V,i x^(t)]."""
+    """W_O concat_i [sum_t softmax_t(beta <W_Q,i q, W_K,i x^(t)>) W_V,i x^(t)], over the tokens that are there."""
     queries = jnp.einsum("hne,e->hn", layer.query, query_token)
     keys = jnp.einsum("hne,te->thn", layer.key, tokens)
     values = jnp.einsum("hne,te->thn", layer.value, tokens)
-    weights = jax.nn.softmax(beta * jnp.einsum("hn,thn->th", queries, keys), axis=0)
+    weights = jax.nn.softmax(masked(beta * jnp.einsum("hn,thn->th", queries, keys), absent), axis=0)
     return jnp.einsum("ehn,th,thn->e", layer.output, weights, values)
+
+
+def masked(
+    scores: Float[AnyArray, "length heads"], absent: Bool[AnyArray, " length"] | None
+) -> Float[AnyArray, "length heads"]:
+    """The scores with those of absent tokens at minus infinity, whose softmax is exactly 0."""
+    return scores if absent is None else jnp.where(absent[:, None], -jnp.inf, scores)
 
 
 def read_out(model: ClassTokenTransformer, class_token: Float[AnyArray, " total"]) -> Target:

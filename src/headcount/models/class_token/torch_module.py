@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..torch_export import read_batch
 from .model import Attention, ClassTokenTransformer, Linear
 
 
@@ -18,11 +19,14 @@ class MultiHeadAttention(nn.Module):
         self.value = nn.Parameter(torch.empty(layer.value.shape))  # heads, head_dim, total
         self.output = nn.Parameter(torch.empty(layer.output.shape))  # total, heads, head_dim
 
-    def forward(self, queries: Tensor, tokens: Tensor) -> Tensor:
+    def forward(self, queries: Tensor, tokens: Tensor, absent: Tensor | None) -> Tensor:
         asked = torch.einsum("bqe,hne->bhqn", queries, self.query)
         keys = torch.einsum("bte,hne->bhtn", tokens, self.key)
         values = torch.einsum("bte,hne->bhtn", tokens, self.value)
-        weights = functional.softmax(self.beta * (asked @ keys.transpose(-1, -2)), dim=-1)
+        scores = self.beta * (asked @ keys.transpose(-1, -2))
+        if absent is not None:
+            scores = scores.masked_fill(absent[:, None, None], -torch.inf)
+        weights = functional.softmax(scores, dim=-1)
         return torch.einsum("bhqn,ehn->bqe", weights @ values, self.output)
 
 
@@ -31,7 +35,7 @@ class ClassTokenModule(nn.Module):
 
     def __init__(self, model: ClassTokenTransformer):
         super().__init__()
-        self.positions = model.spec.positions
+        self.spec = model.spec
         self.encoder_in, self.encoder_out = _linear(model.encoder_in), _linear(model.encoder_out)
         self.readout_in, self.readout_out = _linear(model.readout_in), _linear(model.readout_out)
         self.class_token = nn.Parameter(torch.empty(model.class_token.shape))
@@ -40,20 +44,38 @@ class ClassTokenModule(nn.Module):
         self.attention = nn.ModuleList(MultiHeadAttention(layer, model.beta) for layer in model.attention)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """The answers (outputs,) to tokens (length, dim), or (batch, outputs) to (batch, length, dim)."""
+        """The answers (outputs,) to tokens (length, dim), or (batch, outputs) to (batch, length, dim).
+
+        Of token ids dim is 1, and one sequence may be (length,).
+        """
+        if self.spec.vocabulary and tokens.ndim == 1:
+            tokens = tokens[:, None]
         if tokens.ndim == 2:
             return self(tokens[None])[0]
+        tokens = read_batch(tokens, self.spec, None if self.spec.positions == "none" else len(self.position_table))
+        absent = None
+        if self.spec.masks_padding:
+            absent = tokens.isnan().all(-1)
+            tokens = tokens.masked_fill(absent[..., None], 0.0)
         embedded = self.embed(tokens)
         class_token = self.class_token.expand(len(tokens), 1, -1)
         for attend in self.attention:
-            class_token, embedded = class_token + attend(class_token, embedded), embedded + attend(embedded, embedded)
+            read, moved = attend(class_token, embedded, absent), attend(embedded, embedded, absent)
+            class_token, embedded = class_token + read, embedded + moved
         return self.readout_out(functional.gelu(self.readout_in(class_token[:, 0])))
 
     def embed(self, tokens: Tensor) -> Tensor:
-        if self.positions == "concatenated":
-            tokens = torch.cat([tokens, self.position_table.expand(len(tokens), -1, -1)], dim=-1)
-        embedded = self.encoder_out(functional.relu(self.encoder_in(tokens)))
-        return embedded + self.position_table if self.positions == "additive" else embedded
+        positions, ids = self.spec.positions, self.spec.vocabulary
+        code = self.position_table.expand(len(tokens), -1, -1) if positions == "concatenated" else None
+        if ids:
+            first = (
+                functional.embedding(tokens[..., 0].long(), self.encoder_in.weight[:, :ids].T) + self.encoder_in.bias
+            )
+            first = first if code is None else first + code @ self.encoder_in.weight[:, ids:].T
+        else:
+            first = self.encoder_in(tokens if code is None else torch.cat([tokens, code], dim=-1))
+        embedded = self.encoder_out(functional.relu(first))
+        return embedded + self.position_table if positions == "additive" else embedded
 
 
 def _linear(linear: Linear) -> nn.Linear:

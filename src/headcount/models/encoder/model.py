@@ -12,7 +12,7 @@ shift: the maps that follow a norm that comes first can learn both.
 Weights and tokens of half precision are multiplied as they are; norms and softmax are computed in float32.
 """
 
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import equinox as eqx
 import jax
@@ -22,8 +22,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from ..._keys import named_generator
-from ..._shapes import AnyArray, Key, Target, Tokens, TokenTargets
-from ..base import AbstractModel, require_tokens
+from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens, TokenTargets
+from ..base import AbstractModel, absent_tokens, looked_up, read_tokens
 from .attention import Heads, Stream
 from .layer import Affine, EncoderLayer, apply_layer, dropped, norm
 from .spec import EncoderSpec
@@ -47,14 +47,18 @@ class Encoder(AbstractModel):
     final_scale: Float[AnyArray, ""] | None
     spec: EncoderSpec = eqx.field(static=True)
 
-    def __call__(self, tokens: Tokens, *, key: Key | None = None) -> Target | TokenTargets:
+    def __call__(self, tokens: Tokens | TokenIds, *, key: Key | None = None) -> Target | TokenTargets:
         spec = self.spec
-        before = spec.width if self.embed is None else self.embed.weight.shape[1]
-        require_tokens(tokens, dim=before, length=None if self.position_table is None else len(self.position_table))
+        before = spec.width if self.embed is None else 1 if spec.vocabulary else self.embed.weight.shape[1]
+        length = None if self.position_table is None else len(self.position_table)
+        tokens = read_tokens(tokens, spec, dim=before, length=length)
+        absent = _absent(self, tokens) if spec.masks_padding else None
+        if spec.masks_nan:
+            assert absent is not None
+            tokens = jnp.where(absent[: len(tokens), None], 0, tokens)
         drops = None if key is None or spec.dropout == 0 else jr.split(key, 2 * spec.layers + 1)
         stream = dropped(_stream(self, tokens), spec, drops, 0)
         asks_once = spec.answered_at != "tokens"
-        absent = _absent(self, tokens) if spec.masks_padding else None
         stream, absent, filled = _aligned(stream, absent)
         seen = slice(None) if spec.query_is_key or not asks_once else slice(-1)
         for place, layer in enumerate(self.layers):
@@ -69,6 +73,26 @@ class Encoder(AbstractModel):
         if self.read is not None:
             read = jax.vmap(self.read)(read)
         return read[0] if asks_once else read
+
+    def in_raw_units(
+        self,
+        token_mean: Float[AnyArray, " dim"],
+        token_scale: Float[AnyArray, " dim"],
+        target_mean: Float[AnyArray, " outputs"],
+        target_scale: Float[AnyArray, " outputs"],
+    ) -> Self:
+        if not self.spec.standardises:
+            return self
+        embed, read = self.embed, self.read
+        assert embed is not None
+        assert embed.bias is not None
+        assert read is not None
+        assert read.bias is not None
+        if not self.spec.vocabulary:  # ids have no units
+            weight = embed.weight / token_scale
+            embed = Affine(weight, embed.bias - weight @ token_mean)
+        read = Affine(read.weight * target_scale[:, None], read.bias * target_scale + target_mean)
+        return eqx.tree_at(lambda model: (model.embed, model.read), self, (embed, read))
 
     def torch_module(self) -> "torch.nn.Module":
         from .torch_module import EncoderModule
@@ -87,8 +111,8 @@ def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -
     def zeros(*shape: int) -> Any:
         return np.zeros(shape, np.float32) if spec.bias else None
 
-    def affine(*names: str | int, before: int, after: int) -> Affine:
-        bound = before**-0.5
+    def affine(*names: str | int, before: int, after: int, fan_in: int | None = None) -> Affine:
+        bound = (fan_in or before) ** -0.5
         return Affine(
             uniform(*names, "weight", shape=(after, before), bound=bound),
             uniform(*names, "bias", shape=(after,), bound=bound) if spec.bias else None,
@@ -120,7 +144,10 @@ def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -
 
     return Encoder(
         layers=tuple(layer(place) for place in range(spec.layers)),
-        embed=affine("embed", before=dim, after=spec.width) if spec.embeds(dim) else None,
+        # Of a table one column is read at a time: its numbers are those of a single weight.
+        embed=affine("embed", before=spec.vocabulary or dim, after=spec.width, fan_in=dim)
+        if spec.embeds(dim)
+        else None,
         class_token=uniform("class token", shape=(stream,), bound=1.0) if spec.answered_at == "sequence" else None,
         position_table=None
         if spec.positions == "none"
@@ -132,7 +159,13 @@ def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -
 
 
 def _stream(model: Encoder, tokens: Tokens) -> Float[AnyArray, "places stream"]:
-    stream = tokens if model.embed is None else jax.vmap(model.embed)(tokens)
+    if model.embed is None:
+        stream = tokens
+    elif model.spec.vocabulary:
+        stream = looked_up(model.embed.weight, tokens)
+        stream = stream if model.embed.bias is None else stream + model.embed.bias
+    else:
+        stream = jax.vmap(model.embed)(tokens)
     table = model.position_table
     if table is not None:
         stream = stream + table if model.spec.positions == "additive" else jnp.concatenate([stream, table], axis=1)
@@ -143,7 +176,7 @@ def _stream(model: Encoder, tokens: Tokens) -> Float[AnyArray, "places stream"]:
 
 def _absent(model: Encoder, tokens: Tokens) -> Bool[AnyArray, " places"]:
     """Which places of the stream hold nothing."""
-    absent = jnp.all(tokens == 0, axis=-1)
+    absent = absent_tokens(tokens) if model.spec.masks_nan else jnp.all(tokens == 0, axis=-1)
     return absent if model.class_token is None else jnp.concatenate([absent, jnp.zeros(1, bool)])
 
 

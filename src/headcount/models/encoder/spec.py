@@ -13,12 +13,14 @@ from ..._choices import (
     ANSWERED_AT,
     ATTENTION_KINDS,
     NORMS,
+    PADDINGS,
     POSITIONS,
     PRECISIONS,
     Activation,
     AnsweredAt,
     AttentionKind,
     Norm,
+    Padding,
     Positions,
     Precision,
     require_choice,
@@ -35,6 +37,7 @@ CHOICES = {
     "attention": ATTENTION_KINDS,
     "activation": ACTIVATIONS,
     "positions": POSITIONS,
+    "padding": PADDINGS,
 }
 
 
@@ -51,11 +54,14 @@ class EncoderSpec(AbstractSpec):
 
     `answered_at` is the task's: at every token; at the last one, the query; or for the whole sequence, at a learned
     query, the class token. The query is not a key unless `query_is_key`, as in BERT and in vision transformers.
-    `masks_padding` takes tokens of zeros for padding, which is not a key either. `dropout` is the share of numbers
-    that training sets to zero in the embedded tokens and in what attention and net add to them.
+    `masks_padding` takes tokens of zeros for padding, which is not a key either; with `padding="nan"` it takes tokens
+    that are all NaN instead. `dropout` is the share of numbers that training sets to zero in the embedded tokens and in
+    what attention and net add to them.
 
     Tokens and answers of another size than `width` are mapped to and from it by learned maps; `always_maps` has both
-    maps even where the sizes agree. Where width follows the head count, one count would otherwise lack them.
+    maps even where the sizes agree. Where width follows the head count, one count would otherwise lack them. With both
+    maps and biases, stored tokens and targets are standardised for training, as the maps can take the units up. With
+    `vocabulary` ids a token is one id, and the map to the width looks it up in a learned table.
 
     Raises:
         InputError: If a value is out of range.
@@ -68,8 +74,7 @@ class EncoderSpec(AbstractSpec):
     """
 
     kind: ClassVar[str] = "encoder"
-    standardises: ClassVar[bool] = False  # without maps of its own, an encoder lives on the task's sphere
-    precisions: ClassVar[tuple[Precision, ...]] = PRECISIONS
+    left_out_at_default: ClassVar[tuple[str, ...]] = ("padding", "vocabulary")
 
     heads: int
     rank: int
@@ -91,13 +96,16 @@ class EncoderSpec(AbstractSpec):
     masks_padding: bool = False
     dropout: float = 0.0
     always_maps: bool = False
+    padding: Padding = "zeros"
+    vocabulary: int = 0
 
     def __post_init__(self):
         if self.head_dim is None:
             object.__setattr__(self, "head_dim", self.rank)
         for name in ("heads", "rank", "width", "head_dim", "multiplier", "layers"):
             require_count(name, getattr(self, name))
-        require_count("hidden", self.hidden, least=0)
+        for name in ("hidden", "vocabulary"):
+            require_count(name, getattr(self, name), least=0)
         for name in ("bias", "residual", "norm_first", "final_norm", "query_is_key", "masks_padding", "always_maps"):
             given = getattr(self, name)
             require(isinstance(given, bool), f"{name} must be True or False, got {given!r}.")
@@ -112,6 +120,26 @@ class EncoderSpec(AbstractSpec):
                 what=name,
                 given=getattr(self, name),
             )
+
+    @property
+    def standardises(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """With both maps and biases. Without maps of its own, an encoder lives on the task's sphere."""
+        return self.always_maps and self.bias
+
+    @property
+    def precisions(self) -> tuple[Precision, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Half precision does not hold ids above 256."""
+        return ("float32",) if self.vocabulary else PRECISIONS
+
+    @property
+    def masks_nan(self) -> bool:
+        """Whether tokens that are all NaN are absent."""
+        return self.masks_padding and self.padding == "nan"
+
+    @property
+    def token_ids(self) -> int:
+        """How many token ids are looked up; 0: tokens are numbers."""
+        return self.vocabulary
 
     @property
     def stream_dim(self) -> int:
@@ -135,7 +163,7 @@ class EncoderSpec(AbstractSpec):
 
     def embeds(self, dim: int) -> bool:
         """Whether tokens of `dim` numbers are mapped to the width."""
-        return self.always_maps or dim != self.width
+        return self.always_maps or self.vocabulary > 0 or dim != self.width
 
     def reads(self, outputs: int) -> bool:
         """Whether answers of `outputs` numbers are mapped from the width."""
@@ -168,9 +196,14 @@ class EncoderSpec(AbstractSpec):
     def sizes(self, arrays: Arrays) -> dict[str, int]:
         return {
             "length": axis_size(arrays, "position_table", 0) if "position_table" in arrays else 1,
-            "dim": axis_size(arrays, "embed.weight", 1) if "embed.weight" in arrays else self.width,
+            "dim": self._dim(arrays),
             "outputs": axis_size(arrays, "read.weight", 0) if "read.weight" in arrays else self.width,
         }
+
+    def _dim(self, arrays: Arrays) -> int:
+        if self.vocabulary:
+            return 1
+        return axis_size(arrays, "embed.weight", 1) if "embed.weight" in arrays else self.width
 
     def parameters(self, *, length: int, dim: int, outputs: int) -> int:
         stream, one = self.stream_dim, int(self.bias)
@@ -179,7 +212,7 @@ class EncoderSpec(AbstractSpec):
         last = int(self.final_norm and self.norm == "unit")
         biases = one * (self.total_heads * (self.rank + self.head_dim) + stream)
         feed = 2 * stream * self.hidden + one * (self.hidden + stream) if self.hidden else 0
-        ends = ((dim, self.width, self.embeds(dim)), (self.width, outputs, self.reads(outputs)))
+        ends = ((self.vocabulary or dim, self.width, self.embeds(dim)), (self.width, outputs, self.reads(outputs)))
         maps = sum((before + one) * after for before, after, there in ends if there)
         positions = 0 if self.positions == "none" else length * self.width
         class_token = stream if self.answered_at == "sequence" else 0
@@ -197,7 +230,8 @@ class EncoderSpec(AbstractSpec):
             return projections + mixing + 4 * queries * self.stream_dim * self.hidden
 
         asked = 1 if once else places  # the last layer answers what is read, and no other token
-        maps = length * dim * self.embeds(dim) + asked * outputs * self.reads(outputs)
+        embedded = 0 if self.vocabulary else length * dim * self.embeds(dim)  # a table is looked up
+        maps = embedded + asked * outputs * self.reads(outputs)
         return (self.layers - 1) * layer(places) + layer(asked) + 2 * self.width * maps
 
     def activations(self, *, length: int, dim: int) -> int:

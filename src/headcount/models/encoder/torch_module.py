@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..torch_export import read_batch
 from .layer import LAYER_NORM_FLOOR, UNIT_NORM_FLOOR, Affine, EncoderLayer
 from .model import Encoder
 from .spec import EncoderSpec
@@ -88,15 +89,22 @@ class EncoderModule(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """The answers to tokens (length, dim), or to a batch of them (batch, length, dim).
 
-        Of shape (outputs,) per sequence, or (length, outputs) where the spec is answered at tokens.
+        Of shape (outputs,) per sequence, or (length, outputs) where the spec is answered at tokens. Of token ids dim
+        is 1, and one sequence may be (length,).
         """
+        if self.spec.vocabulary and tokens.ndim == 1:
+            tokens = tokens[:, None]
         if tokens.ndim == 2:
             return self(tokens[None])[0]
         spec = self.spec
-        stream = self.stream(tokens)
+        tokens = read_batch(tokens, spec, None if self.position_table is None else len(self.position_table))
         absent = None
         if spec.masks_padding:
-            absent = functional.pad((tokens == 0).all(-1), (0, stream.shape[1] - tokens.shape[1]), value=False)
+            absent = tokens.isnan().all(-1) if spec.masks_nan else (tokens == 0).all(-1)
+            tokens = tokens.masked_fill(absent[..., None], 0.0)
+        stream = self.stream(tokens)
+        if absent is not None:
+            absent = functional.pad(absent, (0, stream.shape[1] - tokens.shape[1]), value=False)
         once = spec.answered_at != "tokens"
         last_key = -1 if once and not spec.query_is_key else None
         for layer in self.layers:
@@ -107,7 +115,11 @@ class EncoderModule(nn.Module):
         return answers if self.read is None else self.read(answers)
 
     def stream(self, tokens: Tensor) -> Tensor:
-        stream = tokens if self.embed is None else self.embed(tokens)
+        if self.spec.vocabulary and self.embed is not None:
+            stream = functional.embedding(tokens[..., 0].long(), self.embed.weight.T)
+            stream = stream if self.embed.bias is None else stream + self.embed.bias
+        else:
+            stream = tokens if self.embed is None else self.embed(tokens)
         if self.position_table is not None:
             table = self.position_table.expand(len(tokens), -1, -1)
             stream = stream + table if self.spec.positions == "additive" else torch.cat([stream, table], dim=-1)

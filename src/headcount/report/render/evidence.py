@@ -14,6 +14,7 @@ def evidence_rows(section: Section) -> list[tuple[str, str]]:
     if section.answer is None:
         return []
     rows = _rank_evidence(section.answer) if section.about_rank else _heads_evidence(section, section.answer)
+    rows += [("baselines", f"{each.label} was {each.note}") for each in section.baselines if each.note]
     rows += [("not computed", words) for words in section.skipped]
     if section.early is not None:
         rows.append(("early estimate", _early(section.early)))

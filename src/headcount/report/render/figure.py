@@ -50,11 +50,11 @@ def draw_bare(chart: Chart | HeatMap) -> Figure:
         draw_cells(axes, chart)
     longest = max(len(label.get_text()) for label in axes.get_yticklabels())
     levels = chart.levels if isinstance(chart, Chart) else ()
-    left, top, bottom = 27 + 5.8 * longest, 9, 37
-    right = max([9.0, *(8 + 5.1 * len(level.name) for level in levels)])
+    left, top, bottom = 30 + 5.8 * longest, 9, 37
+    right = max([9.0, *(9 + 5.8 * len(level.name) for level in levels)])
     axes.set_position((left / width, bottom / height, 1 - (left + right) / width, 1 - (top + bottom) / height))
     axes.xaxis.set_label_coords(0.5, -22 / (height - top - bottom))
-    axes.yaxis.set_label_coords(-(left - 12) / (width - left - right), 0.5)
+    axes.yaxis.set_label_coords(-(left - 14) / (width - left - right), 0.5)
     return figure
 
 

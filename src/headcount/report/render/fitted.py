@@ -43,7 +43,7 @@ class FittedTable:
         texts = tuple(cell if isinstance(cell, Text) else Text.from_markup(cell) for cell in cells)
         self.rows.append((texts, style))
 
-    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         for place, block in enumerate(self._blocks(options.max_width)):
             if place:
                 yield ""
@@ -80,7 +80,10 @@ class FittedTable:
 
 @dataclass(frozen=True)
 class Prose:
-    """Markup as lines of whole words; `indent` columns are left free before each."""
+    """Markup as lines of whole words; `indent` columns are left free before each.
+
+    A no-break space holds two words together, and is written as a space.
+    """
 
     markup: str
     indent: int = 0
@@ -92,6 +95,7 @@ class Prose:
             starts = _line_starts(paragraph.plain, max(1, options.max_width - self.indent))
             for line in paragraph.divide(starts):
                 line.rstrip()
+                line.plain = line.plain.replace("\xa0", " ")
                 yield _line(" " * self.indent, line)
 
 
@@ -102,7 +106,7 @@ class Facts:
     rows: tuple[tuple[str, str], ...]
     name_style: str = "dim"
 
-    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         if not self.rows:
             return
         names = max(cell_len(name) for name, _ in self.rows)
@@ -128,7 +132,7 @@ def facts(rows: Iterable[tuple[str, str]]) -> Facts:
 def _line_starts(text: str, width: int) -> list[int]:
     """Where lines begin, but the first."""
     starts, begin, at = [], 0, 0
-    for word in re.findall(r"\s*\S+", text):
+    for word in re.findall(r"[ \t]*[^ \t]+", text):
         end = at + len(word)
         if at > begin and cell_len(text[begin:end].strip()) > width:
             begin = at + len(word) - len(word.lstrip())

@@ -16,10 +16,9 @@ from markupsafe import Markup
 
 from ..._version import __version__
 from ...analysis import Verdict
-from ...store import Experiment, Record
 from ..chart import COLOURS, SCALE, Chart, HeatMap, Series
 from ..provenance import Provenance
-from ..section import Section, experiment_section
+from ..section import Section
 from .cells import colour_of
 from .evidence import evidence_rows
 from .inline import Inlined, inlined
@@ -83,13 +82,23 @@ def section_html(
         .get_template("section.html.j2")
         .render(
             section=section,
+            heading=_heading(section),
             place=place,
             level=level,
             own=section.experiment is not None,
             unit=_UNITS[section.counts_variance] if explain else "",
             shared=tuple(shared),
+            # The page itself needs no advice to be made.
+            steps=[step for step in section.next_steps if not step.command.startswith("headcount report ")],
         )
     )
+
+
+def _heading(section: Section) -> str:
+    """The headline; without the reason why there is no answer where prose and evidence say it."""
+    if section.answer is None or not section.prose or section.answer.kind != "none":
+        return section.headline
+    return section.headline.removesuffix(f": {section.answer.reason}")
 
 
 def figure_html(chart: Chart | HeatMap, prefix: str, *, level: int = 3) -> str:
@@ -108,9 +117,8 @@ def script() -> str:
     return _asset("page.js")
 
 
-def summary(experiment: Experiment, records: Iterable[Record]) -> str:
-    """An experiment in a few lines of HTML, for a notebook: its answer in words, and the smallest error over seeds."""
-    section = experiment_section(experiment, records)
+def summary(section: Section) -> str:
+    """A section in a few lines of HTML, for a notebook: its answer in words, and the smallest error over seeds."""
     return _environment().get_template("summary.html.j2").render(section=section, errors=error_rows(section))
 
 

@@ -1,11 +1,11 @@
 """Sections as text for a terminal; a view of one verb is beside that verb in `cli/`."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import wrap
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.markup import escape
-from rich.padding import Padding
 from rich.text import Text
 
 from ...analysis import Verdict
@@ -44,11 +44,11 @@ def section_view(section: Section) -> RenderableType:
 
 def _in_words(section: Section) -> list[RenderableType]:
     """The answer in words, and what to do next with the commands, which are never broken."""
-    parts: list[RenderableType] = [Text(" ".join(section.prose)), ""] if section.prose else []
+    parts: list[RenderableType] = [Prose(escape(" ".join(section.prose))), ""] if section.prose else []
     if section.next_steps:
         parts.append("[bold]Next[/bold]")
     for step in section.next_steps:
-        parts.append(Padding(Text(f"{step.why}{':' if step.command else '.'}"), (0, 0, 0, 2)))
+        parts.append(Prose(escape(f"{step.why}{':' if step.command else '.'}"), indent=2))
         if step.command:
             parts.append(_Command(step.command))
     return [*parts, ""] if section.next_steps else parts
@@ -60,7 +60,7 @@ class _Command:
 
     command: str
 
-    def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         lines = wrap(
             self.command, options.max_width - 2, initial_indent="    ", subsequent_indent="      ",
             break_long_words=False, break_on_hyphens=False,

@@ -19,9 +19,18 @@ def spoken_time(seconds: float) -> str:
     return f"{hours / 24:.0f} days" if hours < 24 * 700 else f"{hours / 24 / 365:.0f} years"
 
 
+UNSAID = ("task", "content", "corpus", "embeddings", "negatives")
+"""Settings that a line leaves out: the name, which stands before it, and fingerprints."""
+
+
 def settings_line(settings: dict[str, Any]) -> str:
     """The options of the task, the model and the training in one line."""
-    task = {name: value for name, value in settings["task"].items() if value is not None and name != "task"}
-    parts = [f"{key} {value}" for key, value in (*task.items(), *settings["model"].items())]
+    options = {**settings["task"], **settings["model"]}
+    parts = [f"{key} {value}" for key, value in options.items() if key not in UNSAID and not _is_usual(value)]
     parts += [f"steps {settings['train']['steps']}"] if "steps" in settings["train"] else []
     return ", ".join(parts)
+
+
+def _is_usual(value: Any) -> bool:
+    """Whether a line leaves a value out: switches, and factors and shares that change nothing."""
+    return value is None or isinstance(value, bool) or (isinstance(value, float) and value in (0.0, 1.0))

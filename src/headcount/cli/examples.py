@@ -1,0 +1,86 @@
+"""Which verbs belong together, and what to type: the help's groups and examples. Nothing is imported for it."""
+
+GROUPS = {
+    "Measure": ("measure", "reproduce", "calibrate"),
+    "Look": ("show", "report", "serve", "compare", "status", "export"),
+    "Check": ("verify", "collide", "doctor"),
+    "Theory": ("bounds", "prove", "tasks"),
+    "Shell": ("completion",),
+}
+EVERY_COMBINATION = "Every combination, as in the papers"
+PANELS = ("", "Your data", "Task", EVERY_COMBINATION, "Training", "Model")
+"""Groups of options, the common ones first."""
+
+EXAMPLES = {
+    "measure": (
+        ("headcount measure sum-of-maxima --intrinsic-dim 3", "a named task"),
+        ("headcount measure data.npz --effort quick", "your arrays x and y, a first answer"),
+        ("headcount measure mine.py:task --lengths 8,16 --minutes 10", "your Python task"),
+        ("headcount measure photos/ --dry-run", "a folder of images: what it would cost"),
+        ("headcount measure nearest-neighbour --ranks 1,2,4,8", "short of heads, or of rank?"),
+    ),
+    "show": (
+        ("headcount show results/sum-of-maxima", "the answer and the errors"),
+        ("headcount show results/sum-of-maxima --figure errors.svg", "the errors as a figure"),
+    ),
+    "status": (
+        ("headcount status results/sum-of-maxima", "what is done and what is missing"),
+        ("headcount status results", "all results folders below"),
+    ),
+    "compare": (
+        ("headcount compare results/a results/b", "answers and errors side by side"),
+        ("headcount compare results/a results/b --figure both.svg", "all errors in one figure"),
+    ),
+    "report": (
+        ("headcount report results/sum-of-maxima", "writes report.html into the folder"),
+        ("headcount report results/sum-of-maxima --figures figures --format pdf", "and every figure by itself"),
+    ),
+    "export": (
+        ("headcount export results/sum-of-maxima > cells.csv", "every cell as CSV"),
+        ("headcount export results/sum-of-maxima --format json --timing", "as JSON, with seconds and device"),
+    ),
+    "reproduce": (
+        ("headcount reproduce", "the studies and what they cost here"),
+        ("headcount reproduce table2 --scale smoke", "one of them, in a minute or two"),
+    ),
+    "calibrate": (
+        ("headcount calibrate --effort quick", "how often the answer comes out right"),
+        ("headcount calibrate --out calibration --json", "everything as JSON"),
+    ),
+    "verify": (("headcount verify results/sum-of-maxima --cells 3", "train three stored cells again"),),
+    "collide": (("headcount collide results/sum-of-maxima --heads 1:3", "sequences that small models confuse"),),
+    "bounds": (
+        ("headcount bounds --heads 2 --length 128 --intrinsic-dim 4", "how many heads"),
+        ("headcount bounds --heads 4 --length 16 --rank 2 --dim 8", "of which rank"),
+    ),
+    "prove": (("headcount prove --json", "every claim, its evidence and its verdict"),),
+    "tasks": (
+        ("headcount tasks", "the named tasks and their options"),
+        ("headcount tasks quadratic-basins", "one of them against the papers' assumptions"),
+    ),
+    "completion": (
+        ("headcount completion bash > ~/.local/share/bash-completion/completions/headcount", "for bash"),
+        ("headcount completion fish > ~/.config/fish/completions/headcount.fish", "for fish"),
+    ),
+    "doctor": (("headcount doctor", "what works here, and what does not"),),
+}
+"""What to type, and what it does."""
+
+
+def group_of(verb: str) -> str:
+    """The heading a verb stands under in the help."""
+    return next((group for group, verbs in GROUPS.items() if verb in verbs), "More")
+
+
+def with_examples(verb: str, text: str) -> str:
+    """A verb's help with its examples after the first paragraph, each on a line of its own."""
+    first, _, rest = text.strip().partition("\n\n")
+    examples = EXAMPLES.get(verb, ())
+    if not examples:
+        return text
+    widest = max(len(command) for command, _ in examples)
+    beside = widest <= 46
+    lines = [
+        f"  {command:<{widest}}  # {what}" if beside else f"  {command}\n      # {what}" for command, what in examples
+    ]
+    return "\n\n".join(filter(None, [first, "\b\nExamples:\n" + "\n".join(lines), rest]))

@@ -1,0 +1,232 @@
+"""What people hand over as sequences, as one array; anything else is refused in one sentence.
+
+Lists, NumPy, JAX and PyTorch arrays and pandas objects are read. Absent tokens become NaN. How the data were taken is
+said in notes, because whole numbers can be quantities or token ids.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from .._errors import InputError, require, require_count
+
+MAX_VOCABULARY = 2**18
+"""Ids of the largest table that is learned; most tokenisers have fewer."""
+PADDING = "where a token is missing, pass mask, True where a token is there"
+AS_NUMBERS = "pass x.astype(float) if x holds quantities"
+
+
+class Sequences(NamedTuple):
+    """Sequences of equal length, absent tokens all NaN; `vocabulary` counts the ids, 0 where tokens are numbers."""
+
+    tokens: Float[np.ndarray, "examples length dim"]
+    vocabulary: int
+    padded: bool
+    notes: tuple[str, ...]
+
+
+def read_sequences(x: Any, mask: Any = None, vocabulary: int | None = None) -> Sequences:
+    """The sequences of a user; see `ArrayTask` for what they may be. Raises `InputError` for anything else."""
+    array, notes = as_array(x, "x"), []
+    if array.dtype == object and array.size and isinstance(array.flat[0], np.ndarray):
+        require(
+            mask is None,
+            "x has sequences of unequal length, which say what is there; mask goes with x of one shape.",
+            what="mask",
+        )
+        array, there = _stacked(array)
+    else:
+        require_numbers(array, "x")
+        shapes = "of shape (examples, length, dim), or (examples, length) with one number or token id per token"
+        require(array.ndim in (2, 3), what="x", given=array.shape, needed=shapes)
+        there = np.ones(array.shape[:2], bool) if mask is None else _read_mask(mask, array.shape[:2])
+    require(0 not in array.shape, f"x of shape {array.shape} must not be empty.")
+    counts = np.sum(there, axis=1)
+    empty = np.flatnonzero(counts == 0)
+    require(
+        not empty.size,
+        f"sequence {empty[0] if empty.size else ''} of x has no token; leave it out (mask is True where a token is "
+        "there).",
+        what="mask",
+    )
+    is_ids = vocabulary is not None or (array.ndim == 2 and array.dtype.kind in "iu")
+    if is_ids:
+        tokens, vocabulary = _read_ids(array, there, vocabulary)
+        notes.append(
+            f"x holds whole numbers, taken for token ids from 0 to {vocabulary - 1} with a learned embedding; "
+            f"{AS_NUMBERS}"
+        )
+    else:
+        if array.ndim == 2:
+            notes.append(f"x of shape {array.shape} is read as sequences of one number per token")
+        tokens = finite(array.reshape(*array.shape[:2], -1), "x", there)
+    padded = not bool(np.all(there))
+    if padded:
+        tokens[~there] = np.nan
+        notes.append(f"sequences have {min(counts)} to {max(counts)} tokens; no head reads the padding of shorter ones")
+    return Sequences(tokens, vocabulary or 0, padded, tuple(notes))
+
+
+def as_array(values: Any, name: str) -> np.ndarray:
+    """`values` as one array; sequences of unequal shapes as an array of objects, each of them an array."""
+    require(
+        not isinstance(values, np.ma.MaskedArray),
+        f"{name} is a masked array; pass {name}.data and mask=~np.ma.getmaskarray(x), one entry per token.",
+        what=name,
+    )
+    try:
+        values = _plain(values)
+        if isinstance(values, list | tuple):
+            values = [_plain(each) for each in values]
+        array = np.asarray(values)
+        if array.dtype.kind == "U" and isinstance(values, list) and not all(isinstance(each, str) for each in values):
+            array = np.asarray(values, object)  # NumPy would make words of numbers and of None among words
+    except ValueError:
+        array = np.empty(len(values), object)
+        array[:] = [_element(each, name) for each in values]
+    except Exception as error:  # other libraries raise many types for arrays that NumPy cannot have
+        kind, reason = type(values).__name__, str(error).partition("\n")[0].rstrip(".")
+        raise InputError(f"{name} of type {kind} cannot be made a NumPy array: {reason}.", what=name) from error
+    if array.dtype.name == "bfloat16":
+        return array.astype(np.float32)
+    return _of_objects(array, name) if array.dtype == object else array
+
+
+def _plain(values: Any) -> Any:
+    """PyTorch and pandas objects as NumPy arrays, anything else as it is."""
+    library = type(values).__module__.partition(".")[0]
+    if library == "torch" and hasattr(values, "detach"):
+        values = values.detach().cpu()
+        return (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
+    return values.to_numpy() if hasattr(values, "to_numpy") else values
+
+
+def _element(values: Any, name: str) -> np.ndarray:
+    try:
+        return np.asarray(_plain(values))
+    except ValueError as error:
+        raise InputError(
+            f"{name} is ragged inside a sequence: every token of it must have as many numbers.", what=name
+        ) from error
+
+
+def _of_objects(array: np.ndarray, name: str) -> np.ndarray:
+    """Objects that are numbers, or sequences, as what they are; others as they were."""
+    if array.ndim == 1 and array.size and all(np.ndim(each) > 0 or hasattr(each, "to_numpy") for each in array):
+        rows = [_element(each, name) for each in array]
+        if len({row.shape for row in rows}) == 1:
+            return np.stack(rows)
+        ragged = np.empty(len(rows), object)
+        ragged[:] = rows
+        return ragged
+    if len({isinstance(each, str) for each in array.flat}) > 1 or any(each is None for each in array.flat):
+        return array  # NumPy would make words of numbers among words, and NaN of None
+    try:
+        plain = np.asarray(array.tolist())  # numbers or words that were stored as objects
+        return plain if plain.dtype != object else array.astype(float)  # such as decimals
+    except (ValueError, TypeError, OverflowError):
+        return array
+
+
+def _stacked(sequences: np.ndarray) -> tuple[np.ndarray, Bool[np.ndarray, "examples length"]]:
+    """Sequences of unequal length in one array, filled up with zeros, and which tokens are there."""
+    first: np.ndarray = sequences[0]
+    for place, sequence in enumerate(sequences):
+        require(len(sequence) > 0, f"sequence {place} of x has no token; leave it out.", what="x")
+        require_numbers(sequence, f"sequence {place} of x")
+        fits = sequence.ndim in (1, 2) and sequence.ndim == first.ndim and sequence.shape[1:] == first.shape[1:]
+        require(
+            fits,
+            f"sequence {place} of x has shape {sequence.shape} and sequence 0 {first.shape}; each must be (length, "
+            "dim) with one dim, or (length,).",
+            what="x",
+        )
+    counts = np.array([len(sequence) for sequence in sequences])
+    there = np.arange(counts.max()) < counts[:, None]
+    flat = np.concatenate(list(sequences))
+    stacked = np.zeros((*there.shape, *first.shape[1:]), flat.dtype)
+    stacked[there] = flat
+    return stacked, there
+
+
+def _read_mask(mask: Any, shape: tuple[int, ...]) -> Bool[np.ndarray, "examples length"]:
+    array = as_array(mask, "mask")
+    require(array.shape == shape, what="mask", given=array.shape, needed=f"of shape {shape}, one entry per token of x")
+    usable = array.dtype.kind in "biuf" and bool(np.all((array == 0) | (array == 1)))
+    given = array.dtype if array.dtype.kind not in "biuf" else array[(array != 0) & (array != 1)][:1].tolist()
+    require(usable, what="mask", given=given, needed="True (or 1) where a token is there and False (or 0) elsewhere")
+    return array.astype(bool)
+
+
+def _read_ids(
+    array: np.ndarray, there: Bool[np.ndarray, "examples length"], vocabulary: int | None
+) -> tuple[Float[np.ndarray, "examples length 1"], int]:
+    """Token ids as numbers, and how many ids there are."""
+    if vocabulary is not None:
+        require_count("vocabulary", vocabulary)
+    array = array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array
+    require(
+        array.ndim == 2,
+        f"vocabulary is for token ids, x of shape (examples, length); x has shape {array.shape}.",
+        what="vocabulary",
+        given=vocabulary,
+    )
+    real = array[there]
+    strange = real[real != np.rint(real)]  # NaN compares as unequal
+    require(
+        not strange.size,
+        f"token ids must be whole numbers, got {strange[0] if strange.size else None}; {PADDING}, or leave vocabulary "
+        "out if x holds quantities.",
+        what="vocabulary",
+        given=vocabulary,
+    )
+    least, largest = real.min().item(), real.max().item()
+    require(least >= 0, f"token ids must be 0 or more, got {least:.0f}; {PADDING}, or {AS_NUMBERS}.", what="x")
+    count = int(largest) + 1 if vocabulary is None else vocabulary
+    message = f"token ids must be below vocabulary = {count}, got {largest:.0f}."
+    require(largest < count, message, what="vocabulary", given=count)
+    require(
+        count <= MAX_VOCABULARY,
+        f"a table of {count} token ids is too large to learn (at most {MAX_VOCABULARY}); {AS_NUMBERS}, or number the "
+        "ids that occur: np.unique(x, return_inverse=True)[1].reshape(x.shape).",
+        what="vocabulary",
+        given=count,
+    )
+    return np.where(there, array, 0).astype(np.float32)[..., None], count
+
+
+def require_numbers(array: np.ndarray, name: str) -> None:
+    """Raise `InputError`, with how to convert them, unless values are numbers or booleans; `name` ends in x or y."""
+    which = name.split()[-1]
+    words = {
+        "x": "words must be token ids: np.unique(x, return_inverse=True)[1].reshape(x.shape), or those of a tokeniser",
+        "y": "class labels are strings, not bytes: y.astype(str)",
+    }
+    objects = {
+        "x": "give one array of shape (examples, length, dim), or a list of (length, dim) arrays, without None",
+        "y": "give one number, or one class label, per example, and leave out examples without (None, NaN)",
+    }
+    advice = {
+        "c": f"split complex numbers into real and imaginary parts, np.stack([{which}.real, {which}.imag], axis=-1)",
+        "M": "subtract a date and divide by np.timedelta64(1, 's')",
+        "m": "divide by np.timedelta64(1, 's')",
+        "O": objects[which],
+    } | dict.fromkeys("UST", words[which])
+    hint = advice.get(array.dtype.kind, "give an array of floats")
+    message = f"{name} must hold numbers, got dtype {array.dtype}; {hint}."
+    require(array.dtype.kind in "fiub", message, what=which)
+
+
+def finite(
+    array: np.ndarray, name: str, there: Bool[np.ndarray, "examples length"] | None = None
+) -> Float[np.ndarray, "..."]:
+    """Numbers as float32; `InputError` unless those that are there are finite."""
+    with np.errstate(over="ignore"):  # what overflows float32 becomes infinite and is refused below
+        array = array.astype(np.float32)
+    real = array if there is None else array[there]
+    bad = int(np.sum(~np.isfinite(real)))
+    advice = "leave those examples out" if there is None else PADDING
+    found = f"found {bad} NaN or infinite values in {real.size}"
+    require(bad == 0, f"{name} must be finite numbers, {found}; {advice}.", what=name)
+    return array

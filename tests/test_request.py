@@ -1,0 +1,72 @@
+"""What `measure` is asked, before anything is trained: a task, a file, or arrays with what is said about them."""
+
+import numpy as np
+import pytest
+
+import headcount as hc
+from headcount.measuring import _task_of
+from headcount.request import Request
+
+from .helpers.refusals import refused
+
+X = np.random.default_rng(0).normal(size=(120, 4, 2)).astype(np.float32)
+Y = X[:, :, 0].max(axis=1)
+
+
+@pytest.mark.parametrize("kind", ["numpy", "lists", "torch", "pandas"])
+def test_arrays_of_any_library_are_one_task(kind):
+    x, y = X[..., 0], Y
+    if kind == "torch":
+        torch = pytest.importorskip("torch")
+        x, y = torch.tensor(x, requires_grad=True), torch.tensor(y)
+    elif kind == "pandas":
+        pandas = pytest.importorskip("pandas")
+        x, y = pandas.DataFrame(x), pandas.Series(y)
+    elif kind == "lists":
+        x, y = x.tolist(), y.tolist()
+    assert _task_of(x, y, {}).spec() == hc.ArrayTask(X[..., :1], Y).spec()
+
+
+def test_what_is_said_about_arrays_reaches_them():
+    lengths = 2 + np.arange(120) % 3
+    mask = np.arange(4) < lengths[:, None]
+    masked = _task_of(X, Y, {"mask": mask, "answered_at": "query", "name": "mine"})
+    ragged = hc.ArrayTask(
+        [tokens[:length] for tokens, length in zip(X, lengths, strict=True)], Y, answered_at="query", name="mine"
+    )
+    assert masked.spec() == ragged.spec()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "words"),
+    [
+        ((X,), {}, ["measure(x, y)", "ndarray"]),
+        ((X.tolist(),), {}, ["measure(x, y)", "list"]),
+        (("max-plus-min", Y), {}, ["'max-plus-min'", "targets"]),
+        ((X, Y), {"targets": "price"}, ["targets", "files"]),
+        ((X, Y), {"hiden": 3}, ['"hiden"', 'Did you mean "hidden"?']),
+        ((X, Y[:50]), {}, ["120", "50"]),
+        (("max-plus-min",), {"answered_at": "query"}, ["answered_at"]),
+    ],
+)
+def test_what_does_not_go_together(arguments, options, words):
+    with refused(*words):
+        hc.measure(*arguments, **options)
+
+
+def test_a_task_has_its_targets_and_its_options():
+    task = hc.ArrayTask(X, Y)
+    with refused("arrays", "y"):
+        hc.measure(task, Y)
+    with refused("arrays", "labels"):
+        hc.measure(task, labels=True)
+
+
+def test_one_request_is_a_question_or_every_combination():
+    task = hc.find_task("max-plus-min", length=4)
+    assert Request(task=task).combines == ""
+    assert Request(task=task, learning_rates=[0.1]).combines == ""
+    assert Request(task=task, learning_rates=[0.1, 0.2]).combines == "learning_rates"
+    assert len(Request(task=task, seeds=2, heads=[1, 2], lengths=[4]).planned().cells) == 4
+    with refused("seeds", "effort"):
+        Request(task=task, seeds=2, effort="quick")
