@@ -86,19 +86,23 @@
     while (later.length) later.shift()();
   }
 
+  let wanted = "";
   async function fetchSections(version) {
     const place = document.getElementById("sections");
     if (!place || place.dataset.version === version) return;
+    wanted = version;
     const answer = await fetch(document.body.dataset.sections);
-    if (!answer.ok) return;
     const shown = answer.headers.get("x-version");
     const html = await answer.text();
+    if (!answer.ok || wanted !== version) return; // another is on its way
     show("sections", html);
     place.dataset.version = shown;
   }
 
-  function follow(address) {
-    const source = new EventSource(address);
+  let source = null;
+  function follow() {
+    if (source || document.hidden || !document.body.dataset.events) return;
+    source = new EventSource(document.body.dataset.events);
     const lost = document.getElementById("lost");
     source.onopen = () => { lost.hidden = true; };
     source.onerror = () => { lost.hidden = false; };
@@ -106,8 +110,17 @@
     for (const id of ["now", "list"]) source.addEventListener(id, (event) => show(id, JSON.parse(event.data)));
   }
 
+  // A browser keeps six connections to a server, for all its tabs together: one that is not looked at gives its own up.
+  function leave() {
+    if (source) source.close();
+    source = null;
+  }
+  document.addEventListener("visibilitychange", () => (document.hidden ? leave() : follow()));
+  addEventListener("pagehide", leave);
+  addEventListener("pageshow", follow);
+
   remember();
-  if (document.body.dataset.events) follow(document.body.dataset.events);
+  follow();
   for (const select of document.querySelectorAll("select[data-go]")) {
     select.addEventListener("change", () => select.form.requestSubmit());
   }
