@@ -141,6 +141,7 @@ def slowdown(root: Path, turns: int) -> tuple[list[Turn], list[Turn]]:
     for turn in range(turns):
         alone.append(train(root / f"alone{turn}"))
         beside.append(train_beside_viewers(root / f"beside{turn}"))
+        print(f"turn {turn + 1}: {alone[-1]}, {beside[-1]}", flush=True)
     return alone, beside
 
 
@@ -217,8 +218,6 @@ def main() -> None:
                 bar = f"; bar {BARS['slowdown']:g}" if name == "wall" else ""
                 print(f"{name} seconds alone {medians[0]:.2f}, beside {VIEWERS} viewers {medians[1]:.2f}: "
                       f"ratio {medians[1] / medians[0]:.3f}{bar}")  # fmt: skip
-            for turn in beside:
-                print("CPU seconds: " + ", ".join(f"{name} {value:.2f}" for name, value in turn._asdict().items()))
 
 
 if __name__ == "__main__":

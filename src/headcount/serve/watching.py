@@ -61,10 +61,11 @@ class Watching:
         """Look again and again, until it is cancelled."""
         tick = 0
         while True:
-            with contextlib.suppress(OSError):
-                for name in [name for name, topic in self.topics.items() if topic.viewers]:
+            for name in [name for name, topic in self.topics.items() if topic.viewers]:
+                with contextlib.suppress(Exception):  # one folder does not keep the others from being followed
                     await self._follow(name)
-                if self.list_topic.viewers and tick % LIST_EVERY == 0:
+            if self.list_topic.viewers and tick % LIST_EVERY == 0:
+                with contextlib.suppress(Exception):
                     await self.refresh_list()
             tick += 1
             await asyncio.sleep(LOOK_SECONDS)

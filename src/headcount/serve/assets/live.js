@@ -19,23 +19,35 @@
     const known = new Map([...old.children].filter((child) => child.id).map((child) => [child.id, child]));
     let at = old.firstChild;
     for (const next of [...now.childNodes]) {
-      const match = next.id ? known.get(next.id) : alike(at, next) ? at : null;
+      const match = next.id ? known.get(next.id) : firstAlike(at, next);
       if (!match) {
         old.insertBefore(next, at);
-      } else {
-        if (match === at) at = at.nextSibling;
-        else old.insertBefore(match, at);
-        update(match, next);
+        continue;
       }
+      if (next.id && match !== at) {
+        old.insertBefore(match, at);
+      } else {
+        while (at !== match) at = removed(at); // parts that are no longer there
+        at = at.nextSibling;
+      }
+      update(match, next);
     }
-    while (at) {
-      const gone = at;
-      at = at.nextSibling;
-      gone.remove();
-    }
+    while (at) at = removed(at);
   }
 
-  const alike = (a, b) => a && a.nodeType === b.nodeType && a.nodeName === b.nodeName && !a.id;
+  function removed(node) {
+    const next = node.nextSibling;
+    node.remove();
+    return next;
+  }
+
+  function firstAlike(at, next) {
+    const alike = (node) => node.nodeName === next.nodeName && !node.id
+      && node.getAttribute("class") === next.getAttribute("class");
+    if (next.nodeType !== Node.ELEMENT_NODE) return at && at.nodeName === next.nodeName ? at : null;
+    while (at && !alike(at)) at = at.nextSibling;
+    return at;
+  }
 
   function update(old, now) {
     if (old.nodeType !== Node.ELEMENT_NODE) {
@@ -74,19 +86,23 @@
     while (later.length) later.shift()();
   }
 
+  let wanted = "";
   async function fetchSections(version) {
     const place = document.getElementById("sections");
     if (!place || place.dataset.version === version) return;
+    wanted = version;
     const answer = await fetch(document.body.dataset.sections);
-    if (!answer.ok) return;
     const shown = answer.headers.get("x-version");
     const html = await answer.text();
+    if (!answer.ok || wanted !== version) return; // another is on its way
     show("sections", html);
     place.dataset.version = shown;
   }
 
-  function follow(address) {
-    const source = new EventSource(address);
+  let source = null;
+  function follow() {
+    if (source || document.hidden || !document.body.dataset.events) return;
+    source = new EventSource(document.body.dataset.events);
     const lost = document.getElementById("lost");
     source.onopen = () => { lost.hidden = true; };
     source.onerror = () => { lost.hidden = false; };
@@ -94,8 +110,17 @@
     for (const id of ["now", "list"]) source.addEventListener(id, (event) => show(id, JSON.parse(event.data)));
   }
 
+  // A browser keeps six connections to a server, for all its tabs together: one that is not looked at gives its own up.
+  function leave() {
+    if (source) source.close();
+    source = null;
+  }
+  document.addEventListener("visibilitychange", () => (document.hidden ? leave() : follow()));
+  addEventListener("pagehide", leave);
+  addEventListener("pageshow", follow);
+
   remember();
-  if (document.body.dataset.events) follow(document.body.dataset.events);
+  follow();
   for (const select of document.querySelectorAll("select[data-go]")) {
     select.addEventListener("change", () => select.form.requestSubmit());
   }
