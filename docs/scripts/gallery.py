@@ -54,7 +54,7 @@ def measure(entry: Entry) -> dict:
     answer = measurement.answer()
     stored = {
         "sentence": answer.sentence,
-        "heads": answer.heads if answer.sentence.startswith("needs") else None,  # a floor is no need
+        "heads": answer.heads if answer.kind == "needs" else None,  # a floor is no need
         "seconds": before["seconds"] + (time.monotonic() - began if trained else 0.0),
         "machine": measurement.records[0].provenance.get("device", "unknown"),
     }
