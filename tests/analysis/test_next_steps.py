@@ -44,6 +44,10 @@ def flat(at: dict) -> float:
     return 0.11
 
 
+def failing(at: dict) -> float:
+    return 0.8
+
+
 def commands(steps: tuple[NextStep, ...]) -> str:
     return "\n".join(step.command for step in steps)
 
@@ -59,7 +63,7 @@ def test_a_clean_answer_leads_to_the_page_and_to_verify():
     ("case", "wanted"),
     [
         (lambda: situation(*errors_of(flat)), "--layers 2"),
-        (lambda: situation(own(errors_of(flat)[0]), errors_of(flat)[1]), "--answered-at query"),
+        (lambda: situation(own(errors_of(failing)[0]), errors_of(failing)[1]), "--answered-at query"),
         (lambda: situation(*errors_of(lambda at: 0.5 / at["heads"] ** 2)), "--heads 1:16"),
         (lambda: situation(*errors_of(lambda at: 1.0)), "--steps 6000"),
         (lambda: situation(effort={"level": "quick", "ended": "budget"}), COMMAND),

@@ -42,6 +42,8 @@ MAX_VALIDATION_FRACTION = 0.4
 SLOWER = 0.3
 MORE_EXAMPLES = 4
 THOROUGH = "thorough"
+FAILS = 0.5
+"""A smallest error above this share of a constant answer's: every head count fails."""
 STORED = ("examples", "content", "corpus")
 """What the spec of a task of stored examples has: arrays, images, passages."""
 MAX_HEADS = 32
@@ -164,7 +166,6 @@ def _nothing_learned(of: Situation) -> Iterator[NextStep]:
     rivals = [each for each in of.baselines if each.name != CONSTANT]
     constant = next((each.error for each in of.baselines if each.name == CONSTANT), 1.0)
     best = min(rivals, key=lambda each: each.error, default=None)
-    yield from _at_the_query(of)
     if best is not None and best.error < NOTHING_LEARNED * constant:
         reached = f"{best.label} has {error_words(of.table.metric, [best.error])}"
         why = f"Nothing was learned, but y depends on x: {reached}; another learning rate may help"
@@ -213,13 +214,16 @@ def _flat(of: Situation) -> Iterator[NextStep]:
         return
     floor = "" if of.answer.floor is None else f" ({error_words(of.table.metric, [of.answer.floor])})"
     yield of.step(f"Heads do not lower the error{floor}; another layer may", layers=_layers(of) + 1)
-    yield from _at_the_query(of)
 
 
 def _at_the_query(of: Situation) -> Iterator[NextStep]:
+    """Stored examples that no head count learns well, read for the whole sequence."""
     read_at = of.setting("task", "answered_at") or of.setting("model", "answered_at") or "sequence"
-    if of.of_arrays and read_at == "sequence":
-        yield of.step("If the last token asks about the others, read the answer there", answered_at="query")
+    fails = of.judged is not None and float(of.judged.relative.min()) > FAILS
+    if of.stored and read_at == "sequence" and fails:
+        yield of.step(
+            "Every head count fails. If the last token asks about the others, read it there", answered_at="query"
+        )
 
 
 def _overfitting(of: Situation) -> Iterator[NextStep]:
@@ -306,11 +310,12 @@ RULES: tuple[Callable[[Situation], Iterator[NextStep]], ...] = (
     _stopped,
     _one_seed,
     _one_head_count,
+    _at_the_query,
     _nothing_learned,
     _few_examples,
+    _overfitting,
     _more_heads,
     _flat,
-    _overfitting,
     _not_converged,
     _uncertain,
     _settled,

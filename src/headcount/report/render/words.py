@@ -19,7 +19,7 @@ def spoken_time(seconds: float) -> str:
     return f"{hours / 24:.0f} days" if hours < 24 * 700 else f"{hours / 24 / 365:.0f} years"
 
 
-UNSAID = ("task", "content", "corpus", "embeddings", "negatives")
+UNSAID = ("task", "content", "corpus", "embeddings", "fingerprint", "negatives")
 """Settings that a line leaves out: the name, which stands before it, and fingerprints."""
 
 
