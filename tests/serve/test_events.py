@@ -82,10 +82,10 @@ def test_a_run_comes_to_its_viewers_event_by_event(parent, running):
             first(stream, "now", "1,600 of 3,200 model-steps")
             made = sweep(task="new")
             write(parent / "new", finished(made), {"headcount measure new": made})
-            version = first(stream, "sections")
-            shown = client.get(f"{address}sections/new")
-            assert shown.headers["x-version"] == version
             first(stream, "now", "so far: ")
+            shown = client.get(f"{address}sections/new")
+            assert "new needs 4 heads" in shown.text
+            first(stream, "sections", shown.headers["x-version"])
         with client.stream("GET", f"{address}events") as response:
             first(events(response), "list", "so far: ")
         # A viewer that asks and never reads does not keep the server from others, nor from ending.

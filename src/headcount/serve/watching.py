@@ -28,7 +28,8 @@ Result = TypeVar("Result")
 LOOK_SECONDS = 0.5
 LIST_EVERY = 4
 """The tree of folders is searched at every fourth look."""
-NICENESS = 10
+NICENESS = 5
+"""A larger one starved on busy cores: nothing was drawn for a minute."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,7 @@ class Watching:
 
     async def draw(self, folder: Folder) -> Drawn:
         """The sections of a folder, read and drawn if that is to be done."""
+        await self._in(self._reader, self.views.prepare)  # once, and not by the thread that gives way
         await self._in(self._reader_of(folder), self._read_and_draw, folder)
         return self._drawn[folder.name]
 
@@ -179,8 +181,6 @@ class Watching:
         contents, drawn = folder.contents, self._drawn.get(folder.name)
         if drawn is not None and drawn.contents is contents:
             return
-        if contents.sections:
-            self.views.prepare()
         began = time.monotonic()
         try:
             with self._drawing:
