@@ -3,7 +3,7 @@
 The command line and Python both make a `Request`, so that one question trains one set of models.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from typing import Any
@@ -44,6 +44,10 @@ class Request:
     """Changes to the recipe: fields of the training and of the models."""
 
     def __post_init__(self):
+        for name in ("heads", "ranks", "lengths", "learning_rates"):
+            values = getattr(self, name)
+            several = values is None or (isinstance(values, Iterable) and not isinstance(values, str))
+            require(several, what=name, given=values, needed="a sequence of values, such as [1, 2, 4]")
         if self.combines:
             for name, value in {"effort": self.effort, "minutes": self.minutes}.items():
                 hint = f"{self.combines} asks for every combination, which {name} does not change; give one of the two."
@@ -54,7 +58,8 @@ class Request:
         require(good, what="minutes", given=minutes, needed="positive and finite")
         known = (*TRAIN_OPTIONS, *MODEL_OPTIONS)
         for name in self.options:
-            hint = f'unknown option "{name}".{did_you_mean(name, known)} Known: {", ".join(known)}.'
+            arguments = [each.name for each in fields(self) if each.name != "options"]
+            hint = f'unknown option "{name}".{did_you_mean(name, (*arguments, *known))} Known: {", ".join(known)}.'
             require(name in known, hint, what=name)
 
     @property

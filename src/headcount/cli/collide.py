@@ -105,6 +105,10 @@ def _generated_task(
     spec: dict[str, Any], reference: str | None, targets: str | None, sequence: str | None
 ) -> GeneratedTask:
     """The task of a spec, whose target can be computed for any sequence."""
+    stored = (
+        f"{spec['task']} has stored examples only; a collision needs a target that can be computed for any sequence."
+    )
+    require("fingerprint" not in spec, stored)
     task = task_of_spec(spec, reference, targets=targets, sequence=sequence)
     if not isinstance(task, GeneratedTask) or not isinstance(task.objective, Regression):
         raise InputError(f"{task.name} is data with labels: a collision needs a numeric target for any sequence.")

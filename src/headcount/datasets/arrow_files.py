@@ -59,6 +59,7 @@ def read_saved_dataset(folder: Path, wanted: Wanted) -> Arrays:
 def _pyarrow(path: Path) -> Any:
     try:
         import pyarrow
+        import pyarrow.compute  # a submodule, which pyarrow does not load by itself
     except ImportError as error:
         message = f"{path}: this kind of table needs the package pyarrow: pip install 'headcount[tables]'."
         raise HeadcountError(message) from error

@@ -75,10 +75,10 @@ def _pandas_reader(path: Path) -> str:
     return "pd.read_" + kinds.get(path.suffix.lower(), "csv({path}, sep=None, engine='python')")
 
 
-def as_numbers(path: Path, column: str) -> tuple[str, ...]:
-    """The lines that number the texts of a column of a table."""
-    coded = f"table[{column!r}] = pd.factorize(table[{column!r}])[0]  # or: table = table.drop(columns={column!r})"
-    return f"import pandas as pd; table = {_pandas_reader(path)}", coded, "table.to_csv({xy.csv}, index=False)"
+def without_text(path: Path, column: str) -> tuple[str, ...]:
+    """The lines that remove a column of texts from a table."""
+    dropped = f"table = table.drop(columns={column!r})  # or turn its texts into numbers that mean something"
+    return f"import pandas as pd; table = {_pandas_reader(path)}", dropped, "table.to_csv({xy.csv}, index=False)"
 
 
 def without_columns(path: Path, columns: list[str]) -> tuple[str, ...]:

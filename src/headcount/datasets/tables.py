@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from .._errors import InputError, did_you_mean, require
-from .conversions import as_numbers, with_lines, without_columns
+from .conversions import with_lines, without_columns, without_text
 from .examples import Arrays, Wanted
 
 Columns = Mapping[str, np.ndarray | list[np.ndarray]]
@@ -100,7 +100,7 @@ def _require_numeric(path: Path, values: np.ndarray | list[np.ndarray], name: st
     if kind in "fiub":
         return
     first = values.tolist()[0] if isinstance(values, np.ndarray) else "..."
-    lines = without_columns(path, [name]) if path.is_dir() else as_numbers(path, name)
+    lines = without_columns(path, [name]) if path.is_dir() else without_text(path, name)
     raise with_lines(f"{path}: column {name} holds text, such as {str(first)[:40]!r}, not numbers.", path, *lines)
 
 

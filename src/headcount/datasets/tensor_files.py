@@ -12,7 +12,7 @@ from .numpy_files import require_unpacked_fits
 
 TORCH_LINES = (
     "import torch",
-    "x, y = torch.load({path}, weights_only=False).tensors  # runs code in it: only if you trust the file",
+    "x, y = torch.load({path}, weights_only=False)[:]  # a TensorDataset; runs code in it: only if you trust the file",
     "torch.save({'x': x, 'y': y}, {xy.pt})",
 )
 
@@ -38,6 +38,9 @@ def read_pt(path: Path, wanted: Wanted) -> Arrays:
         raise InputError(f"{path} cannot be read as a .pt file ({type(error).__name__}).") from error
     if isinstance(content, tuple | list) and len(content) == 2:
         content = dict(zip(("x", "y"), content, strict=True))
+    if isinstance(content, torch.Tensor):
+        lines = ("import torch", "x, y = torch.load({path}), ...  # y: one target per example", TORCH_LINES[-1])
+        raise with_lines(f"{path} holds one tensor, {require_pt}.", path, *lines)
     if not isinstance(content, Mapping):
         raise with_lines(f"{path} holds {type(content).__name__}, {require_pt}.", path, *TORCH_LINES)
     return Arrays({str(name): _plain(path, str(name), value, torch) for name, value in content.items()})

@@ -168,12 +168,18 @@ def _notes(sections: Mapping[str, Section], tables: tuple[ComparedErrors, ...]) 
 
 def _differing_settings(sections: Mapping[str, Section]) -> Iterable[str]:
     """Settings that not all have in common, one by one; the task's name is said elsewhere."""
+    kinds = {name: (section.settings or {}).get("model", {}).get("kind") for name, section in sections.items()}
+    if len(set(kinds.values())) > 1:  # each kind has settings that the other does not know
+        yield f"the kinds of model differ: {_listed(kinds)}"
     flat = {
         name: {key: value for part in section.settings.values() for key, value in part.items() if key != "task"}
         for name, section in sections.items()
         if section.settings is not None
     }
-    for key in dict.fromkeys(key for settings in flat.values() for key in settings):
+    keys = dict.fromkeys(key for settings in flat.values() for key in settings)
+    if len(set(kinds.values())) > 1:
+        keys = [key for key in keys if key != "kind" and all(key in settings for settings in flat.values())]
+    for key in keys:
         values = {name: settings.get(key) for name, settings in flat.items()}
         if len({str(value) for value in values.values()}) > 1:
             yield f"{axis_name(key)} differs: {_listed(values)}"

@@ -17,6 +17,7 @@ from ..datasets.files import READERS, are_examples, read_examples, require_file
 from ..datasets.images import ENDINGS as IMAGE_ENDINGS
 from ..datasets.images import read_image_folder, visible_entries
 from ..datasets.passages import is_passages, read_passages
+from ..store import FILE_NAME
 from .arrays import ArrayTask
 from .base import AbstractTask, user_supplied
 from .image import ImageTask
@@ -130,6 +131,8 @@ def _labelled(path: Path, cache: Path | None, options: dict[str, Any]) -> Labell
     if not path.is_dir():
         require_file(path)
         require(is_cifar10(path), f"{path} is not CIFAR-10's archive; unpack it, and name a file or folder inside.")
+    results = f"{path} is a results folder; `headcount show {path}` shows it."
+    require(not (path / FILE_NAME).exists(), results, what="task", given=str(path))
     _require_images(path)
     _require_known(str(path), options, IMAGE_OPTIONS)
     side, patch = options.get("side"), options.get("patch", 4)

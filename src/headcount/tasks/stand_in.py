@@ -9,6 +9,7 @@ from .._choices import AnsweredAt, require_choice
 from .._errors import InputError, require
 from ..datasets.cifar import is_cifar10
 from ..datasets.embeddings import find_embeddings, load_embeddings
+from ..datasets.files import are_examples
 from ..datasets.mining import given_negatives, min_usable
 from ..datasets.passages import is_passages, read_passages
 from .base import AbstractTask, Split, Tokenise
@@ -102,7 +103,7 @@ class StandIn(LabelledTask):
 def planned_task(reference: str, **options: Any) -> AbstractTask:
     """The task that `reference` names, to plan with: of passages only the sizes, without mining negatives."""
     path = Path(reference)
-    if not reference or reference in PRESETS or is_cifar10(path) or not is_passages(path):
+    if not reference or reference in PRESETS or is_cifar10(path) or are_examples(path) or not is_passages(path):
         return find_task(reference, **options)
     if not options.keys() <= set(PASSAGE_OPTIONS):
         return find_task(reference, **options)  # refuses them
