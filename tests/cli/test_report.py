@@ -45,7 +45,7 @@ def test_a_report_of_a_half_finished_study_names_it(table5, tmp_path):
     assert "5 of 10 models" in check_page((tmp_path / "page.html").read_text()).said
 
 
-@pytest.mark.parametrize("form", [".pdf", "svg", "png"])
+@pytest.mark.parametrize("form", ["svg", *(pytest.param(form, marks=pytest.mark.slow) for form in (".pdf", "png"))])
 def test_every_figure_is_a_file_of_its_own(own, tmp_path, form):
     where = tmp_path / "figures"
     result = headcount("report", own, "-o", tmp_path / "page.html", "--figures", where, "--format", form, "--json")
@@ -93,7 +93,14 @@ def test_a_read_only_place_is_told(own, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")
-@pytest.mark.parametrize("task", [NASTY, "costs $^$", "a/b", "..", "\u4efb\u52a1", "[bold]", ""])
+@pytest.mark.parametrize(
+    "task",
+    [
+        NASTY,
+        "..",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("costs $^$", "a/b", "\u4efb\u52a1", "[bold]", "")),
+    ],
+)
 def test_a_task_may_have_any_name(tmp_path, task):
     made = fabricated.sweep(task=task)
     fabricated.write(tmp_path / "results", fabricated.finished(made), {f"headcount measure '{task}'": made})

@@ -18,7 +18,9 @@ FEATURES = ("reproduce", "rank-random-features", "--scale", "smoke")
 
 
 @pytest.mark.parametrize(
-    ("there", "arguments"), [(False, ["table5", "--scale", "smoke", "--dry-run"]), (True, [])], ids=["dry run", "list"]
+    ("there", "arguments"),
+    [(False, ["table5", "--scale", "smoke", "--dry-run"]), pytest.param(True, [], marks=pytest.mark.slow)],
+    ids=["dry run", "list"],
 )
 def test_costs_are_told_without_training_or_writing(tmp_path, no_training, there, arguments):
     root = tmp_path / "results"

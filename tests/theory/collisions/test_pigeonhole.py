@@ -134,6 +134,7 @@ def test_the_nearest_pair_is_as_near_as_the_pigeonhole_promises(found):
     assert hole.size.value <= hole.gap / 3 / max(hole.distance, 1e-15) / np.sqrt(len(model.class_token)) * 1.0001
 
 
+@pytest.mark.slow
 def test_a_certificate_holds_for_the_pair(found):
     model, task, hole = found
     collision = hole.as_collision()

@@ -34,6 +34,7 @@ def class_outputs(seed: int, pair: np.ndarray, **shape) -> np.ndarray:
         return np.asarray(jax.jit(jax.vmap(lambda x: folded.class_output(weights, x)))(jnp.asarray(pair)))
 
 
+@pytest.mark.slow
 def test_the_same_seed_finds_the_same_pairs_to_the_last_bit(pairs):
     again = find_collisions([model(seed) for seed in SEEDS], TASK, DOMAIN, starts=STARTS, steps=STEPS)
     assert [len(own) for own in again] == [len(own) for own in pairs]

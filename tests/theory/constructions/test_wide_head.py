@@ -47,8 +47,8 @@ def built_at(name: str, eps: float) -> WideConstruction:
 @pytest.mark.parametrize(
     ("name", "eps"),
     [
-        ("max plus min of halves", 0.1),
         ("fitted", 0.1),
+        pytest.param("max plus min of halves", 0.1, marks=pytest.mark.slow),
         *(pytest.param(one, 0.03, marks=pytest.mark.slow) for one in CASES),
     ],
 )

@@ -135,7 +135,9 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (i % 4 > 0)) for i, n in enumerate(FUNCTIONS)]
+)
 def test_what_users_write_is_enclosed(name):
     assert_encloses(FUNCTIONS[name], tokens_of(5))
 
