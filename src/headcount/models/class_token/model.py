@@ -79,7 +79,7 @@ class ClassTokenTransformer(AbstractModel):
 
         return folded.predict(self, self._tokens(tokens))
 
-    def _tokens(self, tokens: Tokens | TokenIds) -> Tokens:
+    def _tokens(self, tokens: Tokens | TokenIds) -> Any:
         table = self.position_table
         before = self.encoder_in.weight.shape[1] - (table.shape[1] if table is not None and self.concatenated else 0)
         dim = 1 if self.spec.vocabulary else before
