@@ -113,6 +113,7 @@ def test_errors_are_those_of_the_units_that_models_are_trained_in(tmp_path):
     spec, train = SPECS["one layer"], TrainSpec(train_examples=40, validation_examples=20)
     prepared = prepare(task, spec, train)
     model = spec.init(0, length=3, dim=2, outputs=2)
+    model.readout_out.bias[1] = 3.0  # wrong about the small output alone
     validation = prepared.data.validation
     wanted = task.objective.grades(jax.jit(jax.vmap(model))(validation.tokens), validation.targets)["nmse"]
     cell = Cell(task=task.spec(), length=3, model=spec.as_dict(), train=train, seed=0)
