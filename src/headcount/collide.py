@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ._errors import require, require_count
+from .engine.data import PROBE_EXAMPLES
 from .models import ClassTokenSpec, ClassTokenTransformer, from_arrays, spec_from_dict
 from .store import Cell, Experiment, Outcome, Record, Store
 from .tasks import GeneratedTask
@@ -161,7 +162,7 @@ def _load(cell: Cell, store: Store) -> ClassTokenTransformer:
 def _drawn(task: GeneratedTask, cell: Cell, domain: Domain, options: SearchOptions) -> tuple[np.ndarray, float]:
     """Validation sequences of the data the model was judged on, and the spread of the target there."""
     examples = max(SPREAD_EXAMPLES, options.anchors)
-    validation = task.examples(max(1, cell.train.train_examples), examples, cell.train.data_seed).validation
+    validation = task.examples(cell.train.train_examples or PROBE_EXAMPLES, examples, cell.train.data_seed).validation
     tokens, targets = np.asarray(validation.content, float), np.asarray(validation.targets, float)
     inside = np.all((tokens > domain.low) & (tokens < domain.high), axis=(1, 2))
     # Sequences that need not be cut to the domain first.

@@ -4,8 +4,9 @@ The error without a head is that of the trained model with the head's output set
 this model relies on, not what a model trained without the head would reach: that is what the sweep measures.
 """
 
+import threading
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,15 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ._errors import HeadcountError, InputError, require
 from .analysis import Answer
-from .engine.data import PROBE_EXAMPLES, prepare
-from .models import AbstractModel, ClassTokenTransformer, from_arrays, spec_from_dict
-from .models.class_token import folded, textbook
-from .models.encoder.attention import attention_weights
-from .models.encoder.layer import apply_layer, norm
-from .models.encoder.model import Encoder, _absent, _stream
-from .store import Experiment, Outcome, Record, Store
+from .engine.data import PROBE_EXAMPLES, prepare, target_units
+from .models import AbstractModel, AbstractSpec, from_arrays, spec_from_dict
+from .store import Experiment, Outcome, Record, Store, TrainSpec
 from .tasks import AbstractTask
+from .tasks.objective import AbstractLabelObjective
 
 ATTACHMENT = "heads"
 """The name under which the result is kept beside an experiment."""
@@ -37,61 +36,75 @@ DIGITS = 3
 
 
 def attach_heads_read(
-    store: Store, experiment: Experiment, records: Iterable[Record], answer: Answer, task: AbstractTask
-) -> bool:
-    """Keep what the heads of the best model read beside an experiment; False where it cannot be said.
+    store: Store,
+    experiment: Experiment,
+    records: Iterable[Record],
+    answer: Answer,
+    task: AbstractTask,
+    stop: threading.Event | None = None,
+) -> None:
+    """Keep what the heads of the best model read beside an experiment, or why that cannot be said: `skipped`.
 
-    Whatever goes wrong here, the answer is there already: nothing is raised but an interrupt.
+    What is kept of the same model is not computed again. The answer is there already, so neither a `stop` nor weights
+    that are missing, a task that cannot be drawn or too little memory raise anything.
     """
+    record = best_shown(experiment, records, answer)
+    stored = store.attachments(experiment.name).get(ATTACHMENT, {})
+    if record is not None and stored.get("key") == record.cell.key and "skipped" not in stored:
+        return
     try:
-        record = best_shown(experiment, records, answer)
-        if record is None:
-            return False
-        stored = store.attachments(experiment.name).get(ATTACHMENT, {})
-        if stored.get("key") != record.cell.key:
-            content = heads_read(store, experiment, record, task)
-            if content is None:
-                return False
-            store.attach(experiment.name, ATTACHMENT, content)
-        return True
-    except Exception:
-        return False
+        require(record is not None, f"no model of at most {MAX_LENGTH} tokens has finished.")
+        assert record is not None
+        content = heads_read(store, experiment, record, task, stop)
+    except (HeadcountError, jax.errors.JaxRuntimeError, MemoryError) as error:
+        content = {"skipped": str(error) or type(error).__name__}
+    store.attach(experiment.name, ATTACHMENT, content)
 
 
-def heads_read(store: Store, experiment: Experiment, record: Record, task: AbstractTask) -> dict[str, Any] | None:
-    """What each head of a trained model reads, as JSON; None for a model whose heads cannot be shown.
+def heads_read(
+    store: Store, experiment: Experiment, record: Record, task: AbstractTask, stop: threading.Event | None = None
+) -> dict[str, Any]:
+    """What each head of a trained model reads, as JSON.
 
     Args:
         store: Holds the weights.
         experiment: Whose cell the model is.
         record: The model.
         task: What was learned.
+        stop: Ends it between two heads.
 
     Returns:
-        The cell's `key`; `model` in words, its `length` and validation `error`; `reader`, the token whose reading is
-        shown where every token answers; `examples` with `tokens` (None for an absent one), `target` and `answer`;
-        `heads` with their `name`, `weights` per example and token, the tokens that a head `reads` on average (the
-        exponential of the entropy of its weights), and the error `without` it.
+        The cell's `key`; `model` in words, its `length` and validation `error` at the end of training; `reader`, the
+        token whose reading is shown where every token answers; `examples` with `tokens` (None for an absent one),
+        `target` and `answer`; `heads` with their `name`, `weights` per example and token, the tokens that a head
+        `reads` on average (the exponential of the entropy of its weights), and the error `without` it.
+
+    Raises:
+        InputError: If the heads of this model cannot be shown, or `stop` was set.
+        StoreError: If its weights are missing.
     """
-    model = from_arrays(spec_from_dict(record.cell.model), store.weights(record.cell.key))
-    model = jax.tree.map(jnp.asarray, model)
-    layers = _layers(model)
-    if layers is None or not 1 <= sum(layers) <= MAX_HEADS:
-        return None
+    spec = spec_from_dict(record.cell.model)
+    model = jax.tree.map(jnp.asarray, from_arrays(spec, store.weights(record.cell.key)))
     task = task.at(record.cell.length)
-    tokens, targets = _validation(task, record)
-    if tokens.ndim != 3:
-        return None  # several sequences per example
-    shown, right = jnp.asarray(tokens), jnp.asarray(targets)
+    tokens, targets, scale = _validation(task, spec, record.cell.train)
+    require(tokens.ndim == 3, "an example of this task is several sequences.")
+    layers = [len(layer) for layer in eqx.filter_eval_shape(model.attention_weights, tokens[0])]
+    require(sum(layers) <= MAX_HEADS, f"{sum(layers)} heads are more than the {MAX_HEADS} that can be shown.")
+    shown, right = jnp.asarray(tokens), jnp.asarray(targets if scale is None else targets / scale)
 
     @eqx.filter_jit
     def judged(one: AbstractModel) -> tuple[Array, Array]:
         answers = jax.vmap(one)(shown)
-        return task.objective.grades(answers, right)[task.objective.error], answers[:EXAMPLES]
+        graded = answers if scale is None else answers / scale
+        return task.objective.grades(graded, right)[task.objective.error], answers[:EXAMPLES]
+
+    def error_without(layer: int, head: int) -> float:
+        if stop is not None and stop.is_set():
+            raise InputError("it was interrupted.")
+        return _short(float(judged(model.without_head(layer, head))[0]))
 
     every_weight = np.asarray(_weights_of_all(model, shown))  # examples, heads of all layers, length
     count = max(1, min(EXAMPLES, MAX_WEIGHTS // max(1, every_weight[0].size), len(tokens)))
-    error, answers = map(np.asarray, judged(model))
     absent = np.all(np.isnan(tokens), axis=-1) if task.padded else np.zeros(tokens.shape[:2], bool)
     reads = _tokens_read(np.where(absent[:, None], 0.0, every_weight))
     heads = [
@@ -99,10 +112,11 @@ def heads_read(store: Store, experiment: Experiment, record: Record, task: Abstr
             "name": f"layer {layer + 1}, head {head + 1}" if len(layers) > 1 else f"head {head + 1}",
             "weights": [_rounded(row, skip) for row, skip in zip(every_weight[:count, place], absent, strict=False)],
             "reads": _short(float(reads[place])),
-            "without": _short(float(judged(_without(model, layer, head))[0])),
+            "without": error_without(layer, head),
         }
         for place, (layer, head) in enumerate((i, j) for i, heads in enumerate(layers) for j in range(heads))
     ]
+    error, answers = map(np.asarray, judged(model))
     classes = getattr(task, "classes", None)
     return {
         "key": record.cell.key,
@@ -126,7 +140,7 @@ def heads_read(store: Store, experiment: Experiment, record: Record, task: Abstr
 
 
 def best_shown(experiment: Experiment, records: Iterable[Record], answer: Answer) -> Record | None:
-    """The best finished model at the answer's size, or of most heads where there is no answer, at the longest length
+    """The model that ended best at the answer's size, or of most heads where there is no answer, at the longest length
     that can be shown; None where there is none."""
     finished = [
         record
@@ -141,7 +155,7 @@ def best_shown(experiment: Experiment, records: Iterable[Record], answer: Answer
     if answer.at is not None:
         wanted = dict(zip(("heads", "rank"), answer.at, strict=True))
     fitting = [each for each in finished if wanted.items() <= each.cell.model.items()]
-    return min(fitting or finished, key=lambda record: record.error)
+    return min(fitting or finished, key=lambda record: record.final_error)
 
 
 def _in_words(experiment: Experiment, record: Record) -> str:
@@ -149,88 +163,30 @@ def _in_words(experiment: Experiment, record: Record) -> str:
     return ", ".join(f"{axis.replace('_', ' ')} {value}" for axis, value in at.items())
 
 
-def _layers(model: AbstractModel) -> tuple[int, ...] | None:
-    """Heads per layer; None for a kind whose heads are not known."""
-    if isinstance(model, ClassTokenTransformer):
-        return tuple(len(layer.query) for layer in model.attention)
-    if isinstance(model, Encoder):
-        return tuple(len(layer.heads.query) for layer in model.layers)
-    return None
+class _Validation(NamedTuple):
+    """Validation tokens and targets in the task's units; errors are of targets over `scale`, as while training."""
+
+    tokens: np.ndarray
+    targets: np.ndarray
+    scale: Float[np.ndarray, " outputs"] | None
 
 
-def _validation(task: AbstractTask, record: Record) -> tuple[np.ndarray, np.ndarray]:
-    """Validation tokens in the task's units, and their targets."""
-    train = record.cell.train
-    if task.tokenise is None:
-        drawn = task.examples(
-            train.train_examples or PROBE_EXAMPLES, train.validation_examples, train.data_seed
-        ).validation
-        return np.asarray(drawn.content)[:JUDGED], np.asarray(drawn.targets)[:JUDGED]
-    shown = prepare(task, spec_from_dict(record.cell.model), train).data.validation
-    tokens = jax.vmap(shown.tokens_at)(jnp.arange(min(JUDGED, len(shown.targets))))
-    return np.asarray(tokens), np.asarray(shown.targets)[:JUDGED]
+def _validation(task: AbstractTask, spec: AbstractSpec, train: TrainSpec) -> _Validation:
+    if task.tokenise is not None:
+        shown = prepare(task, spec, train).data.validation
+        tokens = jax.vmap(shown.tokens_at)(jnp.arange(min(JUDGED, len(shown.targets))))
+        return _Validation(np.asarray(tokens), np.asarray(shown.targets)[:JUDGED], None)
+    split = task.examples(train.train_examples or PROBE_EXAMPLES, train.validation_examples, train.data_seed)
+    content, targets = (np.asarray(part)[:JUDGED] for part in split.validation)
+    has_units = spec.standardises and not isinstance(task.objective, AbstractLabelObjective)
+    return _Validation(content, targets, target_units(task, np.asarray(split.train.targets))[1] if has_units else None)
 
 
 @eqx.filter_jit
 def _weights_of_all(
     model: AbstractModel, tokens: Float[Array, "examples length dim"]
 ) -> Float[Array, "examples heads length"]:
-    of_one = _class_token_weights if isinstance(model, ClassTokenTransformer) else _encoder_weights
-    return jax.vmap(lambda one: of_one(model, one))(tokens)  # pyright: ignore[reportArgumentType]
-
-
-def _class_token_weights(
-    model: ClassTokenTransformer, tokens: Float[Array, "length dim"]
-) -> Float[Array, "heads length"]:
-    """How much of every token each head reads for the class token, layer after layer."""
-    if len(model.attention) == 1:
-        return jnp.asarray(folded.attention_weights(model, tokens)).T
-    tokens, absent = model.without_absent(tokens)
-    embedded, class_token = textbook.embed(model, tokens), model.class_token
-    weights = []
-    for layer in model.attention:
-        direction = jnp.einsum("hn,hne->he", layer.query @ class_token, layer.key)
-        weights.append(jax.nn.softmax(textbook.masked(model.beta * (embedded @ direction.T), absent), axis=0).T)
-
-        def attended(query, layer=layer, keys=embedded):
-            return query + textbook.attend(layer, query, keys, model.beta, absent)
-
-        class_token, embedded = attended(class_token), jax.vmap(attended)(embedded)
-    return jnp.concatenate(weights)
-
-
-def _encoder_weights(model: Encoder, tokens: Float[Array, "length dim"]) -> Float[Array, "heads length"]:
-    """How much of every token each head reads for what answers: the class token, the query, or the first token."""
-    spec, length = model.spec, len(tokens)
-    absent = _absent(model, tokens) if spec.masks_padding else None
-    if absent is not None and spec.masks_nan:
-        tokens = jnp.where(absent[:length, None], 0, tokens)
-    stream = _stream(model, tokens)
-    asks_once = spec.answered_at != "tokens"
-    seen = slice(None) if spec.query_is_key or not asks_once else slice(-1)
-    hidden = None if absent is None else absent[seen]
-    weights = []
-    for layer in model.layers:
-        keys, asks = stream[seen], stream[-1:] if asks_once else stream[:1]
-        if spec.norm_first:
-            asks, seen_keys = (norm(part, spec, layer.attention_scale) for part in (asks, keys))
-        else:
-            seen_keys = keys
-        read = attention_weights(layer.heads, spec, asks, seen_keys, hidden)[:, 0]
-        # The query token of a query task is no key; the class token is no token.
-        weights.append(jnp.pad(read, ((0, 0), (0, max(0, length - read.shape[1]))))[:, :length])
-        stream = apply_layer(layer, spec, stream, keys, hidden, None)
-    return jnp.concatenate(weights)
-
-
-def _without(model: AbstractModel, layer: int, head: int) -> AbstractModel:
-    """The model with the output of one head set to zero."""
-    if isinstance(model, ClassTokenTransformer):
-        output = jnp.asarray(model.attention[layer].output).at[:, head].set(0)
-        return eqx.tree_at(lambda one: one.attention[layer].output, model, output)
-    assert isinstance(model, Encoder)
-    output = jnp.asarray(model.layers[layer].heads.output).at[head].set(0)
-    return eqx.tree_at(lambda one: one.layers[layer].heads.output, model, output)
+    return jax.vmap(lambda one: jnp.concatenate(model.attention_weights(one)))(tokens)
 
 
 def _tokens_read(weights: Float[np.ndarray, "examples heads length"]) -> Float[np.ndarray, " heads"]:

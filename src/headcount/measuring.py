@@ -1,6 +1,5 @@
 """From a task to an answer: the recipe, the sweep, the store and the analysis joined."""
 
-import contextlib
 import os
 import sys
 import threading
@@ -9,10 +8,11 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-from ._errors import BudgetError, HeadcountError, InputError, require
+from ._errors import BudgetError, InputError, require
 from .effort import DEFAULT_EFFORT, Question, ask, effort_of
 from .engine import Early, Listener, RunSummary, Sweep, run_sweep, shown_live
 from .engine.baselines import attach_baselines
+from .heads_read import attach_heads_read
 from .measurement import Measurement
 from .models import AbstractSpec
 from .report.files import file_name
@@ -118,16 +118,7 @@ def measure(
             with shown_live(folder, "", shown_by(bar)) as (listener, live):
                 measurement = measure_question(asked, store, effort=effort, minutes=minutes, listener=listener)
                 live.ended = measurement.ended
-    keep_heads_read(measurement, asked_task)
     return measurement
-
-
-def keep_heads_read(measurement: Measurement, task: AbstractTask) -> None:
-    """Keep what each head of the best model reads in the results folder, unless another run has it by then."""
-    from .heads_read import attach_heads_read
-
-    with contextlib.suppress(HeadcountError), Store.open_for_writing(measurement.folder) as store:
-        attach_heads_read(store, measurement.experiment, measurement.records, measurement.answer(), task)
 
 
 def _task_of(given: Any, y: Any, options: dict[str, Any]) -> AbstractTask:
@@ -158,15 +149,20 @@ def measure_sweep(
     listener: Listener | None = None,
     stop: threading.Event | None = None,
 ) -> Measurement:
-    """Train what is missing of a sweep, and read the whole experiment from the store."""
+    """Train what is missing of a sweep, and read the whole experiment from the store.
+
+    What the heads of the best model read is kept beside it; a `stop` that comes only then ends that alone.
+    """
     run: RunSummary = run_sweep(asked, store, command=command, listener=listener, stop=stop)
     (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
     first = min((cell.train for cell in asked.cells), key=lambda train: train.data_seed)
     lengths = sorted({cell.length for cell in asked.cells})
     attach_baselines(store, experiment.name, asked.tasks[0], lengths, first)
-    return Measurement(
+    measurement = Measurement(
         experiment=experiment, records=tuple(experiment.own(store.records())), folder=store.root, run=run
     )
+    _keep_heads_read(measurement, store, asked.tasks[0], stop)
+    return measurement
 
 
 def measure_question(
@@ -179,7 +175,10 @@ def measure_question(
     listener: Listener | None = None,
     stop: threading.Event | None = None,
 ) -> Measurement:
-    """Ask a question, and read the whole experiment from the store; see `effort.ask` for the arguments."""
+    """Ask a question, and read the whole experiment from the store; see `effort.ask` for the arguments.
+
+    What the heads of the best model read is kept as by `measure_sweep`.
+    """
     asked = ask(
         question,
         store,
@@ -198,13 +197,20 @@ def measure_question(
             what="minutes",
             given=minutes,
         )
-    return Measurement(
+    measurement = Measurement(
         experiment=experiment,
         records=records,
         folder=store.root,
         run=asked.run,
         ended=asked.ended,
     )
+    _keep_heads_read(measurement, store, question.task, stop)
+    return measurement
+
+
+def _keep_heads_read(measurement: Measurement, store: Store, task: AbstractTask, stop: threading.Event | None) -> None:
+    if measurement.records:
+        attach_heads_read(store, measurement.experiment, measurement.records, measurement.answer(), task, stop)
 
 
 def shown_by(bar: StepBar, on_early: Callable[[Early], None] = lambda early: None) -> Listener:

@@ -1,15 +1,18 @@
 """`headcount collide` on a folder of models that were drawn and never trained."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from headcount.collide import chosen
+from headcount.collide import SearchOptions, _drawn, chosen
 from headcount.engine import sweep
 from headcount.models import ClassTokenSpec, folded, from_arrays, spec_from_dict, textbook
 from headcount.store import Outcome, Store, TrainSpec
 from headcount.tasks.find import find_task
+from headcount.theory import domain_of
 
 from ..helpers import fabricated
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
@@ -176,3 +179,14 @@ def test_stored_examples_have_no_target_elsewhere(tmp_path):
     result = headcount("collide", root, *QUICK, "--task", tmp_path / "data.npz")
     assert (result.code, result.out) == (2, "")
     assert result.err.splitlines()[-1].startswith("headcount: ")
+
+
+def test_models_of_a_stream_are_searched_near_the_examples_that_judged_them():
+    (cell,) = swept(heads=(1,), seeds=(0,)).cells
+    task, options = TASK.at(cell.length), SearchOptions(anchors=2)
+    streamed = replace(cell, train=replace(TRAIN, train_examples=0))
+    (near, spread), (near_streamed, spread_streamed) = (
+        _drawn(task, each, domain_of(task, options.radius), options) for each in (cell, streamed)
+    )
+    np.testing.assert_array_equal(near_streamed, near)
+    assert spread_streamed == spread > 0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from headcount.heads_read import ATTACHMENT, heads_read
 from headcount.store import Store
 
 from ..helpers import fabricated
@@ -126,6 +127,28 @@ def test_a_stopped_run_keeps_what_is_done_and_says_how_to_go_on(tmp_path, monkey
     assert stopped_at in result.err
     assert result.err.splitlines()[-1].strip() == command
     assert command in headcount("status", tmp_path).out
+
+
+def test_stopped_when_all_is_trained_the_answer_is_given(measured, copied, monkeypatch):
+    """What the heads read is looked at in the folder that is open already, and can be given up."""
+    with Store.open_for_reading(copied) as store:
+        (experiment,) = store.experiments()
+        assert "key" in store.attachments(experiment.name)[ATTACHMENT]
+    with Store.open_for_writing(copied) as store:
+        store.attach(experiment.name, ATTACHMENT, {})
+    read, in_use = heads_read, []
+
+    def stopped(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        assert arguments[-1].wait(timeout=30)
+        in_use.append(headcount("measure", "max-plus-min", "--out", copied).code)
+        return read(*arguments)
+
+    monkeypatch.setattr("headcount.heads_read.heads_read", stopped)
+    result = headcount(*MEASURE, "--out", copied)
+    assert (result.code, result.out, in_use) == (0, measured[1].out, [1])
+    with Store.open_for_reading(copied) as store:
+        assert "skipped" in store.attachments(experiment.name)[ATTACHMENT]
 
 
 # Heads and ranks.

@@ -134,6 +134,16 @@ def test_a_title_for_paper_is_shown_as_it_is(title):
     assert f"<!-- {title.replace('<', '&lt;').replace('>', '&gt;')} -->" in written.getvalue().decode()
 
 
+def test_a_long_title_stays_inside_the_figure_and_off_the_legend():
+    figure = draw(a_chart(), "no transition found: every head count reaches the same error, " * 3)
+    figure.savefig(io.BytesIO(), format="png")
+    (title,), (legend,) = figure.texts[:1], figure.legends
+    shown = title.get_window_extent()
+    assert shown.x1 <= figure.bbox.x1
+    assert shown.y1 <= figure.bbox.y1
+    assert not shown.overlaps(legend.get_window_extent())
+
+
 @pytest.mark.parametrize("chart", [a_chart(series=()), a_heat_map([[np.nan]])], ids=["no line", "no value"])
 def test_what_holds_nothing_is_drawn_for_paper_too(chart):
     draw(chart).savefig(io.BytesIO(), format="svg")

@@ -9,7 +9,7 @@ from ..effort import DEFAULT_EFFORT, effort_of
 from ..effort.costs import costs
 from ..engine import Sweep, plan_sweep
 from ..measurement import Measurement
-from ..measuring import default_folder, keep_heads_read, measure_sweep
+from ..measuring import default_folder, measure_sweep
 from ..report.cells import error_cells
 from ..report.render import check_ending
 from ..report.render.terminal import section_view
@@ -80,7 +80,6 @@ def measure(
     page = start_live_page(folder) if live else None
     every = isinstance(asked, Sweep)
     measurement = run(asked, folder, measure_sweep) if every else ask(asked, folder, effort, minutes)
-    keep_heads_read(measurement, asked_task)
     with Store.open_for_reading(folder) as store:
         attachments = store.attachments(measurement.experiment.name)
     section = experiment_section(

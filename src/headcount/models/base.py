@@ -180,6 +180,23 @@ class AbstractModel(eqx.Module):
         """What the model would be with fewer heads, judged on some training tokens; see `spec.removes_heads`."""
         raise InputError(f"models of {self.spec} cannot lose a head and stay of their kind.")
 
+    def attention_weights(self, tokens: Tokens | TokenIds) -> tuple[Float[AnyArray, "heads tokens"], ...]:
+        """How much of every token each head reads for the answer, layer after layer; of an absent token nothing.
+
+        What answers is the class token, the query, or where every token answers the first. A head's weights sum to 1,
+        less what the class token reads of itself. A sequence that is filled up has weights for what was added, too.
+
+        Raises `InputError` for a kind that does not say what its heads read.
+        """
+        raise InputError(f"models of kind {self.spec.kind} do not say what their heads read.")
+
+    def without_head(self, layer: int, head: int) -> Self:
+        """The model with the output of one head set to zero and all else kept; see `attention_weights` for the error.
+
+        Both count from 0, in the order of `attention_weights`.
+        """
+        raise InputError(f"models of kind {self.spec.kind} do not say what their heads read.")
+
     def to_arrays(self) -> Arrays:
         """Every array of the model by its path, such as `attention.0.query`."""
         leaves, _ = jax.tree_util.tree_flatten_with_path(self)
@@ -307,6 +324,13 @@ def _read_ids(tokens: Any, vocabulary: int) -> Any:
 def absent_tokens(tokens: Tokens) -> Bool[AnyArray, " length"]:
     """Which tokens are absent: all NaN."""
     return jnp.all(jnp.isnan(tokens), axis=-1)
+
+
+def with_zeros(array: AnyArray, *, axis: int, place: int) -> AnyArray:
+    """The array with zeros at one place of an axis; NumPy stays NumPy."""
+    xp = array.__array_namespace__()
+    chosen = (xp.arange(array.shape[axis]) == place).reshape([-1 if i == axis else 1 for i in range(array.ndim)])
+    return xp.where(chosen, xp.zeros_like(array), array)
 
 
 def looked_up(

@@ -41,7 +41,8 @@ class HeadRead:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadsRead:
-    """What the heads of the best model read at one `length`; `error` is the validation error with all of them.
+    """What the heads of the model that ended best read at one `length`; `error` is its validation error at the end of
+    training, with all of them.
 
     Where every token answers, the reading of one is shown, the `reader`.
     """
@@ -64,8 +65,8 @@ class HeadsRead:
 
 
 def heads_read_of(stored: Any) -> HeadsRead | None:
-    """The attachment "heads" of an experiment; None where there is none, or where it cannot be read."""
-    if not stored:
+    """The attachment "heads" of an experiment; None where there is none, or where it was skipped or cannot be read."""
+    if not stored or "skipped" in stored:
         return None
     try:
         examples = tuple(

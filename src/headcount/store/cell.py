@@ -161,6 +161,11 @@ class Record:
         """The smallest validation error: `nmse` or `error`; NaN where there is none."""
         return self.metrics.get("nmse", self.metrics.get("error", float("nan")))
 
+    @property
+    def final_error(self) -> float:
+        """The validation error at the end of training, which is that of the stored weights."""
+        return self.metrics.get("final_nmse", self.metrics.get("final_error", self.error))
+
 
 def cell_from_spec(spec: dict[str, Any]) -> Cell:
     """The cell whose `spec()` this is."""

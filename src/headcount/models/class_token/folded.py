@@ -47,6 +47,18 @@ def attention_weights(model: ClassTokenTransformer, tokens: Tokens) -> Float[Any
     return _attention_of_hidden(model, hidden_features(model, tokens), absent)
 
 
+def attention_of_layers(model: ClassTokenTransformer, tokens: Tokens) -> tuple[Float[AnyArray, "heads tokens"], ...]:
+    """How much of every token each head reads for the class token, layer after layer."""
+    if len(model.attention) == 1:
+        return (attention_weights(model, tokens).T,)
+    tokens, absent = model.without_absent(tokens)
+    entering = _entering_layers(model, tokens, absent)
+    return tuple(
+        _weights_once(layer, class_token, embedded, model.beta, absent).T
+        for layer, (class_token, embedded) in zip(model.attention, entering, strict=True)
+    )
+
+
 def _attention_of_hidden(
     model: ClassTokenTransformer, hidden: Float[AnyArray, "length hidden"], absent: Bool[AnyArray, " length"] | None
 ) -> Float[AnyArray, "length heads"]:
@@ -84,13 +96,22 @@ def _pooled_values(
 def _deep_class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, " total"]:
     """L > 1: every layer but the last moves all tokens; the last has one query and pools before it projects."""
     tokens, absent = model.without_absent(tokens)
-    embedded = textbook.embed(model, tokens)
-    class_token = model.class_token
+    class_token, embedded = _entering_layers(model, tokens, absent)[-1]
+    return class_token + _query_once(model.attention[-1], class_token, embedded, model.beta, absent)
+
+
+def _entering_layers(
+    model: ClassTokenTransformer, tokens: Tokens, absent: Bool[AnyArray, " length"] | None
+) -> list[tuple[Float[AnyArray, " total"], Float[AnyArray, "length total"]]]:
+    """The class token and the tokens before every layer."""
+    class_token, embedded = model.class_token, textbook.embed(model, tokens)
+    entering = [(class_token, embedded)]
     for layer in model.attention[:-1]:
         moved = _self_attend(layer, embedded, model.beta, absent)
         read = _query_once(layer, class_token, embedded, model.beta, absent)
         class_token, embedded = class_token + read, embedded + moved
-    return class_token + _query_once(model.attention[-1], class_token, embedded, model.beta, absent)
+        entering.append((class_token, embedded))
+    return entering
 
 
 def _query_once(
@@ -100,10 +121,20 @@ def _query_once(
     beta: float,
     absent: Bool[AnyArray, " length"] | None,
 ) -> Float[AnyArray, " total"]:
-    direction = jnp.einsum("hn,hne->he", layer.query @ query_token, layer.key)
-    weights = jax.nn.softmax(textbook.masked(beta * (tokens @ direction.T), absent), axis=0)
+    weights = _weights_once(layer, query_token, tokens, beta, absent)
     values = jnp.einsum("hne,he->hn", layer.value, weights.T @ tokens)
     return jnp.tensordot(layer.output, values, axes=2)
+
+
+def _weights_once(
+    layer: Attention,
+    query_token: Float[AnyArray, " total"],
+    tokens: Float[AnyArray, "length total"],
+    beta: float,
+    absent: Bool[AnyArray, " length"] | None,
+) -> Float[AnyArray, "length heads"]:
+    direction = jnp.einsum("hn,hne->he", layer.query @ query_token, layer.key)
+    return jax.nn.softmax(textbook.masked(beta * (tokens @ direction.T), absent), axis=0)
 
 
 def _self_attend(

@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float
 
 from ..._keys import named_generator
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
-from ..base import AbstractHeadRemoval, AbstractModel, absent_tokens, read_tokens
+from ..base import AbstractHeadRemoval, AbstractModel, absent_tokens, read_tokens, with_zeros
 from .spec import ClassTokenSpec
 
 if TYPE_CHECKING:
@@ -77,11 +77,13 @@ class ClassTokenTransformer(AbstractModel):
     def __call__(self, tokens: Tokens | TokenIds, *, key: Key | None = None) -> Target:
         from . import folded
 
+        return folded.predict(self, self._tokens(tokens))
+
+    def _tokens(self, tokens: Tokens | TokenIds) -> Any:
         table = self.position_table
         before = self.encoder_in.weight.shape[1] - (table.shape[1] if table is not None and self.concatenated else 0)
         dim = 1 if self.spec.vocabulary else before
-        tokens = read_tokens(tokens, self.spec, dim=dim, length=None if table is None else len(table))
-        return folded.predict(self, tokens)
+        return read_tokens(tokens, self.spec, dim=dim, length=None if table is None else len(table))
 
     def without_absent(self, tokens: Tokens) -> tuple[Tokens, Bool[AnyArray, " length"] | None]:
         """Tokens that can be computed with, and which of them no head may read; None where every token is there."""
@@ -163,6 +165,18 @@ class ClassTokenTransformer(AbstractModel):
         from .removal import HeadRemoval
 
         return HeadRemoval(self, np.asarray(tokens))
+
+    def attention_weights(self, tokens: Tokens | TokenIds) -> tuple[Float[AnyArray, "heads tokens"], ...]:
+        from . import folded
+
+        return folded.attention_of_layers(self, self._tokens(tokens))
+
+    def without_head(self, layer: int, head: int) -> Self:
+        return eqx.tree_at(
+            lambda model: model.attention[layer].output,
+            self,
+            replace_fn=lambda output: with_zeros(output, axis=1, place=head),
+        )
 
     def torch_module(self) -> "torch.nn.Module":
         from .torch_module import ClassTokenModule

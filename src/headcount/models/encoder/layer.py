@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float
 from jaxtyping import Key as KeyOf
 
 from ..._shapes import AnyArray
-from .attention import Heads, Stream, attend
+from .attention import Heads, Stream, attend, attention_weights
 from .spec import EncoderSpec
 
 LAYER_NORM_FLOOR = 1e-5
@@ -68,6 +68,19 @@ def apply_layer(
 
     stream = sublayer(stream, layer.attention_scale, read, 0)
     return stream if layer.feed_in is None else sublayer(stream, layer.feed_scale, feed, 1)
+
+
+def weights_in_layer(
+    layer: EncoderLayer,
+    spec: EncoderSpec,
+    queries: Float[AnyArray, "queries stream"],
+    keys: Float[AnyArray, "keys stream"],
+    absent: Bool[AnyArray, " keys"] | None,
+) -> Float[AnyArray, "some_heads queries keys"]:
+    """How much of every key each head of the layer reads for queries that enter it."""
+    if spec.norm_first:
+        queries, keys = (norm(part, spec, layer.attention_scale) for part in (queries, keys))
+    return attention_weights(layer.heads, spec, queries, keys, absent)
 
 
 def norm(stream: Stream, spec: EncoderSpec, scale: Float[AnyArray, ""] | None) -> Stream:

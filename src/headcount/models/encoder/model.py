@@ -12,7 +12,7 @@ shift: the maps that follow a norm that comes first can learn both.
 Weights and tokens of half precision are multiplied as they are; norms and softmax are computed in float32.
 """
 
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 import equinox as eqx
 import jax
@@ -23,9 +23,9 @@ from jaxtyping import Bool, Float
 
 from ..._keys import named_generator
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens, TokenTargets
-from ..base import AbstractModel, absent_tokens, looked_up, read_tokens
+from ..base import AbstractModel, absent_tokens, looked_up, read_tokens, with_zeros
 from .attention import Heads, Stream
-from .layer import Affine, EncoderLayer, apply_layer, dropped, norm
+from .layer import Affine, EncoderLayer, apply_layer, dropped, norm, weights_in_layer
 from .spec import EncoderSpec
 
 if TYPE_CHECKING:
@@ -49,30 +49,36 @@ class Encoder(AbstractModel):
 
     def __call__(self, tokens: Tokens | TokenIds, *, key: Key | None = None) -> Target | TokenTargets:
         spec = self.spec
-        before = spec.width if self.embed is None else 1 if spec.vocabulary else self.embed.weight.shape[1]
-        length = None if self.position_table is None else len(self.position_table)
-        tokens = read_tokens(tokens, spec, dim=before, length=length)
-        absent = _absent(self, tokens) if spec.masks_padding else None
-        if spec.masks_nan:
-            assert absent is not None
-            tokens = jnp.where(absent[: len(tokens), None], 0, tokens)
-        drops = None if key is None or spec.dropout == 0 else jr.split(key, 2 * spec.layers + 1)
-        stream = dropped(_stream(self, tokens), spec, drops, 0)
         asks_once = spec.answered_at != "tokens"
-        stream, absent, filled = _aligned(stream, absent)
-        seen = slice(None) if spec.query_is_key or not asks_once else slice(-1)
-        for place, layer in enumerate(self.layers):
-            keys = stream[seen]
-            # Only the query is read in the end, so the last layer answers no other token.
-            stream = stream[-1:] if asks_once and place == spec.layers - 1 else stream
-            own = None if drops is None else drops[2 * place + 1 : 2 * place + 3]
-            stream = apply_layer(layer, spec, stream, keys, None if absent is None else absent[seen], own)
+        passed = _pass(self, tokens, key)
+        stream = passed.streams[-1]
         if spec.final_norm:
             stream = norm(stream, spec, self.final_scale)
-        read = (stream if asks_once else stream[filled:])[:, : spec.width]
+        read = (stream if asks_once else stream[passed.filled :])[:, : spec.width]
         if self.read is not None:
             read = jax.vmap(self.read)(read)
         return read[0] if asks_once else read
+
+    def attention_weights(self, tokens: Tokens | TokenIds) -> tuple[Float[AnyArray, "heads tokens"], ...]:
+        """In the order of `layers.0.heads`: the heads of all blocks that a layer averages."""
+        spec, passed = self.spec, _pass(self, tokens)
+        first = passed.filled
+        asks = slice(first, first + 1) if spec.answered_at == "tokens" else slice(-1, None)
+
+        def weights(layer: EncoderLayer, stream: Stream) -> Float[AnyArray, "heads tokens"]:
+            keys = stream[passed.seen]
+            read = weights_in_layer(layer, spec, stream[asks], keys, passed.absent)[:, 0, first:]
+            # A query that is no key reads nothing of itself; the class token is no token.
+            return jnp.pad(read, ((0, 0), (0, max(0, passed.length - read.shape[1]))))[:, : passed.length]
+
+        return tuple(weights(layer, stream) for layer, stream in zip(self.layers, passed.streams[:-1], strict=True))
+
+    def without_head(self, layer: int, head: int) -> Self:
+        return eqx.tree_at(
+            lambda model: model.layers[layer].heads.output,
+            self,
+            replace_fn=lambda output: with_zeros(output, axis=0, place=head),
+        )
 
     def in_raw_units(
         self,
@@ -156,6 +162,45 @@ def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -
         final_scale=one() if spec.final_norm else None,
         spec=spec,
     )
+
+
+class Pass(NamedTuple):
+    """A sequence of `length` tokens on its way: the stream before every layer and after the last.
+
+    `filled` places in front were added; keys are the places `seen`, of which some are `absent`.
+    """
+
+    streams: list[Stream]
+    length: int
+    filled: int
+    seen: slice
+    absent: Bool[AnyArray, " keys"] | None
+
+
+def _pass(model: Encoder, tokens: Tokens | TokenIds, key: Key | None = None) -> Pass:
+    spec = model.spec
+    before = spec.width if model.embed is None else 1 if spec.vocabulary else model.embed.weight.shape[1]
+    length = None if model.position_table is None else len(model.position_table)
+    tokens = read_tokens(tokens, spec, dim=before, length=length)
+    absent = _absent(model, tokens) if spec.masks_padding else None
+    if spec.masks_nan:
+        assert absent is not None
+        tokens = jnp.where(absent[: len(tokens), None], 0, tokens)
+    drops = None if key is None or spec.dropout == 0 else jr.split(key, 2 * spec.layers + 1)
+    stream = dropped(_stream(model, tokens), spec, drops, 0)
+    asks_once = spec.answered_at != "tokens"
+    stream, absent, filled = _aligned(stream, absent)
+    seen = slice(None) if spec.query_is_key or not asks_once else slice(-1)
+    absent = None if absent is None else absent[seen]
+    streams = [stream]
+    for place, layer in enumerate(model.layers):
+        keys = stream[seen]
+        # Only the query is read in the end, so the last layer answers no other token.
+        stream = stream[-1:] if asks_once and place == spec.layers - 1 else stream
+        own = None if drops is None else drops[2 * place + 1 : 2 * place + 3]
+        stream = apply_layer(layer, spec, stream, keys, absent, own)
+        streams.append(stream)
+    return Pass(streams, len(tokens), filled, seen, absent)
 
 
 def _stream(model: Encoder, tokens: Tokens) -> Float[AnyArray, "places stream"]:

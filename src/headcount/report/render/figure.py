@@ -20,8 +20,8 @@ from .cells import add_colour_bar, draw_cells
 from .ink import PAGE_SIZE, QUIET, literal
 from .lines import add_legend, draw_lines
 
-CAPTION_WIDTH = 110
-"""Letters of a caption that fit under a figure."""
+CAPTION_WIDTH, TITLE_WIDTH = 110, 78
+"""Letters of a caption and of a title that fit in the width of a figure."""
 
 
 def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
@@ -34,7 +34,7 @@ def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
     else:
         draw_cells(axes, chart)
         add_colour_bar(figure, axes)
-    figure.suptitle(literal(title or chart.title), fontsize=11, x=0.01, horizontalalignment="left", wrap=True)
+    figure.suptitle(literal(fill(title or chart.title, TITLE_WIDTH)), fontsize=11, x=0.01, horizontalalignment="left")
     figure.supxlabel(literal(fill(chart.caption, CAPTION_WIDTH)), fontsize=8, color=QUIET)
     return figure
 

@@ -184,8 +184,8 @@ def _draw_drop(axes: Axes, drop: Drop, levels: tuple[Level, ...]) -> None:
 
 
 def add_legend(figure: Figure, axes: Axes, chart: Chart) -> None:
-    """Beside the axes, where it hides nothing; descended and published lines, which repeat the colours, share an entry
-    each, and so do thin lines of one name."""
+    """Beside the axes and below the title, where it hides nothing; descended and published lines, which repeat the
+    colours, share an entry each, and so do thin lines of one name."""
     handles, names = axes.get_legend_handles_labels()
     measured = {literal(series.name) for series in chart.series if series.kind == "measured" or series.thin}
     entries = {name: handle for handle, name in zip(handles, names, strict=True) if name in measured}
@@ -194,4 +194,4 @@ def add_legend(figure: Figure, axes: Axes, chart: Chart) -> None:
             style = _STYLES[kind] | ({"linestyle": "", "markersize": 4} if kind == "descended" else {})
             entries[kind] = Line2D([], [], color=QUIET, marker="o", **style)
     if entries:
-        figure.legend(entries.values(), entries.keys(), frameon=False, fontsize=9, loc="outside right upper")
+        figure.legend(entries.values(), entries.keys(), frameon=False, fontsize=9, loc="outside right center")
