@@ -158,7 +158,7 @@ class Watching:
                 self._rows(folders)
 
     def _rows(self, folders: list[Folder]) -> Markup:
-        gone = not self.parent.root.is_dir()
+        gone = not os.path.isdir(self.parent.root)
         rows = self.views.list_rows(folders, gone=gone)
         self.list_topic.publish("list", rows)
         return rows

@@ -1,5 +1,6 @@
 """The results folders below a parent: how far each is, and whether a run holds it."""
 
+import contextlib
 import datetime
 import os
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ class FolderStatus:
 def results_below(parent: Path, depth: int = MAX_DEPTH) -> list[Path]:
     """Results folders below a parent, itself included, sorted; links and hidden folders are not entered."""
     visited = (folder for _, folder in zip(range(MAX_VISITED), _below(Path(parent), depth), strict=False))
-    return sorted(folder for folder in visited if (folder / FILE_NAME).is_file())
+    return sorted(folder for folder in visited if os.path.isfile(folder / FILE_NAME))  # no error where it is unreadable
 
 
 def folder_status(folder: Path) -> FolderStatus:
@@ -69,8 +70,11 @@ def is_running(folder: Path) -> bool:
 
 def _last_change(folder: Path) -> float:
     """When results were last written: into the file, or into the log beside it."""
-    files = (folder / f"{FILE_NAME}{ending}" for ending in ("", "-wal"))
-    return max((file.stat().st_mtime for file in files if file.exists()), default=0.0)
+    changed = 0.0
+    for ending in ("", "-wal"):
+        with contextlib.suppress(OSError):  # a run that ends removes its log
+            changed = max(changed, os.stat(folder / f"{FILE_NAME}{ending}").st_mtime)
+    return changed
 
 
 def _below(folder: Path, depth: int) -> Iterator[Path]:

@@ -80,7 +80,11 @@ class Store:
         """Open a folder that holds results. `StoreError` where there are none."""
         root = Path(root)
         path = root / FILE_NAME
-        if not path.is_file():
+        try:
+            there = path.is_file()
+        except OSError as error:
+            raise StoreError(f"{root} cannot be read: {error.strerror or error}.") from error
+        if not there:
             raise StoreError(f"{root} holds no results ({FILE_NAME} is missing); `headcount measure` makes them.")
         return cls(root, connect(path, writing=False), None)
 
