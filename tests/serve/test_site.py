@@ -154,6 +154,14 @@ def test_what_is_stored_cannot_become_part_of_the_page(client, parent, running):
         assert "<img src=x" not in fetched(client, path)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a name is always text")
+def test_a_name_that_is_not_utf_8_has_an_address(client, parent):
+    (parent / "maxima").rename(parent / os.fsdecode(b"maxima\xff&<"))
+    until(client, "/", "folder/maxima%FF%26%3C", "maxima?&amp;&lt;", "maxima needs 4 heads")
+    assert "events/maxima%FF%26%3C" in fetched(client, "/folder/maxima%FF%26%3C")
+    assert "maxima needs 4 heads" in fetched(client, "/sections/maxima%FF%26%3C")
+
+
 def test_two_folders_are_compared(client, parent):
     made = sweep({"heads": (4, 5), "length": (8, 32), "seed": (0, 1)}, task="other")
     write(parent / "other", finished(made, lambda at: 1e-3), {"headcount measure other": made})

@@ -1,6 +1,7 @@
 """Pages and fragments of pages. Templates of the report are used as they are; every word is escaped."""
 
 import functools
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -61,7 +62,7 @@ class Views:
         from ..report.render.html import section_html
 
         drawn = [Markup(section_html(section, place)) for place, section in enumerate(sections, start=1)]
-        return Markup("\n").join(drawn)
+        return Markup(_shown("\n".join(drawn)))
 
     def comparison(self, sections: "Mapping[str, Section]") -> Markup:
         """Sections side by side, by the names they are to have."""
@@ -75,7 +76,7 @@ class Views:
         return Markup(self._render("comparison.html.j2", comparison=found, figures=figures))
 
     def _render(self, template: str, **content: Any) -> str:
-        return _environment().get_template(template).render(base=self.base, root=self.root, **content)
+        return _shown(_environment().get_template(template).render(base=self.base, root=self.root, **content))
 
 
 def asset(name: str) -> tuple[str, str] | None:
@@ -87,6 +88,15 @@ def asset(name: str) -> tuple[str, str] | None:
     return content, f"{kind}; charset=utf-8"
 
 
+def _shown(page: str) -> str:
+    """What can be sent: bytes of a folder's name that are not UTF-8 are question marks."""
+    return page.encode(errors="replace").decode()
+
+
+def _address(name: str) -> str:
+    return quote(os.fsencode(name))
+
+
 @functools.cache
 def _environment() -> Environment:
     environment = Environment(
@@ -96,7 +106,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"address": quote, "clock": clock, "doing": _doing, "error": number}
+    environment.filters |= {"address": _address, "clock": clock, "doing": _doing, "error": number}
     parts: Any = environment.get_template("parts.html.j2").module
     environment.globals |= {name: getattr(parts, name) for name in ("status", "progress", "curves", "heatmap")}
     return environment
