@@ -63,9 +63,9 @@ def test_a_folder_that_is_served_itself_comes_first(parent):
 
 
 def test_a_run_is_shown_as_it_goes(client, parent, running):
-    cells = sweep(steps=100).cells[:3]
+    cells = sweep(steps=100).cells[:5]
     running.on_steps(160)
-    running.on_checkpoint(cells, 50, [0.5, 0.25, 0.125])
+    running.on_checkpoint(cells, 50, [0.5, 0.25, 0.125, 1e308, 1e-310])
     running._write()
     text = fetched(client, "/folder/new")
     assert "no answer yet" in text

@@ -89,6 +89,16 @@ def test_a_process_that_is_gone_or_silent_is_not_alive(tmp_path):
     assert "again" in how_it_ended(killed)
 
 
+def test_a_curve_of_no_steps_is_foreign(tmp_path):
+    with LiveWriter(tmp_path) as writer:
+        writer.on_checkpoint(CELLS[:1], 0, [0.5])
+        writer._write()
+        content = (tmp_path / LIVE_FILE).read_text()
+    for steps, understood in ((1, True), (0, False)):
+        (tmp_path / LIVE_FILE).write_text(content.replace('"steps": 100', f'"steps": {steps}'))
+        assert (read_live(tmp_path) is not None) is understood
+
+
 @given(JSON, st.sampled_from([None, "pid", "beat", "phase", "programs", "curves", "early", "seconds_left", "ended"]))
 def test_foreign_content_is_nothing_or_whole(tmp_path_factory, value, name):
     root = tmp_path_factory.mktemp("live")

@@ -140,7 +140,8 @@ def _parsed(content: Any) -> Live | None:
         early=None if early is None else {name: _whole(early[name]) for name in ("heads", "length", "step")},
         curves=tuple(
             Curve(
-                **{name: _whole(curve[name]) for name in ("heads", "length", "seed", "steps")},
+                **{name: _whole(curve[name]) for name in ("heads", "length", "seed")},
+                steps=_whole(curve["steps"], least=1),
                 start=_text(curve["start"]),
                 points=tuple(
                     (_whole(step), math.nan if error is None else _number(error)) for step, error in curve["points"]
