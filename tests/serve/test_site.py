@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from headcount.serve.folders import Parent
 from headcount.store import FILE_NAME, LIVE_FILE, Store
+from headcount.store.folders import folder_status
 
 from ..helpers.commands import a_sentence, contents, headcount
 from ..helpers.fabricated import finished, sweep, write
@@ -89,6 +90,9 @@ def test_a_killed_run_says_how_to_go_on(client, parent, running):
         text = fetched(client, path)
         assert "killed at" in text
         assert "headcount measure mine --out new" in text
+    with Store.open_for_writing(parent / "new"):  # by whoever does not say how it goes
+        text, state = fetched(client, "/folder/new"), folder_status(parent / "new").state
+        assert (">in use<" in text, "killed at" in text, state) == (True, False, "in use")
 
 
 def test_a_folder_that_vanishes_is_missed_and_comes_back(client, parent):

@@ -46,7 +46,7 @@ def test_a_run_can_be_followed(tmp_path):
         assert (live.phase, live.why, live.programs, live.steps) == ("training", "4 heads", (1, 2), (10, 1000))
         assert [curve.points for curve in live.curves[:1]] == [((50, 0.5),)]
         assert np.isnan(live.curves[1].points[0][1])
-        assert (live.early["heads"], live.alive, live.pid) == (3, True, os.getpid())
+        assert (live.early["heads"], live.state(), live.pid) == (3, "running", os.getpid())
         writer.ended = "budget"
     live = read_live(tmp_path)
     assert (live.phase, live.ended, live.state(), live.curves, heard) == ("ended", "budget", "ended", (), [10])

@@ -68,7 +68,7 @@ def _table(folders: list[FolderStatus], parent: Path) -> "FittedTable":
         view.add_column(column, justify="right" if column == "cells" else "left")
     for each in folders:
         name = escape(str(each.folder.relative_to(parent)))
-        state = "running" if each.running else "unreadable" if each.problem else ""
+        state = each.state if each.running else "unreadable" if each.problem else ""
         changed = each.changed.astimezone().strftime("%Y-%m-%d %H:%M")
         if not each.experiments:
             view.add_row(name, "-", "-", state or "empty", changed)

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from markupsafe import Markup
 
+from ..store.folders import WRITING
 from .folder import Contents, Folder
 from .folders import Parent
 from .topic import Topic
@@ -124,7 +125,7 @@ class Watching:
         return folder.contents
 
     def _reader_of(self, folder: Folder) -> ThreadPoolExecutor:
-        return self._yielding_reader if folder.looked.state == "running" else self._reader
+        return self._yielding_reader if folder.looked.state in WRITING else self._reader
 
     async def compare(self, folders: list[Folder]) -> Markup:
         """The sections of several folders side by side."""

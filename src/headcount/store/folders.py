@@ -9,11 +9,14 @@ from pathlib import Path
 
 from .._errors import HeadcountError
 from .database import FILE_NAME
+from .live import Live, State, read_live
 from .table import LOCK_NAME, Progress, Store
 
 MAX_DEPTH = 4
 MAX_VISITED = 5000
 """Folders looked into: a home directory given by mistake ends, too."""
+WRITING = ("running", "in use")
+"""States in which results may change."""
 SKIPPED = ("weights", "collisions", "node_modules", "__pycache__")
 
 
@@ -21,14 +24,19 @@ SKIPPED = ("weights", "collisions", "node_modules", "__pycache__")
 class FolderStatus:
     """What a results folder holds. `problem` says why it cannot be read; empty where it can.
 
-    `running`: a run holds the folder now. `changed` is when its results last changed.
+    `state` is that of `run_state`; `changed` is when its results last changed.
     """
 
     folder: Path
     experiments: tuple[Progress, ...]
-    running: bool
+    state: State | None
     changed: datetime.datetime
     problem: str = ""
+
+    @property
+    def running(self) -> bool:
+        """Whether something writes into the folder now."""
+        return self.state in WRITING
 
 
 def results_below(parent: Path, depth: int = MAX_DEPTH) -> list[Path]:
@@ -48,14 +56,25 @@ def folder_status(folder: Path) -> FolderStatus:
     return FolderStatus(
         folder=folder,
         experiments=experiments,
-        running=is_running(folder),
+        state=run_state(folder, read_live(folder)),
         changed=datetime.datetime.fromtimestamp(_last_change(folder), datetime.UTC),
         problem=problem,
     )
 
 
-def is_running(folder: Path) -> bool:
-    """Whether a run holds the folder; never where the system has no such locks."""
+def run_state(folder: Path, live: Live | None) -> State | None:
+    """Whether a run goes on in a folder: by what it says of itself, then by the lock. None where none ever said.
+
+    Args:
+        folder: The results folder.
+        live: What `read_live` gave for it.
+    """
+    state = None if live is None else live.state()
+    return "in use" if state not in ("running", "silent") and _is_held(folder) else state
+
+
+def _is_held(folder: Path) -> bool:
+    """Whether a process has the folder open for writing; never where the system has no such locks."""
     try:
         import fcntl
 

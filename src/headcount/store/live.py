@@ -24,7 +24,8 @@ MAX_COUNT = 1e11
 FORMAT = "headcount live 1"
 
 Phase = Literal["preparing", "compiling", "training", "ended"]
-State = Literal["running", "silent", "killed", "ended"]
+State = Literal["running", "silent", "killed", "ended", "in use"]
+"""Of a results folder; "in use": a process holds it that says nothing of itself, such as Python code with a `Store`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,11 +70,6 @@ class Live:
         if here and not _exists(self.pid):
             return "killed"
         return "running" if (time.time() if now is None else now) - self.beat < SILENT_SECONDS else "silent"
-
-    @property
-    def alive(self) -> bool:
-        """Whether the run goes on."""
-        return self.state() == "running"
 
 
 def read_live(root: Path | str) -> Live | None:
