@@ -2,11 +2,17 @@
 
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -229,3 +235,23 @@ def test_what_cannot_be_served_is_one_sentence(parent, tmp_path):
 def test_without_the_extra_the_line_that_installs_it_is_printed(parent, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     a_sentence(headcount("serve", parent), 2, 'pip install "headcount[serve]"')
+
+
+def test_the_token_is_in_no_command_that_opens_a_browser(parent, monkeypatch):
+    """Other users can read commands. And the server answers before the browser is closed."""
+    opened = []
+
+    def browse(target):
+        try:
+            page = Path(url2pathname(urlsplit(target).path))
+            address = re.search(r"http://[^\"]+", page.read_text())[0]
+            opened.extend([target, page, address, page.stat().st_mode & 0o777])
+            opened.append(httpx.get(address, timeout=10).status_code)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("webbrowser.open", browse)
+    shown = headcount("serve", parent, "--open")
+    target, page, address, mode, status = opened
+    assert (shown.code, shown.out.strip(), mode, status, page.exists()) == (0, address, 0o600, 200, False)
+    assert httpx.URL(address).path.strip("/") not in target
