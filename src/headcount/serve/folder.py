@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 READ_SECONDS = 1.0
 SHARE = 0.25
-"""Of the time that reading a folder may take while a run changes it."""
+"""Of the time that reading a folder may take while a run changes it, and searching for folders."""
 
 Status = Literal[
     "starting",

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 
 from ..store.folders import WRITING
-from .folder import Contents, Folder
+from .folder import SHARE, Contents, Folder
 from .folders import Parent
 from .topic import Topic
 from .views import Views
@@ -27,8 +27,8 @@ from .views import Views
 Result = TypeVar("Result")
 
 LOOK_SECONDS = 0.5
-LIST_EVERY = 4
-"""The tree of folders is searched at every fourth look."""
+LIST_SECONDS = 2.0
+"""At least, between two searches of the tree of folders; longer where one takes long."""
 NICENESS = 5
 """A larger one starved on busy cores: nothing was drawn for a minute."""
 
@@ -61,15 +61,17 @@ class Watching:
 
     async def run(self) -> None:
         """Look again and again, until it is cancelled."""
-        tick = 0
+        next_list = 0.0
         while True:
             for name in [name for name, topic in self.topics.items() if topic.viewers]:
                 with contextlib.suppress(Exception):  # one folder does not keep the others from being followed
                     await self._follow(name)
-            if self.list_topic.viewers and tick % LIST_EVERY == 0:
+            began = time.monotonic()
+            if self.list_topic.viewers and began >= next_list:
                 with contextlib.suppress(Exception):
                     await self.refresh_list()
-            tick += 1
+                ended = time.monotonic()
+                next_list = ended + max(LIST_SECONDS, (ended - began) / SHARE)
             await asyncio.sleep(LOOK_SECONDS)
 
     def close(self, wait: bool = False) -> None:
