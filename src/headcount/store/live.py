@@ -44,8 +44,8 @@ class Curve:
 class Live:
     """How a run goes. Times are seconds since 1970; `steps` and `programs` are pairs: done and expected.
 
-    `ended` is empty while the run goes on, then "settled", "budget", "stopped" or "failed". `early` is the early
-    estimate: heads, length and step.
+    `ended` is empty while the run goes on, then what ended it: "settled", "rounds" (something is still missing at the
+    answer), "budget", "stopped" or "failed". `early` is the early estimate: heads, length and step.
     """
 
     pid: int
@@ -96,6 +96,7 @@ def how_it_ended(live: Live) -> str:
         case "ended":
             words = {"stopped": f"stopped at {at}{again}", "failed": f"failed at {at}{again}"}
             words |= {"budget": f"the time given was over at {at}{again}"}
+            words |= {"rounds": f"ended at {at} after its last round; the answer is not settled"}
             return words.get(live.ended, "")
         case _:
             return ""
