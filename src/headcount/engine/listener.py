@@ -48,16 +48,16 @@ class Listener:
     def joined(cls, *listeners: "Listener") -> "Listener":
         """A listener that tells all of these, in this order. One that raises an `Exception` is told nothing more: how a
         run is shown does not end it."""
-        told = list(listeners)
+        remaining = list(listeners)
 
         def telling(name: str) -> Callable[..., None]:
             def tell(*what: Any) -> None:
-                for each in tuple(told):
+                for each in tuple(remaining):
                     try:
                         getattr(each, name)(*what)
                     except Exception as error:
                         with contextlib.suppress(ValueError):  # another thread was first
-                            told.remove(each)
+                            remaining.remove(each)
                             _log.warning("progress is shown no longer: %s: %s", type(error).__name__, error)
 
             return tell
@@ -80,5 +80,5 @@ def shown_live(
     with LiveWriter(root, command) as writer:
         if model_steps:
             writer.on_plan("", model_steps)
-        told = {each.name: getattr(writer, each.name) for each in fields(Listener)}
-        yield Listener.joined(listener, Listener(**told)), writer
+        functions = {each.name: getattr(writer, each.name) for each in fields(Listener)}
+        yield Listener.joined(listener, Listener(**functions)), writer

@@ -168,12 +168,12 @@ def _stamp(path: Path) -> tuple[Stamp, float]:
     changed = 0.0
     for name in (FILE_NAME, f"{FILE_NAME}-wal"):
         try:
-            found = os.stat(path / name)
+            status = os.stat(path / name)
         except OSError:
             if not parts:
                 return (), 0.0
             continue
-        if found.st_size:
-            parts += [found.st_mtime_ns, found.st_size]
-            changed = max(changed, found.st_mtime)
+        if status.st_size:
+            parts += [status.st_mtime_ns, status.st_size]
+            changed = max(changed, status.st_mtime)
     return tuple(parts), changed

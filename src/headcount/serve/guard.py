@@ -2,7 +2,7 @@
 
 The server listens on the loopback interface alone. A page from elsewhere that has its own name lead here (DNS
 rebinding) is refused by its Host header; one that guesses does not know the token. Nothing can be changed through the
-page, so only GET is answered, and no header lets another origin read what is said.
+page, so only GET is answered, and no header lets another origin read the answers.
 """
 
 import os
@@ -53,9 +53,9 @@ class Guard:
 
         async def send_guarded(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
                 given = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(pair for pair in own if pair[0] not in given)]
+                further = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *(pair for pair in further if pair[0] not in given)]
             await send(message)
 
         await self.app({**scope, "path": rest, "raw_path": os.fsencode(rest), "root_path": ""}, receive, send_guarded)

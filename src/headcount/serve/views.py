@@ -47,8 +47,8 @@ class Views:
         """What goes on in a folder at the moment."""
         live = folder.looked.live
         drawn = drawn_curves(live.curves) if live is not None and folder.looked.state == "running" else None
-        found = {"certificates": has_certificates(folder.path), "heads": folder.contents.has_heads}
-        return Markup(self._render("now.html.j2", folder=folder, drawn=drawn, **found))
+        links = {"certificates": has_certificates(folder.path), "heads": folder.contents.has_heads}
+        return Markup(self._render("now.html.j2", folder=folder, drawn=drawn, **links))
 
     def prepare(self) -> None:
         """Import what draws sections: it takes a second, once, which is no measure of how long drawing takes."""
@@ -64,16 +64,17 @@ class Views:
         drawn = [Markup(section_html(section, place)) for place, section in enumerate(sections, start=1)]
         return Markup(_shown("\n".join(drawn)))
 
-    def comparison(self, sections: "Mapping[str, Section]") -> Markup:
-        """Sections side by side, by the names they are to have."""
-        from ..report.compare import compared, comparison_chart
+    def comparison(self, folders: "Mapping[str, Sequence[Section]]") -> Markup:
+        """The sections of several folders side by side."""
+        from ..report.compare import compared, comparison_chart, named_sections
         from ..report.render.html import figure_html
 
-        found = compared(sections)
+        comparison = compared(named_sections(folders))
         figures = [
-            Markup(figure_html(comparison_chart(table), f"compared{place}")) for place, table in enumerate(found.tables)
+            Markup(figure_html(comparison_chart(table), f"compared{place}"))
+            for place, table in enumerate(comparison.tables)
         ]
-        return Markup(self._render("comparison.html.j2", comparison=found, figures=figures))
+        return Markup(self._render("comparison.html.j2", comparison=comparison, figures=figures))
 
     def _render(self, template: str, **content: Any) -> str:
         return _shown(_environment().get_template(template).render(base=self.base, root=self.root, **content))

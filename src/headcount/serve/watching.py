@@ -131,16 +131,11 @@ class Watching:
 
     async def compare(self, folders: list[Folder]) -> Markup:
         """The sections of several folders side by side."""
-        named = {}
-        for folder in folders:
-            contents = await self.read(folder)
-            name = folder.name or folder.path.name
-            for section in contents.sections:
-                named[name if len(contents.sections) == 1 else f"{name}: {section.name}"] = section
+        by_name = {folder.name or folder.path.name: (await self.read(folder)).sections for folder in folders}
 
         def drawn() -> Markup:
             with self._drawing:
-                return self.views.comparison(named)
+                return self.views.comparison(by_name)
 
         return await self._in(self._reader, drawn)
 

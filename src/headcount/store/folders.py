@@ -63,7 +63,7 @@ def folder_status(folder: Path) -> FolderStatus:
 
 
 def run_state(folder: Path, live: Live | None) -> State | None:
-    """Whether a run goes on in a folder: by what it says of itself, then by the lock. None where none ever said.
+    """Whether a run goes on in a folder: by `live.json`, then by the lock. None where there is neither.
 
     Args:
         folder: The results folder.
