@@ -111,8 +111,9 @@ def measure(
         if isinstance(asked, Sweep):
             settled = store.settled_keys()
             model_steps = sum(cell.train.steps for cell in asked.cells if cell.key not in settled)
-            bar.expect(model_steps)
-            with shown_live(folder, "", shown_by(bar), model_steps) as (listener, _):
+            shown = shown_by(bar)
+            shown.on_plan("", model_steps)
+            with shown_live(folder, "", shown, model_steps) as (listener, _):
                 measurement = measure_sweep(asked, store, listener=listener)
         else:
             with shown_live(folder, "", shown_by(bar)) as (listener, live):
@@ -214,13 +215,14 @@ def _keep_heads_read(measurement: Measurement, store: Store, task: AbstractTask,
 
 
 def shown_by(bar: StepBar, on_early: Callable[[Early], None] = lambda early: None) -> Listener:
-    """A listener that moves a progress bar."""
-    return Listener(
+    """A listener that moves a progress bar; one that fails stops moving."""
+    moving = Listener(
         on_plan=lambda why, model_steps: bar.expect(model_steps, why),
         on_programs=bar.compiled,
         on_steps=bar.advance,
         on_early=on_early,
     )
+    return Listener.joined(moving)
 
 
 def default_folder(name: str) -> Path:

@@ -1,5 +1,8 @@
 """`headcount compare` and `headcount status PARENT`: several results folders at once."""
 
+import errno
+import os
+
 import pytest
 
 from headcount.report.compare import compared
@@ -104,3 +107,17 @@ def test_a_parent_lists_all_folders_below_and_which_are_running(three, tmp_path)
         three / "b" / "results.sqlite-wal",
         three / "b" / "results.sqlite-shm",
     }
+
+
+def test_a_folder_that_may_not_be_read_costs_no_other(three, monkeypatch):
+    stat = os.stat
+
+    def refusing(path, *rest, **options):
+        if os.fspath(path) == str(three / "a" / "results.sqlite"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, *rest, **options)
+
+    monkeypatch.setattr(os, "stat", refusing)
+    rows = strict_json(headcount("status", three, "--json").out)["folders"]
+    assert [row["folder"].removeprefix(f"{three}/") for row in rows] == ["b", "below/c"]
+    a_sentence(headcount("status", three / "a"), 1, str(three / "a"))

@@ -15,7 +15,7 @@ from .test_measure import MEASURE
 BUSY = """
 import os, time
 from headcount.cli.stopping import stop_on_signals
-with stop_on_signals(lambda: os.write(1, b"told\\n")) as stop:
+with stop_on_signals(lambda: os.write(1, b"told\\n") / 0) as stop:  # what fails here ends nothing
     os.write(1, b"begun\\n")
     stop.wait()
     os.write(1, b"stopped\\n")

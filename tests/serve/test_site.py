@@ -2,17 +2,24 @@
 
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.serve.folders import Parent
 from headcount.store import FILE_NAME, LIVE_FILE, Store
+from headcount.store.folders import folder_status
 
 from ..helpers.commands import a_sentence, contents, headcount
 from ..helpers.fabricated import finished, sweep, write
@@ -63,9 +70,9 @@ def test_a_folder_that_is_served_itself_comes_first(parent):
 
 
 def test_a_run_is_shown_as_it_goes(client, parent, running):
-    cells = sweep(steps=100).cells[:3]
+    cells = sweep(steps=100).cells[:5]
     running.on_steps(160)
-    running.on_checkpoint(cells, 50, [0.5, 0.25, 0.125])
+    running.on_checkpoint(cells, 50, [0.5, 0.25, 0.125, 1e308, 1e-310])
     running._write()
     text = fetched(client, "/folder/new")
     assert "no answer yet" in text
@@ -89,6 +96,9 @@ def test_a_killed_run_says_how_to_go_on(client, parent, running):
         text = fetched(client, path)
         assert "killed at" in text
         assert "headcount measure mine --out new" in text
+    with Store.open_for_writing(parent / "new"):  # by whoever does not say how it goes
+        text, state = fetched(client, "/folder/new"), folder_status(parent / "new").state
+        assert (">in use<" in text, "killed at" in text, state) == (True, False, "in use")
 
 
 def test_a_folder_that_vanishes_is_missed_and_comes_back(client, parent):
@@ -154,6 +164,14 @@ def test_what_is_stored_cannot_become_part_of_the_page(client, parent, running):
         assert "<img src=x" not in fetched(client, path)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a name is always text")
+def test_a_name_that_is_not_utf_8_has_an_address(client, parent):
+    (parent / "maxima").rename(parent / os.fsdecode(b"maxima\xff&<"))
+    until(client, "/", "folder/maxima%FF%26%3C", "maxima?&amp;&lt;", "maxima needs 4 heads")
+    assert "events/maxima%FF%26%3C" in fetched(client, "/folder/maxima%FF%26%3C")
+    assert "maxima needs 4 heads" in fetched(client, "/sections/maxima%FF%26%3C")
+
+
 def test_two_folders_are_compared(client, parent):
     made = sweep({"heads": (4, 5), "length": (8, 32), "seed": (0, 1)}, task="other")
     write(parent / "other", finished(made, lambda at: 1e-3), {"headcount measure other": made})
@@ -217,3 +235,23 @@ def test_what_cannot_be_served_is_one_sentence(parent, tmp_path):
 def test_without_the_extra_the_line_that_installs_it_is_printed(parent, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     a_sentence(headcount("serve", parent), 2, 'pip install "headcount[serve]"')
+
+
+def test_the_token_is_in_no_command_that_opens_a_browser(parent, monkeypatch):
+    """Other users can read commands. And the server answers before the browser is closed."""
+    opened = []
+
+    def browse(target):
+        try:
+            page = Path(url2pathname(urlsplit(target).path))
+            address = re.search(r"http://[^\"]+", page.read_text())[0]
+            opened.extend([target, page, address, page.stat().st_mode & 0o777])
+            opened.append(httpx.get(address, timeout=10).status_code)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("webbrowser.open", browse)
+    shown = headcount("serve", parent, "--open")
+    target, page, address, mode, status = opened
+    assert (shown.code, shown.out.strip(), mode, status, page.exists()) == (0, address, 0o600, 200, False)
+    assert httpx.URL(address).path.strip("/") not in target

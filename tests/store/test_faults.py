@@ -1,6 +1,7 @@
 """Faults by causing them: kills, full disks, damaged, foreign and newer files, second writers, unwritable places."""
 
 import contextlib
+import fcntl
 import os
 import resource
 import shutil
@@ -8,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -104,10 +106,19 @@ def test_a_kill_in_mid_transaction_loses_that_transaction_alone(root, tmp_path):
             assert {record.cell.seed for record in store.records()} == expected
 
 
-def test_a_second_writer_in_the_same_process_is_refused_at_once(root):
+def test_a_second_writer_in_the_same_process_is_refused(root):
     with Store.open_for_writing(root), pytest.raises(StoreError, match="in use"):
         Store.open_for_writing(root)
     Store.open_for_writing(root).close()
+
+
+def test_asking_whether_a_folder_is_held_keeps_no_run_from_it(root):
+    with open(root / "lock", "ab") as asking:
+        fcntl.flock(asking, fcntl.LOCK_SH)
+        answered = threading.Timer(0.02, fcntl.flock, (asking, fcntl.LOCK_UN))
+        answered.start()
+        Store.open_for_writing(root).close()
+        answered.join()
 
 
 @pytest.mark.parametrize("kind", ["rows", "weights"])

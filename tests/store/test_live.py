@@ -34,22 +34,30 @@ def told(writer: LiveWriter) -> Listener:
 
 def test_a_run_can_be_followed(tmp_path):
     heard = []
-    with shown_live(tmp_path, "headcount measure mine", Listener(on_steps=heard.append), 400) as (listener, writer):
+
+    def failing(early):
+        raise BrokenPipeError(early)
+
+    (tmp_path / f".{LIVE_FILE}.unfinished").write_text("{")  # what a kill left
+    bar = Listener(on_steps=heard.append, on_early=failing)
+    with shown_live(tmp_path, "headcount measure mine", bar, 400) as (listener, writer):
         assert read_live(tmp_path).phase == "preparing"
         listener.on_plan("4 heads", 600)
         listener.on_programs(1, 2)
         listener.on_steps(10)
         listener.on_checkpoint(CELLS[:2], 50, np.array([0.5, np.nan], np.float32))
         listener.on_early(Early(3, 8, 50, 1.0))
+        listener.on_steps(0)
         writer._write()
         live = read_live(tmp_path)
         assert (live.phase, live.why, live.programs, live.steps) == ("training", "4 heads", (1, 2), (10, 1000))
         assert [curve.points for curve in live.curves[:1]] == [((50, 0.5),)]
         assert np.isnan(live.curves[1].points[0][1])
-        assert (live.early["heads"], live.alive, live.pid) == (3, True, os.getpid())
+        assert (live.early["heads"], live.state(), live.pid) == (3, "running", os.getpid())
         writer.ended = "budget"
     live = read_live(tmp_path)
-    assert (live.phase, live.ended, live.state(), live.curves, heard) == ("ended", "budget", "ended", (), [10])
+    assert (live.phase, live.ended, live.state(), live.curves) == ("ended", "budget", "ended", ())
+    assert heard == [10], "a bar that failed is told nothing more"
     assert [path.name for path in tmp_path.iterdir()] == [LIVE_FILE]
 
 
@@ -87,6 +95,16 @@ def test_a_process_that_is_gone_or_silent_is_not_alive(tmp_path):
     states = [live.state() for live in (here, killed, silent, away)]
     assert states == ["running", "killed", "silent", "running"]
     assert "again" in how_it_ended(killed)
+
+
+def test_a_curve_of_no_steps_is_foreign(tmp_path):
+    with LiveWriter(tmp_path) as writer:
+        writer.on_checkpoint(CELLS[:1], 0, [0.5])
+        writer._write()
+        content = (tmp_path / LIVE_FILE).read_text()
+    for steps, understood in ((1, True), (0, False)):
+        (tmp_path / LIVE_FILE).write_text(content.replace('"steps": 100', f'"steps": {steps}'))
+        assert (read_live(tmp_path) is not None) is understood
 
 
 @given(JSON, st.sampled_from([None, "pid", "beat", "phase", "programs", "curves", "early", "seconds_left", "ended"]))

@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from .._errors import require
-from ..report.compare import ComparedCell, ComparedErrors, Comparison, compared, comparison_chart
+from ..report.compare import ComparedCell, ComparedErrors, Comparison, compared, comparison_chart, named_sections
 from ..report.render import check_ending, save_chart
 from ..report.render.fitted import FittedTable, Prose, facts
 from ..report.render.words import number
@@ -50,17 +50,15 @@ def compare(
 
 
 def _sections(folders: list[Path]) -> tuple[dict[str, Section], list[str]]:
-    """The results of all folders, named by folder, and by experiment where a folder has several."""
-    named: dict[str, Section] = {}
+    """The results of all folders by name, and what is to be warned of; the last part of a path names it if it can."""
+    by_name: dict[str, list[Section]] = {}
     warnings = []
     short = Counter(folder.name for folder in dict.fromkeys(folders))
     for folder in dict.fromkeys(folders):
-        sections, problems = sections_of(folder)
-        warnings += problems
         name = folder.name if short[folder.name] == 1 and folder.name else str(folder)
-        for section in sections:
-            named[name if len(sections) == 1 else f"{name}: {section.name}"] = section
-    return named, warnings
+        by_name[name], problems = sections_of(folder)
+        warnings += problems
+    return named_sections(by_name), warnings
 
 
 def _show(comparison: Comparison) -> None:

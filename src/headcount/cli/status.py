@@ -1,6 +1,7 @@
 """`headcount status`: what a results folder holds, what is missing, and how to go on."""
 
 import datetime
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +21,7 @@ def status(
     as_json: Json = False,
 ) -> None:
     """What a results folder holds, what is missing, and how to go on; or every results folder below a parent."""
-    below = [] if (folder / FILE_NAME).exists() else results_below(folder)
+    below = [] if os.path.exists(folder / FILE_NAME) else results_below(folder)
     if not below:
         _one(folder, as_json)
         return
@@ -67,7 +68,7 @@ def _table(folders: list[FolderStatus], parent: Path) -> "FittedTable":
         view.add_column(column, justify="right" if column == "cells" else "left")
     for each in folders:
         name = escape(str(each.folder.relative_to(parent)))
-        state = "running" if each.running else "unreadable" if each.problem else ""
+        state = each.state if each.running else "unreadable" if each.problem else ""
         changed = each.changed.astimezone().strftime("%Y-%m-%d %H:%M")
         if not each.experiments:
             view.add_row(name, "-", "-", state or "empty", changed)

@@ -21,7 +21,7 @@ def stop_on_signals(on_stop: Callable[[], None] = lambda: None) -> Iterator[thre
     from what it compiles; a thread of its own hears of a signal while that goes on.
 
     Args:
-        on_stop: Called when the event is set.
+        on_stop: Called when the event is set; an exception of it is ignored.
     """
     stop = threading.Event()
     heard, told = socket.socketpair()
@@ -30,12 +30,15 @@ def stop_on_signals(on_stop: Callable[[], None] = lambda: None) -> Iterator[thre
     def listen() -> None:
         while number := heard.recv(1):
             if stop.is_set() and number[0] == signal.SIGINT:
-                messages.show_cursor(True)  # a progress bar hides it
+                with contextlib.suppress(Exception):
+                    messages.show_cursor(True)  # a progress bar hides it
                 os._exit(130)  # what is committed is safe from any kill
             if not stop.is_set() and number[0] in (signal.SIGINT, signal.SIGTERM):
                 stop.set()
-                on_stop()
-                say(STOPPING)
+                with contextlib.suppress(Exception):  # a closed stderr must not end this thread: it hears Ctrl-C again
+                    on_stop()
+                with contextlib.suppress(Exception):
+                    say(STOPPING)
 
     listener = threading.Thread(target=listen, name="signals", daemon=True)
     listener.start()

@@ -1,6 +1,7 @@
 """Who is told how a run goes: a progress bar, a live page, a test."""
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -11,6 +12,8 @@ from jaxtyping import Float
 
 from ..store import Cell
 from ..store.live_writer import LiveWriter
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,19 @@ class Listener:
 
     @classmethod
     def joined(cls, *listeners: "Listener") -> "Listener":
-        """A listener that tells all of these, in this order."""
+        """A listener that tells all of these, in this order. One that raises an `Exception` is told nothing more: how a
+        run is shown does not end it."""
+        remaining = list(listeners)
 
         def telling(name: str) -> Callable[..., None]:
             def tell(*what: Any) -> None:
-                for each in listeners:
-                    getattr(each, name)(*what)
+                for each in tuple(remaining):
+                    try:
+                        getattr(each, name)(*what)
+                    except Exception as error:
+                        with contextlib.suppress(ValueError):  # another thread was first
+                            remaining.remove(each)
+                            _log.warning("progress is shown no longer: %s: %s", type(error).__name__, error)
 
             return tell
 
@@ -70,5 +80,5 @@ def shown_live(
     with LiveWriter(root, command) as writer:
         if model_steps:
             writer.on_plan("", model_steps)
-        told = {each.name: getattr(writer, each.name) for each in fields(Listener)}
-        yield Listener.joined(listener, Listener(**told)), writer
+        functions = {each.name: getattr(writer, each.name) for each in fields(Listener)}
+        yield Listener.joined(listener, Listener(**functions)), writer

@@ -5,7 +5,7 @@ their numbers are not comparable.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +89,16 @@ class Comparison:
                 for table in self.tables
             ],
         }
+
+
+def named_sections(folders: Mapping[str, Sequence[Section]]) -> dict[str, Section]:
+    """The sections of several folders by the names they are compared under: the folder's, and the experiment's beside
+    it where a folder has several."""
+    return {
+        folder if len(sections) == 1 else f"{folder}: {section.name}": section
+        for folder, sections in folders.items()
+        for section in sections
+    }
 
 
 def compared(sections: Mapping[str, Section]) -> Comparison:

@@ -203,7 +203,8 @@ def automatic_progress(wanted: bool | None = None) -> Iterator[StepBar]:
     elif _in_notebook():
         bar = NotebookBar()
         yield bar
-        bar.end()
+        with contextlib.suppress(Exception):  # a front end that is gone; the results are there
+            bar.end()
     else:
         with training_progress(console) as bar:
             yield bar

@@ -106,10 +106,11 @@ class Site:
         return Response(content, media_type="image/svg+xml", headers=policy)
 
     async def assets(self, request: Request) -> Response:
-        found = asset(request.path_params["name"])
-        if found is None:
+        file = asset(request.path_params["name"])
+        if file is None:
             raise HTTPException(404, "There is no such file.")
-        return Response(found[0], headers={"content-type": found[1]})
+        content, kind = file
+        return Response(content, headers={"content-type": kind})
 
     async def error(self, request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +60,7 @@ class Certified:
 def has_certificates(folder: Path) -> bool:
     """Whether there are any; a link to somewhere else is not followed."""
     path = folder / FOLDER / FILE
-    return path.is_file() and not path.is_symlink() and not path.parent.is_symlink()
+    return os.path.isfile(path) and not path.is_symlink() and not path.parent.is_symlink()
 
 
 def certified(folder: Path) -> list[Certified]:

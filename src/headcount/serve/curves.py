@@ -4,11 +4,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..report.chart import COLOURS
 from ..store.live import Curve
 
 WIDTH, HEIGHT = 460.0, 230.0
-COLOURS = 7
-"""Of the report's style, p0 to p6; `report.chart` imports more than this page needs to begin with."""
+MIN_ERROR, MAX_ERROR = 1e-30, 1e30
+"""Errors beyond these are not drawn: no axis shows them beside others."""
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 24.0, 8.0, 38.0
 
 
@@ -32,7 +33,7 @@ def drawn_curves(curves: Iterable[Curve]) -> Drawn | None:
     known = [
         (curve, points)
         for curve in curves
-        for points in [[(s, e) for s, e in curve.points if 0 < e < math.inf]]
+        for points in [[(s, e) for s, e in curve.points if MIN_ERROR <= e <= MAX_ERROR]]
         if points
     ]
     if not known:
@@ -49,7 +50,7 @@ def drawn_curves(curves: Iterable[Curve]) -> Drawn | None:
         return round(TOP + (HEIGHT - TOP - BOTTOM) * (high - math.log10(error)) / (high - low), 1)
 
     heads = sorted({curve.heads for curve, _ in known})
-    colour = {count: place % COLOURS for place, count in enumerate(heads)}
+    colour = {count: place % len(COLOURS) for place, count in enumerate(heads)}
     every = max(1, (high - low) // 4)
     return Drawn(
         lines=tuple(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from .._errors import HeadcountError
 from ..store import FILE_NAME, Live, Progress, Store, read_live
+from ..store.folders import WRITING, run_state
 from ..store.live import State, how_it_ended
 
 if TYPE_CHECKING:
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
 
 READ_SECONDS = 1.0
 SHARE = 0.25
-"""Of the time that reading a folder may take while a run changes it."""
+"""Of the time that reading a folder may take while a run changes it, and searching for folders."""
 
 Status = Literal[
     "starting",
     "running",
     "silent",
+    "in use",
     "killed",
     "stopped",
     "failed",
@@ -87,7 +89,7 @@ class Folder:
         """Look at the files; returns whether anything is to be shown anew."""
         before, live = self.looked, read_live(self.path)
         stamp, changed = _stamp(self.path)
-        state = None if live is None else live.state()
+        state = run_state(self.path, live)
         there = bool(stamp) or live is not None
         changed = max(changed, live.beat if live is not None else 0.0)
         self.looked = Look(there=there, stamp=stamp, live=live, state=state, changed=changed)
@@ -97,7 +99,7 @@ class Folder:
     def to_read(self) -> bool:
         """Whether the results have changed and enough time has passed; at once where no run goes on."""
         stale = bool(self.looked.stamp) and self.looked.stamp != self.contents.stamp
-        return stale and (self.looked.state != "running" or time.monotonic() >= self._next_read)
+        return stale and (self.looked.state not in WRITING or time.monotonic() >= self._next_read)
 
     def read(self) -> None:
         """Read the results; what cannot be read leaves what was read before, and a sentence."""
@@ -146,7 +148,9 @@ class Folder:
 
     @property
     def words(self) -> str:
-        """How the last run ended, where it did not end well."""
+        """How the last run ended, where it did not end well; or that something else writes."""
+        if self.looked.state == "in use":
+            return "a process writes here that does not say how far it is"
         return "" if self.looked.live is None else how_it_ended(self.looked.live)
 
     @property
@@ -164,12 +168,12 @@ def _stamp(path: Path) -> tuple[Stamp, float]:
     changed = 0.0
     for name in (FILE_NAME, f"{FILE_NAME}-wal"):
         try:
-            found = os.stat(path / name)
+            status = os.stat(path / name)
         except OSError:
             if not parts:
                 return (), 0.0
             continue
-        if found.st_size:
-            parts += [found.st_mtime_ns, found.st_size]
-            changed = max(changed, found.st_mtime)
+        if status.st_size:
+            parts += [status.st_mtime_ns, status.st_size]
+            changed = max(changed, status.st_mtime)
     return tuple(parts), changed

@@ -2,12 +2,14 @@
 
 The server listens on the loopback interface alone. A page from elsewhere that has its own name lead here (DNS
 rebinding) is refused by its Host header; one that guesses does not know the token. Nothing can be changed through the
-page, so only GET is answered, and no header lets another origin read what is said.
+page, so only GET is answered, and no header lets another origin read the answers.
 """
 
+import os
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -51,12 +53,12 @@ class Guard:
 
         async def send_guarded(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
                 given = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(pair for pair in own if pair[0] not in given)]
+                further = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *(pair for pair in further if pair[0] not in given)]
             await send(message)
 
-        await self.app({**scope, "path": rest, "raw_path": rest.encode(), "root_path": ""}, receive, send_guarded)
+        await self.app({**scope, "path": rest, "raw_path": os.fsencode(rest), "root_path": ""}, receive, send_guarded)
 
     def _judged(self, scope: Scope) -> tuple[int, str]:
         """The status to refuse a request with, or 0 and the path behind the token."""
@@ -65,10 +67,16 @@ class Guard:
             return 400, ""
         if len(scope.get("raw_path") or b"") + len(scope.get("query_string", b"")) > MAX_ADDRESS:
             return 414, ""
-        token, slash, rest = scope["path"].removeprefix("/").partition("/")
-        if not slash or not secrets.compare_digest(token.encode(), self.token.encode()):
+        token, slash, rest = _path(scope).removeprefix("/").partition("/")
+        if not slash or not secrets.compare_digest(os.fsencode(token), self.token.encode()):
             return 404, ""
         return (0, f"/{rest}") if scope["method"] == "GET" else (405, "")
+
+
+def _path(scope: Scope) -> str:
+    """The path, decoded as the system decodes file names: folders whose names are not UTF-8 have addresses, too."""
+    raw = scope.get("raw_path")
+    return os.fsdecode(unquote_to_bytes(raw)) if raw else scope["path"]
 
 
 REASONS = {

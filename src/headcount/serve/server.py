@@ -1,5 +1,6 @@
 """Start the server: on the loopback interface, under an address that cannot be guessed."""
 
+import os
 import secrets
 import socket
 from collections.abc import Callable
@@ -37,7 +38,7 @@ def serve(root: Path, port: int = 0, on_ready: Callable[[str], None] = lambda ad
         HeadcountError: If the port is in use.
     """
     check_installed()
-    require(root.is_dir(), f"{root} is no folder; give a results folder, or one that holds some.", what="folder")
+    require(os.path.isdir(root), f"{root} is no folder; give a results folder, or one that holds some.", what="folder")
     require(0 <= port < 65536, what="port", given=port, needed="between 0 and 65535")
     with bound(port) as listening:
         server_of(root, listening, on_ready).run(sockets=[listening])

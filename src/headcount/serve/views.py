@@ -1,6 +1,7 @@
 """Pages and fragments of pages. Templates of the report are used as they are; every word is escaped."""
 
 import functools
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -46,8 +47,8 @@ class Views:
         """What goes on in a folder at the moment."""
         live = folder.looked.live
         drawn = drawn_curves(live.curves) if live is not None and folder.looked.state == "running" else None
-        found = {"certificates": has_certificates(folder.path), "heads": folder.contents.has_heads}
-        return Markup(self._render("now.html.j2", folder=folder, drawn=drawn, **found))
+        links = {"certificates": has_certificates(folder.path), "heads": folder.contents.has_heads}
+        return Markup(self._render("now.html.j2", folder=folder, drawn=drawn, **links))
 
     def prepare(self) -> None:
         """Import what draws sections: it takes a second, once, which is no measure of how long drawing takes."""
@@ -61,21 +62,22 @@ class Views:
         from ..report.render.html import section_html
 
         drawn = [Markup(section_html(section, place)) for place, section in enumerate(sections, start=1)]
-        return Markup("\n").join(drawn)
+        return Markup(_shown("\n".join(drawn)))
 
-    def comparison(self, sections: "Mapping[str, Section]") -> Markup:
-        """Sections side by side, by the names they are to have."""
-        from ..report.compare import compared, comparison_chart
+    def comparison(self, folders: "Mapping[str, Sequence[Section]]") -> Markup:
+        """The sections of several folders side by side."""
+        from ..report.compare import compared, comparison_chart, named_sections
         from ..report.render.html import figure_html
 
-        found = compared(sections)
+        comparison = compared(named_sections(folders))
         figures = [
-            Markup(figure_html(comparison_chart(table), f"compared{place}")) for place, table in enumerate(found.tables)
+            Markup(figure_html(comparison_chart(table), f"compared{place}"))
+            for place, table in enumerate(comparison.tables)
         ]
-        return Markup(self._render("comparison.html.j2", comparison=found, figures=figures))
+        return Markup(self._render("comparison.html.j2", comparison=comparison, figures=figures))
 
     def _render(self, template: str, **content: Any) -> str:
-        return _environment().get_template(template).render(base=self.base, root=self.root, **content)
+        return _shown(_environment().get_template(template).render(base=self.base, root=self.root, **content))
 
 
 def asset(name: str) -> tuple[str, str] | None:
@@ -87,6 +89,15 @@ def asset(name: str) -> tuple[str, str] | None:
     return content, f"{kind}; charset=utf-8"
 
 
+def _shown(page: str) -> str:
+    """What can be sent: bytes of a folder's name that are not UTF-8 are question marks."""
+    return page.encode(errors="replace").decode()
+
+
+def _address(name: str) -> str:
+    return quote(os.fsencode(name))
+
+
 @functools.cache
 def _environment() -> Environment:
     environment = Environment(
@@ -96,7 +107,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"address": quote, "clock": clock, "doing": _doing, "error": number}
+    environment.filters |= {"address": _address, "clock": clock, "doing": _doing, "error": number}
     parts: Any = environment.get_template("parts.html.j2").module
     environment.globals |= {name: getattr(parts, name) for name in ("status", "progress", "curves", "heatmap")}
     return environment

@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 
 from markupsafe import Markup
 
-from .folder import Contents, Folder
+from ..store.folders import WRITING
+from .folder import SHARE, Contents, Folder
 from .folders import Parent
 from .topic import Topic
 from .views import Views
@@ -26,8 +27,8 @@ from .views import Views
 Result = TypeVar("Result")
 
 LOOK_SECONDS = 0.5
-LIST_EVERY = 4
-"""The tree of folders is searched at every fourth look."""
+LIST_SECONDS = 2.0
+"""At least, between two searches of the tree of folders; longer where one takes long."""
 NICENESS = 5
 """A larger one starved on busy cores: nothing was drawn for a minute."""
 
@@ -60,15 +61,17 @@ class Watching:
 
     async def run(self) -> None:
         """Look again and again, until it is cancelled."""
-        tick = 0
+        next_list = 0.0
         while True:
             for name in [name for name, topic in self.topics.items() if topic.viewers]:
                 with contextlib.suppress(Exception):  # one folder does not keep the others from being followed
                     await self._follow(name)
-            if self.list_topic.viewers and tick % LIST_EVERY == 0:
+            began = time.monotonic()
+            if self.list_topic.viewers and began >= next_list:
                 with contextlib.suppress(Exception):
                     await self.refresh_list()
-            tick += 1
+                ended = time.monotonic()
+                next_list = ended + max(LIST_SECONDS, (ended - began) / SHARE)
             await asyncio.sleep(LOOK_SECONDS)
 
     def close(self, wait: bool = False) -> None:
@@ -124,20 +127,15 @@ class Watching:
         return folder.contents
 
     def _reader_of(self, folder: Folder) -> ThreadPoolExecutor:
-        return self._yielding_reader if folder.looked.state == "running" else self._reader
+        return self._yielding_reader if folder.looked.state in WRITING else self._reader
 
     async def compare(self, folders: list[Folder]) -> Markup:
         """The sections of several folders side by side."""
-        named = {}
-        for folder in folders:
-            contents = await self.read(folder)
-            name = folder.name or folder.path.name
-            for section in contents.sections:
-                named[name if len(contents.sections) == 1 else f"{name}: {section.name}"] = section
+        by_name = {folder.name or folder.path.name: (await self.read(folder)).sections for folder in folders}
 
         def drawn() -> Markup:
             with self._drawing:
-                return self.views.comparison(named)
+                return self.views.comparison(by_name)
 
         return await self._in(self._reader, drawn)
 
@@ -158,7 +156,7 @@ class Watching:
                 self._rows(folders)
 
     def _rows(self, folders: list[Folder]) -> Markup:
-        gone = not self.parent.root.is_dir()
+        gone = not os.path.isdir(self.parent.root)
         rows = self.views.list_rows(folders, gone=gone)
         self.list_topic.publish("list", rows)
         return rows

@@ -1,5 +1,6 @@
 """The results folders below a parent: how far each is, and whether a run holds it."""
 
+import contextlib
 import datetime
 import os
 from collections.abc import Iterator
@@ -8,11 +9,14 @@ from pathlib import Path
 
 from .._errors import HeadcountError
 from .database import FILE_NAME
+from .live import Live, State, read_live
 from .table import LOCK_NAME, Progress, Store
 
 MAX_DEPTH = 4
 MAX_VISITED = 5000
 """Folders looked into: a home directory given by mistake ends, too."""
+WRITING = ("running", "in use")
+"""States in which results may change."""
 SKIPPED = ("weights", "collisions", "node_modules", "__pycache__")
 
 
@@ -20,20 +24,25 @@ SKIPPED = ("weights", "collisions", "node_modules", "__pycache__")
 class FolderStatus:
     """What a results folder holds. `problem` says why it cannot be read; empty where it can.
 
-    `running`: a run holds the folder now. `changed` is when its results last changed.
+    `state` is that of `run_state`; `changed` is when its results last changed.
     """
 
     folder: Path
     experiments: tuple[Progress, ...]
-    running: bool
+    state: State | None
     changed: datetime.datetime
     problem: str = ""
+
+    @property
+    def running(self) -> bool:
+        """Whether something writes into the folder now."""
+        return self.state in WRITING
 
 
 def results_below(parent: Path, depth: int = MAX_DEPTH) -> list[Path]:
     """Results folders below a parent, itself included, sorted; links and hidden folders are not entered."""
     visited = (folder for _, folder in zip(range(MAX_VISITED), _below(Path(parent), depth), strict=False))
-    return sorted(folder for folder in visited if (folder / FILE_NAME).is_file())
+    return sorted(folder for folder in visited if os.path.isfile(folder / FILE_NAME))  # no error where it is unreadable
 
 
 def folder_status(folder: Path) -> FolderStatus:
@@ -47,14 +56,25 @@ def folder_status(folder: Path) -> FolderStatus:
     return FolderStatus(
         folder=folder,
         experiments=experiments,
-        running=is_running(folder),
+        state=run_state(folder, read_live(folder)),
         changed=datetime.datetime.fromtimestamp(_last_change(folder), datetime.UTC),
         problem=problem,
     )
 
 
-def is_running(folder: Path) -> bool:
-    """Whether a run holds the folder; never where the system has no such locks."""
+def run_state(folder: Path, live: Live | None) -> State | None:
+    """Whether a run goes on in a folder: by `live.json`, then by the lock. None where there is neither.
+
+    Args:
+        folder: The results folder.
+        live: What `read_live` gave for it.
+    """
+    state = None if live is None else live.state()
+    return "in use" if state not in ("running", "silent") and _is_held(folder) else state
+
+
+def _is_held(folder: Path) -> bool:
+    """Whether a process has the folder open for writing; never where the system has no such locks."""
     try:
         import fcntl
 
@@ -69,8 +89,11 @@ def is_running(folder: Path) -> bool:
 
 def _last_change(folder: Path) -> float:
     """When results were last written: into the file, or into the log beside it."""
-    files = (folder / f"{FILE_NAME}{ending}" for ending in ("", "-wal"))
-    return max((file.stat().st_mtime for file in files if file.exists()), default=0.0)
+    changed = 0.0
+    for ending in ("", "-wal"):
+        with contextlib.suppress(OSError):  # a run that ends removes its log
+            changed = max(changed, os.stat(folder / f"{FILE_NAME}{ending}").st_mtime)
+    return changed
 
 
 def _below(folder: Path, depth: int) -> Iterator[Path]:

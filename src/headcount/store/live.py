@@ -24,7 +24,8 @@ MAX_COUNT = 1e11
 FORMAT = "headcount live 1"
 
 Phase = Literal["preparing", "compiling", "training", "ended"]
-State = Literal["running", "silent", "killed", "ended"]
+State = Literal["running", "silent", "killed", "ended", "in use"]
+"""Of a results folder; "in use": a process holds it that says nothing of itself, such as Python code with a `Store`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +44,8 @@ class Curve:
 class Live:
     """How a run goes. Times are seconds since 1970; `steps` and `programs` are pairs: done and expected.
 
-    `ended` is empty while the run goes on, then "settled", "budget", "stopped" or "failed". `early` is the early
-    estimate: heads, length and step.
+    `ended` is empty while the run goes on, then what ended it: "settled", "rounds" (something is still missing at the
+    answer), "budget", "stopped" or "failed". `early` is the early estimate: heads, length and step.
     """
 
     pid: int
@@ -69,11 +70,6 @@ class Live:
         if here and not _exists(self.pid):
             return "killed"
         return "running" if (time.time() if now is None else now) - self.beat < SILENT_SECONDS else "silent"
-
-    @property
-    def alive(self) -> bool:
-        """Whether the run goes on."""
-        return self.state() == "running"
 
 
 def read_live(root: Path | str) -> Live | None:
@@ -100,6 +96,7 @@ def how_it_ended(live: Live) -> str:
         case "ended":
             words = {"stopped": f"stopped at {at}{again}", "failed": f"failed at {at}{again}"}
             words |= {"budget": f"the time given was over at {at}{again}"}
+            words |= {"rounds": f"ended at {at} after its last round; the answer is not settled"}
             return words.get(live.ended, "")
         case _:
             return ""
@@ -140,7 +137,8 @@ def _parsed(content: Any) -> Live | None:
         early=None if early is None else {name: _whole(early[name]) for name in ("heads", "length", "step")},
         curves=tuple(
             Curve(
-                **{name: _whole(curve[name]) for name in ("heads", "length", "seed", "steps")},
+                **{name: _whole(curve[name]) for name in ("heads", "length", "seed")},
+                steps=_whole(curve["steps"], least=1),
                 start=_text(curve["start"]),
                 points=tuple(
                     (_whole(step), math.nan if error is None else _number(error)) for step, error in curve["points"]

@@ -4,7 +4,6 @@ import contextlib
 import json
 import math
 import os
-import secrets
 import socket
 import threading
 import time
@@ -35,7 +34,8 @@ class LiveWriter:
         self._curves: dict[str, Curve] = {}
         self._finished: set[str] = set()
         self._first: tuple[float, int] | None = None
-        self._lock, self._quit, self._changed = threading.Lock(), threading.Event(), False
+        self._lock, self._writing = threading.Lock(), threading.Lock()
+        self._quit, self._changed = threading.Event(), False
         self._thread = threading.Thread(target=self._write_on, name="live", daemon=True)
 
     def __enter__(self) -> Self:
@@ -102,14 +102,15 @@ class LiveWriter:
         with self._lock:
             self._live = replace(self._live, beat=time.time(), curves=tuple(self._curves.values()))
             live, self._changed = self._live, False
-        target = self.root / LIVE_FILE
-        unfinished = target.with_name(f".{secrets.token_hex(8)}.unfinished")
-        try:
-            unfinished.write_text(_as_json(live))
-            os.replace(unfinished, target)
-        except OSError:  # a full disk, or a folder that is gone, is not the run's concern here
-            with contextlib.suppress(OSError):
-                unfinished.unlink(missing_ok=True)
+        # One name: what a kill leaves is overwritten by the next run, and the folder's lock keeps others from it.
+        unfinished = self.root / f".{LIVE_FILE}.unfinished"
+        with self._writing:
+            try:
+                unfinished.write_text(_as_json(live))
+                os.replace(unfinished, self.root / LIVE_FILE)
+            except OSError:  # a full disk, or a folder that is gone, is not the run's concern here
+                with contextlib.suppress(OSError):
+                    unfinished.unlink(missing_ok=True)
 
 
 def _empty_curve(cell: Cell) -> Curve:

@@ -31,6 +31,8 @@ from .experiment import Experiment
 from .weights import Weights, read_weights, write_weights
 
 LOCK_NAME = "lock"
+LOCK_SECONDS = 0.3
+"""Waited for the lock: whoever asks whether it is held has it for a moment (`folders.run_state`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +65,7 @@ class Store:
         try:
             root.mkdir(parents=True, exist_ok=True)
             lock = filelock.FileLock(root / LOCK_NAME)
-            lock.acquire(timeout=0)
+            lock.acquire(timeout=LOCK_SECONDS, poll_interval=LOCK_SECONDS / 6)
         except filelock.Timeout as error:
             raise StoreError(f"{root} is in use by another run; wait for it, or choose another folder.") from error
         except OSError as error:
@@ -80,7 +82,11 @@ class Store:
         """Open a folder that holds results. `StoreError` where there are none."""
         root = Path(root)
         path = root / FILE_NAME
-        if not path.is_file():
+        try:
+            there = path.is_file()
+        except OSError as error:
+            raise StoreError(f"{root} cannot be read: {error.strerror or error}.") from error
+        if not there:
             raise StoreError(f"{root} holds no results ({FILE_NAME} is missing); `headcount measure` makes them.")
         return cls(root, connect(path, writing=False), None)
 
