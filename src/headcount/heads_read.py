@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ._errors import HeadcountError, InputError, require
+from ._errors import InputError, require
 from .analysis import Answer
 from .engine.data import PROBE_EXAMPLES, prepare, target_units
 from .models import AbstractModel, AbstractSpec, from_arrays, spec_from_dict
@@ -56,8 +56,8 @@ def attach_heads_read(
         require(record is not None, f"no model of at most {MAX_LENGTH} tokens has finished.")
         assert record is not None
         content = heads_read(store, experiment, record, task, stop)
-    except (HeadcountError, jax.errors.JaxRuntimeError, MemoryError) as error:
-        content = {"skipped": str(error) or type(error).__name__}
+    except Exception as error:  # the answer, which is stored by now, must not be lost with what is beside it
+        content = {"skipped": f"{type(error).__name__}: {error}"}
     store.attach(experiment.name, ATTACHMENT, content)
 
 
