@@ -269,7 +269,8 @@ def read_tokens(tokens: Any, spec: AbstractSpec, *, dim: int, length: int | None
     Token ids may be given as (length,), and where NaN tokens are absent a shorter sequence is filled up with them: in
     front where the last token is the query, else at the end.
 
-    Raises `InputError` for any other shape, for ids that the spec does not have, and for NaN unless it is an absent token.
+    Raises `InputError` for any other shape, for ids that the spec does not have, and for NaN ids unless they are absent
+    tokens.
     """
     if spec.token_ids:
         tokens = _read_ids(tokens, spec)

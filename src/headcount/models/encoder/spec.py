@@ -61,7 +61,8 @@ class EncoderSpec(AbstractSpec):
     Tokens and answers of another size than `width` are mapped to and from it by learned maps; `always_maps` has both
     maps even where the sizes agree. Where width follows the head count, one count would otherwise lack them. With both
     maps and biases, stored tokens and targets are standardised for training, as the maps can take the units up; not
-    where tokens of zeros are padding. With `vocabulary` ids a token is one id, and the map to the width looks it up in a learned table.
+    where tokens of zeros are padding. With `vocabulary` ids a token is one id, and the map to the width looks it up in
+    a learned table.
 
     Raises:
         InputError: If a value is out of range.
