@@ -131,7 +131,7 @@ def test_lists_in_cells_are_read_back(folder, kind, lengths, ids):
 def test_several_lists_are_the_numbers_of_a_token(tmp_path):
     columns = {"u": [[1.0, 2.0], [3.0]], "v": [[4.0, 5.0], [6.0]], "y": [0.5, 1.5]}
     loaded = read_examples(write_dataset(tmp_path / "mine", columns))
-    assert same(loaded.x, [np.array([[1.0, 4.0], [2.0, 5.0]]), np.array([[3.0, 6.0]])])
+    assert same(list(loaded.x), [np.array([[1.0, 4.0], [2.0, 5.0]]), np.array([[3.0, 6.0]])])
 
 
 def test_a_tokenised_dataset_with_splits_and_class_names(tmp_path):
@@ -196,6 +196,23 @@ def test_text_that_other_programs_write(tmp_path, text):
     loaded = read_examples(path)
     assert loaded.x.tolist() == [[[1], [2]], [[4], [5]]]
     assert loaded.y.tolist() == [3, 6]
+
+
+@pytest.mark.parametrize(
+    ("y", "validation", "kinds"),
+    [
+        ([0, "a"] * 50, None, "numbers, words"),
+        ([True, "b", 1.5, 2] * 25, None, "booleans, numbers, words"),
+        ([True, 0.5] * 50, None, "booleans, numbers"),
+        (["a", "b"] * 50, [1] * 20, "words but y_validation numbers"),
+    ],
+)
+def test_targets_of_several_kinds_are_never_made_one(tmp_path, y, validation, kinds):
+    arrays = {"x": np.ones((100, 2, 1)), "y": y}
+    arrays |= {} if validation is None else {"x_validation": np.ones((20, 2, 1)), "y_validation": validation}
+    path = ARRAY_KINDS[".json"](tmp_path / "mine.json", arrays)
+    with refused("mine.json", "y", kinds):
+        find_task(str(path))
 
 
 def test_targets_may_be_several_columns(tmp_path):
