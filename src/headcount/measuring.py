@@ -11,7 +11,7 @@ from typing import Any
 from ._errors import BudgetError, InputError, require
 from .effort import DEFAULT_EFFORT, Question, ask, effort_of
 from .engine import Early, Listener, RunSummary, Sweep, run_sweep, shown_live
-from .engine.baselines import attach_baselines
+from .engine.baselines import attach_baselines, attach_notes
 from .heads_read import attach_heads_read
 from .measurement import Measurement
 from .models import AbstractSpec
@@ -158,6 +158,7 @@ def measure_sweep(
     (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
     first = min((cell.train for cell in asked.cells), key=lambda train: train.data_seed)
     lengths = sorted({cell.length for cell in asked.cells})
+    attach_notes(store, experiment.name, asked.tasks[0])
     attach_baselines(store, experiment.name, asked.tasks[0], lengths, first)
     measurement = Measurement(
         experiment=experiment, records=tuple(experiment.own(store.records())), folder=store.root, run=run

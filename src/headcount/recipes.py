@@ -22,7 +22,7 @@ from .tasks import AbstractTask, Classification
 
 HEADS = (1, 2, 3, 4, 5, 6)
 """Head counts of random starts."""
-TOP_HEADS, MOST_HEADS = 12, 32
+TOP_HEADS, MAX_HEADS = 12, 32
 """Where a descent begins, and how far up it may begin again."""
 LENGTHS = (8, 16, 32)
 SEEDS = 4

@@ -95,7 +95,7 @@ class Request:
         )
         if self.heads is not None or not asked.removes_heads:
             return asked
-        return replace(asked, heads=tuple(range(1, recipes.TOP_HEADS + 1)), most=recipes.MOST_HEADS)
+        return replace(asked, heads=tuple(range(1, recipes.TOP_HEADS + 1)), most=recipes.MAX_HEADS)
 
     def _sweep(self) -> Sweep:
         for axis in self.axes or {} if self.model is None else ():

@@ -7,7 +7,7 @@ import pytest
 from headcount.analysis import answer, error_table
 from headcount.analysis.baselines import Baseline
 from headcount.analysis.commands import changed
-from headcount.analysis.next_steps import MOST_STEPS, NextStep, Situation, next_steps
+from headcount.analysis.next_steps import MAX_STEPS, NextStep, Situation, next_steps
 from headcount.store import Outcome
 
 from ..helpers.fabricated import LINE, MAP, descent, finished, graded, lost, sharp, sharp_in_rank, sweep
@@ -87,7 +87,7 @@ def test_a_clean_answer_leads_to_the_page_and_to_verify():
 def test_what_is_wrong_has_its_command(case, wanted):
     steps = next_steps(case())
     assert wanted in commands(steps)
-    assert 1 <= len(steps) <= MOST_STEPS
+    assert 1 <= len(steps) <= MAX_STEPS
     assert all(step.why for step in steps)
 
 

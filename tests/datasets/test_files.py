@@ -131,7 +131,7 @@ def test_lists_in_cells_are_read_back(folder, kind, lengths, ids):
 def test_several_lists_are_the_numbers_of_a_token(tmp_path):
     columns = {"u": [[1.0, 2.0], [3.0]], "v": [[4.0, 5.0], [6.0]], "y": [0.5, 1.5]}
     loaded = read_examples(write_dataset(tmp_path / "mine", columns))
-    assert same(loaded.x, [np.array([[1.0, 4.0], [2.0, 5.0]]), np.array([[3.0, 6.0]])])
+    assert same(list(loaded.x), [np.array([[1.0, 4.0], [2.0, 5.0]]), np.array([[3.0, 6.0]])])
 
 
 def test_a_tokenised_dataset_with_splits_and_class_names(tmp_path):
@@ -198,6 +198,23 @@ def test_text_that_other_programs_write(tmp_path, text):
     assert loaded.y.tolist() == [3, 6]
 
 
+@pytest.mark.parametrize(
+    ("y", "validation", "kinds"),
+    [
+        ([0, "a"] * 50, None, "numbers, words"),
+        ([True, "b", 1.5, 2] * 25, None, "booleans, numbers, words"),
+        ([True, 0.5] * 50, None, "booleans, numbers"),
+        (["a", "b"] * 50, [1] * 20, "words but y_validation numbers"),
+    ],
+)
+def test_targets_of_several_kinds_are_never_made_one(tmp_path, y, validation, kinds):
+    arrays = {"x": np.ones((100, 2, 1)), "y": y}
+    arrays |= {} if validation is None else {"x_validation": np.ones((20, 2, 1)), "y_validation": validation}
+    path = ARRAY_KINDS[".json"](tmp_path / "mine.json", arrays)
+    with refused("mine.json", "y", kinds):
+        find_task(str(path))
+
+
 def test_targets_may_be_several_columns(tmp_path):
     path = write_text_table(tmp_path / "mine.tsv", {"u": [1, 2], "a": [3, 4], "b": [5, 6]})
     assert read_examples(path, targets="b,a").y.tolist() == [[5, 3], [6, 4]]
@@ -226,11 +243,49 @@ def test_a_package_that_is_not_installed_is_named(tmp_path, monkeypatch, package
         read_examples(tmp_path / name)
 
 
-def test_an_archive_larger_than_memory_is_not_unpacked(tmp_path, monkeypatch):
-    path = ARRAY_KINDS[".npz"](tmp_path / "mine.npz", {"x": [[1.0]], "y": [1.0]})
-    monkeypatch.setattr("os.sysconf", lambda name: 1)
-    with refused("mine.npz", "memory"):
+@pytest.mark.parametrize(
+    ("name", "write"), [("mine.npz", ARRAY_KINDS[".npz"]), ("mine.json", ARRAY_KINDS[".json"]),
+    ("mine.jsonl", write_json_lines), ("mine.csv", write_text_table), ("mine.csv.gz", write_text_table)],
+)  # fmt: skip
+def test_what_does_not_fit_in_memory_is_not_read(tmp_path, monkeypatch, name, write):
+    path = write(tmp_path / name, {"x": [[1.0]], "y": [1.0]})
+    monkeypatch.setattr("os.sysconf", lambda name: 9 if name == "SC_PAGE_SIZE" else 1)
+    with refused(name, "memory"):
         read_examples(path)
+
+
+def test_a_packed_table_is_refused_by_what_is_unpacked(tmp_path, monkeypatch):
+    path = write_text_table(tmp_path / "mine.csv.gz", {"u": [1] * 10_000, "y": [2] * 10_000})
+    monkeypatch.setattr("os.sysconf", lambda name: 8 * path.stat().st_size if name == "SC_PAGE_SIZE" else 1)
+    with refused("mine.csv.gz", "memory"):
+        read_examples(path)
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (["yes", "no", "nan"], ["line 4", '"nan"']),
+        (["nan", "yes", "nan"], ["line 2", '"nan"']),
+        (["yes", "no", "7"], ["line 4", '"7"']),
+        (["1", "two", "3"], ["line 3", '"two"']),
+    ],
+)
+def test_the_odd_cell_of_a_column_is_named(tmp_path, labels, words):
+    with refused("mine.csv", "column y", *words):
+        read_examples(write_text_table(tmp_path / "mine.csv", {"u": [1, 2, 3], "y": labels}))
+
+
+def test_long_columns_are_read_in_blocks(tmp_path, monkeypatch):
+    """Kinds may change from block to block in the column of sequences alone; a quoted cell keeps its line ends."""
+    monkeypatch.setattr("headcount.datasets.text_tables.BLOCK_ROWS", 2)
+    columns = {"who": ["1", "2", "a", "b", "3"], "u": [1, 2, 3, 4, 5.5], "y": ["c\n\nd", "e", "c\n\nd", "f", "g"]}
+    loaded = read_examples(write_text_table(tmp_path / "mine.csv", columns), sequence="who")
+    assert loaded.x.ravel().tolist() == columns["u"]
+    assert loaded.y.tolist() == columns["y"]
+    for labels in (["a", "b", "c", "d", "5"], ["a", "2", "3", "4", "5"]):
+        odd = min(labels, key=lambda label: sum(each.isdigit() == label.isdigit() for each in labels))
+        with refused(f"line {labels.index(odd) + 2}", f'"{odd}"'):
+            read_examples(write_text_table(tmp_path / "mine.csv", columns | {"y": labels}), sequence="who")
 
 
 def test_json_lines_are_told_apart_by_their_keys(tmp_path):

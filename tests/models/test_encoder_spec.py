@@ -174,3 +174,11 @@ def test_always_maps_has_both_maps_even_where_sizes_agree(dim, outputs):
     assert model.read.weight.shape == (outputs, WIDTH)
     plain = a_spec().init(0, length=4, dim=dim, outputs=outputs)
     assert (plain.embed is None, plain.read is None) == (dim == WIDTH, outputs == WIDTH)
+
+
+def test_tokens_of_zeros_that_are_masked_are_not_standardised():
+    """They would no longer be zeros, and the stored model would mask what the trained one read."""
+    spec = a_spec(always_maps=True, masks_padding=True)
+    assert not spec.standardises
+    assert dataclasses.replace(spec, padding="nan").standardises
+    assert dataclasses.replace(spec, masks_padding=False).standardises

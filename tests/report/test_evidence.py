@@ -48,10 +48,13 @@ def test_thorough_is_not_said_after_thorough():
     assert "thorough" not in evidence(replace(section, effort={"level": "thorough"}))["widest"]
 
 
-def test_what_was_not_computed_is_said():
+def test_what_was_not_computed_and_how_data_were_read_is_said():
     made, skipped = sweep(LINE), {"name": "linear", "label": "a linear model", "error": None, "note": "too large"}
-    section = experiment_section(made.experiment, finished(made), {"baselines": [skipped | {"length": 16}]})
+    attachments = {"baselines": [skipped | {"length": 16}], "notes": ["y has 3 classes"]}
+    section = experiment_section(made.experiment, finished(made), attachments)
     assert evidence(section)["not computed"] == "a linear model: too large"
+    assert ("note", "y has 3 classes") in evidence_rows(section)
+    assert section.as_dict()["data_notes"] == ["y has 3 classes"]
     assert [each["name"] for each in section.as_dict()["baselines"]] == ["constant"]
 
 

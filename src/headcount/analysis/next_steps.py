@@ -28,7 +28,7 @@ from .signals import (
 from .table import ErrorTable
 from .words import count_of_heads, error_words, heads_listed
 
-MOST_STEPS = 3
+MAX_STEPS = 3
 OVERFITTING = 7.0
 """A training error so many times below the validation error is overfitting."""
 FALLING, LAST_POINTS = 0.95, 3
@@ -133,7 +133,7 @@ def next_steps(situation: Situation) -> tuple[NextStep, ...]:
         for step in rule(situation):
             if step.command not in {each.command for each in steps if each.command}:
                 steps.append(step)
-    return tuple(steps[:MOST_STEPS])
+    return tuple(steps[:MAX_STEPS])
 
 
 def _stopped(of: Situation) -> Iterator[NextStep]:

@@ -91,10 +91,10 @@ def command(verb: str) -> TyperCommand:
     )
     function = getattr(module, verb)
     alone.command(verb, help=with_examples(verb, inspect.cleandoc(function.__doc__ or "")))(function)
-    found = typer.main.get_command(alone)
-    assert isinstance(found, TyperCommand)
-    found.params.sort(key=lambda option: PANELS.index(getattr(option, "rich_help_panel", None) or ""))
-    return found
+    only = typer.main.get_command(alone)
+    assert isinstance(only, TyperCommand)
+    only.params.sort(key=lambda option: PANELS.index(getattr(option, "rich_help_panel", None) or ""))
+    return only
 
 
 @app.callback(invoke_without_command=True)

@@ -76,11 +76,11 @@ def completion(shell: Annotated[Shell, typer.Argument(help="Whose script is prin
 
 def completed(verb: str) -> Completed:
     """What is completed after a verb."""
-    found = command(verb)
+    params = command(verb).params
     hints = get_type_hints(getattr(sys.modules[f"{__package__}.{verb}"], verb))
     names, flags = ARGUMENTS.get(verb, ()), []
     values: dict[str, tuple[str, ...]] = {}
-    for each in found.params:
+    for each in params:
         choices = _choices(hints.get(each.name or ""))
         if not isinstance(each, TyperOption):
             names += choices

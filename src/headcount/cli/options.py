@@ -75,7 +75,7 @@ TARGETS = "The column of a table with the target (several: a,b); or y.npy, where
 Targets = Annotated[str | None, data(metavar="COLUMN|FILE", help=TARGETS)]
 SEQUENCE = "For a table of one row per token: the column that says which sequence a row belongs to."
 Sequence = Annotated[str | None, data(metavar="COLUMN", help=SEQUENCE)]
-LABELS = "y holds class labels, learned with cross-entropy, or numbers (default: told from y, and printed)."
+LABELS = "y holds class labels, learned with cross-entropy, or numbers (default: detected from y, and printed)."
 Labels = Annotated[bool | None, data("--labels/--regression", help=LABELS)]
 ANSWERED_AT = "Where a model answers: sequence (default), query (at the last token), tokens (at each)."
 AnsweredAt = Annotated[str | None, data(help=ANSWERED_AT)]

@@ -6,7 +6,8 @@ from typing import Any
 
 from .._errors import InputError, require
 from .examples import Arrays, Wanted, no_options
-from .lines import bad_line, numbered_records
+from .lines import bad_line, numbered_records, type_name
+from .memory import require_text_fits
 
 EXAMPLE_KEYS = frozenset(("x", "y"))
 
@@ -31,7 +32,7 @@ def read_json_lines(path: Path, wanted: Wanted) -> Arrays:
     """One example per line."""
     no_options(path, wanted)
     examples = []
-    for line, record in numbered_records(path):
+    for line, record in numbered_records(path, kept=True):
         if record.keys() != EXAMPLE_KEYS:
             bad_line(path, line, _key_fault(record))
         examples.append(record)
@@ -41,6 +42,7 @@ def read_json_lines(path: Path, wanted: Wanted) -> Arrays:
 def read_json(path: Path, wanted: Wanted) -> Arrays:
     """A list of examples, or the arrays by name."""
     no_options(path, wanted)
+    require_text_fits(path, path.stat().st_size)
     try:
         content: Any = json.loads(path.read_bytes().decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -51,9 +53,9 @@ def read_json(path: Path, wanted: Wanted) -> Arrays:
         raise InputError(f"{path} is not JSON ({' '.join(str(error).split())}).") from error
     if isinstance(content, dict):
         return Arrays(content)
-    require(isinstance(content, list), f"{path} must hold a list of examples or an object, got {_kind(content)}.")
+    require(isinstance(content, list), f"{path} must hold a list of examples or an object, got {type_name(content)}.")
     for place, record in enumerate(content):
-        require(isinstance(record, dict), f"{path}: example {place} must be an object, got {_kind(record)}.")
+        require(isinstance(record, dict), f"{path}: example {place} must be an object, got {type_name(record)}.")
         require(record.keys() == EXAMPLE_KEYS, f"{path}: example {place}: {_key_fault(record)}.")
     return _columns(path, content)
 
@@ -65,7 +67,3 @@ def _columns(path: Path, examples: list[dict[str, Any]]) -> Arrays:
 
 def _key_fault(record: dict[str, Any]) -> str:
     return f"an example has the keys x and y and no others, found {', '.join(map(str, list(record)[:8])) or 'none'}"
-
-
-def _kind(value: Any) -> str:
-    return "nothing" if value is None else type(value).__name__

@@ -1,13 +1,13 @@
 """NumPy's files: an .npz with x and y, or one .npy with x and one with y. Pickled objects are never loaded."""
 
 import os
-import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from .._errors import InputError, require
 from .examples import Arrays, Wanted, no_options
+from .memory import require_unpacked_fits
 
 
 def read_npz(path: Path, wanted: Wanted) -> Arrays:
@@ -37,17 +37,6 @@ def read_npy(path: Path, wanted: Wanted) -> Arrays:
             raise InputError(f"{path} must hold x alone and its targets y alone, but {file} is an .npz.", what=what)
         arrays[name] = content
     return Arrays(arrays)
-
-
-def require_unpacked_fits(path: Path) -> None:
-    """Raise `InputError` if a zip archive says that it holds more than this machine's memory."""
-    if not zipfile.is_zipfile(path) or not hasattr(os, "sysconf"):
-        return
-    with zipfile.ZipFile(path) as archive:
-        unpacked = sum(member.file_size for member in archive.infolist())
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    sizes = f"{unpacked / 2**30:.0f} GiB unpacked, more than this machine's {memory / 2**30:.0f} GiB of memory"
-    require(unpacked <= memory, f"{path} is {sizes}.")
 
 
 def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:

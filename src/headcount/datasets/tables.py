@@ -33,7 +33,7 @@ LISTED = 6
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of as many rows, how a row is called in a message, and the rows at the end that are for validation."""
+    """Columns of one length, how a row is called in a message, and the rows at the end that are for validation."""
 
     columns: Columns
     row: Callable[[int], str] = lambda place: f"row {place + 1}"

@@ -8,7 +8,7 @@ from typing import Any
 from .._errors import HeadcountError, InputError
 from .conversions import with_lines
 from .examples import Arrays, Wanted, no_options
-from .numpy_files import require_unpacked_fits
+from .memory import require_unpacked_fits
 
 TORCH_LINES = (
     "import torch",

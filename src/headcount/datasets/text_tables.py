@@ -1,19 +1,27 @@
 """Tables as text: .csv and .tsv, plain or gzipped, with one line of column names. An error names line and column."""
 
 import csv
+import itertools
 import re
+import sys
+from array import array
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
 from .._errors import require
 from .conversions import ending
 from .examples import Arrays, Wanted
-from .lines import bad_line, numbered_lines
-from .tables import Columns, Table, examples_of_table
+from .lines import bad_line, raw_lines
+from .tables import Table, examples_of_table
 
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+BLOCK_ROWS = 1024
+MAX_WHOLE = 2**53
+"""Up to which whole numbers are exact as floats."""
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
@@ -27,18 +35,19 @@ def _table(path: Path, wanted: Wanted) -> Table:
     line, header = next(rows, (0, []))
     require(line > 0, f"{path} is empty.")
     _check_header(path, line, header)
-    lines, cells = [], []
-    for line, row in rows:
-        if len(row) != len(header):
-            bad_line(path, line, f"{len(row)} cells, but the header has {len(header)} columns{_other(row)}")
-        lines.append(line)
-        cells.append(row)
-    require(len(cells) > 0, f"{path} has a header but no rows.")
-    columns: Columns = {
-        name.strip(): _column(path, name.strip(), lines, list(values), mixed=name.strip() == wanted.sequence)
-        for name, values in zip(header, zip(*cells, strict=True), strict=True)
-    }
-    return Table(columns, row=lambda place: f"line {lines[place]}")
+    names = [name.strip() for name in header]
+    columns = [TextColumn(path, name, keeps_text=name == wanted.sequence) for name in names]
+    lines = array("q")
+    while block := list(itertools.islice(rows, BLOCK_ROWS)):
+        for line, row in block:
+            if len(row) != len(header):
+                bad_line(path, line, f"{len(row)} cells, but the header has {len(header)} columns{_other(row)}")
+        new = [line for line, _ in block]
+        lines.extend(new)
+        for column, cells in zip(columns, zip(*(row for _, row in block), strict=True), strict=True):
+            column.add(new, [cell.strip() for cell in cells])
+    require(len(lines) > 0, f"{path} has a header but no rows.")
+    return Table({column.name: column.values() for column in columns}, row=lambda place: f"line {lines[place]}")
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -47,24 +56,20 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
     def texts() -> Iterator[str]:
         nonlocal current
-        for number, text in numbered_lines(path):
+        for number, text in raw_lines(path, kept=True):
             current = number
             yield text
 
     lines = texts()
-    first = next(lines, None)
+    first = next((text for text in lines if text.strip()), None)
     if first is None:
         return
     tab = ending(path).startswith(".tsv")
     delimiter = "\t" if tab else max(DELIMITERS, key=first.count)
-
-    def with_first() -> Iterator[str]:
-        yield first
-        yield from lines
-
     try:
-        for row in csv.reader(with_first(), delimiter=delimiter, strict=True):
-            yield current, row
+        for row in csv.reader(itertools.chain([first], lines), delimiter=delimiter, strict=True):
+            if len(row) > 1 or "".join(row).strip():  # not a blank line
+                yield current, row
     except csv.Error as error:
         bad_line(path, current, f"not a row of a table ({error})")
 
@@ -91,30 +96,75 @@ def _check_header(path: Path, line: int, header: list[str]) -> None:
     require(len(names) > 1, f'{path} has one column, "{names[0][:60]}"; sequences and targets are needed.')
 
 
-def _column(path: Path, name: str, lines: list[int], cells: list[str], *, mixed: bool) -> np.ndarray:
-    """Whole numbers, numbers or text; no cell may be empty, and unless `mixed` none may be text among numbers."""
-    cells = [cell.strip() for cell in cells]
-    try:
-        values = np.array([float(cell) for cell in cells])
-        plain = "_" not in "".join(cells)  # 1_000 is a number to Python alone
-    except ValueError:
-        values, plain = np.empty(0), False
-    if plain:
-        bad = np.flatnonzero(~np.isfinite(values))
-        if len(bad):
-            bad_line(path, lines[bad[0]], f"column {name}: {cells[bad[0]]} is not a finite number")
-        return _whole(cells, values)
-    numbers = [number(cell) for cell in cells]
-    for line, cell in zip(lines, cells, strict=True):
+class TextColumn:
+    """A column that is read in blocks: numbers are kept as numbers, so that the text is not held in memory.
+
+    No cell may be empty, and unless the column `keeps_text` none may be text among numbers.
+    """
+
+    def __init__(self, path: Path, name: str, *, keeps_text: bool):
+        self.path, self.name, self.keeps_text = path, name, keeps_text
+        self._numbers: list[np.ndarray] = []
+        self._texts: list[str] = []
+        self._first: dict[str, tuple[int, str]] = {}  # the first cell of each kind, with its line
+        self._counts: Counter[str] = Counter()
+        self._whole = True
+
+    def add(self, lines: list[int], cells: list[str]) -> None:
+        """Take more cells, from these lines."""
+        try:
+            if "_" in "".join(cells):  # 1_000 is a number to Python alone
+                raise ValueError
+            values = [float(cell) for cell in cells]
+        except ValueError:
+            values = [number(cell) for cell in cells]
+        numbers = np.array(values, float)  # None becomes NaN
+        if "number" not in self._first or not np.all(np.isfinite(numbers)):  # None and NaN are not finite
+            for line, cell, value in zip(lines, cells, values, strict=True):
+                self._look(line, cell, value)
+        else:
+            self._counts["number"] += len(cells)
+        if self.keeps_text or self._counts["text"]:
+            self._texts += map(sys.intern, cells)  # labels and names repeat
+        if not self._counts["text"]:
+            self._numbers.append(numbers)
+            is_whole = self._whole and all(cell.lstrip("+-").isdigit() for cell in cells)
+            self._whole = is_whole and bool(np.all(np.abs(numbers) < MAX_WHOLE))
+
+    def _look(self, line: int, cell: str, value: float | None) -> None:
         if not cell:
-            bad_line(path, line, f"column {name}: the cell is empty")
-        if DECIMAL_COMMA.fullmatch(cell) and not mixed:
-            bad_line(path, line, f'column {name}: "{cell}" has a decimal comma; write decimal points')
-    if not mixed and any(value is not None for value in numbers):
-        place = next(place for place, value in enumerate(numbers) if (value is None) != (numbers[0] is None))
-        text = next(place for place in (place, 0) if numbers[place] is None)
-        bad_line(path, lines[text], f'column {name}: "{cells[text][:40]}" is not a number, as others in it are')
-    return np.array(cells, str)
+            self._refuse(line, "the cell is empty")
+        if DECIMAL_COMMA.fullmatch(cell) and not self.keeps_text:
+            self._refuse(line, f'"{cell}" has a decimal comma; write decimal points')
+        kind = "text" if value is None else "number"
+        self._counts[kind] += 1
+        self._first.setdefault(kind, (line, cell))
+        if value is not None and not np.isfinite(value):
+            self._counts["not finite"] += 1
+            self._first.setdefault("not finite", (line, cell))
+
+    def values(self) -> np.ndarray:
+        """All cells that were taken: whole numbers, numbers or text."""
+        if not self._counts["text"]:
+            if "not finite" in self._first:
+                line, cell = self._first["not finite"]
+                self._refuse(line, f"{cell} is not a finite number")
+            numbers = np.concatenate(self._numbers)
+            return numbers.astype(np.int64) if self._whole else numbers
+        if self._counts["number"] and not self.keeps_text:
+            self._refuse_mixture()
+        return np.array(self._texts, str)
+
+    def _refuse_mixture(self) -> NoReturn:
+        """Blame the kind of cell that there is less of; "nan" among words is a missing word."""
+        is_missing = self._counts["number"] == self._counts["not finite"]
+        is_number_odd = is_missing or self._counts["number"] < self._counts["text"]
+        line, cell = self._first["number" if is_number_odd else "text"]
+        others = "is a number, and others in it are words" if is_number_odd else "is not a number, as others in it are"
+        self._refuse(line, f'"{cell[:40]}" {"among words is a missing value" if is_missing else others}')
+
+    def _refuse(self, line: int, fault: str) -> NoReturn:
+        bad_line(self.path, line, f"column {self.name}: {fault}")
 
 
 def number(cell: str) -> float | None:
@@ -123,10 +173,3 @@ def number(cell: str) -> float | None:
         return None if "_" in cell else float(cell)
     except ValueError:
         return None
-
-
-def _whole(cells: list[str], values: np.ndarray) -> np.ndarray:
-    """As integers, where every cell is written as one."""
-    if all(cell.lstrip("+-").isdigit() for cell in cells) and np.all(np.abs(values) < 2**53):
-        return values.astype(np.int64)
-    return values

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..analysis.signals import has_learned
 from ..engine import Early, Listener, RunSummary, plan_sweep, run_sweep, spec_of
-from ..engine.baselines import attach_baselines
+from ..engine.baselines import attach_baselines, attach_notes
 from ..engine.data import PreparedExamples
 from ..engine.run import Glimpse
 from ..models import from_arrays
@@ -113,11 +113,13 @@ def ask(
                 break
             total.add(run)
             experiment = run.experiment
+            attach_notes(store, experiment.name, question.task)
             attach_baselines(store, experiment.name, question.task, question.lengths, question.train)
             results.add(record for record in store.records() if record.cell.key in sweep.experiment.places)
     if ended == "settled" and not results.at_rest:
         ended = "rounds"
     if experiment is not None:
+        attach_notes(store, experiment.name, question.task)
         attach_baselines(store, experiment.name, question.task, question.lengths, question.train)
         store.attach(experiment.name, "effort", {"level": _level(store, experiment.name, effort), "ended": ended})
     seconds = time.monotonic() - began

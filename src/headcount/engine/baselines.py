@@ -166,3 +166,9 @@ def attach_baselines(store: Store, name: str, task: AbstractTask, lengths: Itera
     new = [entry for length in lengths if length not in known for entry in baselines(task.at(length), train)]
     if new:
         store.attach(name, "baselines", stored + new)
+
+
+def attach_notes(store: Store, name: str, task: AbstractTask) -> None:
+    """Keep how the data of a task were read with an experiment of the store."""
+    if task.notes:
+        store.attach(name, "notes", list(task.notes))

@@ -34,8 +34,8 @@ HALF_PACE = Pace(15.0, 1.5e-4, 3e13, 2.0)
 PROCESS_BYTES = 320 << 20
 """Python with JAX, before the first model: seen on Linux."""
 PROGRAM_BYTES = 250 << 20
-"""What compiling a program leaves behind on a CPU, up to `MOST_PROGRAMS` of them: seen with both kinds of models."""
-MOST_PROGRAMS = 4
+"""What compiling a program leaves behind on a CPU, up to `MAX_PROGRAMS` of them: seen with both kinds of models."""
+MAX_PROGRAMS = 4
 COPIES = 2
 """Of the examples: as they are given, and as they are trained on."""
 
@@ -166,5 +166,5 @@ def _peak_bytes(left: list[Bucket], sizes: _Sizes, machine: Hardware, programs: 
         (member_bytes(b.shape, sizes.of(b.shape)) * (len(b.cells) if machine.side_by_side else 1) for b in left),
         reverse=True,
     )
-    process = 0 if machine.side_by_side else PROCESS_BYTES + PROGRAM_BYTES * min(programs, MOST_PROGRAMS)
+    process = 0 if machine.side_by_side else PROCESS_BYTES + PROGRAM_BYTES * min(programs, MAX_PROGRAMS)
     return process + data + sum(live[: machine.workers])

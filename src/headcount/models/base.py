@@ -286,10 +286,11 @@ def read_tokens(tokens: Any, spec: AbstractSpec, *, dim: int, length: int | None
     Token ids may be given as (length,), and where NaN tokens are absent a shorter sequence is filled up with them: in
     front where the last token is the query, else at the end.
 
-    Raises `InputError` for any other shape, and for ids that the spec does not have.
+    Raises `InputError` for any other shape, for ids that the spec does not have, and for NaN ids unless they are absent
+    tokens.
     """
     if spec.token_ids:
-        tokens = _read_ids(tokens, spec.token_ids)
+        tokens = _read_ids(tokens, spec)
     shape = np.shape(tokens)
     missing = length - shape[0] if spec.masks_nan and length is not None and shape else 0
     fits = len(shape) == 2 and shape[1] == dim and (missing > 0 or length in (None, shape[0]))
@@ -308,13 +309,15 @@ def read_tokens(tokens: Any, spec: AbstractSpec, *, dim: int, length: int | None
     return jnp.concatenate([absent, tokens] if spec.answered_at == "query" else [tokens, absent])
 
 
-def _read_ids(tokens: Any, vocabulary: int) -> Any:
+def _read_ids(tokens: Any, spec: AbstractSpec) -> Any:
     try:
         ids = np.asarray(tokens, float)
     except jax.errors.TracerArrayConversionError:  # inside a program there is nothing to check yet
         ids = np.zeros(0)
-    strange = ids[~(((ids >= 0) & (ids < vocabulary) & (ids == np.rint(ids))) | np.isnan(ids))]
-    needed = f"token ids, whole numbers from 0 to {vocabulary - 1}"
+    known = (ids >= 0) & (ids < spec.token_ids) & (ids == np.rint(ids))
+    absent = np.isnan(ids) & spec.masks_nan
+    strange = ids[~(known | absent)]
+    needed = f"token ids, whole numbers from 0 to {spec.token_ids - 1}"
     require(not strange.size, what="tokens", given=strange.flat[0].item() if strange.size else None, needed=needed)
     tokens = jnp.asarray(tokens)
     tokens = tokens if jnp.issubdtype(tokens.dtype, jnp.floating) else tokens.astype(jnp.float32)

@@ -47,9 +47,9 @@ class Section:
     `published` is the table beside `table`. `metric` says what the errors are where there is no table. `experiment` is
     a user's own, and `early` its early estimate: `heads` after `step` of `steps` and `seconds`. `prose` is the answer
     in words, `next_steps` what to do after it, `baselines` what models without attention reach; `skipped` says which
-    were not computed, and why. `effort` is what was asked for and how it ended. `curves` are the validation
-    errors while training, `fit` has training beside validation errors, `heads` is what each head of the best model
-    reads.
+    were not computed, and why. `data_notes` say how the user's data were read. `effort` is what was asked for and how
+    it ended. `curves` are the validation errors while training, `fit` has training beside validation errors, `heads` is
+    what each head of the best model reads.
     """
 
     name: str
@@ -72,6 +72,7 @@ class Section:
     next_steps: tuple[NextStep, ...] = ()
     baselines: tuple[Baseline, ...] = ()
     skipped: tuple[str, ...] = ()
+    data_notes: tuple[str, ...] = ()
     effort: Mapping[str, Any] = field(default_factory=dict)
     curves: Chart | None = None
     fit: Chart | None = None
@@ -101,6 +102,7 @@ class Section:
         if self.experiment is not None:
             content |= {"prose": list(self.prose), "next_steps": [asdict(step) for step in self.next_steps]}
             content |= {"baselines": [asdict(baseline) for baseline in self.baselines]}
+            content |= {"data_notes": list(self.data_notes)} if self.data_notes else {}
         content |= {} if self.settings is None else {"settings": self.settings, "early": self.early}
         return content | ({} if self.table is None else {"cells": self._cells()})
 
@@ -196,6 +198,7 @@ def experiment_section(
         next_steps=next_steps(situation),
         baselines=beside,
         skipped=skipped_baselines(table, stored),
+        data_notes=tuple(attachments.get("notes", ())),
         effort=effort,
         curves=curves_chart(experiment, records, table, found),
         fit=fit_chart(experiment, records, table),

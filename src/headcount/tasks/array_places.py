@@ -1,4 +1,4 @@
-"""Where the tokens of sequences with absent tokens stand, and which are kept of shorter ones."""
+"""The positions of tokens in sequences with absent tokens, and which are kept in shorter ones."""
 
 from typing import Literal
 
@@ -24,7 +24,7 @@ def kept_places(
 ) -> Int[AnyArray, "examples length"]:
     """Where the tokens of the shortened sequences come from, -1 for none.
 
-    They stand at the end where the last one asks, else at the start.
+    They are placed at the end where the last one is the query, else at the start.
     """
     xp = absent.__array_namespace__()
     places = xp.argsort(absent, axis=1, stable=True)  # those that are there first, in their order

@@ -8,7 +8,8 @@ from jaxtyping import Float, Int
 
 from .._choices import AnsweredAt
 from .._errors import require
-from .array_values import as_array, finite, require_numbers
+from ..datasets.values import as_array, require_numbers
+from .array_values import finite
 
 Label = int | bool | str
 WHOLE_LABELS = "integers, booleans or strings, as class labels are"

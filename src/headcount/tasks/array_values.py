@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from .._errors import InputError, require, require_count
+from ..datasets.values import as_array, read_mask, require_numbers
 
 MAX_VOCABULARY = 2**18
 """Ids of the largest table that is learned; most tokenisers have fewer."""
@@ -40,7 +41,7 @@ def read_sequences(x: Any, mask: Any = None, vocabulary: int | None = None) -> S
         require_numbers(array, "x")
         shapes = "of shape (examples, length, dim), or (examples, length) with one number or token id per token"
         require(array.ndim in (2, 3), what="x", given=array.shape, needed=shapes)
-        there = np.ones(array.shape[:2], bool) if mask is None else _read_mask(mask, array.shape[:2])
+        there = np.ones(array.shape[:2], bool) if mask is None else read_mask(mask, array.shape[:2])
     require(0 not in array.shape, f"x of shape {array.shape} must not be empty.")
     counts = np.sum(there, axis=1)
     empty = np.flatnonzero(counts == 0)
@@ -68,67 +69,6 @@ def read_sequences(x: Any, mask: Any = None, vocabulary: int | None = None) -> S
     return Sequences(tokens, vocabulary or 0, padded, tuple(notes))
 
 
-def as_array(values: Any, name: str) -> np.ndarray:
-    """`values` as one array; sequences of unequal shapes as an array of objects, each of them an array."""
-    require(
-        not isinstance(values, np.ma.MaskedArray),
-        f"{name} is a masked array; pass {name}.data and mask=~np.ma.getmaskarray(x), one entry per token.",
-        what=name,
-    )
-    try:
-        values = _plain(values)
-        if isinstance(values, list | tuple):
-            values = [_plain(each) for each in values]
-        array = np.asarray(values)
-        if array.dtype.kind == "U" and isinstance(values, list) and not all(isinstance(each, str) for each in values):
-            array = np.asarray(values, object)  # NumPy would make words of numbers and of None among words
-    except ValueError:
-        array = np.empty(len(values), object)
-        array[:] = [_element(each, name) for each in values]
-    except Exception as error:  # other libraries raise many types for arrays that NumPy cannot have
-        kind, reason = type(values).__name__, str(error).partition("\n")[0].rstrip(".")
-        raise InputError(f"{name} of type {kind} cannot be made a NumPy array: {reason}.", what=name) from error
-    if array.dtype.name == "bfloat16":
-        return array.astype(np.float32)
-    return _of_objects(array, name) if array.dtype == object else array
-
-
-def _plain(values: Any) -> Any:
-    """PyTorch and pandas objects as NumPy arrays, anything else as it is."""
-    library = type(values).__module__.partition(".")[0]
-    if library == "torch" and hasattr(values, "detach"):
-        values = values.detach().cpu()
-        return (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
-    return values.to_numpy() if hasattr(values, "to_numpy") else values
-
-
-def _element(values: Any, name: str) -> np.ndarray:
-    try:
-        return np.asarray(_plain(values))
-    except ValueError as error:
-        raise InputError(
-            f"{name} is ragged inside a sequence: every token of it must have as many numbers.", what=name
-        ) from error
-
-
-def _of_objects(array: np.ndarray, name: str) -> np.ndarray:
-    """Objects that are numbers, or sequences, as what they are; others as they were."""
-    if array.ndim == 1 and array.size and all(np.ndim(each) > 0 or hasattr(each, "to_numpy") for each in array):
-        rows = [_element(each, name) for each in array]
-        if len({row.shape for row in rows}) == 1:
-            return np.stack(rows)
-        ragged = np.empty(len(rows), object)
-        ragged[:] = rows
-        return ragged
-    if len({isinstance(each, str) for each in array.flat}) > 1 or any(each is None for each in array.flat):
-        return array  # NumPy would make words of numbers among words, and NaN of None
-    try:
-        plain = np.asarray(array.tolist())  # numbers or words that were stored as objects
-        return plain if plain.dtype != object else array.astype(float)  # such as decimals
-    except (ValueError, TypeError, OverflowError):
-        return array
-
-
 def _stacked(sequences: np.ndarray) -> tuple[np.ndarray, Bool[np.ndarray, "examples length"]]:
     """Sequences of unequal length in one array, filled up with zeros, and which tokens are there."""
     first: np.ndarray = sequences[0]
@@ -148,15 +88,6 @@ def _stacked(sequences: np.ndarray) -> tuple[np.ndarray, Bool[np.ndarray, "examp
     stacked = np.zeros((*there.shape, *first.shape[1:]), flat.dtype)
     stacked[there] = flat
     return stacked, there
-
-
-def _read_mask(mask: Any, shape: tuple[int, ...]) -> Bool[np.ndarray, "examples length"]:
-    array = as_array(mask, "mask")
-    require(array.shape == shape, what="mask", given=array.shape, needed=f"of shape {shape}, one entry per token of x")
-    usable = array.dtype.kind in "biuf" and bool(np.all((array == 0) | (array == 1)))
-    given = array.dtype if array.dtype.kind not in "biuf" else array[(array != 0) & (array != 1)][:1].tolist()
-    require(usable, what="mask", given=given, needed="True (or 1) where a token is there and False (or 0) elsewhere")
-    return array.astype(bool)
 
 
 def _read_ids(
@@ -181,8 +112,8 @@ def _read_ids(
         what="vocabulary",
         given=vocabulary,
     )
-    least, largest = real.min().item(), real.max().item()
-    require(least >= 0, f"token ids must be 0 or more, got {least:.0f}; {PADDING}, or {AS_NUMBERS}.", what="x")
+    smallest, largest = real.min().item(), real.max().item()
+    require(smallest >= 0, f"token ids must be 0 or more, got {smallest:.0f}; {PADDING}, or {AS_NUMBERS}.", what="x")
     count = int(largest) + 1 if vocabulary is None else vocabulary
     message = f"token ids must be below vocabulary = {count}, got {largest:.0f}."
     require(largest < count, message, what="vocabulary", given=count)
@@ -196,28 +127,6 @@ def _read_ids(
     return np.where(there, array, 0).astype(np.float32)[..., None], count
 
 
-def require_numbers(array: np.ndarray, name: str) -> None:
-    """Raise `InputError`, with how to convert them, unless values are numbers or booleans; `name` ends in x or y."""
-    which = name.split()[-1]
-    words = {
-        "x": "words must be token ids: np.unique(x, return_inverse=True)[1].reshape(x.shape), or those of a tokeniser",
-        "y": "class labels are strings, not bytes: y.astype(str)",
-    }
-    objects = {
-        "x": "give one array of shape (examples, length, dim), or a list of (length, dim) arrays, without None",
-        "y": "give one number, or one class label, per example, and leave out examples without (None, NaN)",
-    }
-    advice = {
-        "c": f"split complex numbers into real and imaginary parts, np.stack([{which}.real, {which}.imag], axis=-1)",
-        "M": "subtract a date and divide by np.timedelta64(1, 's')",
-        "m": "divide by np.timedelta64(1, 's')",
-        "O": objects[which],
-    } | dict.fromkeys("UST", words[which])
-    hint = advice.get(array.dtype.kind, "give an array of floats")
-    message = f"{name} must hold numbers, got dtype {array.dtype}; {hint}."
-    require(array.dtype.kind in "fiub", message, what=which)
-
-
 def finite(
     array: np.ndarray, name: str, there: Bool[np.ndarray, "examples length"] | None = None
 ) -> Float[np.ndarray, "..."]:
@@ -226,7 +135,10 @@ def finite(
         array = array.astype(np.float32)
     real = array if there is None else array[there]
     bad = int(np.sum(~np.isfinite(real)))
-    advice = "leave those examples out" if there is None else PADDING
-    found = f"found {bad} NaN or infinite values in {real.size}"
-    require(bad == 0, f"{name} must be finite numbers, {found}; {advice}.", what=name)
+    if bad:
+        faults = ~np.isfinite(array) if there is None else ~np.isfinite(array) & there[..., None]
+        first = f"the first in example {np.argwhere(faults)[0][0] if array.ndim else 0} (counted from 0)"
+        advice = "leave those examples out" if there is None else PADDING
+        count = f"got {bad} NaN or infinite values in {real.size}, {first}"
+        raise InputError(f"{name} must be finite numbers, {count}; {advice}.", what=name)
     return array

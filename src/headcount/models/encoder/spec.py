@@ -60,8 +60,9 @@ class EncoderSpec(AbstractSpec):
 
     Tokens and answers of another size than `width` are mapped to and from it by learned maps; `always_maps` has both
     maps even where the sizes agree. Where width follows the head count, one count would otherwise lack them. With both
-    maps and biases, stored tokens and targets are standardised for training, as the maps can take the units up. With
-    `vocabulary` ids a token is one id, and the map to the width looks it up in a learned table.
+    maps and biases, stored tokens and targets are standardised for training, as the maps can take the units up; not
+    where tokens of zeros are padding. With `vocabulary` ids a token is one id, and the map to the width looks it up in
+    a learned table.
 
     Raises:
         InputError: If a value is out of range.
@@ -123,8 +124,12 @@ class EncoderSpec(AbstractSpec):
 
     @property
     def standardises(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """With both maps and biases. Without maps of its own, an encoder lives on the task's sphere."""
-        return self.always_maps and self.bias
+        """With both maps and biases, unless zeros are padding: standardised, they would no longer be zeros.
+
+        Without maps of its own, an encoder lives on the task's sphere.
+        """
+        masks_zeros = self.masks_padding and not self.masks_nan
+        return self.always_maps and self.bias and not masks_zeros
 
     @property
     def precisions(self) -> tuple[Precision, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]

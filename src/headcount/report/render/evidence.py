@@ -18,7 +18,7 @@ def evidence_rows(section: Section) -> list[tuple[str, str]]:
     rows += [("not computed", words) for words in section.skipped]
     if section.early is not None:
         rows.append(("early estimate", _early(section.early)))
-    return rows + [("note", note) for note in section.answer.notes]
+    return rows + [("note", note) for note in (*section.data_notes, *section.answer.notes)]
 
 
 def _heads_evidence(section: Section, answer: Answer) -> list[tuple[str, str]]:
