@@ -11,7 +11,7 @@ from typing import Any
 
 from ._errors import BudgetError, HeadcountError, InputError, require
 from .effort import DEFAULT_EFFORT, Question, ask, effort_of
-from .engine import Early, Listener, RunSummary, Sweep, run_sweep, shown_live
+from .engine import Early, Listener, RunSummary, Sweep, run_sweep, shown_live, spec_of
 from .engine.baselines import attach_baselines
 from .measurement import Measurement
 from .models import AbstractSpec
@@ -163,7 +163,8 @@ def measure_sweep(
     (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
     first = min((cell.train for cell in asked.cells), key=lambda train: train.data_seed)
     lengths = sorted({cell.length for cell in asked.cells})
-    attach_baselines(store, experiment.name, asked.tasks[0], lengths, first)
+    standardised = spec_of(asked.cells[0]).standardises
+    attach_baselines(store, experiment.name, asked.tasks[0], lengths, first, standardised=standardised)
     return Measurement(
         experiment=experiment, records=tuple(experiment.own(store.records())), folder=store.root, run=run
     )

@@ -61,7 +61,7 @@ class Timer:
 def trained(monkeypatch):
     def use(training: Training) -> Training:
         monkeypatch.setattr("headcount.effort.run.run_sweep", training.run_sweep)
-        monkeypatch.setattr("headcount.effort.run.attach_baselines", lambda *_: None)
+        monkeypatch.setattr("headcount.effort.run.attach_baselines", lambda *_, **__: None)
         monkeypatch.setattr("headcount.effort.run._elimination", lambda cell, *_: elimination(cell.model["heads"], 4))
         monkeypatch.setattr("headcount.effort.run.threading.Timer", Timer)
         return training

@@ -113,12 +113,12 @@ def ask(
                 break
             total.add(run)
             experiment = run.experiment
-            attach_baselines(store, experiment.name, question.task, question.lengths, question.train)
+            _attach_baselines(store, experiment.name, question)
             results.add(record for record in store.records() if record.cell.key in sweep.experiment.places)
     if ended == "settled" and not results.at_rest:
         ended = "rounds"
     if experiment is not None:
-        attach_baselines(store, experiment.name, question.task, question.lengths, question.train)
+        _attach_baselines(store, experiment.name, question)
         store.attach(experiment.name, "effort", {"level": _level(store, experiment.name, effort), "ended": ended})
     seconds = time.monotonic() - began
     summary = RunSummary(
@@ -128,6 +128,11 @@ def ask(
         seconds=seconds,
     )
     return Asked(run=summary, ended=ended, begun=experiment is not None)
+
+
+def _attach_baselines(store: Store, experiment: str, question: Question) -> None:
+    standardised = question.model(question.heads[-1]).standardises
+    attach_baselines(store, experiment, question.task, question.lengths, question.train, standardised=standardised)
 
 
 def _level(store: Store, experiment: str, effort: Effort) -> str:

@@ -161,14 +161,13 @@ def prepare(task: AbstractTask, spec: AbstractSpec, train: TrainSpec) -> Prepare
     (tokens, targets), validation = (
         (np.asarray(part.content), np.asarray(part.targets)) for part in (split.train, split.validation)
     )
-    labels, at_tokens = isinstance(task.objective, AbstractLabelObjective), task.answered_at == "tokens"
+    labels = isinstance(task.objective, AbstractLabelObjective)
     units, variance = None, 1.0 if labels or spec.standardises else np.mean(np.var(targets, axis=0))
     if spec.standardises:
         answers = np.zeros((1, task.outputs), np.float32) if labels else targets  # the scores of classes have no units
-        # A model answers every token alike, so it can take up one unit for all of them.
-        units = Units(*_token_units(task, tokens), *_mean_and_scale(answers, (0, 1) if at_tokens else (0,)))
+        units = Units(*_token_units(task, tokens), *target_units(task, answers))
         tokens, targets = units.standardised(tokens, targets, task.objective)
-        variance = np.mean(np.var(targets, axis=0)) if at_tokens else variance
+        variance = np.mean(np.var(targets, axis=0)) if task.answered_at == "tokens" else variance
         validation = units.standardised(*validation, task.objective)
     tokens, targets = jnp.asarray(tokens), jnp.asarray(targets)
     if train.train_examples == 0:
@@ -194,6 +193,11 @@ def _raw(split: Split, tokenise: Tokenise, seed: int) -> BucketData:
 
     train, validation = on_device("train", split.train), on_device("validation", split.validation)
     return BucketData(train=train, target_variance=jnp.ones(()), probe=None, validation=validation)
+
+
+def target_units(task: AbstractTask, targets: Any) -> tuple[Any, Any]:
+    """Mean and scale per output; a model answers every token alike, so one unit serves all of them."""
+    return _mean_and_scale(targets, (0, 1) if task.answered_at == "tokens" else (0,))
 
 
 def _token_units(task: AbstractTask, tokens: Any) -> tuple[Any, Any]:
