@@ -140,7 +140,7 @@ def test_they_are_kept_with_the_experiment_once_per_length(tmp_path, monkeypatch
 
 
 def test_errors_are_over_standardised_targets_where_the_models_are():
-    """A large output that a line predicts, and noise: by raw numbers the noise is nothing, by standardised ones half."""
+    """A large output that a line predicts, and noise: in raw units the noise is nothing, standardised it is half."""
     targets = np.stack([1000 * X.mean(axis=(1, 2)), GENERATOR.normal(size=500)], axis=1)
     raw, standardised = (
         {each["name"]: each["error"] for each in baselines(Stored(X, targets), TRAIN, standardised=scaled)}
