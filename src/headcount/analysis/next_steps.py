@@ -209,8 +209,8 @@ def _nothing_learned(of: Situation) -> Iterator[NextStep]:
         why = f"Nothing was learned, but y depends on x: {reached}; another learning rate may help"
     else:
         # From a part of the training examples it does not follow.
-        names = " or ".join(each.label for each in rivals if not each.note)
-        also = f", nor by {names}" if names else ""
+        *others, last = [each.label for each in rivals if not each.note] or [""]
+        also = f", nor by {', '.join(others)}{' or ' if others else ''}{last}" if last else ""
         why = f"Nothing was learned{also}: y may not depend on x, or training is too short"
         yield of.step(why, steps=2 * _steps(of))
         return
