@@ -10,7 +10,7 @@ from typing import Any
 
 from ._errors import BudgetError, InputError, require
 from .effort import DEFAULT_EFFORT, Question, ask, effort_of
-from .engine import Early, Listener, RunSummary, Sweep, run_sweep, shown_live
+from .engine import Early, Listener, RunSummary, Sweep, run_sweep, shown_live, spec_of
 from .engine.baselines import attach_baselines, attach_notes
 from .heads_read import attach_heads_read
 from .measurement import Measurement
@@ -159,7 +159,8 @@ def measure_sweep(
     first = min((cell.train for cell in asked.cells), key=lambda train: train.data_seed)
     lengths = sorted({cell.length for cell in asked.cells})
     attach_notes(store, experiment.name, asked.tasks[0])
-    attach_baselines(store, experiment.name, asked.tasks[0], lengths, first)
+    standardised = spec_of(asked.cells[0]).standardises
+    attach_baselines(store, experiment.name, asked.tasks[0], lengths, first, standardised=standardised)
     measurement = Measurement(
         experiment=experiment, records=tuple(experiment.own(store.records())), folder=store.root, run=run
     )

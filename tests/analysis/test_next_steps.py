@@ -52,11 +52,33 @@ def commands(steps: tuple[NextStep, ...]) -> str:
     return "\n".join(step.command for step in steps)
 
 
-def test_a_clean_answer_leads_to_the_page_and_to_verify():
-    assert [step.command for step in next_steps(situation())][-2:] == [
-        "headcount report results/own",
-        "headcount verify results/own",
-    ]
+@pytest.mark.parametrize(
+    ("command", "verify"),
+    [
+        (COMMAND, ["headcount verify results/own --task own.npz"]),
+        (
+            "headcount measure --labels 'my data.csv' --targets=y",
+            ["headcount verify results/own --task 'my data.csv' --targets y"],
+        ),
+        ("headcount measure --steps 5 TASK --json", ["headcount verify results/own"]),
+        ("", []),
+    ],
+    ids=["own data", "a table", "a preset", "Python"],
+)
+def test_a_clean_answer_leads_to_the_page_and_to_verify(command, verify):
+    task = sweep(LINE).experiment.settings["task"]["task"]
+    steps = next_steps(situation(command=command.replace("TASK", task)))
+    wanted = ["headcount report results/own", *verify]
+    assert [step.command for step in steps][-len(wanted) :] == wanted
+
+
+def test_models_that_are_missing_come_first_until_a_run_has_ended():
+    made = sweep(LINE)
+    step, *_ = next_steps(situation(made, finished(made)[:-3], effort={"level": "quick", "ended": ""}))
+    assert step.command == COMMAND
+    assert step.why.startswith("3 models")
+    ended = next_steps(situation(made, finished(made)[:-3], effort={"level": "quick", "ended": "settled"}))
+    assert COMMAND not in [each.command for each in ended]
 
 
 @pytest.mark.parametrize(
@@ -100,8 +122,12 @@ def test_overfitting_states_both_errors():
 
 def test_where_models_without_attention_learn_y_depends_on_x():
     made, records = errors_of(lambda at: 1.0)
-    beside = (Baseline("constant", "predicting the mean", 1.0), Baseline("linear", "a linear model", 0.2))
+    mean = Baseline("constant", "predicting the mean", 1.0)
+    beside = (mean, Baseline("linear", "a linear model", 0.2))
     assert "--learning-rates 0.003" in commands(next_steps(situation(made, records, baselines=beside)))
+    for note, concluded in {"": True, "fitted on 1,200 of 8,000 training examples": False}.items():
+        beside = (mean, Baseline("linear", "a linear model", 1.0, note))
+        assert ("linear" in next_steps(situation(made, records, baselines=beside))[0].why) == concluded
 
 
 def test_models_that_diverged_ask_for_a_smaller_rate():
@@ -136,9 +162,19 @@ def test_few_validation_examples_are_no_trend():
     assert "--heads 1:16" in commands(next_steps(situation(made, records, examples=100_000)))
 
 
+@pytest.mark.parametrize("command", ["headcount measure mine.py:task", ""])
+def test_what_a_task_made_in_python_does_not_take_is_said_in_words(command):
+    _, records = errors_of(failing)
+    step, *_ = next_steps(situation(own(errors_of(failing)[0]), records, command=command))
+    assert (step.command, "answered_at='query'" in step.why) == ("", True)
+
+
 def test_without_a_command_the_change_is_python():
     made, records = errors_of(flat)
-    assert next_steps(situation(made, records, command=""))[0].command == "hc.measure(..., layers=2)"
+    step = next_steps(situation(made, records, command=""))[0]
+    assert (step.command, "layers=2" in step.why) == ("", True)  # refused beside model=
+    alone = sweep(LINE | {"heads": (4,)})
+    assert next_steps(situation(alone, command=""))[0].command == "hc.measure(..., heads=range(1, 7))"
 
 
 @pytest.mark.parametrize("given", ["--steps 5", "--steps=5", ""])

@@ -77,6 +77,42 @@ def test_where_nothing_is_learned_nothing_is_said_of_what_attention_buys():
     assert "buys nothing" not in words
 
 
+@pytest.mark.parametrize(
+    ("error", "examples", "parts", "wanted"),
+    [
+        (0.104, 40, {}, "buys nothing"),
+        (0.14, 40, {}, "cannot be told apart with 40"),
+        (0.14, 4000, {}, ""),
+        (0.05, 4000, {}, "better than"),
+        (0.05, 4000, {"converged": False}, "so far"),
+        (0.104, 40, {"converged": False}, ""),
+    ],
+)
+def test_how_a_model_without_attention_compares(error, examples, parts, wanted):
+    errors = table([1e-9] * 6, floor=0.10, noise=0.0, lengths=(24,))
+    words = " ".join(prose(errors, answer(errors), (MEAN, replace(LINEAR, error=error)), examples=examples, **parts))
+    phrases = {"buys nothing", "cannot be told apart with 40", "better than", "so far"}
+    assert wanted in words
+    assert ("buys nothing" in words) == (wanted in ("buys nothing", "better than") and not parts)
+    assert any(phrase in words for phrase in phrases) == bool(wanted)
+
+
+def test_training_that_failed_is_no_answer_about_attention():
+    errors = table([0.99] * 6, noise=0.0)
+    words = " ".join(prose(errors, answer(errors), (MEAN, LINEAR), examples=600))
+    assert "training failed" in words
+    assert "buys nothing" not in words
+
+
+def test_a_floor_with_a_low_training_error_may_be_too_few_examples():
+    flat = table([1e-9] * 6, floor=0.11, noise=0.0, lengths=(24,))
+    noted = replace(LINEAR, note="fitted on 2,000 of 8,000 training examples")
+    for overfits in (True, False):
+        words = " ".join(prose(flat, answer(flat), (MEAN, noted), overfits=overfits))
+        assert ("too few examples" in words) == overfits
+        assert "0.43 (fitted on 2,000 of 8,000" in words
+
+
 def test_a_sharp_drop_in_words():
     errors = table(sharp(4), noise=0.0, growth=0.2)
     first, *_ = prose(errors, answer(errors))

@@ -39,7 +39,7 @@ def pretended(monkeypatch) -> Pretended:
     pretended = Pretended()
     for module in ("headcount.measuring", "headcount.effort.run"):
         monkeypatch.setattr(f"{module}.run_sweep", pretended.run_sweep)
-        monkeypatch.setattr(f"{module}.attach_baselines", lambda *_: None)
+        monkeypatch.setattr(f"{module}.attach_baselines", lambda *_, **__: None)
     monkeypatch.setattr("headcount.effort.run._elimination", pretended.elimination)
     return pretended
 

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -61,7 +62,7 @@ class Timer:
 def trained(monkeypatch):
     def use(training: Training) -> Training:
         monkeypatch.setattr("headcount.effort.run.run_sweep", training.run_sweep)
-        monkeypatch.setattr("headcount.effort.run.attach_baselines", lambda *_: None)
+        monkeypatch.setattr("headcount.effort.run.attach_baselines", lambda *_, **__: None)
         monkeypatch.setattr("headcount.effort.run._elimination", lambda cell, *_: elimination(cell.model["heads"], 4))
         monkeypatch.setattr("headcount.effort.run.threading.Timer", Timer)
         return training
@@ -165,9 +166,11 @@ def test_a_listener_hears_every_round_and_every_step(tmp_path, trained):
 
 
 def test_a_stop_is_no_budget(tmp_path, trained):
-    trained(Training(ends=1))
+    trained(Training(ends=0))
     with pytest.raises(KeyboardInterrupt), Store.open_for_writing(tmp_path) as store:
         ask(a_question(), store, effort_of("quick"), minutes=60.0, stop=threading.Event())
+    with Store.open_for_reading(tmp_path) as store:
+        assert store.attachments("max-plus-min")["effort"] == {"level": "quick", "ended": ""}
 
 
 @pytest.mark.parametrize("model", [class_token, deep])
@@ -179,6 +182,13 @@ def test_costs_are_a_range_and_ask_for_nothing(model, effort):
     assert least.model_steps <= most.model_steps
     assert least.seconds <= most.seconds
     assert (question.cells, question.places, question.whole().places) == ({}, {}, {})
+
+
+def test_an_effort_of_ones_own_has_no_name(tmp_path, trained):
+    trained(Training())
+    with Store.open_for_writing(tmp_path) as store:
+        ask(a_question(), store, replace(effort_of("quick"), top_seeds=3))
+        assert store.attachments("max-plus-min")["effort"] == {"level": "", "ended": "settled"}
 
 
 def test_an_effort_is_one_of_three():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import headcount as hc
-from headcount.engine.baselines import attach_baselines, baselines
+from headcount.engine.baselines import FITS, attach_baselines, baselines
 from headcount.store import Store, TrainSpec
 from headcount.tasks import AbstractObjective, AbstractTask, Classification, Examples, Regression, Split
 
@@ -69,7 +69,6 @@ def errors(task: Any, train: TrainSpec = TRAIN) -> dict[str, float]:
 )
 def test_each_answers_what_it_can(content, targets, solved, unsolved):
     found = errors(Stored(content, targets[:, None]))
-    assert found["constant"] == pytest.approx(1.0)
     assert {name for name, error in found.items() if error < 0.05} == solved
     assert all(found[name] > 0.3 for name in unsolved)
 
@@ -82,7 +81,6 @@ def test_neighbours_tell_clusters_apart_that_neither_a_line_nor_pools_do():
     found = errors(Stored(content, (cluster % 2).astype(np.int32), classes=2))
     assert found["neighbours"] < 0.02
     assert found["linear"] > 0.3
-    assert found["constant"] == pytest.approx(0.5, abs=0.1)
 
 
 def test_a_linear_model_tells_classes_apart_that_a_line_separates():
@@ -118,8 +116,7 @@ def test_what_cannot_be_fitted_says_why():
     assert "21,675" in entries["linear"]["note"]
     assert 0 <= entries["pooled"]["error"] <= 1
     many = baselines(Stored(X, np.ones((500, 1000)) * X[:, :1, 0]), TRAIN)
-    assert [entry["name"] for entry in many if entry["error"] is not None] == ["constant"]
-    assert all("1,000" in entry["note"] for entry in many[1:])
+    assert all(entry["error"] is None and "1,000" in entry["note"] for entry in many)
 
 
 def test_the_same_examples_give_the_same_numbers_and_those_of_a_models_validation():
@@ -134,9 +131,43 @@ def test_they_are_kept_with_the_experiment_once_per_length(tmp_path, monkeypatch
     task = Stored(X, X[:, 0, :1])
     with Store.open_for_writing(tmp_path) as store:
         name = store.begin(made.experiment).name
-        attach_baselines(store, name, task, [4], TRAIN)
+        attach_baselines(store, name, task, [4], TRAIN, standardised=True)
         stored = store.attachments(name)["baselines"]
-        monkeypatch.setattr("headcount.engine.baselines.baselines", lambda *_: pytest.fail("computed again"))
-        attach_baselines(store, name, task, [4], TRAIN)
+        monkeypatch.setattr("headcount.engine.baselines.baselines", lambda *_, **__: pytest.fail("computed again"))
+        attach_baselines(store, name, task, [4], TRAIN, standardised=True)
         assert store.attachments(name)["baselines"] == stored
-    assert [entry["name"] for entry in stored] == ["constant", "linear", "pooled", "neighbours"]
+    assert [entry["name"] for entry in stored] == ["linear", "pooled", "neighbours"]
+
+
+def test_errors_are_over_standardised_targets_where_the_models_are():
+    """A large output that a line predicts, and noise: in raw units the noise is nothing, standardised it is half."""
+    targets = np.stack([1000 * X.mean(axis=(1, 2)), GENERATOR.normal(size=500)], axis=1)
+    raw, standardised = (
+        {each["name"]: each["error"] for each in baselines(Stored(X, targets), TRAIN, standardised=scaled)}
+        for scaled in (False, True)
+    )
+    assert raw["linear"] < 1e-3
+    assert standardised["linear"] == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("refusal", [MemoryError("no memory"), np.linalg.LinAlgError("no convergence")])
+def test_one_that_fails_is_skipped_with_the_reason_and_the_others_are_there(monkeypatch, refusal):
+    def fail(*_, **__):
+        raise refusal
+
+    monkeypatch.setitem(FITS, "linear", fail)
+    linear, *others = baselines(Stored(X, X[:, 0, :1]), TRAIN)
+    assert linear["error"] is None
+    assert str(refusal) in linear["note"]
+    assert all(entry["error"] is not None for entry in others)
+
+
+def test_one_that_could_see_few_examples_is_skipped_and_one_that_sees_some_says_so(monkeypatch):
+    monkeypatch.setattr("headcount.engine.baselines.MAX_FITTED_NUMBERS", 480)
+    entries = {entry["name"]: entry for entry in baselines(Stored(X, X[:, 0, :1]), TRAIN)}
+    assert entries["linear"]["error"] is None  # 60 of 400
+    assert "60 of 400" in entries["linear"]["note"]
+    monkeypatch.setattr("headcount.engine.baselines.MAX_FITTED_NUMBERS", 800)
+    entries = {entry["name"]: entry for entry in baselines(Stored(X, X[:, 0, :1]), TRAIN)}
+    assert entries["linear"]["error"] < 0.05
+    assert "100 of 400" in entries["linear"]["note"]

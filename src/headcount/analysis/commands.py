@@ -1,8 +1,11 @@
-"""The command of a run with some options changed, or the Python that changes them."""
+"""What the command of a run says, and the command with some options changed, or the Python that changes them."""
 
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+FLAGS = ("--labels", "--regression", "--live", "--dry-run", "--json")
+"""Options of `headcount measure` without a value."""
 
 
 def changed(command: str, options: Mapping[str, Any]) -> str:
@@ -18,13 +21,46 @@ def changed(command: str, options: Mapping[str, Any]) -> str:
         "hc.measure(..., heads=range(1, 17), effort='thorough')"
     """
     if not command:
-        return f"hc.measure(..., {', '.join(f'{name}={_as_python(value)}' for name, value in options.items())})"
+        return f"hc.measure(..., {as_arguments(options)})"
     words = shlex.split(command)
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
         words = _without(words, flag)
         words += [flag, _as_option(value)]
     return shlex.join(words)
+
+
+def as_arguments(options: Mapping[str, Any]) -> str:
+    """Options as arguments in Python: `layers=2, heads=range(1, 17)`."""
+    return ", ".join(f"{name}={_as_python(value)}" for name, value in options.items())
+
+
+def task_of(command: str) -> str:
+    """What a command measures: its first word that is neither an option nor the value of one; empty without one.
+
+    Example:
+        >>> from headcount.analysis.commands import task_of
+        >>> task_of("headcount measure --labels --steps 500 mine.npz")
+        'mine.npz'
+    """
+    words = iter(shlex.split(command)[2:])
+    for word in words:
+        if not word.startswith("-"):
+            return word
+        if word not in FLAGS and "=" not in word:
+            next(words, "")
+    return ""
+
+
+def value_of(command: str, option: str) -> str:
+    """The value of an option, such as `--targets`; empty where it is not given."""
+    words = shlex.split(command)
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == option:
+            return following
+        if word.startswith(f"{option}="):
+            return word.removeprefix(f"{option}=")
+    return ""
 
 
 def _without(words: list[str], flag: str) -> list[str]:

@@ -13,7 +13,7 @@ from ..store import Experiment, Outcome, Record
 from .answer import asked_table, has_map
 from .answer_base import Answer
 from .baselines import CONSTANT, Baseline
-from .commands import changed
+from .commands import as_arguments, changed, task_of, value_of
 from .heads_rule import ONE_SEED, judged_errors
 from .prose import differ_by_chance
 from .signals import (
@@ -46,6 +46,12 @@ FAILS = 0.5
 """A smallest error above this share of a constant answer's: every head count fails."""
 STORED = ("examples", "content", "corpus")
 """What the spec of a task of stored examples has: arrays, images, passages."""
+OF_DATA = ("answered_at", "validation_fraction")
+"""Options of a file of data; a task that was made in Python has them already."""
+ALWAYS_TAKEN = ("heads", "seeds", "effort", "learning_rates")
+"""Arguments that `hc.measure` takes beside any task, model and training."""
+OF_THE_TASK = ("--targets", "--sequence", "--embeddings")
+"""Options of `headcount measure` that `headcount verify` needs to read a user's data again."""
 MAX_HEADS = 32
 """Head counts past which no more are advised."""
 MORE_HEADS = {
@@ -90,8 +96,13 @@ class Situation:
     command: str = ""
 
     def step(self, why: str, **options: Any) -> NextStep:
-        """A step that changes some options."""
-        return NextStep(why, changed(self.command, options))
+        """A step that changes some options; in words alone where the run may not take them."""
+        if self.command:
+            of_file = self.of_arrays and ":" not in task_of(self.command)
+            taken = of_file or not any(name in OF_DATA for name in options)
+        else:
+            taken = all(name in ALWAYS_TAKEN for name in options)
+        return NextStep(why, changed(self.command, options)) if taken else NextStep(f"{why} ({as_arguments(options)})")
 
     def setting(self, part: str, name: str, otherwise: Any = None) -> Any:
         """A setting of the task, the model or the training that all cells share."""
@@ -125,6 +136,30 @@ class Situation:
         record = self.decisive
         return record is not None and record.error > SMALL * record.metrics.get("baseline", 1.0)
 
+    @property
+    def missing(self) -> int:
+        """Models that were asked for and have no result, where nothing was asked to the end since."""
+        return 0 if self.effort.get("ended") else len(self.experiment.places) - len(self.records)
+
+    @property
+    def overfitted(self) -> float | None:
+        """The training error of the decisive record, where it is far below the validation error."""
+        record = self.decisive
+        if record is None or not self.unsolved or self.setting("train", "train_examples") == 0:
+            return None
+        name = self.table.metric.name
+        training = record.metrics.get(f"fitted_{name}", record.metrics.get(f"train_{name}"))
+        return None if training is None or OVERFITTING * training > record.error else training
+
+    @property
+    def converged(self) -> bool:
+        """Whether the decisive record's error no longer falls at the end of training, or is small."""
+        record = self.decisive
+        if record is None or not self.unsolved:
+            return True
+        errors = [error for _, error in record.curve]
+        return len(errors) <= LAST_POINTS or errors[-1] >= FALLING * errors[-LAST_POINTS]
+
 
 def next_steps(situation: Situation) -> tuple[NextStep, ...]:
     """What to do next, the most useful first: at least one step and at most three."""
@@ -141,6 +176,9 @@ def _stopped(of: Situation) -> Iterator[NextStep]:
     again = of.command or "hc.measure(...)"
     if of.effort.get("ended") == "budget":
         yield NextStep("The minutes were over before the answer was settled; the same command goes on", again)
+    elif of.missing:
+        models = "1 model asked for is" if of.missing == 1 else f"{of.missing} models asked for are"
+        yield NextStep(f"{models} not trained yet; the same command goes on", again)
     failed = sum(record.outcome is Outcome.FAILED for record in of.records)
     if failed:
         yield NextStep(f"Of {len(of.records)} models {failed} failed; the same command trains them again", again)
@@ -151,7 +189,7 @@ def _stopped(of: Situation) -> Iterator[NextStep]:
 
 
 def _one_seed(of: Situation) -> Iterator[NextStep]:
-    if of.answer.reason == ONE_SEED:
+    if of.answer.reason == ONE_SEED and not of.effort:
         yield of.step("One seed is not evidence", seeds=USUAL_SEEDS)
 
 
@@ -170,7 +208,9 @@ def _nothing_learned(of: Situation) -> Iterator[NextStep]:
         reached = f"{best.label} has {error_words(of.table.metric, [best.error])}"
         why = f"Nothing was learned, but y depends on x: {reached}; another learning rate may help"
     else:
-        also = ", and no model without attention learns it either" if rivals else ""
+        # From a part of the training examples it does not follow.
+        *others, last = [each.label for each in rivals if not each.note] or [""]
+        also = f", nor by {', '.join(others)}{' or ' if others else ''}{last}" if last else ""
         why = f"Nothing was learned{also}: y may not depend on x, or training is too short"
         yield of.step(why, steps=2 * _steps(of))
         return
@@ -220,21 +260,17 @@ def _at_the_query(of: Situation) -> Iterator[NextStep]:
     """Stored examples that no head count learns well, read for the whole sequence."""
     read_at = of.setting("task", "answered_at") or of.setting("model", "answered_at") or "sequence"
     fails = of.judged is not None and float(of.judged.relative.min()) > FAILS
-    if of.stored and read_at == "sequence" and fails:
+    if of.of_arrays and read_at == "sequence" and fails:
         yield of.step(
             "Every head count fails. If the last token asks about the others, read it there", answered_at="query"
         )
 
 
 def _overfitting(of: Situation) -> Iterator[NextStep]:
-    record = of.decisive
-    if record is None or not of.unsolved or of.setting("train", "train_examples") == 0:
+    record, training = of.decisive, of.overfitted
+    if record is None or training is None:
         return
-    metric = of.table.metric
-    training = record.metrics.get(f"fitted_{metric.name}", record.metrics.get(f"train_{metric.name}"))
-    if training is None or OVERFITTING * training > record.error:
-        return
-    words = [error_words(metric, [value]) for value in (training, record.error)]
+    words = [error_words(of.table.metric, [value]) for value in (training, record.error)]
     why = f"Overfitting: {words[0]} on training examples, {words[1]} on validation examples"
     if not of.stored:
         examples = of.setting("train", "train_examples", record.cell.train.train_examples)
@@ -249,13 +285,11 @@ def _overfitting(of: Situation) -> Iterator[NextStep]:
 
 def _not_converged(of: Situation) -> Iterator[NextStep]:
     record = of.decisive
-    if record is None or not of.unsolved or of.answer.reason.startswith(NOT_LEARNED):
+    if record is None or of.converged or of.answer.reason.startswith(NOT_LEARNED):
         return
-    errors = [error for _, error in record.curve]
-    if len(errors) > LAST_POINTS and errors[-1] < FALLING * errors[-LAST_POINTS]:
-        heads = record.cell.model.get("heads")
-        of_what = "" if heads is None else f" of {count_of_heads(heads)}"
-        yield of.step(f"The error{of_what} still falls at the end of training", steps=2 * _steps(of))
+    heads = record.cell.model.get("heads")
+    of_what = "" if heads is None else f" of {count_of_heads(heads)}"
+    yield of.step(f"The error{of_what} still falls at the end of training", steps=2 * _steps(of))
 
 
 def _uncertain(of: Situation) -> Iterator[NextStep]:
@@ -302,8 +336,13 @@ def _settled(of: Situation) -> Iterator[NextStep]:
     """What is always worth doing."""
     folder = of.folder or "DIR"
     yield NextStep("Everything on one page", shlex.join(["headcount", "report", folder]))
-    if of.answer.kind == "needs":
-        yield NextStep("Train some of these models again and compare", shlex.join(["headcount", "verify", folder]))
+    if of.answer.kind == "needs" and of.command:
+        task = task_of(of.command)
+        given = {} if task == of.setting("task", "task") and not of.stored else {"--task": task}
+        given |= {option: value_of(of.command, option) for option in OF_THE_TASK} if given else {}
+        words = [word for option, value in given.items() if value for word in (option, value)]
+        again = shlex.join(["headcount", "verify", folder, *words])
+        yield NextStep("Train some of these models again and compare", again)
 
 
 RULES: tuple[Callable[[Situation], Iterator[NextStep]], ...] = (

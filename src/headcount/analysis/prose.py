@@ -19,7 +19,7 @@ from .words import as_sentence, count_of_heads, error_name, error_words, factor_
 ALIKE = 1.05
 """Errors within this factor are alike, whatever the sampling error."""
 SAMPLING = 2.0
-"""Standard errors within which two errors are alike."""
+"""Standard errors within which two errors cannot be told apart."""
 SOLVED_WELL = 1e-3
 """A relative error below this gains nothing worth a sentence from more heads."""
 NOT_ALL_NOISE = 0.8
@@ -27,7 +27,13 @@ NOT_ALL_NOISE = 0.8
 
 
 def prose(
-    table: ErrorTable, answer: Answer, baselines: Sequence[Baseline] = (), *, examples: int | None = None
+    table: ErrorTable,
+    answer: Answer,
+    baselines: Sequence[Baseline] = (),
+    *,
+    examples: int | None = None,
+    converged: bool = True,
+    overfits: bool = False,
 ) -> tuple[str, ...]:
     """The answer in one to four sentences.
 
@@ -36,19 +42,21 @@ def prose(
         answer: The answer.
         baselines: Those of `baselines_of`.
         examples: How many validation examples there are; None where that is not known.
+        converged: Whether the error that the answer rests on no longer falls at the end of training.
+        overfits: Whether its training error is far below it.
     """
     asked, _ = asked_table(table)
     if has_map(table):
         judged = judged_errors(asked)
-        beside = [] if judged is None else _beside(judged, baselines, examples)
+        beside = [] if judged is None else _beside(judged, answer, baselines, examples, converged)
         return (*rank_prose(asked, answer), *map(as_sentence, beside))
     judged = judged_errors(asked.reduced("rank"))
     if judged is None:
         return (as_sentence(f"there is no answer: {answer.reason}"),)
     say = {"needs": _needs, "floor": _floor}.get(answer.kind)
     sentences = [_no_answer(judged, answer, examples) if say is None else say(judged, answer)]
-    sentences += _beside(judged, baselines, examples)
-    sentences += [_meaning(judged, baselines)] if answer.kind == "floor" else []
+    sentences += _beside(judged, answer, baselines, examples, converged)
+    sentences += [_meaning(judged, baselines, overfits)] if answer.kind == "floor" else []
     return tuple(map(as_sentence, sentences))
 
 
@@ -87,12 +95,15 @@ def _floor(judged: ErrorTable, answer: Answer) -> str:
     return f"{words}: heads make {hardly} difference"
 
 
-def _meaning(judged: ErrorTable, baselines: Sequence[Baseline]) -> str:
+def _meaning(judged: ErrorTable, baselines: Sequence[Baseline], overfits: bool) -> str:
     """What an error that no head count lowers may come from."""
     rival = min(baselines, key=lambda each: each.error, default=None)
+    few = "too few examples: the training error is far below the validation error"
     if rival is not None and rival.error < NOT_ALL_NOISE * _best(judged):
-        return f"what is left is not all noise in y, since {rival.label} gets lower: the limit is not heads"
-    return "what is left may be noise in y, or a limit that is not heads, such as the number of layers"
+        also = f"; it may be {few}" if overfits else ""
+        return f"what is left is not all noise in y, since {rival.label} gets lower: the limit is not heads{also}"
+    limit = "a limit that is not heads, such as the number of layers"
+    return f"what is left may be noise in y, or {limit}" + (f", or {few}" if overfits else "")
 
 
 def _no_answer(judged: ErrorTable, answer: Answer, examples: int | None) -> str:
@@ -151,36 +162,46 @@ def _sampling_error(judged: ErrorTable, errors: np.ndarray | float, examples: in
     return np.asarray(SAMPLING * np.sqrt(np.maximum(variance, 0.0) / examples))
 
 
-def _beside(judged: ErrorTable, baselines: Sequence[Baseline], examples: int | None) -> list[str]:
+def _beside(
+    judged: ErrorTable, answer: Answer, baselines: Sequence[Baseline], examples: int | None, converged: bool
+) -> list[str]:
     """What models without attention reach at the longest length, and whether attention is worth it."""
-    if all(each.name == CONSTANT for each in baselines):
+    others = [each for each in baselines if each.name != CONSTANT]
+    if not others:
         return []
     length = max(judged.values("length"))
     where = f" at length {length}" if len(judged.values("length")) > 1 else ""
-    named = ", ".join(f"{each.label} {error_words(judged.metric, [each.error])}" for each in baselines)
-    words = [f"without attention{where}: {named}"]
-    rival = rival_of(judged, baselines, examples)
-    if rival is not None:
-        better = "better than" if rival.error * ALIKE < _best(judged) else "as well as"
-        words.append(f"attention buys nothing here: {rival.label} does {better} the best of these models")
-    return words
+    words = [f"without attention{where}: {', '.join(_named(judged, each) for each in baselines)}"]
+    rival, best = min(others, key=lambda each: each.error), _best(judged)
+    if rival.error > NOTHING_LEARNED * judged.baseline.max():
+        return words
+    lower = rival.error * ALIKE < best
+    if judged.relative.min() > NOTHING_LEARNED or answer.reason.startswith(NOT_LEARNED):
+        return words + ([f"{rival.label} does better, so training failed"] if lower else [])
+    if not converged or answer.reason in (STILL_FALLING, GROWS_WITH_LENGTH):
+        return words + ([f"{rival.label} does better than the best of these models so far"] if lower else [])
+    return words + _compared(judged, rival, examples)
+
+
+def _named(judged: ErrorTable, baseline: Baseline) -> str:
+    note = f" ({baseline.note})" if baseline.note else ""
+    return f"{baseline.label} {error_words(judged.metric, [baseline.error])}{note}"
+
+
+def _compared(judged: ErrorTable, rival: Baseline, examples: int | None) -> list[str]:
+    """What the best model without attention says about attention: as good within five per cent, or not told apart."""
+    best = _best(judged)
+    margin = 0.0 if examples is None else float(_sampling_error(judged, best, examples))
+    if rival.error <= ALIKE * best:
+        better = "better than" if rival.error < min(best / ALIKE, best - margin) else "as well as"
+        return [f"attention buys nothing here: {rival.label} does {better} the best of these models"]
+    if rival.error <= best + margin:
+        apart = f"cannot be told apart with {examples:,} validation examples"
+        return [f"{rival.label} and the best of these models {apart}"]
+    return []
 
 
 def _best(judged: ErrorTable) -> float:
     """The smallest error at the longest length."""
     lengths = judged.values("length")
     return float(judged.errors[:, lengths.index(max(lengths))].min())
-
-
-def rival_of(judged: ErrorTable, baselines: Sequence[Baseline], examples: int | None) -> Baseline | None:
-    """The best model without attention, where it does as well as the best with it at the longest length.
-
-    As well is within five per cent, or within the sampling error of so many validation examples.
-    """
-    others = [each for each in baselines if each.name != CONSTANT]
-    if not others:
-        return None
-    best, rival = _best(judged), min(others, key=lambda each: each.error)
-    margin = 0.0 if examples is None else float(_sampling_error(judged, best, examples))
-    learned = rival.error <= NOTHING_LEARNED * judged.baseline.max()
-    return rival if learned and rival.error <= max(ALIKE * best, best + margin) else None

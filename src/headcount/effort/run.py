@@ -94,6 +94,8 @@ def ask(
             sweep = question.sweep_of(each.cells)
             plan = plan_sweep(sweep, store.settled_keys())
             listener.on_plan(each.why, plan.model_steps)
+            if experiment is None:  # what stops from here on is known to have been asked with an effort
+                _attach_effort(store, store.begin(sweep.experiment, command).name, effort, ended="")
             try:
                 run = run_sweep(
                     sweep,
@@ -114,14 +116,14 @@ def ask(
             total.add(run)
             experiment = run.experiment
             attach_notes(store, experiment.name, question.task)
-            attach_baselines(store, experiment.name, question.task, question.lengths, question.train)
+            _attach_baselines(store, experiment.name, question)
             results.add(record for record in store.records() if record.cell.key in sweep.experiment.places)
     if ended == "settled" and not results.at_rest:
         ended = "rounds"
     if experiment is not None:
         attach_notes(store, experiment.name, question.task)
-        attach_baselines(store, experiment.name, question.task, question.lengths, question.train)
-        store.attach(experiment.name, "effort", {"level": _level(store, experiment.name, effort), "ended": ended})
+        _attach_baselines(store, experiment.name, question)
+        _attach_effort(store, experiment.name, effort, ended=ended)
     seconds = time.monotonic() - began
     summary = RunSummary(
         experiment=experiment or question.experiment,
@@ -132,12 +134,20 @@ def ask(
     return Asked(run=summary, ended=ended, begun=experiment is not None)
 
 
-def _level(store: Store, experiment: str, effort: Effort) -> str:
-    """The name of the largest effort that an experiment was asked with, now or before."""
-    levels = list(EFFORTS)
-    now = next(name for name, each in EFFORTS.items() if each == effort)
+def _attach_baselines(store: Store, experiment: str, question: Question) -> None:
+    standardised = question.model(question.heads[-1]).standardises
+    attach_baselines(store, experiment, question.task, question.lengths, question.train, standardised=standardised)
+
+
+def _attach_effort(store: Store, experiment: str, effort: Effort, *, ended: str) -> None:
+    """Keep the name of the largest effort that an experiment was asked with, now or before, and how it ended.
+
+    Arguments: `ended` is empty until it ends. An effort of one's own has no name, and comes before those that have.
+    """
+    levels = ["", *EFFORTS]
+    now = next((name for name, each in EFFORTS.items() if each == effort), "")
     before = store.attachments(experiment).get("effort", {}).get("level", now)
-    return max(now, before, key=levels.index)
+    store.attach(experiment, "effort", {"level": max(now, before, key=levels.index), "ended": ended})
 
 
 class _Budget:

@@ -8,6 +8,8 @@ stopping, k) is made on part of the training examples.
 import numpy as np
 from jaxtyping import Float
 
+from .._keys import named_generator
+
 Known = Float[np.ndarray, "known features"]
 Targets = Float[np.ndarray, "known outputs"]
 New = Float[np.ndarray, "new features"]
@@ -29,7 +31,7 @@ def linear(known: Known, targets: Targets, new: New, *, labels: bool) -> Answers
 
     By the share of wrong classes a penalty may look good that leaves the decision to rounding.
     """
-    fitting, choosing = _halves(len(known))
+    fitting, choosing = _split(len(known))
     scores = _ridge(known[fitting], targets[fitting], known[choosing])
     losses = [_loss(answers, targets[choosing], labels=False) for answers in scores]
     return _ridge(known, targets, new, (PENALTIES[int(np.argmin(losses))],))[0]
@@ -55,11 +57,12 @@ def net(known: Known, targets: Targets, new: New, *, labels: bool) -> Answers:
     """
     base_known, base_new = np.zeros_like(targets), np.zeros((len(new), targets.shape[1]))
     if not labels:
-        base_known, base_new = (linear(known, targets, rows, labels=labels) for rows in (known, new))
+        both = linear(known, targets, np.concatenate([known, new]), labels=labels)
+        base_known, base_new = both[: len(known)], both[len(known) :]
     left = targets - base_known
     scale = 1.0 if labels else max(float(left.std()), 1e-12)
-    generator = np.random.default_rng(0)
-    fitting, choosing = _halves(len(known))
+    generator = named_generator(0, "baseline net")
+    fitting, choosing = _split(len(known))
     weights = _initial(generator, known.shape[1], targets.shape[1])
     moments, squares = ([np.zeros_like(each) for each in weights] for _ in range(2))
     x, y = known.astype(np.float32), (left / scale).astype(np.float32)
@@ -112,7 +115,7 @@ def _softmax(scores: Answers) -> Answers:
 
 def neighbours(known: Known, targets: Targets, new: New, *, labels: bool) -> Answers:
     """The mean over the k nearest training examples: a vote where targets are one-hot."""
-    fitting, choosing = _halves(len(known))
+    fitting, choosing = _split(len(known))
     choosing = choosing[:CHOOSING]
     means = _neighbour_means(known[fitting], targets[fitting], known[choosing])
     losses = [_loss(answers, targets[choosing], labels) for answers in means]
@@ -120,19 +123,24 @@ def neighbours(known: Known, targets: Targets, new: New, *, labels: bool) -> Ans
 
 
 def _neighbour_means(known: Known, targets: Targets, new: New) -> list[Answers]:
-    """The mean targets per number of neighbours."""
+    """The mean targets per number of neighbours that there are."""
     known, new = known.astype(np.float32), new.astype(np.float32)
     distances = (known**2).sum(axis=1) - 2 * new @ known.T
     most = min(NEIGHBOURS[-1], len(known))
     nearest = np.argpartition(distances, most - 1, axis=1)[:, :most]
     order = np.argsort(np.take_along_axis(distances, nearest, axis=1), axis=1, kind="stable")
-    sums = np.cumsum(targets[np.take_along_axis(nearest, order, axis=1)], axis=1)
-    return [sums[:, min(k, most) - 1] / min(k, most) for k in NEIGHBOURS]
+    ordered = np.take_along_axis(nearest, order, axis=1)
+    total, means = np.zeros((len(new), targets.shape[1])), []
+    for place in range(most):  # one at a time: the targets of all neighbours at once would be many numbers
+        total = total + targets[ordered[:, place]]
+        if place + 1 in NEIGHBOURS:
+            means.append(total / (place + 1))
+    return means
 
 
-def _halves(count: int) -> tuple[np.ndarray, np.ndarray]:
+def _split(count: int) -> tuple[np.ndarray, np.ndarray]:
     """Places to fit on, and places to choose on; each at least one."""
-    order = np.random.default_rng(0).permutation(count)
+    order = named_generator(0, "baseline split").permutation(count)
     held_out = min(count - 1, max(1, round(HELD_OUT * count)))
     return order[held_out:], order[:held_out]
 

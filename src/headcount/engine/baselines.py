@@ -1,6 +1,5 @@
 """What models without attention reach on the validation examples of a task, in the metric of its table.
 
-    constant    the best constant answer
     linear      ridge regression on all tokens, every position with weights of its own
     pooled      mean, largest, smallest and spread of every token coordinate, then a small net
     neighbours  the mean, or the vote, of the k nearest training examples
@@ -18,66 +17,95 @@ from jaxtyping import Bool, Float
 from ..store import Store, TrainSpec
 from ..tasks import AbstractTask, Classification, Regression
 from . import baseline_fits as fits
+from .data import target_units
 
-MAX_EXAMPLES = 8000
-"""Training examples that baselines are fitted on, at most."""
-MAX_NUMBERS, MAX_FITTED_NUMBERS = 6_000_000, 2_000_000
+MAX_EXAMPLES, MAX_VALIDATION = 8000, 2000
+"""Training examples that baselines are fitted on, and validation examples that they answer, at most."""
+MAX_NUMBERS, MAX_FITTED_NUMBERS = 10_000_000, 1_500_000
 """Numbers that are read, and that one baseline is fitted on, at most: of wide examples there are fewer."""
-MAX_FEATURES, MAX_OUTPUTS = 20_000, 512
+MAX_FEATURES, MAX_OUTPUTS = 4_000, 512
 """Numbers per example, and per answer; a baseline with more is skipped."""
+MIN_EXAMPLES, MIN_SHARE = 1000, 0.2
+"""A baseline that could be fitted only on fewer examples, which are less than this share of them, is skipped."""
 ONE_HOT_FEATURES = 2048
 """Token ids keep their positions while length x vocabulary is at most this; otherwise they are counted."""
-LABELS = {
-    "constant": "the best constant answer",
-    "linear": "a linear model",
-    "pooled": "a pooled model",
-    "neighbours": "a nearest-neighbour model",
-}
+LABELS = {"linear": "a linear model", "pooled": "a pooled model", "neighbours": "a nearest-neighbour model"}
 FITS = {"linear": fits.linear, "pooled": fits.net, "neighbours": fits.neighbours}
 
 
-class Features(NamedTuple):
-    """Numbers per example: `whole` has every position apart, `pooled` none."""
+class Parts(NamedTuple):
+    """Content and targets in numbers: of the training examples that are looked at, and of validation."""
 
-    whole: Float[np.ndarray, "examples features"]
-    pooled: Float[np.ndarray, "examples pools"]
+    content: np.ndarray
+    targets: Float[np.ndarray, "examples outputs"]
+    new: np.ndarray
+    answers: Float[np.ndarray, "new outputs"]
 
 
-def baselines(task: AbstractTask, train: TrainSpec) -> list[dict[str, Any]]:
+def baselines(task: AbstractTask, train: TrainSpec, *, standardised: bool = False) -> list[dict[str, Any]]:
     """The baselines of a task at its length, from the training and validation examples that its models have.
+
+    Arguments: `standardised` says whether the models are trained on standardised targets; errors are then over these,
+    as the models' are.
 
     Returns:
         An entry per baseline: `length`, `data_seed`, `validation_examples`, `name`, `label`, `error` (None where it was
         skipped) and `note` (why it was skipped, or that it saw only some training examples).
     """
-    split = task.examples(train.train_examples or MAX_EXAMPLES, train.validation_examples, train.data_seed)
+    asked_for = train.train_examples or MAX_EXAMPLES
+    # Stored examples are there anyway; of others no more are drawn than are looked at.
+    drawn = min(asked_for, MAX_EXAMPLES, _most(task.length * task.dim)) if task.endless else asked_for
+    split = task.examples(drawn, train.validation_examples, train.data_seed)
     known, asked = (np.asarray(part.targets) for part in split)
+    total = train.train_examples if task.endless else len(known)
     at = {"length": task.length, "data_seed": train.data_seed, "validation_examples": len(asked)}
-
-    def entry(name: str, error: float | None, note: str = "") -> dict[str, Any]:
-        return at | {"name": name, "label": LABELS[name], "error": error, "note": note}
-
-    entries = [entry("constant", task.objective.baseline(asked)[0])]
     refused = _refused(task, split.train.content, known)
     if refused:
-        return entries + [entry(name, None, refused) for name in FITS]
-    content = np.asarray(split.train.content)
-    count = max(1, min(MAX_EXAMPLES, len(known), MAX_NUMBERS // max(1, content[0].size)))
+        return [at | _entry(name, None, refused) for name in FITS]
     labels = isinstance(task.objective, Classification)
-    targets, answers = (_targets(each, task.outputs, labels) for each in (known[:count], asked))
+    scale = np.ones(1)
+    if standardised and not labels:
+        scale = np.broadcast_to(target_units(task, known)[1], known.shape[1:]).reshape(-1)
+    content, new = (np.asarray(part.content) for part in split)
+    count, few = (min(most, _most(int(np.prod(content.shape[1:])))) for most in (MAX_EXAMPLES, MAX_VALIDATION))
+    parts = Parts(
+        content[:count],
+        _targets(known[:count], task.outputs, labels) / scale,
+        new[:few],
+        _targets(asked[:few], task.outputs, labels) / scale,
+    )
+    return [at | _entry(name, *_fitted(task, name, parts, total, labels)) for name in FITS]
+
+
+def _most(numbers: int) -> int:
+    """Examples of so many numbers that are looked at, at most."""
+    return max(1, MAX_NUMBERS // max(1, numbers))
+
+
+def _entry(name: str, error: float | None, note: str) -> dict[str, Any]:
+    return {"name": name, "label": LABELS[name], "error": error, "note": note}
+
+
+def _fitted(task: AbstractTask, name: str, parts: Parts, total: int, labels: bool) -> tuple[float | None, str]:
+    """The error of one baseline, or None; and what there is to say about it. `total` is 0 for fresh examples."""
+    pooled = name == "pooled"
+    width = _width(task, parts.content.shape, pooled)
+    if width > MAX_FEATURES:
+        return None, f"{width:,} numbers per example are too many"
+    kept = min(len(parts.content), MAX_FITTED_NUMBERS // width)
+    note = "" if kept == total else f"fitted on {kept:,}{f' of {total:,}' if total else ' fresh'} training examples"
+    if kept < MIN_EXAMPLES and kept < MIN_SHARE * (total or MAX_EXAMPLES):
+        return None, f"{width:,} numbers per example: it could only be {note}"
+    targets = parts.targets[:kept]
     middle, scale = (np.zeros(1), np.ones(1)) if labels else _middle_and_scale(targets)
-    seen, new = (_features(task, part) for part in (content[:count], np.asarray(split.validation.content)))
-    for name, fit in FITS.items():
-        x, z = (each.pooled if name == "pooled" else each.whole for each in (seen, new))
-        if x.shape[1] > MAX_FEATURES:
-            entries.append(entry(name, None, f"{x.shape[1]:,} numbers per example are too many"))
-            continue
-        kept = min(count, MAX_FITTED_NUMBERS // x.shape[1])
-        note = f"fitted on {kept:,} of {len(known):,} training examples" if kept < len(known) else ""
-        x, z = _standardised(x[:kept], z)
-        fitted = fit(x, ((targets - middle) / scale)[:kept], z, labels=labels) * scale + middle
-        entries.append(entry(name, _error(fitted, answers, labels), note))
-    return entries
+    try:
+        x, z = (_features(task, content, pooled) for content in (parts.content[:kept], parts.new))
+        x, z = _standardised(x, z)
+        answers = FITS[name](x, (targets - middle) / scale, z, labels=labels) * scale + middle
+    except (MemoryError, np.linalg.LinAlgError) as error:  # what it is compared with is trained, and stays
+        return None, f"{type(error).__name__}: {error}"
+    error = _error(answers, parts.answers, labels)
+    return (error, note) if np.isfinite(error) else (None, "its answers are not finite")
 
 
 def _refused(task: AbstractTask, content: Any, targets: np.ndarray) -> str:
@@ -104,24 +132,43 @@ def _error(answers: np.ndarray, targets: np.ndarray, labels: bool) -> float:
     return float(np.mean((answers - targets) ** 2) / np.mean((targets - targets.mean(axis=0)) ** 2))
 
 
-def _features(task: AbstractTask, content: np.ndarray) -> Features:
-    vocabulary = getattr(task, "vocabulary", 0) or 0
-    if vocabulary:
-        return _counted(content.reshape(len(content), -1), vocabulary)
+def _width(task: AbstractTask, shape: tuple[int, ...], pooled: bool) -> int:
+    """The numbers per example of `_features`, without computing them."""
+    tokens, dim = int(np.prod(shape[1:-1])), shape[-1]
+    if task.vocabulary:
+        return task.vocabulary * (tokens * dim if not pooled and _keeps_positions(tokens * dim, task) else 1)
+    whole = tokens * dim + (tokens if task.padded else 0)
+    if not pooled:
+        return whole
+    return 4 * dim + task.padded + {"query": dim, "tokens": whole, "sequence": 0}[task.answered_at]
+
+
+def _keeps_positions(tokens: int, task: AbstractTask) -> bool:
+    return tokens * task.vocabulary <= ONE_HOT_FEATURES
+
+
+def _features(task: AbstractTask, content: np.ndarray, pooled: bool) -> Float[np.ndarray, "examples features"]:
+    """Numbers per example: of every position apart, or `pooled` over positions."""
+    if task.vocabulary:
+        return _counted(content.reshape(len(content), -1), task, pooled)
     content = content.astype(np.float32)
     if content.ndim == 4:  # images, (height, width, channels): a pixel is a token
         content = content.reshape(len(content), -1, content.shape[-1])
     there = np.asarray(~np.isnan(content).any(axis=2))
     filled = np.where(there[..., None], content, 0.0)
     whole = filled.reshape(len(filled), -1)
-    pooled = _pooled(content, there)
     if task.padded:
-        whole, pooled = np.hstack([whole, there]), np.hstack([pooled, there.sum(axis=1, keepdims=True)])
+        whole = np.hstack([whole, there])
+    if not pooled:
+        return whole
+    parts = [_pooled(content, there)]
+    if task.padded:
+        parts.append(there.sum(axis=1, keepdims=True))
     if task.answered_at == "query":  # the last token asks
-        pooled = np.hstack([pooled, filled[:, -1]])
+        parts.append(filled[:, -1])
     if task.answered_at == "tokens":
-        pooled = np.hstack([pooled, whole])
-    return Features(whole, pooled)
+        parts.append(whole)
+    return np.hstack(parts)
 
 
 def _pooled(tokens: np.ndarray, there: Bool[np.ndarray, "examples length"]) -> np.ndarray:
@@ -135,18 +182,18 @@ def _pooled(tokens: np.ndarray, there: Bool[np.ndarray, "examples length"]) -> n
     return np.hstack([mean, np.where(some, largest, 0.0), np.where(some, smallest, 0.0), spread])
 
 
-def _counted(ids: np.ndarray, vocabulary: int) -> Features:
-    """How often each id occurs; `whole` says where too while that is not too much. Ids outside are absent tokens."""
+def _counted(ids: np.ndarray, task: AbstractTask, pooled: bool) -> np.ndarray:
+    """How often each id occurs, and without `pooled` where, while that is not too much. Ids outside are absent."""
     ids = np.where(np.isfinite(ids), ids, -1).astype(np.int64)
-    there = (ids >= 0) & (ids < vocabulary)
+    there = (ids >= 0) & (ids < task.vocabulary)
     rows, places = np.nonzero(there)
-    counts = np.zeros((len(ids), vocabulary), np.float32)
+    if not pooled and _keeps_positions(ids.shape[1], task):
+        whole = np.zeros((*ids.shape, task.vocabulary), np.float32)
+        whole[rows, places, ids[there]] = 1.0
+        return whole.reshape(len(ids), -1)
+    counts = np.zeros((len(ids), task.vocabulary), np.float32)
     np.add.at(counts, (rows, ids[there]), 1.0)
-    if ids.shape[1] * vocabulary > ONE_HOT_FEATURES:
-        return Features(counts, counts)
-    whole = np.zeros((*ids.shape, vocabulary), np.float32)
-    whole[rows, places, ids[there]] = 1.0
-    return Features(whole.reshape(len(ids), -1), counts)
+    return counts
 
 
 def _standardised(known: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -159,11 +206,18 @@ def _middle_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values.mean(axis=0), np.where(deviation > 0, deviation, 1.0)
 
 
-def attach_baselines(store: Store, name: str, task: AbstractTask, lengths: Iterable[int], train: TrainSpec) -> None:
+def attach_baselines(
+    store: Store, name: str, task: AbstractTask, lengths: Iterable[int], train: TrainSpec, *, standardised: bool
+) -> None:
     """Keep the baselines of a task with an experiment of the store, at the lengths that it does not have yet."""
     stored = store.attachments(name).get("baselines", [])
     known = {entry["length"] for entry in stored}
-    new = [entry for length in lengths if length not in known for entry in baselines(task.at(length), train)]
+    new = [
+        entry
+        for length in lengths
+        if length not in known
+        for entry in baselines(task.at(length), train, standardised=standardised)
+    ]
     if new:
         store.attach(name, "baselines", stored + new)
 
