@@ -95,6 +95,8 @@ def ask(
             plan = plan_sweep(sweep, store.settled_keys())
             listener.on_plan(each.why, plan.model_steps)
             if experiment is None:  # what stops from here on is known to have been asked with an effort
+                spec = question.model(question.heads[-1])
+                examples.of(question.task, question.lengths[0], spec, question.train)  # refused before it is stored
                 _attach_effort(store, store.begin(sweep.experiment, command).name, effort, ended="")
             try:
                 run = run_sweep(
