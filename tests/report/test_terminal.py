@@ -84,7 +84,7 @@ def test_the_answer_is_said_in_words_and_then_what_to_do_with_commands_that_can_
     assert [" ".join(line.split()) for line in copied if line.split()[:1] == ["headcount"]] == [
         step.command for step in section.next_steps
     ]
-    assert section.as_dict()["next_steps"][0]["command"] == f"{command} --layers 2"
+    assert section.as_dict()["next_steps"][0]["command"] == f"{command} --layers 2 --out results/own-layers-2"
 
 
 WIDE = {"heads": (1, 2, 4), "length": (8, 16, 32, 64, 128, 256, 512), "seed": (0, 1)}

@@ -8,7 +8,7 @@ import numpy as np
 
 from .table import ErrorTable
 
-CONSTANT = "constant"
+CONSTANT, POOLED = "constant", "pooled"
 CONSTANT_LABELS = {"nmse": "predicting the mean"}
 MOST_FREQUENT = "always the most frequent label"
 

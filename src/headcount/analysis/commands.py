@@ -26,7 +26,7 @@ def changed(command: str, options: Mapping[str, Any]) -> str:
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
         words = _without(words, flag)
-        words += [flag, _as_option(value)]
+        words += [flag, as_option(value)]
     return shlex.join(words)
 
 
@@ -76,11 +76,12 @@ def _without(words: list[str], flag: str) -> list[str]:
     return kept
 
 
-def _as_option(value: Any) -> str:
+def as_option(value: Any) -> str:
+    """A value as it is typed: `1:6` of a range, `1,2,4` of a list."""
     if isinstance(value, range):
         return f"{value[0]}:{value[-1]}"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ",".join(map(_as_option, value))
+        return ",".join(map(as_option, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -13,7 +13,7 @@ from ..store import Experiment, Outcome, Record
 from .answer import asked_table, has_map
 from .answer_base import Answer
 from .baselines import CONSTANT, Baseline
-from .commands import as_arguments, changed, task_of, value_of
+from .commands import as_arguments, as_option, changed, task_of, value_of
 from .heads_rule import ONE_SEED, judged_errors
 from .prose import differ_by_chance
 from .signals import (
@@ -48,6 +48,8 @@ STORED = ("examples", "content", "corpus")
 """What the spec of a task of stored examples has: arrays, images, passages."""
 OF_DATA = ("answered_at", "validation_fraction")
 """Options of a file of data; a task that was made in Python has them already."""
+GOES_ON = ("heads", "seeds", "effort")
+"""Options that go on with the same experiment."""
 ALWAYS_TAKEN = ("heads", "seeds", "effort", "learning_rates")
 """Arguments that `hc.measure` takes beside any task, model and training."""
 OF_THE_TASK = ("--targets", "--sequence", "--embeddings")
@@ -102,7 +104,17 @@ class Situation:
             taken = of_file or not any(name in OF_DATA for name in options)
         else:
             taken = all(name in ALWAYS_TAKEN for name in options)
-        return NextStep(why, changed(self.command, options)) if taken else NextStep(f"{why} ({as_arguments(options)})")
+        if not taken:
+            return NextStep(f"{why} ({as_arguments(options)})")
+        return NextStep(why, changed(self.command, options | self._folder_of_its_own(options)))
+
+    def _folder_of_its_own(self, options: dict[str, Any]) -> dict[str, str]:
+        """Other models, data or training answer another question: it goes into a folder beside this one."""
+        told_apart = [name for name in options if name not in GOES_ON]
+        if not (self.command and self.folder and told_apart):
+            return {}
+        name = told_apart[0]
+        return {"out": f"{self.folder.rstrip('/')}-{name.replace('_', '-')}-{as_option(options[name])}"}
 
     def setting(self, part: str, name: str, otherwise: Any = None) -> Any:
         """A setting of the task, the model or the training that all cells share."""
@@ -211,7 +223,7 @@ def _nothing_learned(of: Situation) -> Iterator[NextStep]:
         # From a part of the training examples it does not follow.
         *others, last = [each.label for each in rivals if not each.note] or [""]
         also = f", nor by {', '.join(others)}{' or ' if others else ''}{last}" if last else ""
-        why = f"Nothing was learned{also}: y may not depend on x, or training is too short"
+        why = f"Nothing was learned{also}: is row i of y the target of row i of x? Or training is too short"
         yield of.step(why, steps=2 * _steps(of))
         return
     yield of.step(why, learning_rates=[SLOWER * _learning_rate(of)])

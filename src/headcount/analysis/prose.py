@@ -9,7 +9,7 @@ import numpy as np
 
 from .answer import asked_table, has_map
 from .answer_base import Answer
-from .baselines import CONSTANT, Baseline
+from .baselines import CONSTANT, POOLED, Baseline
 from .heads_rule import judged_errors
 from .rank_prose import rank_prose
 from .signals import GROWS_WITH_LENGTH, MIN_FOLD, NO_SHARP_DROP, NOT_LEARNED, NOTHING_LEARNED, SOLVED, STILL_FALLING
@@ -191,6 +191,11 @@ def _named(judged: ErrorTable, baseline: Baseline) -> str:
 def _compared(judged: ErrorTable, rival: Baseline, examples: int | None) -> list[str]:
     """What the best model without attention says about attention: as good within five per cent, or not told apart."""
     best = _best(judged)
+    if max(rival.error, best) <= SOLVED_WELL * judged.baseline.max():
+        given = (
+            ", which is given the largest and the smallest number of every coordinate," if rival.name == POOLED else ""
+        )
+        return [f"{rival.label}{given} solves it too"]
     margin = 0.0 if examples is None else float(_sampling_error(judged, best, examples))
     if rival.error <= ALIKE * best:
         better = "better than" if rival.error < min(best / ALIKE, best - margin) else "as well as"

@@ -61,7 +61,7 @@ NONE = -1
 STILL_FALLING = "the error still falls at the largest head count tried; try more heads"
 NO_SHARP_DROP = "the error changes with heads but shows no sharp drop with a plateau after it"
 GROWS_WITH_LENGTH = "no head count tried lowers the error, and it grows with length; try more heads"
-FLOOR_THROUGHOUT = "the error is the same at every head count tried"
+FLOOR_THROUGHOUT = "no head count tried is better than the fewest by more than chance"
 ONE_HEAD_COUNT = "only one head count was tried"
 NOT_LEARNED = "no head count learns the task"
 
