@@ -38,6 +38,12 @@ def bad_tables(kind: str) -> dict[str, Variant]:
         "constant y": table(a=good["a"], y=[1.0] * ROWS),
         "one class": table(a=good["a"], y=["cat"] * ROWS),
         "a column that counts": table(id=rows, **good),
+        "a column that counts under any name": table(customer=rows, **good),
+        "lists written as text": table(seq=["[0.5, 1.5]"] * ROWS, y=good["y"]),
+        "numbered columns and another": table(
+            **{f"{name}_{place}": good["a"] for place in range(2) for name in ("temp", "rain")}, age=good["b"], y=good["y"]
+        ),
+        "numbered columns and a gap": table(temp_0=good["a"], temp_1=good["a"], rain_0=good["b"], rain_2=good["b"], y=good["y"]),
         "an index of pandas": table(__index_level_0__=[row * 7 % ROWS for row in rows], **good),
         "no rows": table(a=[], y=[]),
         "one row": table(a=[1.0], y=[2.0]),

@@ -165,7 +165,7 @@ def test_options_that_do_not_go_with_the_data():
         ArrayTask(IDS, Y, vocabulary=3)
     with refused(".5", "whole"):
         ArrayTask(IDS + 0.5, Y, vocabulary=9)
-    with refused("sequence 0", "one token"):
+    with refused("one token"):
         ArrayTask(X[:, :1], Y, answered_at="query")
 
 
@@ -174,3 +174,11 @@ def test_a_length_that_cannot_be_made(length):
     task = ArrayTask(X, Y, shorter="leading")
     with refused("length", str(length)):
         task.at(length)
+
+
+def test_rows_that_pandas_would_pair_by_name_are_not_paired_by_place():
+    pandas = pytest.importorskip("pandas")
+    frame, column = pandas.DataFrame(X[:, :, 0]), pandas.Series(Y)
+    assert ArrayTask(frame, column).length == X.shape[1]
+    with refused("different indexes"):
+        ArrayTask(frame.iloc[::-1], column)

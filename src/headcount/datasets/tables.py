@@ -146,7 +146,7 @@ def _long(path: Path, table: Table, wanted: Wanted, names: list[str], notes: tup
     equal = min(lengths) == max(lengths)
     size = f"{lengths[0]}" if equal else f"{min(lengths)} to {max(lengths)}"
     shape = f"{len(x)} sequences of {size} tokens, each of {len(features)} numbers ({_listed(features)})"
-    return Arrays({"x": np.stack(x) if equal else x, "y": y}, (*notes, f"{path.name}: {shape}"))
+    return Arrays({"x": np.stack(x) if equal else x, "y": y}, (*notes, f"{path.name}: {shape}, in the file's order"))
 
 
 def _nested(path: Path, rest: Columns, nested: Columns) -> tuple[dict, tuple[str, ...]]:
@@ -201,8 +201,11 @@ def _wide(path: Path, rest: Columns, y: np.ndarray) -> tuple[dict, tuple[str, ..
     for name, values in rest.items():
         index = name.lower().startswith(PANDAS_INDEX)
         require(not index, f"{path}: column {name} is an index that pandas wrote; write the table with index=False.")
+        if _holds_lists(values):
+            lists = f"{path}: the cells of column {name} are lists written as text, such as {str(values[0])[:40]!r}"
+            raise InputError(f"{lists}; write the table as Parquet or JSON lines, which keep lists.")
         fix = f"if each row is one token, pass sequence={name}; otherwise remove the column"
-        is_id = name.lower() in ID_NAMES or name.lower().endswith("_id")
+        is_id = name.lower() in ID_NAMES or name.lower().endswith("_id") or _counts_rows(np.asarray(values))
         require(not is_id, f"{path}: column {name} seems to number the rows or sequences; {fix}.", what="sequence")
         blocks = f"{path}: rows with one value of {name} follow each other and have one target; {fix}"
         require(not _is_in_blocks(np.asarray(values), y), f"{blocks}, or shuffle the rows.", what="sequence")
@@ -212,7 +215,11 @@ def _wide(path: Path, rest: Columns, y: np.ndarray) -> tuple[dict, tuple[str, ..
     places = {(part[1], int(part[2])): name for part, name in zip(parts, names, strict=True) if part is not None}
     features = list(dict.fromkeys(feature for feature, _ in places))
     tokens = sorted({token for _, token in places})
-    if len(places) == len(names) == len(features) * len(tokens):
+    several = [feature for feature in features if sum(each == feature for each, _ in places) > 1]
+    whole = len(places) == len(names) == len(features) * len(tokens)
+    if len(several) > 1 and not whole:
+        _refuse_partly_numbered(path, names, places, several)
+    if whole:
         ordered = [[places[feature, token] for feature in features] for token in tokens]
     else:
         features, ordered = [""], [[name] for name in names]
@@ -220,6 +227,27 @@ def _wide(path: Path, rest: Columns, y: np.ndarray) -> tuple[dict, tuple[str, ..
     numbers = "one number" if len(features) == 1 else f"{len(features)} numbers ({_listed(features)})"
     columns = f"{ordered[0][0]} to {ordered[-1][-1]}" if len(names) > 1 else names[0]
     return {"x": x}, (f"{path.name}: a row is a sequence of {len(ordered)} tokens of {numbers}, columns {columns}",)
+
+
+def _holds_lists(values: np.ndarray | list[np.ndarray]) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype.kind == "U" and str(values[0]).lstrip().startswith("[")
+
+
+def _counts_rows(values: np.ndarray) -> bool:
+    """Whether a column is 0, 1, 2, .. or another count of the rows."""
+    return values.dtype.kind in "iu" and len(values) > 2 and bool(np.all(np.diff(values.astype(np.int64)) == 1))
+
+
+def _refuse_partly_numbered(
+    path: Path, names: list[str], places: Mapping[tuple[str, int], str], several: list[str]
+) -> None:
+    """Columns of which most are called NAME_NUMBER: one too many or too few would be read as another layout."""
+    numbered = {name for (feature, _), name in places.items() if feature in several}
+    odd = [name for name in names if name not in numbered]
+    numbers = sorted({number for feature, number in places if feature in several})
+    missing = [f"{feature}_{n}" for n in numbers for feature in several if (feature, n) not in places]
+    fault = f"{_listed(odd)} is none of them" if odd else f"{_listed(missing)} is missing"
+    raise InputError(f"{path}: the columns of {_listed(several)} are numbered tokens, but {fault}; remove or add it.")
 
 
 def _is_in_blocks(values: np.ndarray, y: np.ndarray) -> bool:
@@ -232,4 +260,6 @@ def _is_in_blocks(values: np.ndarray, y: np.ndarray) -> bool:
 
 
 def _listed(names: list[str]) -> str:
-    return ", ".join(names[:LISTED]) + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
+    if len(names) <= LISTED:
+        return ", ".join(names)
+    return f"{', '.join(names[: LISTED - 1])} .. {names[-1]} ({len(names)} in all)"  # the last is often the target

@@ -39,8 +39,8 @@ def read_targets(y: Any, *, labels: bool | None, answered_at: AnsweredAt) -> Tar
     if labels:
         require(
             answered_at != "tokens",
-            "class labels for every token are not supported; pass y as numbers of shape (examples, length, classes), "
-            "1 for the class and 0 for the others.",
+            "a class for every token is not supported with labels; pass y as numbers of shape (examples, length, "
+            "classes), 1 for the class and 0 for the others.",
             what="labels",
             given=True,
         )
@@ -98,6 +98,12 @@ def _class_indices(array: np.ndarray) -> tuple[Int[np.ndarray, " examples"], tup
     plain = tuple(classes.tolist())
     require(len(plain) != 1, what="y", given=plain, needed="labels of at least 2 classes")
     require(
+        array.dtype.kind != "U" or len(plain) <= len(array) / 2,
+        f"y holds text, such as {plain[0]!r}, with {len(plain)} different values in {len(array)} examples: neither "
+        "numbers nor class labels.",
+        what="y",
+    )
+    require(
         len(plain) <= len(array) / 2,
         f"y has {len(plain)} classes in {len(array)} examples, more than half of them; numbers to be predicted are "
         "targets of a regression: labels=False (--regression), not labels=True (--labels).",
@@ -115,6 +121,15 @@ def _about_classes(array: np.ndarray, classes: Sequence[Label], asked: bool) -> 
 
 def _about_numbers(array: np.ndarray) -> tuple[str, ...]:
     """A hint where targets of a regression could be classes."""
+    if (
+        array.ndim == 2
+        and array.shape[1] > 1
+        and np.all((array == 0) | (array == 1))
+        and np.all(array.sum(axis=1) == 1)
+    ):
+        return ("y is one-hot, learned as numbers; y.argmax(axis=1) makes class labels of it",)
+    if array.ndim > 1 and array.dtype.kind in "iub":
+        return (f"y has shape {array.shape} and is learned as numbers",)
     if array.ndim != 1 or not np.all(array == np.rint(array)):
         return ()
     distinct = len(np.unique(array))

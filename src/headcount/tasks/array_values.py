@@ -59,8 +59,6 @@ def read_sequences(x: Any, mask: Any = None, vocabulary: int | None = None) -> S
             f"{AS_NUMBERS}"
         )
     else:
-        if array.ndim == 2:
-            notes.append(f"x of shape {array.shape} is read as sequences of one number per token")
         tokens = finite(array.reshape(*array.shape[:2], -1), "x", there)
     padded = not bool(np.all(there))
     if padded:

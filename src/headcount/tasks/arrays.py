@@ -81,8 +81,8 @@ class ArrayTask(GeneratedTask):
         >>> signs.outputs, signs.classes
         (2, ('negative', 'positive'))
         >>> ragged = hc.ArrayTask([each[: 3 + i % 6] for i, each in enumerate(x)], x[:, 0, 0])
-        >>> ragged.notes
-        ('sequences have 3 to 8 tokens; no head reads the padding of shorter ones',)
+        >>> ragged.notes[1]
+        'sequences have 3 to 8 tokens; no head reads the padding of shorter ones'
         >>> ids = hc.ArrayTask(np.arange(1600).reshape(200, 8) % 7, x[:, 0, 0])
         >>> ids.vocabulary, ids.dim
         (7, 1)
@@ -126,6 +126,7 @@ class ArrayTask(GeneratedTask):
         require(labels is None or isinstance(labels, bool), what="labels", given=labels, needed=words)
         at = "sequence" if answered_at is None else answered_at
         require_choice("answered_at", at, ANSWERED_AT)
+        _require_one_index(x, y)
         sequences = read_sequences(x, mask, vocabulary)
         targets = read_targets(y, labels=labels, answered_at=at)
         _require_match(sequences, targets, name, answered_at)
@@ -153,8 +154,17 @@ class ArrayTask(GeneratedTask):
         self.uses_positions = uses_positions
         self.intrinsic_dim = None
         asking = ("the last token of a sequence asks about the others, and is answered",) if asks else ()
-        self._notes = (*notes, *sequences.notes, *targets.notes, *asking)
+        shape = () if notes else (self._shape_in_words(),)
+        self._notes = (*notes, *shape, *sequences.notes, *targets.notes, *asking)
         check_examples(self.examples(count, count), name, at, self.objective, self.padded)
+
+    def _shape_in_words(self) -> str:
+        count, length, dim = self.x.shape
+        numbers = "one id" if self.vocabulary else "one number" if dim == 1 else f"{dim} numbers"
+        answer = "one number" if self.outputs == 1 else f"{self.outputs} numbers"
+        per = " per token" if self.answered_at == "tokens" else ""
+        y = "one label" if self.classes is not None else answer + per
+        return f"{count:,} sequences of {'up to ' if self.padded else ''}{length} tokens, {numbers} each; y: {y}"
 
     @property
     def outputs(self) -> int:
@@ -279,6 +289,14 @@ class ArrayTask(GeneratedTask):
         return x[:, kept], y[:, kept] if self.answered_at == "tokens" else y
 
 
+def _require_one_index(x: Any, y: Any) -> None:
+    """Refuse pandas objects whose rows are called differently: pandas would pair them by name, arrays by place."""
+    indexes = [getattr(each, "index", None) for each in (x, y)]
+    if all(hasattr(index, "equals") for index in indexes) and len(indexes[0]) == len(indexes[1]):
+        same = "x and y have different indexes, so their rows may not belong together; align them, or pass .to_numpy()."
+        require(indexes[0].equals(indexes[1]), same, what="y")
+
+
 def _require_match(sequences: Sequences, targets: Targets, name: str, answered_at: AnsweredAt | None) -> None:
     """Raise `InputError` unless sequences and targets belong together."""
     x, y = sequences.tokens, targets.values
@@ -287,6 +305,12 @@ def _require_match(sequences: Sequences, targets: Targets, name: str, answered_a
     require(
         len(x) >= MIN_EXAMPLES,
         f"{name}: {len(x)} examples are too few to tell head counts apart; give at least {MIN_EXAMPLES}.",
+    )
+    require(
+        x.shape[1] > 1,
+        f"{name}: every sequence has one token, so attention has nothing to choose from; are x and y swapped?",
+        what="x",
+        given=x.shape,
     )
     if answered_at == "query":
         there = np.sum(~np.all(np.isnan(x), axis=-1), axis=1)
