@@ -18,6 +18,7 @@ def bad_tables(kind: str) -> dict[str, Variant]:
         return lambda folder: (write(folder / f"bad{kind}", columns), options or {})
 
     long = {"id": [row // 2 for row in rows], "a": good["a"], "y": [float(row // 2) for row in rows]}
+    numbered = {f"{name}_{place}": good["a"] for place in range(2) for name in ("temp", "rain")}
     missing = None if kind not in (".csv", ".tsv", ".csv.gz") else ""
     return {
         "no target": table(a=good["a"], b=good["b"]),
@@ -40,10 +41,8 @@ def bad_tables(kind: str) -> dict[str, Variant]:
         "a column that counts": table(id=rows, **good),
         "a column that counts under any name": table(customer=rows, **good),
         "lists written as text": table(seq=["[0.5, 1.5]"] * ROWS, y=good["y"]),
-        "numbered columns and another": table(
-            **{f"{name}_{place}": good["a"] for place in range(2) for name in ("temp", "rain")}, age=good["b"], y=good["y"]
-        ),
-        "numbered columns and a gap": table(temp_0=good["a"], temp_1=good["a"], rain_0=good["b"], rain_2=good["b"], y=good["y"]),
+        "numbered columns and another": table(**numbered, age=good["b"], y=good["y"]),
+        "numbered columns and a gap": table(**numbered, rain_3=good["b"], y=good["y"]),
         "an index of pandas": table(__index_level_0__=[row * 7 % ROWS for row in rows], **good),
         "no rows": table(a=[], y=[]),
         "one row": table(a=[1.0], y=[2.0]),
