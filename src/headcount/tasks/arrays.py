@@ -291,10 +291,10 @@ class ArrayTask(GeneratedTask):
 
 def _require_one_index(x: Any, y: Any) -> None:
     """Refuse pandas objects whose rows are called differently: pandas would pair them by name, arrays by place."""
-    indexes = [getattr(each, "index", None) for each in (x, y)]
-    if all(hasattr(index, "equals") for index in indexes) and len(indexes[0]) == len(indexes[1]):
+    one, other = (getattr(each, "index", None) for each in (x, y))  # of a list it is a method
+    if hasattr(one, "equals") and hasattr(other, "equals") and len(x) == len(y):
         same = "x and y have different indexes, so their rows may not belong together; align them, or pass .to_numpy()."
-        require(indexes[0].equals(indexes[1]), same, what="y")
+        require(one.equals(other), same, what="y")  # pyright: ignore[reportOptionalMemberAccess]
 
 
 def _require_match(sequences: Sequences, targets: Targets, name: str, answered_at: AnsweredAt | None) -> None:
