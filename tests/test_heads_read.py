@@ -101,8 +101,7 @@ def test_it_is_kept_beside_the_experiment_once_or_the_reason_why_not(stored, mon
     assert record.cell.key in skipped["skipped"]
     assert heads_read_of(skipped) is None
     monkeypatch.setattr("headcount.heads_read.heads_read", lambda *_: {}["a bug"])
-    with pytest.raises(KeyError):
-        kept()
+    assert "a bug" in kept()["skipped"], "the answer is not lost with it"
 
 
 def test_errors_are_those_of_the_units_that_models_are_trained_in(tmp_path):
