@@ -76,8 +76,8 @@ def both(pretended, tmp_path):
         ("sum-of-maxima --lengths 8,16", {"lengths": [8, 16]}),
         ("sum-of-maxima --lengths 8 --effort thorough", {"lengths": [8], "effort": "thorough"}),
         ("sum-of-maxima --seeds 2", {"seeds": 2}),
-        ("sum-of-maxima --ranks 4 --lengths 8", {"ranks": [4], "lengths": [8]}),
-        ("farthest-point --dim 4", {"dim": 4}),
+        pytest.param("sum-of-maxima --ranks 4 --lengths 8", {"ranks": [4], "lengths": [8]}, marks=pytest.mark.slow),
+        pytest.param("farthest-point --dim 4", {"dim": 4}, marks=pytest.mark.slow),
         ("farthest-point --dim 4 --ranks 1,2 --steps 9", {"dim": 4, "ranks": [1, 2], "steps": 9}),
     ],
 )

@@ -118,7 +118,7 @@ def test_a_reader_that_goes_away_is_not_complained_about(own):
     assert process.communicate()[1] == ""
 
 
-@pytest.mark.parametrize("what", ["page", "figures"])
+@pytest.mark.parametrize("what", ["page", pytest.param("figures", marks=pytest.mark.slow)])
 def test_a_full_disk_is_told_and_leaves_nothing_half_written(own, tmp_path, what):
     # A file size limit is how a process without rights meets a full disk.
     page, figures, before = tmp_path / "page.html", tmp_path / "figures", contents(own)

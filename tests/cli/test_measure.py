@@ -227,8 +227,12 @@ def test_what_an_encoder_is_made_of_can_be_said(tmp_path, pretended, options, mo
     ("options", "task"),
     [
         ("nearest-neighbour --dim 3 --lengths 4 --points orthogonal", {"dim": 3, "points": "orthogonal"}),
-        ("nearest-neighbour --dim 3 --lengths 5 --points doubled", {"dim": 3, "points": "doubled"}),
-        ("biased-nearest-neighbour --dim 3 --terms 5", {"dim": 3, "terms": 5}),
+        pytest.param(
+            "nearest-neighbour --dim 3 --lengths 5 --points doubled",
+            {"dim": 3, "points": "doubled"},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("biased-nearest-neighbour --dim 3 --terms 5", {"dim": 3, "terms": 5}, marks=pytest.mark.slow),
         ("in-context-regression --inputs 2 --noise 0.5 --lengths 7", {"inputs": 2, "noise": 0.5}),
         ("farthest-point --dim 4 --lengths 2 --points orthogonal", {"points": "orthogonal"}),
         ("sum-of-maxima --intrinsic-dim 2 --task-seed 3 --distribution cube", {"task_seed": 3, "distribution": "cube"}),

@@ -37,6 +37,7 @@ def test_costs_are_told_without_training_or_writing(tmp_path, no_training, there
     assert contents(tmp_path) == {}
 
 
+@pytest.mark.slow
 def test_studies_are_listed_with_their_costs():
     result = headcount("reproduce")
     assert result.code == 0

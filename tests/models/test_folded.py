@@ -53,7 +53,7 @@ def assert_same_function(*seeds: int, **options) -> None:
         assert min(float(np.max(np.abs(leaf))) for leaf in jax.tree.leaves(want_gradient)) > 0, "nothing was compared"
 
 
-@pytest.mark.parametrize(("layers", "beta"), [(1, 20.0), (2, 0.1), (3, 50.0)])
+@pytest.mark.parametrize(("layers", "beta"), [(1, 20.0), (2, 0.1), pytest.param(3, 50.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_every_option(positions, layers, beta):
     assert_same_function(*range(5), positions=positions, layers=layers, beta=beta)

@@ -61,7 +61,14 @@ class Case:
         return head_observables(self.kind, self.weights, self.shared)
 
 
-SLOW = ("basins", "two heads", "concatenated positions", "two layers", "tokens that lie together")
+SLOW = (
+    "basins",
+    "two heads",
+    "concatenated positions",
+    "two layers",
+    "tokens that lie together",
+    "moments with a shared place",
+)
 CASES = {
     "one head": Case(),
     "basins": Case(task="basins", seed=1),

@@ -19,6 +19,8 @@ from headcount.theory.collisions.certificates import certify
 from headcount.theory.collisions.pigeonhole import CLAUSES_NEEDED, find_pigeonhole
 from headcount.theory.constructions.enough_heads import construct
 
+pytestmark = pytest.mark.slow  # many compiled programs, of code that nothing else uses
+
 HALVES = [(0.0, 0.5), (0.5, 1.0)]
 COUNTS = (100, 10_000)
 

@@ -43,6 +43,7 @@ def test_the_same_seed_finds_the_same_pairs_to_the_last_bit(pairs):
         assert (one.distance, one.gap) == (other.distance, other.gap)
 
 
+@pytest.mark.slow
 def test_another_seed_finds_other_pairs(pairs):
     other = find_collisions([model(seed) for seed in SEEDS], TASK, DOMAIN, starts=STARTS, steps=STEPS, seed=1)
     assert not np.array_equal(other[0][0].pair, pairs[0][0].pair)

@@ -9,6 +9,8 @@ from headcount._errors import InputError
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory.collisions.uniqueness import Agreement, compare_representations
 
+pytestmark = pytest.mark.slow  # many compiled programs, of code that nothing else uses
+
 CENTRES = jnp.asarray([[0.2, 0.3], [0.7, 0.6]])
 
 
