@@ -15,7 +15,7 @@ from commands import commands_page
 from notebooks import notebook_page
 
 ROOT = Path(__file__).parents[2]
-WORKER = '<script src="https://unpkg.com/iframe-worker/shim"></script>'
+WORKER = re.compile(r'<script src="https://unpkg.com/iframe-worker/shim"[^>]*></script>')
 LOADED = re.compile(r"""<(?:script|img|iframe|source|link)\b[^>]*?(?:src|href)=["']?(https?://[^"'>\s]+)""")
 """What a page loads by itself; a link that a reader may follow is none."""
 
@@ -38,7 +38,7 @@ def without_worker(site: Path) -> None:
     """Take the script out that search would load from the web."""
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        page.write_text(text.replace(WORKER, ""), encoding="utf-8")
+        page.write_text(WORKER.sub("", text), encoding="utf-8")
 
 
 def loaded_from_the_web(site: Path) -> dict[str, set[str]]:
