@@ -152,7 +152,9 @@ UNDERSTOOD = {"measure": ["--dry-run"], "reproduce": ["--dry-run"], "bounds": []
 """Verbs that can be asked for a plan, or are quick; of the others only the options are read."""
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", [pytest.param(each, marks=[pytest.mark.slow] * (" reproduce " in f"{each} ")) for each in COMMANDS]
+)
 def test_commands_are_understood(command, folder, monkeypatch):
     monkeypatch.setenv("task", "max-plus-min")  # the variable of the Slurm script
     _, verb, *arguments = shlex.split(os.path.expandvars(command))

@@ -19,6 +19,8 @@ from headcount.theory.intervals.arithmetic import ball
 from tests.helpers.tolerance import assert_close
 from tests.theory.collisions import examples
 
+pytestmark = pytest.mark.slow  # many compiled programs; what they find is certified by the default tests
+
 LENGTH, DIM, HEADS = 5, 2, 2
 
 

@@ -18,6 +18,8 @@ from headcount.theory.collisions.domain import anchored_starts, free_starts, sha
 from tests.theory.collisions.digits import DIGITS, exact_pair, plain_target, precise
 from tests.theory.collisions.examples import DIM, DOMAINS, LENGTH, STARTS, STEPS, TASKS, found, model
 
+pytestmark = pytest.mark.slow  # many compiled programs; what they find is certified by the default tests
+
 TASK, DOMAIN = TASKS["maxima"], DOMAINS["maxima"]
 SEEDS = (0, 1)
 
@@ -34,7 +36,6 @@ def class_outputs(seed: int, pair: np.ndarray, **shape) -> np.ndarray:
         return np.asarray(jax.jit(jax.vmap(lambda x: folded.class_output(weights, x)))(jnp.asarray(pair)))
 
 
-@pytest.mark.slow
 def test_the_same_seed_finds_the_same_pairs_to_the_last_bit(pairs):
     again = find_collisions([model(seed) for seed in SEEDS], TASK, DOMAIN, starts=STARTS, steps=STEPS)
     assert [len(own) for own in again] == [len(own) for own in pairs]
@@ -43,7 +44,6 @@ def test_the_same_seed_finds_the_same_pairs_to_the_last_bit(pairs):
         assert (one.distance, one.gap) == (other.distance, other.gap)
 
 
-@pytest.mark.slow
 def test_another_seed_finds_other_pairs(pairs):
     other = find_collisions([model(seed) for seed in SEEDS], TASK, DOMAIN, starts=STARTS, steps=STEPS, seed=1)
     assert not np.array_equal(other[0][0].pair, pairs[0][0].pair)
@@ -98,7 +98,6 @@ def test_pairs_are_certified_and_hold_to_forty_digits(pairs):
         assert best.gap <= abs(plain_target("maxima", pair[0]) - plain_target("maxima", pair[1]))
 
 
-@pytest.mark.slow
 def test_deep_models_collide_on_the_cube():
     (own,) = found("basins", (0,), layers=2)
     assert min(one.pair.min() for one in own) >= 0
@@ -130,7 +129,6 @@ def test_every_anchor_has_a_partner_it_collides_with(anchored):
         assert min(one.distance for one in mine) <= 1e-12
 
 
-@pytest.mark.slow
 def test_one_model_alone_finds_what_it_finds_beside_others(anchored):
     first = anchored[0][:1]
     _, beside = find_collisions([model(0), model(1)], TASK, DOMAIN, anchors=first, starts=STARTS, steps=STEPS)
@@ -233,7 +231,6 @@ def test_models_of_as_many_numbers_but_other_kinds_of_positions_are_refused_toge
         find_collisions([one, other], TASK, DOMAIN)
 
 
-@pytest.mark.slow
 def test_weights_that_are_no_numbers_are_refused():
     broken = eqx.tree_at(lambda m: m.encoder_in.bias, model(0), replace_fn=lambda bias: np.full_like(bias, np.nan))
     with pytest.raises(InputError, match="are the model's weights finite"):
