@@ -113,3 +113,7 @@ def test_a_folder_without_results_is_told_and_left_alone(tmp_path, monkeypatch, 
     else:
         a_sentence(result, 1, "results")
     assert contents(tmp_path) == before
+
+
+def test_a_folder_of_results_folders_is_not_one(own):
+    a_sentence(headcount("show", own.parent), 2, str(own))

@@ -5,9 +5,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from .._errors import require
 from ..report.provenance import provenance
 from ..report.section import Section, experiment_section, with_provenance
 from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store
+from ..store.folders import results_below
 from .base import Scale
 from .registry import CLOSED_FORM, readers_of
 
@@ -20,6 +22,7 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
     computed = _computed_sections(root)
     if computed and not (root / FILE_NAME).exists():
         return computed, []
+    _require_one_folder(root)
     with Store.open_for_reading(root) as store:
         experiments, records = store.experiments(), store.records()
         progress = {each.experiment: each for each in store.progress()}
@@ -50,6 +53,14 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
     if not experiments:
         warnings.append(f"{root} holds no experiment yet; `headcount measure TASK --out {root}` makes one.")
     return [*_distinct(studied), *computed, *own], warnings
+
+
+def _require_one_folder(root: Path) -> None:
+    """Refuse a folder that holds no results itself, but folders that do."""
+    below = [] if (root / FILE_NAME).exists() or not root.is_dir() else list(results_below(root))
+    names = ", ".join(map(str, below[:3])) + (", .." if len(below) > 3 else "")
+    hint = f"{root} holds results folders ({names}); name one of them, or list them with `headcount status {root}`."
+    require(not below, hint, what="folder", given=str(root))
 
 
 def _go_on(progress: Progress) -> str:
