@@ -117,14 +117,12 @@ def ask(
                 break
             total.add(run)
             experiment = run.experiment
-            attach_notes(store, experiment.name, question.task)
-            _attach_baselines(store, experiment.name, question)
+            _attach_beside(store, experiment.name, question)
             results.add(record for record in store.records() if record.cell.key in sweep.experiment.places)
     if ended == "settled" and not results.at_rest:
         ended = "rounds"
     if experiment is not None:
-        attach_notes(store, experiment.name, question.task)
-        _attach_baselines(store, experiment.name, question)
+        _attach_beside(store, experiment.name, question)
         _attach_effort(store, experiment.name, effort, ended=ended)
     seconds = time.monotonic() - began
     summary = RunSummary(
@@ -136,7 +134,9 @@ def ask(
     return Asked(run=summary, ended=ended, begun=experiment is not None)
 
 
-def _attach_baselines(store: Store, experiment: str, question: Question) -> None:
+def _attach_beside(store: Store, experiment: str, question: Question) -> None:
+    """Keep how the data were read, and what models without attention reach."""
+    attach_notes(store, experiment, question.task)
     standardised = question.model(question.heads[-1]).standardises
     attach_baselines(store, experiment, question.task, question.lengths, question.train, standardised=standardised)
 
