@@ -16,7 +16,14 @@ from ..theory.claims import CLAIMS, Entry, Verdict
 from ..theory.claims import prove as run_claims
 from .app import Json, data, messages, print_json, say
 
-_COLOURS = {"holds": "green", "estimated": "yellow", "conjecture": "cyan", "fails": "bold red"}
+_COLOURS = {
+    "holds": "green",
+    "estimated": "yellow",
+    "undecided": "magenta",
+    "conjecture": "cyan",
+    "contradicted": "bold yellow",
+    "fails": "bold red",
+}
 
 
 def prove(
@@ -50,11 +57,13 @@ def _view(entries: Sequence[Entry]) -> RenderableType:
     for entry in entries:
         colour = _COLOURS[entry.verdict.value]
         lines.append(
-            f"[{colour}]{entry.verdict.value:<10}[/{colour}] [bold]{escape(entry.source)}[/bold]  {escape(entry.claim)}"
+            f"[{colour}]{entry.verdict.value:<12}[/{colour}] [bold]{escape(entry.source)}[/bold]  {escape(entry.claim)}"
         )
-        lines.append(f"           [dim]{escape(entry.program)}[/dim]  {escape(entry.evidence)}")
+        lines.append(f"             [dim]{escape(entry.program)}[/dim]  {escape(entry.evidence)}")
+        if entry.control:
+            lines.append(f"             [dim]control:[/dim] {escape(entry.control)}")
         if entry.repair:
-            lines.append(f"           [dim]repaired:[/dim] {escape(entry.repair)}")
+            lines.append(f"             [dim]repaired:[/dim] {escape(entry.repair)}")
     counts = {name: sum(entry.verdict.value == name for entry in entries) for name in _COLOURS}
     said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     return Group(*lines, "", f"[bold]{len(entries)} claims: {said}[/bold]")

@@ -1,5 +1,7 @@
 """Every study by the name one types. Importing this needs no JAX."""
 
+from types import ModuleType
+
 from .._errors import did_you_mean, require
 from .base import AbstractStudy, ClosedFormStudy
 from .head_count import figure1b, figure2e, figure3, figure4, table2, table3, table4, table5
@@ -9,7 +11,9 @@ from .real_data.base import RealDataStudy
 
 HEAD_COUNT = (table2, table3, table4, table5, figure1b, figure2e, figure3, figure4)
 RANK = (figure1, figure_n, figure_d, positions, in_context)
-STUDIES: dict[str, AbstractStudy] = {module.STUDY.name: module.STUDY for module in (*HEAD_COUNT, *RANK)}
+BEYOND: tuple[ModuleType, ...] = ()
+"""Studies of questions that neither paper answers; nothing is published beside them."""
+STUDIES: dict[str, AbstractStudy] = {module.STUDY.name: module.STUDY for module in (*HEAD_COUNT, *RANK, *BEYOND)}
 CLOSED_FORM: dict[str, ClosedFormStudy] = {random_features.STUDY.name: random_features.STUDY}
 """Studies that train nothing."""
 REAL_DATA: dict[str, RealDataStudy] = {module.STUDY.name: module.STUDY for module in (cifar, marco)}

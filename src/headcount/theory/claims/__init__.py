@@ -1,6 +1,6 @@
-"""The ledger: every claim of both papers with a check that runs it at small size."""
+"""The ledger: every theorem of both papers that can be run, with a check at small size and a control of the check."""
 
-from .claim import Claim, Entry, Verdict
-from .ledger import CLAIMS, prove
+from .claim import Claim, Control, Entry, NotRun, Verdict
+from .ledger import CLAIMS, NOT_RUN, prove
 
-__all__ = ["CLAIMS", "Claim", "Entry", "Verdict", "prove"]
+__all__ = ["CLAIMS", "NOT_RUN", "Claim", "Control", "Entry", "NotRun", "Verdict", "prove"]

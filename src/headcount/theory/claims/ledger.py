@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from . import enough_heads, rank, too_few_heads
-from .claim import Claim, Entry
+from .claim import Claim, Entry, NotRun
 
 CLAIMS: tuple[Claim, ...] = (
     enough_heads.density,
@@ -27,6 +27,9 @@ CLAIMS: tuple[Claim, ...] = (
     rank.majority_vote,
     rank.any_length,
 )
+
+NOT_RUN: tuple[NotRun, ...] = ()
+"""Statements of the papers that no check here reaches, each with the reason."""
 
 
 def prove() -> Iterator[Entry]:
