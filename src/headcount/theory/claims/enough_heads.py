@@ -1,5 +1,6 @@
 """Claims of the first paper about enough heads (Yu et al., arXiv 2510.06662): Theorems 1, 2(1), 2(3), Lemmas 8, 9."""
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from ..bounds import head_error, max_net_widths
 from ..constructions.adversary import largest_error
 from ..constructions.density import promised_error, retrieval_of
 from ..constructions.enough_heads import GATE, construct
-from ..constructions.relu_nets import compose, interpolation_net, max_net
+from ..constructions.relu_nets import Affine, ReluNet, compose, max_net
 from ..constructions.wide_head import construct_wide, wide_size
 from .claim import Control, Result, claim, verdict_of
 
@@ -138,11 +139,13 @@ def enough_heads() -> Result:
             sizes.append(size)
     slope = math.log(sizes[5] / sizes[3]) / math.log(10)
     return (
-        f"T = 8, position sets of 4 places, found of promised: {'; '.join(parts)}; basins grow as eps^-{slope:.2f} (gamma = 0.5)",
+        f"T = 8, position sets of 4 places, found of promised: {'; '.join(parts)}; basins grow as eps^-{slope:.2f} "
+        "(gamma = 0.5)",
         verdict_of(holds and abs(slope - 0.5) < 0.1),
     )
 
 
+@functools.cache
 def _fitted_task() -> Retrieval:
     def wave(x):
         return (jnp.sin(3 * x[0]) + 1) / 2 * x[1]
@@ -159,7 +162,7 @@ def _fitted_task() -> Retrieval:
 
 
 def _fitted_without_gates() -> Result:
-    text, kept, _ = _construction(_fitted_task(), CONTROL_EPS, proved=False, broken=without_gates)
+    text, kept, _ = _construction(_fitted_task(), 0.1, proved=False, broken=without_gates)
     return text, verdict_of(kept, estimated=True)
 
 
@@ -170,7 +173,7 @@ def _fitted_without_gates() -> Result:
     control=Control(breaks="gates zeroed", check=_fitted_without_gates),
 )
 def fitted_heads() -> Result:
-    results = [_construction(_fitted_task(), eps, proved=False) for eps in (0.1, 0.03, 0.01)]
+    results = [_construction(_fitted_task(), eps, proved=False) for eps in (0.1, 0.03)]
     return (
         "x1 x2 over the first half and a wave times x2 over the second, outer map a product, found of promised: "
         + "; ".join(text for text, *_ in results),
@@ -193,13 +196,21 @@ def _construction(
     return text, built.proved == proved and error <= built.promised <= eps, built.parameters
 
 
+def _random_net(generator: np.random.Generator, sizes: tuple[int, ...]) -> ReluNet:
+    return ReluNet(
+        tuple(
+            Affine(generator.standard_normal((after, before)), generator.standard_normal(after))
+            for before, after in itertools.pairwise(sizes)
+        )
+    )
+
+
 def _composed(order: tuple[int, int, int]) -> Result:
     """A net composed of three in this order, against the three applied one after the other."""
-    first = interpolation_net(lambda s: s * s, curvature=2.0, low=0.0, high=1.0, delta=0.01)
-    middle, last = max_net(1, 0.1), interpolation_net(math.exp, curvature=3.0, low=0.0, high=1.0, delta=0.01)
-    nets = (first, middle, last)
+    generator = named_generator(0, "ledger", "lemma 8")
+    first, middle, last = nets = tuple(_random_net(generator, sizes) for sizes in ((1, 5, 1), (1, 4, 3, 1), (1, 6, 1)))
     whole = compose(*(nets[place] for place in order))
-    points = np.linspace(0, 1, 101)
+    points = np.linspace(-2, 2, 101)
     gap = max(abs(float(whole(np.array([x]))[0] - last(middle(first(np.array([x]))))[0])) for x in points)
     return (
         f"{len(whole.layers)} layers; they differ by {gap:.1e} at 101 points",
@@ -211,7 +222,7 @@ def _composed(order: tuple[int, int, int]) -> Result:
     "nets of 2, 3 and 2 layers compose into one of 5",
     source="Lemma 8",
     program="theory.compose",
-    control=Control(breaks="the first two nets exchanged", check=lambda: _composed((1, 0, 2))),
+    control=Control(breaks="the nets in reverse order", check=lambda: _composed((2, 1, 0))),
 )
 def lemma_8() -> Result:
     return _composed((0, 1, 2))
@@ -275,7 +286,7 @@ def wide_head() -> Result:
     sizes = [wide_size(basins, eps, zeros=zeros) for zeros in (True, False) for eps in (1e-2, 1e-3)]
     dense, sparse = math.log10(sizes[1] / sizes[0]), math.log10(sizes[3] / sizes[2])
     return (
-        f"max + min of halves, T = 4, found of promised: {'; '.join(text for text, _ in results)}; basins (gamma = 0.5) grow as "
-        f"eps^-{sparse:.2f} without zeros, eps^-{dense:.2f} with them",
+        f"max + min of halves, T = 4, found of promised: {'; '.join(text for text, _ in results)}; basins "
+        f"(gamma = 0.5) grow as eps^-{sparse:.2f} without zeros, eps^-{dense:.2f} with them",
         verdict_of(all(kept for _, kept in results) and abs(sparse - 1.5) < 0.1),
     )
