@@ -67,7 +67,7 @@ def _pair_in(heads: int) -> Result:
     units = len(model.readout_in.bias)
     needed = pair.size.value or 0.0
     return (
-        f"targets {pair.gap:.2g} apart, outputs {pair.distance:.1e}: M >= {needed:.1e}, it has {units} units",
+        f"targets {pair.gap:.2g} apart, outputs {pair.distance:.1e}: M >= {needed:.1e}, where D heads do with {units}",
         verdict_of(needed > units, estimated=True),
     )
 
@@ -86,13 +86,13 @@ def _pair_in(heads: int) -> Result:
 def too_few_heads() -> Result:
     task = quadratic_basins(length=32, intrinsic_dim=3, dim=2)
     model = ClassTokenSpec(heads=1, head_dim=2, hidden=16, beta=300.0).init(0, length=32, dim=2, outputs=1)
-    pairs = [find_pigeonhole(model, task, subsequences=count) for count in (100, 1000, 10_000)]
+    pairs = [find_pigeonhole(model, task, subsequences=count) for count in (100, 10_000)]
     distances, gaps = [pair.distance for pair in pairs], [pair.gap for pair in pairs]
     parts = ", ".join(f"{distance:.1e}" for distance in distances)
     reduced, verdict = _pair_in(1)
-    nearer = distances[0] > distances[1] > distances[2] and min(gaps) > 0
+    nearer = distances[0] > distances[1] and min(gaps) > 0
     return (
-        f"one random head, D = 3, T = 32: of 100, 1,000, 10,000 subsequences the nearest two are {parts} apart, "
+        f"one random head, D = 3, T = 32: of 100 and 10,000 subsequences the nearest two are {parts} apart, "
         f"targets {gaps[-1]:.2g}; one head of a construction of two, max + min, T = 32: {reduced}",
         # The mechanism is shown for two models; the rate itself is not.
         verdict if nearer else Verdict.FAILS,
