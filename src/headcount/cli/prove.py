@@ -34,8 +34,8 @@ MEANINGS = {
 }
 """What a verdict says."""
 CONTROL = (
-    "A control is the same check on something broken (gates zeroed, weights shuffled, a wrong exponent, all heads where "
-    "one was removed). It must not pass: a check that a broken thing passes too is no evidence."
+    "A control is the same check on something broken (gates zeroed, weights shuffled, a wrong exponent, all heads "
+    "where one was removed). It must not pass: a check that a broken thing passes too is no evidence."
 )
 
 
@@ -96,7 +96,7 @@ def _page(entries: Sequence[Entry], not_run: Sequence[NotRun], command: str) -> 
         "# Claims",
         "",
         f"Written by `{command}`, which runs every theorem of the two papers (Yu et al., arXiv 2510.06662;",
-        "Amsel et al., arXiv 2407.16153) that we could run, at small size. [What is not run](#not-run) is listed below.",
+        "Amsel et al., arXiv 2407.16153) that we could run, at small size; [the others](#not-run) are listed below.",
         "",
         *(f"* *{name}*: {meaning}" for name, meaning in MEANINGS.items()),
         "",

@@ -105,7 +105,6 @@ def test_a_claim_whose_control_passes_too_is_undecided():
 def test_a_construction_without_gates_breaks_its_promise_on_windows():
     task = max_plus_min(length=8, windows=HALVES)
     built = construct(task, 0.1)
-    assert largest_error(built.model, task, starts=8, steps=20)[0] <= built.promised
     assert largest_error(without_gates(built.model), task, starts=8, steps=20)[0] > built.promised
 
 

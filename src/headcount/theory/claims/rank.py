@@ -233,8 +233,8 @@ def orders() -> Result:
     equal = rank_floor(2, 32, 64)
     return (
         f"{fitted}; the floor for N = 2, d = 32 to 256: within 0.1 / sqrt(d) heads of rank d / 2 grow as "
-        f"exp({rise:.2f} d), within 0.15 those of rank one as d^{power:.2f}; two heads of rank 32 have the parameters of one "
-        f"of rank 64, which is exact, and an error of at least {equal:.3f}",
+        f"exp({rise:.2f} d), within 0.15 those of rank one as d^{power:.2f}; two heads of rank 32 have the parameters "
+        f"of one of rank 64, which is exact, and an error of at least {equal:.3f}",
         # The floor is proved at each d; that fitted heads keep above it is sampled, its growth over d is measured.
         verdict_of(none_below and rise > 0.5 and power > 2.9 and equal > 0.1, estimated=True),
     )
