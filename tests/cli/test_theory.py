@@ -5,7 +5,7 @@ import pytest
 from headcount._version import __version__
 from headcount.cli.app import VERBS, command
 from headcount.tasks import PRESETS
-from headcount.theory.claims import Entry, Verdict, ledger
+from headcount.theory.claims import NOT_RUN, Entry, Verdict, ledger
 
 from ..helpers.commands import a_sentence, headcount, strict_json
 
@@ -30,6 +30,13 @@ def test_a_vacuous_bound_says_nothing_and_from_which_length_it_would():
     assert shown.code == 0
     assert "says nothing" in shown.out
     assert "length 100" in " ".join(shown.out.split())
+
+
+def test_with_enough_heads_no_length_helps():
+    shown = headcount("bounds", "--heads", 5, "--intrinsic-dim", 4, "--length", 64)
+    assert shown.code == 0
+    assert "no length helps" in " ".join(shown.out.split())
+    assert "it takes length" not in " ".join(shown.out.split())
 
 
 def test_with_a_rank_the_second_papers_bounds_are_told():
@@ -102,8 +109,12 @@ def test_the_ledger_is_told_and_written(claims, tmp_path):
     assert "3 claims: 1 holds, 1 estimated, 1 conjecture" in shown.out
     assert "seen 1 of [2]" in shown.out
     assert (tmp_path / "claims.md").read_text().count("**holds**") == 1
-    verdicts = [entry["verdict"] for entry in strict_json(headcount("prove", "--json").out)]
-    assert verdicts == ["holds", "estimated", "conjecture"]
+    told = strict_json(headcount("prove", "--json").out)
+    assert [entry["verdict"] for entry in told["claims"]] == ["holds", "estimated", "conjecture"]
+    assert [each["source"] for each in told["not_run"]] == [each.source for each in NOT_RUN]
+    for each in NOT_RUN:
+        assert each.source in shown.out
+        assert each.statement in (tmp_path / "claims.md").read_text()
 
 
 def test_a_claim_that_fails_ends_in_1(claims):

@@ -57,7 +57,7 @@ EXAMPLES = {
         ("headcount bounds --heads 2 --length 128 --intrinsic-dim 4", "how many heads"),
         ("headcount bounds --heads 4 --length 16 --rank 2 --dim 8", "of which rank"),
     ),
-    "prove": (("headcount prove --json", "every claim, its evidence and its verdict"),),
+    "prove": (("headcount prove --json", "every claim with evidence, control and verdict, and what is not run"),),
     "tasks": (
         ("headcount tasks", "the named tasks and their options"),
         ("headcount tasks quadratic-basins", "one of them against the papers' assumptions"),

@@ -3,7 +3,8 @@
     range  f_i maps the cube into [0,1]                 (section 3)
     2.1    f_i has a unique global minimiser x^(i), with value z_i*
     2.2    the minimisers are pairwise distinct
-    2.3    the Hessian of f_i at x^(i) is positive definite
+    2.3    the Hessian of f_i at x^(i) is positive definite; no linear component meets it, so neither a sum of maxima
+           nor max + min does. The proof of Theorem 2(2) uses only a rise along a segment from x^(i)
     2.4    every partial derivative of F0 at (z_1*, .., z_D*) is non-zero
     sets   |S_i| >= T/4                                  (section 3)
 

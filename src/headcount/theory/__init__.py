@@ -5,7 +5,7 @@ constructions   models with explicit weights and a bound on their error (Theorem
 collisions      pairs of sequences that a model cannot tell apart, searched and certified (Theorem 2(2))
 intervals       interval arithmetic and enclosures of JAX functions, which certificates rest on
 rank            the second paper: heads of low rank on the nearest point
-claims          every claim of both papers with a check that runs it
+claims          every theorem of both papers that we could run, with a check and a control of the check
 """
 
 from .bounds import Bound, Setting, all_bounds

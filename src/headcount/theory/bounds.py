@@ -73,6 +73,14 @@ class Setting:
         return Condition("h >= D", self.heads >= self.intrinsic_dim)
 
 
+ASSUMPTION_2 = Condition(
+    "Assumption 2 on the task; its clause 2.3 (Hessian positive definite) fails for linear components, so for a sum of "
+    "maxima and for max + min, the tasks of Tables 2 to 5",
+    None,
+)
+"""A setting does not determine it; `tasks.check_assumptions` tests a task."""
+
+
 def selector_error(q: float) -> Bound:
     """The error of the smooth selector of Theorem 1: sup_a a / (1 + exp(q a^2)) = 0.278 q^(-1/2)."""
     require(0 < q < math.inf, f"q must be positive and finite, got {q!r}.")
@@ -162,7 +170,7 @@ def unique_dim(first: int, second: int, length: int) -> Bound:
         value=50.0 * (first**2 + second**2),
         claim=f"from this length on no task has one representation with {first} and another with {second} components",
         source=f"Corollary 1, {PAPER}",
-        conditions=(Condition("D1^2 + D2^2 <= T / 50", first**2 + second**2 <= length / 50),),
+        conditions=(Condition("D1^2 + D2^2 <= T / 50", first**2 + second**2 <= length / 50), ASSUMPTION_2),
     )
 
 
@@ -239,10 +247,17 @@ def _too_few_heads(setting: Setting, k: float) -> tuple[Bound, Bound, Bound]:
         Condition("4 divides T", setting.length % 4 == 0),
         Condition("one attention layer", setting.layers == 1),
         Condition("Assumption 1: |P| <= 1, F of two layers, every weight at most 1", None),
+        ASSUMPTION_2,
     )
     # The smallest multiple of 4 that makes k positive: T/4 > (n + 2) s + D.
     min_length = 4 * ((setting.head_dim + 2) * setting.heads + setting.intrinsic_dim + 1)
-    why = "" if k > 0 else f"vacuous: k = {k:.3g} is not positive; it takes length {min_length} or more"
+    few = setting.heads < setting.intrinsic_dim
+    remedy = (
+        f"it takes length {min_length} or more"
+        if few
+        else f"no length helps: with h >= D = {setting.intrinsic_dim} heads are enough"
+    )
+    why = "" if k > 0 else f"vacuous: k = {k:.3g} is not positive; {remedy}"
 
     def bound(name: str, value: float, claim: str, source: str = "Theorem 2(2)") -> Bound:
         given, where = value if k > 0 else None, f"{source}, {PAPER}"

@@ -70,11 +70,20 @@ def test_a_vacuous_bound_names_the_length_from_which_it_is_not(setting):
     assert (bound.value is not None) == (
         exponent(setting.heads, setting.intrinsic_dim, setting.length, setting.head_dim) > 0
     )
-    if bound.value is None:
+    if bound.value is None and setting.heads >= setting.intrinsic_dim:
+        assert "length " not in bound.why.split("no length helps")[1]
+    elif bound.value is None:
         least = int(bound.why.split("length ")[1].split()[0])
         assert exponent(setting.heads, setting.intrinsic_dim, least, setting.head_dim) > 0
         assert exponent(setting.heads, setting.intrinsic_dim, least - 4, setting.head_dim) <= 0
         assert size.value is None
+
+
+def test_theorem_2_2_and_corollary_1_name_assumption_2():
+    bounds = all_bounds(Setting(heads=1, intrinsic_dim=2, length=64))
+    named = [bound.name for bound in bounds if any("2.3" in condition.text for condition in bound.conditions)]
+    assert {name.split(":")[0].split(",")[0] for name in named} == {"too few heads", "uniqueness of D"}
+    assert len(named) == 4
 
 
 def test_enough_heads_are_not_too_few():

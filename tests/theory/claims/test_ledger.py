@@ -9,18 +9,25 @@ import pytest
 
 import headcount
 from headcount.cli.prove import _page as ledger_page
-from headcount.theory.claims import CLAIMS, Claim, Entry, Verdict, prove
+from headcount.tasks import max_plus_min
+from headcount.theory import construct, largest_error
+from headcount.theory.claims import CLAIMS, NOT_RUN, Claim, Control, Entry, NotRun, Verdict, prove
+from headcount.theory.claims.claim import BORNE_OUT
+from headcount.theory.claims.enough_heads import HALVES, without_gates
 
 PAGE = (Path(__file__).parents[3] / "docs" / "claims.md").read_text()
 EXPECTED = {
     "fitted_heads": Verdict.ESTIMATED,
     "too_few_heads": Verdict.ESTIMATED,
-    "uniqueness": Verdict.ESTIMATED,
+    "collisions": Verdict.UNDECIDED,
+    "uniqueness": Verdict.UNDECIDED,
     "depth": Verdict.CONJECTURE,
-    "any_length": Verdict.CONJECTURE,
+    "closed_forms": Verdict.ESTIMATED,
+    "orders": Verdict.ESTIMATED,
+    "majority_vote": Verdict.ESTIMATED,
 }
 SEARCHES = {"enough_heads", "fitted_heads", "too_few_heads", "collisions", "collisions_of_a_construction", "wide_head"}
-SEARCHES |= {"uniqueness", "full_rank", "closed_forms", "floors", "majority_vote"}
+SEARCHES |= {"uniqueness", "density", "full_rank", "closed_forms", "floors", "orders", "majority_vote"}
 """Claims whose checks search, sample or compile for seconds. Each has quick cases in the tests of its module."""
 
 
@@ -60,6 +67,8 @@ def assert_holds(claim: Claim) -> None:
     entry = claim()
     assert entry.verdict is EXPECTED.get(name_of(claim), Verdict.HOLDS), entry.evidence
     assert (entry.claim, entry.source, entry.repair) == (claim.statement, claim.source, claim.repair)
+    # A control that passed would have made the verdict undecided; here it has run, and did not pass.
+    assert bool(entry.control) == (entry.verdict in BORNE_OUT or claim.control is not None)
 
 
 @pytest.mark.parametrize("claim", [one for one in CLAIMS if name_of(one) not in SEARCHES], ids=name_of)
@@ -73,6 +82,37 @@ def test_a_claim_of_searches_holds(claim):
     assert_holds(claim)
 
 
+def test_every_claim_that_holds_or_is_estimated_has_a_control():
+    without = {name_of(claim) for claim in CLAIMS if claim.control is None}
+    assert all(EXPECTED.get(name) not in (None, *BORNE_OUT) for name in without), without
+
+
+def test_a_claim_whose_control_passes_too_is_undecided():
+    def claim_with(control: Verdict) -> Claim:
+        return Claim(
+            statement="s",
+            source="nowhere",
+            program="none",
+            check=lambda: ("1", Verdict.HOLDS),
+            control=Control(breaks="zeroed", check=lambda: ("2", control)),
+        )
+
+    assert claim_with(Verdict.FAILS)().verdict is Verdict.HOLDS
+    assert claim_with(Verdict.ESTIMATED)().verdict is Verdict.UNDECIDED
+    assert "zeroed: 2" in claim_with(Verdict.ESTIMATED)().control
+
+
+def test_a_construction_without_gates_breaks_its_promise_on_windows():
+    task = max_plus_min(length=8, windows=HALVES)
+    built = construct(task, 0.1)
+    assert largest_error(without_gates(built.model), task, starts=8, steps=20)[0] > built.promised
+
+
+def test_what_is_not_run_has_a_reason_and_no_line_of_its_own():
+    assert {each.source for each in NOT_RUN}.isdisjoint(claim.source for claim in CLAIMS)
+    assert all(each.statement and each.why for each in NOT_RUN)
+
+
 def test_a_ledger_runs_its_claims_in_order(monkeypatch):
     quick = [one for one in CLAIMS if name_of(one) in ("gate", "depth")]
     monkeypatch.setattr("headcount.theory.claims.ledger.CLAIMS", tuple(quick))
@@ -81,6 +121,10 @@ def test_a_ledger_runs_its_claims_in_order(monkeypatch):
 
 def test_a_claim_that_fails_is_written_as_failing():
     entry = Entry(claim="1 = 2", source="nowhere", program="none", evidence="1", verdict=Verdict.FAILS, repair="no")
-    page = ledger_page([entry, dataclasses.replace(entry, verdict=Verdict.HOLDS, repair="")], "headcount prove")
+    missing = NotRun(statement="2 = 3", source="elsewhere", why="nobody tried")
+    other = dataclasses.replace(entry, verdict=Verdict.HOLDS, repair="", control="zeroed: 2")
+    page = ledger_page([entry, other], [missing], "headcount prove")
+    assert "| zeroed: 2 | **holds** |" in page
+    assert "* *elsewhere*: 2 = 3. Nobody tried." in page
     assert "**fails**" in page
     assert page.count("* *nowhere.* No.") == 1

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import lambertw
 
 from headcount._errors import InputError
 from headcount.models import folded, textbook
@@ -106,6 +107,42 @@ def test_an_adversary_finds_what_is_wrong_with_a_wrong_model():
     other = construct(max_plus_min(length=8, windows=HALVES), 0.01)
     found, _ = largest_error(other.model, task, starts=32, steps=120)
     assert found > 0.5
+
+
+@pytest.mark.parametrize("length", [8, pytest.param(32, marks=pytest.mark.slow)])
+def test_an_adversary_finds_the_worst_case_of_the_softmax(length):
+    """One token ahead by a of |S| - 1 others: the head is off by (|S| - 1) a / (|S| - 1 + e^(beta a)), at most
+    W((|S| - 1) / e) / beta. The linear components cost nothing, and max + min reads one head this wrong."""
+    task = max_plus_min(length=length)
+    built = construct(task, 0.01)
+    worst = float(lambertw((length - 1) / np.e).real) / built.beta
+    error, _ = largest_error(built.model, task, starts=32, steps=100)
+    assert 0.8 * worst <= error <= 1.1 * worst
+    assert worst <= (length - 1) / (np.e * built.beta)
+
+
+@pytest.mark.parametrize(
+    ("stated", "what", "seen"),
+    [({"slope": 2.3, "curvature": 1.0}, "curvature", 2.0), ({"slope": 1.0, "curvature": 2.0}, "slope", 2.0)],
+)
+def test_a_ridge_that_states_too_little_is_refused(stated, what, seen):
+    """An understated curvature gives too few pieces, an understated slope of F0 too small a beta."""
+    task = Retrieval([lambda x: x[0] ** 2], lambda z: z[0] ** 2, length=4, dim=1, distribution="cube")
+    honest = RidgeSum((Ridge((1.0,), lambda s: s * s, slope=2.3, curvature=2.0),))
+    wrong = RidgeSum((Ridge((1.0,), lambda s: s * s, **stated),))
+    assert construct(task, 0.1, components=(honest,), outer=honest).proved
+    for parts in ({"components": (wrong,), "outer": honest}, {"components": (honest,), "outer": wrong}):
+        with pytest.raises(InputError) as refused:
+            construct(task, 0.1, **parts)
+        assert refused.value.what == what
+        assert refused.value.given == stated[what]
+        assert float(refused.value.needed.split()[-1]) == pytest.approx(seen, rel=0.15)
+
+
+def test_a_ridge_in_single_precision_is_not_refused_for_its_rounding():
+    half = np.float32(0.5)
+    for function in (lambda s: np.float32(np.sin(3 * s)) * half, lambda s: jnp.sin(3 * s) / 2):
+        Ridge((1.0,), function, slope=1.5, curvature=4.5).check(0.0, 1.0)
 
 
 @pytest.mark.parametrize("total", [WAVE, TILT, PRODUCT])

@@ -15,7 +15,8 @@ by Lemma 4 it must be large. Minimisers, most responsive tokens, L and the slope
 float64; `certificates` can enclose the pair, however it was found.
 Source: Yu et al. (arXiv 2510.06662), Theorem 2(2), repaired: y_j is searched over all unused places, the paper uses
 S_j only; the targets are compared by minima, where it writes max; points that both subsequences chose are removed
-first, or the two minima could be equal; and the segment ends below f_i(y_j) and f_i(x^(k)).
+first, or the two minima could be equal; the segment ends below f_i(y_j) and f_i(x^(k)); and clause 2.3 of Assumption 2
+(a positive definite Hessian at x^(i)) is not needed: a rise along the segment is all that is used.
 """
 
 import dataclasses
@@ -43,7 +44,10 @@ from .observables import Moments, check_fit
 from .search import Collision
 
 CLAUSES_NEEDED = ("2.1", "2.2", "2.3", "2.4", "sets")
-"""The clauses of Assumption 2 that the proof uses. That f_i lies in [0, 1] is only a matter of units."""
+"""The clauses of Assumption 2 that Theorem 2(2) states. That f_i lies in [0, 1] is only a matter of units."""
+CLAUSES_USED = ("2.1", "2.2", "2.4", "sets")
+"""Those that the proof uses. Of 2.3 (Hessian) it uses only that f_i rises along a segment from its minimiser, which
+linear components do too, and which `uncovered_basin` tests by itself."""
 MIN_FREE = 2
 ROUNDING = 1e-15
 """Distances below this, relative to the size of the attention outputs, are rounding in float64."""
@@ -102,11 +106,25 @@ def find_pigeonhole(
 ) -> Pigeonhole:
     """The pair of the proof, for one model and one task.
 
-    The model has one attention layer of fewer than D heads, the task is on the cube and meets Assumption 2, and 4
-    divides its length. `subsequences` are choices of one grid point per free place, `resolution` the points per place,
-    by default as many as that number of choices needs. At a fixed resolution more subsequences include those of fewer,
-    and the nearest two come nearer.
+    The model has one attention layer of fewer than D heads, the task is on the cube and meets Assumption 2 (in place of
+    clause 2.3: some f_i rises along an axis from its minimiser), and 4 divides its length. `subsequences` are choices
+    of one grid point per free place, `resolution` the points per place, by default as many as that number of choices
+    needs. At a fixed resolution more subsequences include those of fewer, and the nearest two come nearer.
     """
+    count, dims = len(model.attention[0].query), len(task.position_sets)
+    require(count < dims, f"Theorem 2(2) needs fewer than D = {dims} heads, got {count}.")
+    return pair_of_proof(model, task, subsequences=subsequences, resolution=resolution, seed=seed)
+
+
+def pair_of_proof(
+    model: ClassTokenTransformer,
+    task: Retrieval,
+    *,
+    subsequences: int,
+    resolution: int | None = None,
+    seed: int = 0,
+) -> Pigeonhole:
+    """`find_pigeonhole` for any number of heads: with D or more the proof's basin may not exist, an `InputError`."""
     require_count("subsequences", subsequences, least=2)
     _check(model, task)
     count = len(model.attention[0].query)
@@ -115,7 +133,7 @@ def find_pigeonhole(
         resolution = max(2, int(np.ceil(subsequences ** (1 / free_places) - 1e-9)))
     require_count("resolution", resolution, least=2)
     report = check_assumptions(task)
-    failed = [clause for clause in report.clauses if clause.name in CLAUSES_NEEDED and not clause.holds]
+    failed = [clause for clause in report.clauses if clause.name in CLAUSES_USED and not clause.holds]
     reasons = "; ".join(f"{clause.name} fails: {clause.evidence}" for clause in failed)
     require(not failed, f"{task.name} must meet Assumption 2 for the proof of Theorem 2(2), but clause {reasons}.")
     with jax.enable_x64(True):
@@ -173,7 +191,6 @@ def _check(model: ClassTokenTransformer, task: Retrieval) -> None:
     require(
         task.distribution == "cube", f'{task.name}: Theorem 2(2) needs tokens in the cube; set distribution="cube".'
     )
-    require(count < dims, f"Theorem 2(2) needs fewer than D = {dims} heads, got {count}.")
     require(task.length % 4 == 0, f"length must be a multiple of 4, {task.name} has {task.length}.")
     min_length = 4 * (count + dims - 1 + MIN_FREE)
     require(

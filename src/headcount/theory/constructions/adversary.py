@@ -13,6 +13,9 @@ from ..._shapes import Target, Tokens
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
 
+STEP = 0.1
+"""First step of an ascent from tokens anywhere in the cube."""
+
 
 def sign_ascent(
     objective: Callable[[Array], Float[Array, ""]],
@@ -21,7 +24,7 @@ def sign_ascent(
     steps: int,
     low: float = 0.0,
     high: float = 1.0,
-    step_size: float = 0.1,
+    step_size: float | Float[Array, ""] = STEP,
     decay: float = 0.97,
 ) -> tuple[Float[Array, ""], Float[Array, "*shape"]]:
     """The largest value of `objective` met on one ascent inside [low, high], and where it was met.
@@ -41,6 +44,26 @@ def sign_ascent(
     return best, where
 
 
+def _spreads(model: object, count: int, generator: np.random.Generator) -> Float[np.ndarray, " count"]:
+    """How far apart the tokens of a start lie: about 1 / beta, or at every scale where beta is not known."""
+    if isinstance(model, ClassTokenTransformer):
+        low, high = (times / model.spec.beta for times in (0.3, 10.0))
+    else:
+        low, high = 1e-6, 1.0
+    return np.exp(generator.uniform(np.log(low), np.log(high), count))
+
+
+def _near_one_point(
+    spreads: Float[np.ndarray, " count"], task: Retrieval, generator: np.random.Generator
+) -> Float[np.ndarray, "count length dim"]:
+    """Sequences around one point each: all tokens moved at random, or, in every second one, a single token moved."""
+    centres = generator.uniform(0, 1, (len(spreads), 1, task.dim))
+    moves = generator.uniform(-1, 1, (len(spreads), task.length, task.dim))
+    alone = np.eye(task.length)[generator.integers(task.length, size=len(spreads))][..., None]
+    moves[::2] *= alone[::2]
+    return np.clip(centres + spreads[:, None, None] * moves, 0, 1)
+
+
 def largest_error(
     model: ClassTokenTransformer | Callable[[Tokens], Target],
     task: Retrieval,
@@ -53,15 +76,26 @@ def largest_error(
 
     `model` is a class-token transformer or any function of one sequence; weights held as a pytree are used in float64.
     Gives the largest error found, a lower bound of the true supremum, and the sequence that has it.
+
+    Half of the starts have their tokens within a few 1 / beta of one point, and move by steps of that size: there a
+    softmax is worst. Tokens far apart are read almost exactly, and so are tokens that coincide.
     """
-    tokens = named_generator(seed, "starts of an adversary").uniform(0, 1, (starts, task.length, task.dim))
+    generator = named_generator(seed, "starts of an adversary")
+    tokens = generator.uniform(0, 1, (starts, task.length, task.dim))
     tokens[: starts // 4] = tokens[: starts // 4].round()  # corners, where minima tie
+    step_sizes = np.full(starts, STEP)
+    near = starts // 2
+    if near:
+        spreads = _spreads(model, near, generator)
+        tokens[-near:] = _near_one_point(spreads, task, generator)
+        step_sizes[-near:] = np.minimum(STEP, spreads)
     with jax.enable_x64(True):
         wide_model, wide_task = in_double((model, task))
 
         def error(x: Array) -> Array:
             return jnp.abs(wide_model(x) - wide_task.target(x))[0]
 
-        errors, where = jax.jit(jax.vmap(lambda x: sign_ascent(error, x, steps=steps)))(jnp.asarray(tokens))
+        ascend = jax.jit(jax.vmap(lambda x, step_size: sign_ascent(error, x, steps=steps, step_size=step_size)))
+        errors, where = ascend(jnp.asarray(tokens), jnp.asarray(step_sizes))
         worst = int(jnp.argmax(errors))
         return float(errors[worst]), np.asarray(where[worst])

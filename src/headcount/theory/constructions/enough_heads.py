@@ -40,8 +40,9 @@ MAX_DELTA = 0.1
 class Construction:
     """A model whose error on every sequence of the cube is at most `promised`.
 
-    Where `proved`, this is a theorem, given the slopes and curvatures that the ridges state. Otherwise it is an
-    estimate, from errors and slopes measured at sample points (`fitted.py`).
+    Where `proved`, this is a theorem, given the slopes and curvatures that the ridges state and that no sampled value
+    contradicts (`Ridge.check`). Otherwise it is an estimate, from errors and slopes measured at sample points
+    (`fits.py`).
     """
 
     model: ClassTokenTransformer
@@ -60,7 +61,7 @@ def construct(
 
     `components` are f_1 .. f_D and `outer` is F0, as sums of ridges. Presets with known parts need none; other parts
     not given are fitted, and `promised` is then an estimate. Raises `InputError` where Theorem 2 does not cover
-    the task, a given part differs from the task's, or a part cannot be fitted.
+    the task, a given part differs from the task's or from its own slope and curvature, or a part cannot be fitted.
     """
     require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
     parts = parts_of(task, components=components, outer=outer)

@@ -9,12 +9,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from scipy.linalg import block_diag
 
-from ..._errors import require, require_count
+from ..._errors import InputError, require, require_count
 from ...tasks import Retrieval
 from ...tasks.presets import Basins, ScalarEnds, largest_plus_smallest
 
@@ -153,9 +154,21 @@ def min_net(count: int, eps: float) -> ReluNet:
     return compose(turned, max_net(count, eps), affine(-np.ones((1, 1)), np.ones(1)))
 
 
+PROBES = 1001
+"""Equally spaced points at which the slope and curvature that a ridge states are tested. Steps of no power of two: on
+dyadic points a polynomial in float64 has values that look like float32."""
+COARSE = 20
+"""Of values in float32 only every 20th is used: their second differences over short steps are rounding."""
+SLACK = 1e-6
+"""Relative excess of a difference over a stated bound that is not refused: constants may have been rounded."""
+
+
 @dataclass(frozen=True)
 class Ridge:
-    """g(a . x) with |g'| <= slope and |g''| <= curvature wherever it is used."""
+    """g(a . x) with |g'| <= slope and |g''| <= curvature wherever it is used.
+
+    Both bounds are taken from whoever states them; a net of the ridge is refused where its values contradict them.
+    """
 
     direction: tuple[float, ...]
     function: Callable[[float], float]
@@ -166,6 +179,32 @@ class Ridge:
         """The minimum and maximum of a . x for x in [low, high]^d."""
         ends = [(min(a * low, a * high), max(a * low, a * high)) for a in self.direction]
         return sum(smallest for smallest, _ in ends), sum(largest for _, largest in ends)
+
+    def check(self, low: float, high: float) -> None:
+        """Raise `InputError` where values of g on [low, high] are steeper or more curved than stated.
+
+        Every first (second) divided difference is a value of g' (g'') in between, so one that exceeds the stated bound
+        by more than rounding refutes it. Differences that do not exceed it are no proof.
+        """
+        points = np.linspace(low, high, PROBES)
+        with jax.enable_x64(True):
+            values = np.array([float(self.function(float(point))) for point in points])
+        if high == low or not np.isfinite(values).all():
+            return  # `interpolation_net` refuses these
+        single = np.array_equal(values, values.astype(np.float32))
+        stride = COARSE if single else 1
+        values, step = values[::stride], stride * (high - low) / (PROBES - 1)
+        rounding = 4 * float(np.finfo(np.float32 if single else float).eps) * max(1.0, float(np.abs(values).max()))
+        for name, stated, order in (("slope", self.slope, 1), ("curvature", self.curvature, 2)):
+            seen = float(np.abs(np.diff(values, order)).max()) / step**order
+            if seen > stated * (1 + SLACK) + order * rounding / step**order:
+                raise InputError(
+                    f"the ridge along {self.direction} has a {name} of at least {seen:.4g} on [{low:.4g}, {high:.4g}], "
+                    f"it states at most {stated:.4g}.",
+                    what=name,
+                    given=stated,
+                    needed=f"at least {seen:.4g}",
+                )
 
 
 @dataclass(frozen=True)
@@ -183,11 +222,15 @@ class RidgeSum:
         return sum(ridge.slope * float(np.sum(np.abs(ridge.direction))) for ridge in self.ridges)
 
     def net(self, *, low: float, high: float, delta: float) -> ReluNet:
-        """A two-layer net within `delta` of it on [low, high]^d, every ridge interpolated within its share of delta."""
+        """A two-layer net within `delta` of it on [low, high]^d, every ridge interpolated within its share of delta.
+
+        Raises `InputError` where a ridge is steeper or more curved there than it states.
+        """
         share = delta / len(self.ridges)
         parts = []
         for ridge in self.ridges:
             start, stop = ridge.range(low, high)
+            ridge.check(start, stop)
             parts.append(
                 interpolation_net(ridge.function, curvature=ridge.curvature, low=start, high=stop, delta=share)
             )
