@@ -80,7 +80,7 @@ def test_both_verdicts_are_in_the_terminal_the_page_and_the_json():
     console = Console(width=100, file=io.StringIO())
     console.print(section_view(section))
     assert "holds (published numbers: differs)  It is so." in console.file.getvalue()
-    assert console.file.getvalue().count("published numbers") == 2
+    assert console.file.getvalue().count("published numbers:") == 2
     written = page([section], folder="results")
     assert '<span class="chip differs">' in written
     assert written.count("published numbers: differs") == 1

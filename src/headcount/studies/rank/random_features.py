@@ -78,7 +78,8 @@ class RandomFeaturesStudy(ClosedFormStudy):
                 "takes the part of a random vector across q and does not scale it to length 1 again. Its keys are "
                 "shorter than 1, while its closed form for two heads is that of unit keys. What a head chooses does "
                 "not depend on the length of its key, so the errors it gets are those of no heads, and too small. The "
-                f'rows "{AS_SCRIPT}" compute the same (one draw) and end where the plot does. Ours are right.',
+                f'rows "{AS_SCRIPT}" compute the same (one draw, the correlations with the target in half precision, '
+                "as there) and end where the plot does. Ours are right.",
                 f"At {scale} scale: {DRAWS[scale]} draws, up to {MAX_HEADS[scale]:,} heads; published are five draws, "
                 f"up to {PUBLISHED_HEADS:,}.",
             ),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from . import enough_heads, rank, too_few_heads
+from . import enough_heads, rank, too_few_heads, zonal
 from .claim import Claim, Entry, NotRun
 
 CLAIMS: tuple[Claim, ...] = (
@@ -26,6 +26,8 @@ CLAIMS: tuple[Claim, ...] = (
     rank.orders,
     rank.majority_vote,
     rank.any_length,
+    zonal.biased_floor,
+    zonal.many_points,
 )
 
 NOT_RUN: tuple[NotRun, ...] = ()

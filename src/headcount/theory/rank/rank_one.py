@@ -35,20 +35,21 @@ make it singular; with the ridge they leave the error unchanged. It can only rai
 class RankOneHeads:
     """Directions q and k of H heads, rows on the sphere of R^d.
 
-    With `unit_keys` False keys may be shorter than 1. A head does not depend on the length of its key but the closed
-    forms below do, so the errors are then those of no heads: they emulate a script that made this mistake.
+    `as_script` emulates the authors' public script: keys may be shorter than 1, and correlations with the target are
+    rounded to half precision. A head does not depend on the length of its key but the closed forms below do, so the
+    errors are then those of no heads.
     """
 
     queries: np.ndarray
     keys: np.ndarray
-    unit_keys: bool = True
+    as_script: bool = False
 
     def __post_init__(self):
         require(
             self.queries.shape == self.keys.shape and self.queries.ndim == 2 and len(self.queries) > 0,
             f"queries and keys must have one shape (heads, dim), got {self.queries.shape} and {self.keys.shape}.",
         )
-        directions = [self.queries, self.keys] if self.unit_keys else [self.queries]
+        directions = [self.queries] if self.as_script else [self.queries, self.keys]
         sizes = np.linalg.norm(np.concatenate(directions), axis=1)
         worst = float(np.abs(sizes - 1).max())
         require(worst < 1e-9, f"queries and keys must have norm 1; one differs by {worst:.2g}.")
@@ -75,7 +76,8 @@ class RankOneHeads:
         cosine = np.sum(self.queries * self.keys, axis=1)
         if self.dim == 2:
             return plane_correlation(np.arccos(_bounded(cosine)))
-        return 0.5 + sign_correlation(self.dim, cosine) / 2
+        correlations = 0.5 + sign_correlation(self.dim, cosine) / 2
+        return correlations.astype(np.float16).astype(float) if self.as_script else correlations
 
     def error(self, weights: Float[np.ndarray, " heads"]) -> float:
         """The expected squared error of the mixture with these weights."""
@@ -106,7 +108,7 @@ def random_heads(heads: int, dim: int, seed: int = 0, distribution: str = "unifo
     k = c q + sqrt(1 - c^2) e, with e uniform among the unit vectors orthogonal to q; this is the distribution of the
     published curves. In high dimension nearly every "uniform" head is nearly orthogonal to the target. "script": as
     "spread", but e is left at the length that it has after its part along q was taken out, so that k is shorter than 1:
-    what the authors' public script computes. Those errors are too small, and those of no heads (`RankOneHeads`).
+    what the authors' public script computes (`RankOneHeads.as_script`). Its errors are too small: those of no heads.
     """
     require_count("heads", heads)
     require_dim(dim)
@@ -121,7 +123,7 @@ def random_heads(heads: int, dim: int, seed: int = 0, distribution: str = "unifo
     cosine = named_generator(seed, "rank-one heads", "cosine").uniform(-1, 1, (heads, 1))
     across = keys - np.sum(queries * keys, axis=1, keepdims=True) * queries
     if distribution == "script":
-        return RankOneHeads(queries, cosine * queries + np.sqrt(1 - cosine**2) * across, unit_keys=False)
+        return RankOneHeads(queries, cosine * queries + np.sqrt(1 - cosine**2) * across, as_script=True)
     keys = cosine * queries + np.sqrt(1 - cosine**2) * across / np.linalg.norm(across, axis=1, keepdims=True)
     return RankOneHeads(queries, keys / np.linalg.norm(keys, axis=1, keepdims=True))
 
