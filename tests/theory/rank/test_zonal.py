@@ -1,4 +1,4 @@
-"""Biased nearest neighbours: the shares of degrees are those of Funk and Hecke, and the floor is that of the pattern."""
+"""Biased nearest neighbours: the shares of degrees are by Funk and Hecke, and no heads get below the floor."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Claims on floors that the second paper (arXiv 2407.16153) gives as an order: biased targets, and more than two points.
+"""Floors where the second paper (arXiv 2407.16153) gives an order or nothing: biased targets, more than two points.
 
 Heads are drawn at random, each answer goes through the best matrix of its own (least squares on half of the sampled
 inputs), and the error on the other half is compared with the floor.
@@ -123,7 +123,7 @@ def many_points() -> Result:
     evidence, verdict = judged(errors)
     values = ", ".join(f"{many_points_floor(8, 8, 64, length):.3f} ({length})" for length in (2, 4, 16, 64))
     return (
-        f"d = {DIM}, random hard heads with the best value matrices, {evidence}; at d = 64, 8 heads of rank 8 the floor "
-        f"by the number of points is {values}",
+        f"d = {DIM}, random hard heads with the best value matrices, {evidence}; at d = 64, 8 heads of rank 8 the "
+        f"floor by the number of points is {values}",
         Verdict.ESTIMATED if verdict is Verdict.HOLDS else verdict,
     )

@@ -3,8 +3,8 @@
 The target t(y, X) is the x_i with the largest x_i . y. As an operator from functions of y to functions of the points X
 it commutes with rotations, so on each of the N(d, l) harmonics of degree l it has the same singular value sigma_l, and
 W_l = sigma_l^2 N(d, l) is what degree l has of E|t|^2 = 1. H heads of rank r compute a sum of H functions of Q_h y and
-of all N points, which in degree l has at most rank H C(l + r - 1, r - 1) (`harmonics`). By Eckart and Young the error is
-at least
+of all N points, which in degree l has at most rank H C(l + r - 1, r - 1) (`harmonics`). By Eckart and Young the error
+is at least
 
     sum over l of W_l max(0, 1 - H C(l + r - 1, r - 1) / N(d, l))
 

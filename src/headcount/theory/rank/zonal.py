@@ -8,8 +8,8 @@ H C(l + r - 1, r - 1) of the N(d, l) of degree l. The least error of any such he
 
     1/2 sum over odd l of lambda_l(g)^2 max(0, N(d, l) - H C(l + r - 1, r - 1))
 
-More biases move g to higher degrees, of which low rank holds less: the floor rises, while K biased heads of full rank are
-exact.
+More biases move g to higher degrees, of which low rank holds less: the floor rises, while K biased heads of full rank
+are exact.
 
 Source: Amsel et al. (arXiv 2407.16153), whose Theorem 3 gives an order of growth; the pattern (`tasks.nearest`) is our
 reading of it, and the values are ours.
