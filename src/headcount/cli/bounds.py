@@ -37,6 +37,9 @@ def bounds(
     ] = Setting.eps,
     outer_slope: Annotated[float | None, typer.Option(help="sup |grad F0|_1 (default: D, a sum's).")] = None,
     gamma: Annotated[float, typer.Option(help="Rate of the component nets: width C / delta^gamma.")] = Setting.gamma,
+    terms: Annotated[
+        int, typer.Option(help="With --rank: biased nearest neighbours in a target of its Theorem 3.")
+    ] = RankSetting.terms,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -58,7 +61,7 @@ def bounds(
     if rank is not None:
         require(intrinsic_dim is None, "give --intrinsic-dim or --rank, not both: they belong to different papers.")
         require(dim > 1, f"--rank needs the --dim of the points, of at least 2, got {dim}.")
-        rank_setting = RankSetting(heads=heads, rank=rank, dim=dim, length=length, layers=layers, eps=eps)
+        rank_setting = RankSetting(heads=heads, rank=rank, dim=dim, length=length, layers=layers, eps=eps, terms=terms)
         _print(all_rank_bounds(rank_setting), as_json)
         _draw(_floor_chart(rank_setting), plot)
         return

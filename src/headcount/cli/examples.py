@@ -4,7 +4,7 @@ GROUPS = {
     "Measure": ("measure", "reproduce", "calibrate"),
     "Look": ("show", "report", "serve", "compare", "status", "export"),
     "Check": ("verify", "collide", "doctor"),
-    "Theory": ("bounds", "prove", "tasks"),
+    "Theory": ("bounds", "prove", "tasks", "models"),
     "Shell": ("completion",),
 }
 EVERY_COMBINATION = "Every combination, as in the papers"
@@ -61,6 +61,10 @@ EXAMPLES = {
     "tasks": (
         ("headcount tasks", "the named tasks and their options"),
         ("headcount tasks quadratic-basins", "one of them against the papers' assumptions"),
+    ),
+    "models": (
+        ("headcount models", "heads, key heads and widths, by year"),
+        ("headcount models --figure models.svg", "heads against width"),
     ),
     "completion": (
         ("headcount completion bash > ~/.local/share/bash-completion/completions/headcount", "for bash"),

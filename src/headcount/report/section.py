@@ -95,7 +95,7 @@ class Section:
 
     def as_dict(self) -> dict[str, Any]:
         """The section's content as JSON; a number that is missing is None."""
-        claims = [{"statement": c.statement, "verdict": c.verdict.value, "evidence": c.evidence} for c in self.claims]
+        claims = [asdict(claim) for claim in self.claims]
         content = {"name": self.name, "title": self.title, "headline": self.headline, "claims": claims}
         content |= {"grids": [asdict(grid) for grid in self.grids]} if self.grids else {}
         content |= {} if self.answer is None else self.answer.as_dict()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from .._errors import StoreError
+from ..analysis.claim import Claim
 from ..report.files import write_whole
 from ..report.section import Picture, Section
 from ..store import Experiment, Record, TrainSpec
@@ -84,6 +85,10 @@ class AbstractStudy(ABC):
     def choices(self, scale: Scale) -> tuple[str, ...]:
         """What is ours and not the paper's, for a section's notes."""
 
+    def published_claims(self) -> tuple[Claim, ...]:
+        """Its rules applied to the numbers that the paper prints, in place of ours; none where it prints none."""
+        return ()
+
     def pictures(self, folder: Path) -> tuple[Picture, ...]:
         """What was drawn of its data in a results folder."""
         return ()
@@ -112,6 +117,10 @@ class ClosedFormStudy(ABC):
     @abstractmethod
     def section(self, pieces: Pieces, scale: Scale) -> Section:
         """Its part of a report, from at least one piece."""
+
+    def published_claims(self) -> tuple[Claim, ...]:
+        """Its rules applied to the numbers that the paper plots, in place of ours; none where there are none."""
+        return ()
 
     def path(self, root: Path, scale: Scale) -> Path:
         return root / f"{self.name}-{scale}.json"

@@ -49,6 +49,11 @@ def published_points(figure: str) -> ErrorTable | None:
     return ErrorTable(axes=axes | {"positions": ("none",)}, errors=errors, metric=NMSE, source=SECOND_PAPER)
 
 
+def one_seed(published: ErrorTable) -> ErrorTable:
+    """A published table as that of one seed, for rules that read errors by seed; one number has no interval."""
+    return published.with_axes("seed")
+
+
 def _first_paper(table: str) -> tuple[dict[tuple[int, ...], float], dict[tuple[int, ...], float]]:
     """Values and standard deviations of a table by heads and length."""
     rows = [row for row in _rows("paper_tables.csv") if row["table"] == table]

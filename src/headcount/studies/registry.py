@@ -3,6 +3,7 @@
 from types import ModuleType
 
 from .._errors import did_you_mean, require
+from ..analysis.claim import Claim
 from .base import AbstractStudy, ClosedFormStudy
 from .head_count import figure1b, figure2e, figure3, figure4, table2, table3, table4, table5
 from .rank import figure1, figure_d, figure_n, in_context, positions, random_features
@@ -31,6 +32,18 @@ def study(name: str) -> AbstractStudy | ClosedFormStudy:
         f'unknown study "{name}".{did_you_mean(name, [*known, *ALIASES])} Known: {", ".join(known)}, all.',
     )
     return known[name]
+
+
+def published_claims() -> dict[str, tuple[Claim, ...]]:
+    """What the rules of every study say of the numbers that the papers print or plot, by the study's name.
+
+    Example:
+        >>> {claim.verdict.value for claim in published_claims()["table3"]}
+        {'undecided', 'holds'}
+    """
+    known: dict[str, AbstractStudy | ClosedFormStudy] = STUDIES | CLOSED_FORM | REAL_DATA
+    judged = {name: each.published_claims() for name, each in known.items()}
+    return {name: claims for name, claims in judged.items() if claims}
 
 
 def readers_of(trained_by: str) -> list[AbstractStudy]:

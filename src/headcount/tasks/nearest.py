@@ -138,10 +138,9 @@ class BiasedNearestNeighbour(GeneratedTask):
 
     def __init__(self, *, dim: int, terms: int = 3):
         require_count("dim", dim, least=2)
-        require_count("terms", terms)
-        require(terms % 2 == 1, what="terms", given=terms, needed="odd, so that the alternating sum is a point")
+        require_terms(terms)
         self.dim, self.terms, self.length = dim, terms, 3
-        self.biases = jnp.asarray(_quantiles(terms, dim), jnp.float32)
+        self.biases = jnp.asarray(bias_quantiles(terms, dim), jnp.float32)
         self.name, self.intrinsic_dim, self.uses_positions = "biased-nearest-neighbour", None, False
 
     @property
@@ -169,6 +168,12 @@ class BiasedNearestNeighbour(GeneratedTask):
 
     def spec(self) -> dict[str, Any]:
         return {"task": self.name, "dim": self.dim, "terms": self.terms}
+
+
+def require_terms(terms: int) -> None:
+    """Raise `InputError` unless so many biased nearest neighbours alternate to a point."""
+    require_count("terms", terms)
+    require(terms % 2 == 1, what="terms", given=terms, needed="odd, so that the alternating sum is a point")
 
 
 def require_on_sphere(points: Tokens, tolerance: float = 1e-3) -> None:
@@ -235,7 +240,7 @@ def _inner_products(
     return jnp.matmul(points, others.T, precision="highest")
 
 
-def _quantiles(count: int, dim: int) -> Float[np.ndarray, " terms"]:
+def bias_quantiles(count: int, dim: int) -> Float[np.ndarray, " terms"]:
     """The quantiles j / (count + 1) of (x_1 - x_2) . y for orthonormal x_1, x_2 and y uniform on the sphere of R^dim.
 
     u = (x_1 - x_2) / sqrt 2 is a unit vector, so (1 + u . y) / 2 is distributed as Beta((dim - 1) / 2, (dim - 1) / 2).

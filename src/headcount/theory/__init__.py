@@ -20,9 +20,11 @@ from .constructions.enough_heads import construct
 from .constructions.relu_nets import Ridge, RidgeSum, compose, linear, max_net
 from .constructions.wide_head import construct_wide, wide_size
 from .rank.harmonics import heads_needed, rank_floor, rank_one_floor
+from .rank.many_points import many_points_floor
 from .rank.nearest import MajorityVote, exact_head
 from .rank.rank_bounds import RankSetting, all_rank_bounds
 from .rank.rank_one import RankOneHeads, plane_heads, staircase_heads
+from .rank.zonal import zonal_floor
 
 __all__ = [
     "Bound",
@@ -49,6 +51,7 @@ __all__ = [
     "heads_needed",
     "largest_error",
     "linear",
+    "many_points_floor",
     "max_net",
     "plane_heads",
     "promised_error",
@@ -57,4 +60,5 @@ __all__ = [
     "retrieval_of",
     "staircase_heads",
     "wide_size",
+    "zonal_floor",
 ]

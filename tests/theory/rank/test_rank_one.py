@@ -149,7 +149,7 @@ def test_heads_of_the_plane_err_as_sampling_sees(heads):
     [
         (lambda: random_heads(0, 4), "heads"),
         (lambda: random_heads(4, 1), "dim of at least 2"),
-        (lambda: random_heads(4, 4, distribution="gaussian"), 'uniform, spread, got "gaussian"'),
+        (lambda: random_heads(4, 4, distribution="gaussian"), 'got "gaussian"'),
         (lambda: plane_heads(0), "heads"),
         (lambda: staircase_heads(5), "got 5"),
         (lambda: RankOneHeads(np.ones((2, 3)), np.ones((2, 3))), "norm 1"),
@@ -165,3 +165,15 @@ def test_a_singular_gram_matrix_is_refused(monkeypatch):
     monkeypatch.setattr(rank_one, "RIDGE", 0.0)
     with pytest.raises(InputError, match="2 heads"):
         RankOneHeads(np.eye(2)[[0, 0]], np.eye(2)[[0, 0]]).min_errors()
+
+
+def test_the_script_leaves_keys_shorter_at_the_same_angles_and_gets_errors_of_no_heads():
+    ours, script = (random_heads(200, 8, 3, distribution=distribution) for distribution in ("spread", "script"))
+    lengths = np.linalg.norm(script.keys, axis=1)
+    assert np.all(lengths <= 1 + 1e-12)
+    assert lengths.min() < 0.99
+    assert np.sum(script.queries * script.keys, axis=1) == pytest.approx(np.sum(ours.queries * ours.keys, axis=1))
+    with pytest.raises(InputError, match="norm 1"):
+        RankOneHeads(script.queries, script.keys)
+    scaled = RankOneHeads(script.queries, script.keys / lengths[:, None])
+    assert scaled.with_target() != pytest.approx(script.with_target()), "the true correlations are other ones"

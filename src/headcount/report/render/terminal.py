@@ -37,8 +37,11 @@ def section_view(section: Section) -> RenderableType:
     for grid in section.grids:
         parts += [Prose(escape(grid.title)), grid_view(grid), ""]
     for claim in section.claims:
-        parts.append(Prose(f"{_MARKS[claim.verdict]}  {escape(claim.statement)}", indent=1))
+        beside = "" if claim.published is None else f" (published numbers: {_MARKS[claim.published.verdict]})"
+        parts.append(Prose(f"{_MARKS[claim.verdict]}{beside}  {escape(claim.statement)}", indent=1))
         parts.append(Prose(f"[dim]{escape(claim.evidence)}[/dim]", indent=4))
+        if claim.published is not None:
+            parts.append(Prose(f"[dim]published numbers: {escape(claim.published.evidence)}[/dim]", indent=4))
     return Group(*parts, Prose(f"[bold]{escape(section.headline)}[/bold]"), "")
 
 

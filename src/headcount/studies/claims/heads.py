@@ -24,6 +24,8 @@ def measured_like(table: ErrorTable, published: ErrorTable) -> ErrorTable:
 
 def transition_claim(table: ErrorTable, answer: Answer, transition: int, statement: str) -> Claim:
     """The error drops for good at `transition` heads."""
+    if table.source:
+        return Claim(statement, Verdict.UNDECIDED, f"the rule resamples seeds, and {_printed(table)}")
     if answer.heads is not None:
         return Claim(
             statement, decided(answer.heads == transition), f"published: {transition}; ours: {answer.sentence}"
@@ -87,6 +89,8 @@ def growth_claims(table: ErrorTable, published: ErrorTable, transition: int) -> 
 
     def row(heads: int) -> str:
         slope = slopes[heads]
+        if table.source:
+            return f"{count_of_heads(heads)} {slope.slope:+.2f}"
         mean = f", of the means {_signed(means[heads])}" if published.statistic == "mean" else ""
         interval = f"{slope.slope:+.2f} [{slope.low:+.2f}, {slope.high:+.2f}]"
         return f"{count_of_heads(heads)} {interval}{mean} ({_signed(theirs[heads])})"
@@ -97,6 +101,8 @@ def growth_claims(table: ErrorTable, published: ErrorTable, transition: int) -> 
             return Claim(statement, Verdict.UNDECIDED, "no such head count was measured at two lengths")
         rows = "; ".join(map(row, known))
         evidence = f"d log(error) / d log(length), best of seeds [90 % of resamples] (published): {rows}"
+        if table.source:
+            evidence = f"d log(error) / d log(length) against {FLAT_SLOPE:g}, without intervals: {rows}"
         unknown = [count_of_heads(heads) for heads in chosen if heads not in known]
         if unknown:
             evidence += f"; not measured at two lengths: {', '.join(unknown)}"
@@ -115,6 +121,8 @@ def drop_claim(table: ErrorTable, published: ErrorTable, transition: int) -> Cla
     ours, theirs = (_drop_factor(table.values("heads"), errors, transition) for errors in (measured, printed))
     if ours is None:
         return Claim(statement, Verdict.UNDECIDED, f"{transition - 1} and {transition} heads were not both measured")
+    if table.source:
+        return Claim(statement, decided(ours >= 10**MIN_DROP), f"{ours:.3g}-fold at all lengths")
     beside = "" if theirs is None else f"published {theirs:.3g}-fold at these lengths, "
     return Claim(statement, decided(ours >= 10**MIN_DROP), f"{beside}ours {ours:.3g}-fold")
 
@@ -161,6 +169,9 @@ def reversal_claims(table: ErrorTable, published: ErrorTable, transition: int) -
             f"{count_of_heads(heads)} {ours[heads]:.2f}, of our means {means[heads]:.2f} ({theirs[heads]:.2f})"
             for heads in chosen
         )
+        if table.source:
+            scores = "; ".join(f"{count_of_heads(heads)} {ours[heads]:.2f}" for heads in chosen)
+            evidence = f"R(h) of the {table.statistic}s over seeds: {scores}"
         return Claim(statement, decided(all(bool(ours[heads] > REVERSED) is positive for heads in chosen)), evidence)
 
     few, many = _sides(table, transition)
@@ -171,7 +182,7 @@ def reversal_claims(table: ErrorTable, published: ErrorTable, transition: int) -
 
 
 def apart_claim(table: ErrorTable, transition: int) -> Claim:
-    """As the published means of h >= D all lie below every published mean of fewer heads."""
+    """As the published means of h >= D all lie below every published mean of fewer heads; a mean is then the best."""
     statement = "With D heads or more the best of seeds is, at every length, below that of fewer heads at any."
     best = table.reduced("seed")
     few, enough = (best.select(heads=side).errors for side in _sides(table, transition))
@@ -179,7 +190,12 @@ def apart_claim(table: ErrorTable, transition: int) -> Claim:
         return Claim(statement, Verdict.UNDECIDED, "head counts on both sides of D were not measured")
     largest, smallest = np.nanmax(enough), np.nanmin(few)
     evidence = f"largest from D on {largest:.2e}, smallest below D {smallest:.2e}"
+    evidence += f", {table.statistic}s over seeds in place of the best" if table.source else ""
     return Claim(statement, decided(bool(largest < smallest)), evidence)
+
+
+def _printed(table: ErrorTable) -> str:
+    return f"{table.source} prints one number per cell"
 
 
 def _sides(table: ErrorTable, transition: int) -> tuple[list[int], list[int]]:

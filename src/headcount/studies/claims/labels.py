@@ -28,7 +28,8 @@ def first_fit_claim(training: ErrorTable, transition: int, small: float) -> Clai
     evidence = "largest share wrong over lengths, while training: " + "; ".join(
         f"{count_of_heads(heads)} {error:.1%}" for heads, error in zip(tried, worst, strict=True)
     )
-    first = f"ours: {count_of_heads(enough[0])}" if enough else "ours: none"
+    whose = "published" if training.source else "ours"
+    first = f"{whose}: {count_of_heads(enough[0]) if enough else 'none'}"
     return Claim(statement, decided(bool(enough) and enough[0] == transition), f"{first}; {evidence}")
 
 
@@ -80,6 +81,8 @@ def reversal_turns_claim(training: ErrorTable, published: ErrorTable, transition
         f"{count_of_heads(heads)} {score:.2f}" + (f" ({theirs[heads]:.2f})" if np.isfinite(theirs[heads]) else "")
         for heads, score in ours.items()
     )
+    if training.source:
+        evidence = "R(h): " + "; ".join(f"{count_of_heads(heads)} {score:.2f}" for heads, score in ours.items())
     return Claim(statement, decided(all(few) and all(many)), evidence)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...analysis import ErrorTable, answer, error_table
+from ...analysis.claim import Claim, judged
 from ...analysis.signals import REVERSED, reversal_scores
 from ...report.chart import Series
 from ...report.charts import reversal_chart
@@ -14,6 +15,7 @@ from ...report.section import Section
 from ...store import Experiment, Record
 from ..base import Scale
 from ..claims.heads import reversal_claims
+from ..published import one_seed
 from . import table2
 from .table import HeadCountStudy
 
@@ -29,6 +31,9 @@ class ReversalStudy(HeadCountStudy):
 
     def sweep(self, scale: Scale) -> "Sweep":
         return table2.STUDY.sweep(scale)
+
+    def published_claims(self) -> tuple[Claim, ...]:
+        return _rules(one_seed(table2.STUDY.published))
 
     def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
         table = error_table(experiment, records).ordered("heads", "length", "seed")
@@ -49,7 +54,7 @@ class ReversalStudy(HeadCountStudy):
             title=self.title,
             asks=self.asks,
             headline=_headline(table),
-            claims=reversal_claims(table, published, TRANSITION),
+            claims=judged(_rules, table, one_seed(published)),
             answer=answer(table),
             charts=(chart,),
             notes=(
@@ -60,6 +65,10 @@ class ReversalStudy(HeadCountStudy):
                 *self.choices(scale),
             ),
         )
+
+
+def _rules(table: ErrorTable) -> tuple[Claim, ...]:
+    return reversal_claims(table, table2.STUDY.published, TRANSITION)
 
 
 def _headline(table: ErrorTable) -> str:

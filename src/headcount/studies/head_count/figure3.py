@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...analysis import NMSE, ErrorTable, answer, error_table
+from ...analysis.claim import Claim, judged
 from ...report.chart import Chart, Series
 from ...report.section import Section
 from ...store import Experiment, Record
 from ..base import Scale
 from ..claims.heads import apart_claim, growth_claims
+from ..published import one_seed
 from . import table2
 from .table import HeadCountStudy
 
@@ -28,20 +30,27 @@ class ZoomStudy(HeadCountStudy):
     def sweep(self, scale: Scale) -> "Sweep":
         return table2.STUDY.sweep(scale)
 
+    def published_claims(self) -> tuple[Claim, ...]:
+        return _rules(one_seed(table2.STUDY.published))
+
     def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
         table = error_table(experiment, records).ordered("heads", "length", "seed")
-        _, flat = growth_claims(table, table2.STUDY.published, TRANSITION)
         enough = table.select(heads=[heads for heads in table.values("heads") if heads >= TRANSITION])
         return Section(
             name=self.name,
             title=self.title,
             asks=self.asks,
             headline=_headline(enough),
-            claims=(flat, apart_claim(table, TRANSITION)),
+            claims=judged(_rules, table, one_seed(table2.STUDY.published)),
             answer=answer(table),
             charts=(_chart(enough),),
             notes=("The paper draws this figure and prints no numbers but Table 2's means.", *self.choices(scale)),
         )
+
+
+def _rules(table: ErrorTable) -> tuple[Claim, ...]:
+    _, flat = growth_claims(table, table2.STUDY.published, TRANSITION)
+    return flat, apart_claim(table, TRANSITION)
 
 
 def _headline(enough: ErrorTable) -> str:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...analysis import ErrorTable, answer, count_of_heads, error_table
+from ...analysis.claim import Claim, judged
 from ...analysis.metric import TRAIN_NMSE
 from ...report.charts import error_chart, heat_map
 from ...report.section import Section, headline
 from ...store import Experiment, Record
 from ..base import AbstractStudy, Effort, Scale
 from ..claims.heads import drop_claim, growth_claims, magnitude_claim, transition_claim
+from ..published import one_seed
 
 if TYPE_CHECKING:
     from ...engine import Sweep
@@ -80,6 +82,17 @@ class TableStudy(HeadCountStudy):
         task = paper_task(self.intrinsic_dim)
         return sweep(task, axes=axes, model=self.model, train=effort.train, **self.named(scale))
 
+    def rules(self, table: ErrorTable) -> tuple[Claim, ...]:
+        """The claims of a table, ours or the published one."""
+        return (
+            transition_claim(table, answer(table), self.transition, self.transition_statement),
+            *growth_claims(table, self.published, self.transition),
+            drop_claim(table, self.published, self.transition),
+        )
+
+    def published_claims(self) -> tuple[Claim, ...]:
+        return self.rules(one_seed(self.published))
+
     def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
         records = list(records)
         table = error_table(experiment, records)
@@ -90,9 +103,7 @@ class TableStudy(HeadCountStudy):
             asks=self.asks,
             headline=headline(self.subject, found),
             claims=(
-                transition_claim(table, found, self.transition, self.transition_statement),
-                *growth_claims(table, self.published, self.transition),
-                drop_claim(table, self.published, self.transition),
+                *judged(self.rules, table, one_seed(self.published)),
                 magnitude_claim(table, self.published),
             ),
             table=table,

@@ -13,11 +13,12 @@ import numpy as np
 
 from ..._choices import Norm, Positions
 from ...analysis import NMSE, ErrorTable, error_table
-from ...analysis.claim import Claim
+from ...analysis.claim import Claim, judged
 from ...report.chart import Chart, Series
 from ...report.section import Grid, Section
 from ...store import Experiment, Record, TrainSpec
 from ..base import AbstractStudy, Effort, Scale
+from ..claims.heads import magnitude_claim
 from ..claims.rank import named, varying
 from ..published import published_points
 
@@ -68,8 +69,8 @@ def farthest_point(dim: int, length: int) -> "AbstractTask":
 class RankStudy(AbstractStudy):
     """A figure of error against rank.
 
-    `figure` names its published points; `claims(table)` judges the best of seeds over rank, layers, multiplier, dim,
-    positions and length; `task(dim, length)` is what is learned.
+    `figure` names its published points, beside which ours are judged; `claims(table)` judges the best of seeds over
+    rank, layers, multiplier, dim, positions and length; `task(dim, length)` is what is learned.
     """
 
     efforts: dict[Scale, RankEffort]  # type: ignore[assignment]
@@ -118,10 +119,19 @@ class RankStudy(AbstractStudy):
         at = {"dim": dim, "positions": positions}
         return sweep(task, axes=axes, model=model, train=effort.train, at=at, **self.named(scale))
 
+    def published_claims(self) -> tuple[Claim, ...]:
+        printed = self._printed()
+        return () if printed is None else self.claims(printed)
+
+    def _printed(self) -> ErrorTable | None:
+        published = published_points(self.figure)
+        return None if published is None else _with_logarithms(published)
+
     def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
         best = error_table(experiment, records).reduced("seed").trimmed()
-        table, published = replace(best, errors=np.maximum(best.errors, SMALLEST)), published_points(self.figure)
-        claims = self.claims(table)
+        table, published = _with_logarithms(best), published_points(self.figure)
+        claims = judged(self.claims, table, self._printed())
+        claims += () if published is None else (magnitude_claim(table, published),)
         return Section(
             name=self.name,
             title=self.title,
@@ -153,6 +163,10 @@ class RankStudy(AbstractStudy):
         if effort.norm_first and not paper.norm_first:
             smaller += " Norms come before attention and net here: in so few steps deep encoders learn only that way."
         return (smaller, *ours)
+
+
+def _with_logarithms(table: ErrorTable) -> ErrorTable:
+    return replace(table, errors=np.maximum(table.errors, SMALLEST))
 
 
 def rank_grid(table: ErrorTable, published: ErrorTable | None) -> Grid:

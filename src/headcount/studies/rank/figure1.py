@@ -3,9 +3,7 @@
 from ...analysis import ErrorTable
 from ...analysis.claim import Claim
 from ..base import Scale
-from ..claims.heads import magnitude_claim
 from ..claims.rank import blocks_claim, depth_claim, full_rank_claim, more_heads_claim
-from ..published import published_points
 from .base import RankEffort, RankStudy
 
 
@@ -15,7 +13,6 @@ def _claims(table: ErrorTable) -> tuple[Claim, ...]:
         more_heads_claim(table),
         blocks_claim(table),
         depth_claim(table),
-        magnitude_claim(table, published_points("figure1")),
     )
 
 

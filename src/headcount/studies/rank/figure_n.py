@@ -3,9 +3,7 @@
 from ...analysis import ErrorTable
 from ...analysis.claim import Claim
 from ..base import Scale
-from ..claims.heads import magnitude_claim
 from ..claims.rank import full_rank_claim, longer_claim, more_heads_claim, shorter_claim
-from ..published import published_points
 from .base import RankEffort, RankStudy
 
 
@@ -16,7 +14,6 @@ def _claims(table: ErrorTable) -> tuple[Claim, ...]:
         longer_claim(table),
         full_rank_claim(longest),
         more_heads_claim(longest),
-        magnitude_claim(table, published_points("figureN")),
     )
 
 

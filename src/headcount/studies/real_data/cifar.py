@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ...analysis import ERROR_RATE, ErrorTable
+from ...analysis.claim import Claim, judged
 from ...analysis.metric import FINAL_ERROR, TRAIN_ERROR
 from ...analysis.signals import reversal_scores
 from ...report.chart import Chart, Series
@@ -31,6 +32,7 @@ from .base import (
     RealDataStudy,
     accuracy_grid,
     error_chart,
+    margin_of,
     means_of,
     to_be_fetched,
     wrong_at_both_ends,
@@ -52,6 +54,7 @@ SHOWN = 4
 """Images that Figure 6 shows in each frame."""
 SIDES = (32, 48, 64, 96, 128)
 EPOCH = 50_000
+VALIDATED = 10_000
 TRAINING = published_accuracies("table8", TRAIN_ERROR)
 VALIDATION = published_accuracies("table9", FINAL_ERROR)
 
@@ -108,6 +111,9 @@ class CifarStudy(RealDataStudy):
         caption = "images at drawn places of larger frames, which the colours of their border pixels fill (Figure 6)"
         return (Picture(name="frames", title="What the models see", png=path.read_bytes(), caption=caption),)
 
+    def published_claims(self) -> tuple[Claim, ...]:
+        return _rules(PRINTED)
+
     def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
         means = means_of(self, experiment, records)
         training, validation, whole = means.training, means.validation, scale is Scale.PAPER
@@ -117,11 +123,7 @@ class CifarStudy(RealDataStudy):
             asks=self.asks,
             headline=f"CIFAR-10: {wrong_at_both_ends(training, 'of the training set wrong')}",
             claims=(
-                first_fit_claim(training, TRANSITION, SMALL),
-                length_costs_claim(training, TRANSITION, means.training_margin),
-                levelling_claim(training, TRANSITION),
-                reversal_turns_claim(training, TRAINING, TRANSITION),
-                overfitting_claim(validation, means.validation_margin),
+                *judged(_rules, _Judged(training, validation, means.training_margin, means.validation_margin), PRINTED),
                 nearness_claim("training", training, TRAINING, whole=whole),
                 nearness_claim("validation", validation, VALIDATION, whole=whole),
             ),
@@ -164,6 +166,29 @@ class CifarStudy(RealDataStudy):
             f"At paper scale: all of them, {paper.steps:,} steps of {paper.batch}."
         )
         return (smaller, *ours)
+
+
+class _Judged(NamedTuple):
+    """The tables that the claims are about, and the margins within which two shares are equal."""
+
+    training: ErrorTable
+    validation: ErrorTable
+    training_margin: float
+    validation_margin: float
+
+
+PRINTED = _Judged(TRAINING, VALIDATION, margin_of(EPOCH), margin_of(VALIDATED))
+"""The published tables; their shares are taken as counted once on all images."""
+
+
+def _rules(tables: _Judged) -> tuple[Claim, ...]:
+    return (
+        first_fit_claim(tables.training, TRANSITION, SMALL),
+        length_costs_claim(tables.training, TRANSITION, tables.training_margin),
+        levelling_claim(tables.training, TRANSITION),
+        reversal_turns_claim(tables.training, TRAINING, TRANSITION),
+        overfitting_claim(tables.validation, tables.validation_margin),
+    )
 
 
 def framed(task: "ImageTask", sides: tuple[int, ...], count: int = SHOWN) -> list[list[np.ndarray]]:
@@ -216,7 +241,7 @@ STUDY = CifarStudy(
             steps=60 * EPOCH // 256,
             batch=256,
             train_examples=EPOCH,
-            validation_examples=10_000,
+            validation_examples=VALIDATED,
             precision="bfloat16",
         ),
     },

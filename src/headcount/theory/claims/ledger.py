@@ -5,7 +5,7 @@ A verdict is what the check saw when it was run.
 
 from collections.abc import Iterator
 
-from . import enough_heads, rank, too_few_heads
+from . import enough_heads, rank, too_few_heads, zonal
 from .claim import Claim, Entry, NotRun
 from .not_run import FIRST_PAPER, SECOND_PAPER
 
@@ -29,6 +29,9 @@ CLAIMS: tuple[Claim, ...] = (
     rank.floors,
     rank.orders,
     rank.majority_vote,
+    rank.any_length,
+    zonal.biased_floor,
+    zonal.many_points,
 )
 
 NOT_RUN: tuple[NotRun, ...] = (*FIRST_PAPER, *SECOND_PAPER)

@@ -111,7 +111,7 @@ def _shares(dim: int) -> tuple[Float[np.ndarray, " degrees"], Float[np.ndarray, 
     return np.exp(log_square + log_count), log_count
 
 
-def _remaining(captured: Float[np.ndarray, " more"], shares: Float[np.ndarray, " degrees"]) -> float:
+def remaining(captured: Float[np.ndarray, " more"], shares: Float[np.ndarray, " degrees"]) -> float:
     """Half of the share of E[s*^2] = 1 that remains, given the captured fraction of each degree and of all above."""
     whole = np.append(shares, 1 - shares.sum())
     return float(whole @ (1 - np.minimum(captured, 1))) / 2
@@ -129,7 +129,7 @@ def rank_one_floor(heads: int | float, dim: int) -> float:
     before = np.concatenate([[0.0], np.cumsum(counts)])
     # Above the degrees treated one by one a head captures less than the last square among them.
     above = (1 - shares.sum()) * counts[-1] / shares[-1]
-    return _remaining(np.maximum(heads - before, 0) / np.append(counts, above), shares)
+    return remaining(np.maximum(heads - before, 0) / np.append(counts, above), shares)
 
 
 def rank_floor(heads: int | float, rank: int, dim: int) -> float:
@@ -143,10 +143,15 @@ def rank_floor(heads: int | float, rank: int, dim: int) -> float:
     require_rank(rank, dim)
     if rank == dim:
         return 0.0
-    shares, log_count = _shares(dim)
+    return remaining(captured_by(heads, rank, dim), _shares(dim)[0])
+
+
+def captured_by(heads: int | float, rank: int, dim: int) -> Float[np.ndarray, " more"]:
+    """H C(l + r - 1, r - 1) / N(d, l) for the first odd degrees l, and the last of them again for all above."""
+    _, log_count = _shares(dim)
     degrees = 2.0 * np.arange(FLOOR_DEGREES) + 1
     log_captured = gammaln(degrees + rank) - gammaln(degrees + 1) - gammaln(rank)
-    return _remaining(heads * np.exp(log_captured - log_count)[[*range(FLOOR_DEGREES), -1]], shares)
+    return heads * np.exp(log_captured - log_count)[[*range(FLOOR_DEGREES), -1]]
 
 
 def heads_needed(dim: int, eps: float, rank: int = 1, *, hard: bool = False) -> float:

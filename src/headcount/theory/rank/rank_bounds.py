@@ -7,9 +7,12 @@ Source: Amsel et al. (arXiv 2407.16153); the floors (`harmonics`) are ours.
 from dataclasses import dataclass
 
 from ..._errors import require, require_count
+from ...tasks.nearest import require_terms
 from ..bounds import Bound, Condition
 from .harmonics import heads_needed, rank_floor, rank_one_floor, require_dim, require_rank
+from .many_points import many_points_floor
 from .nearest import expected_error
+from .zonal import zonal_floor
 
 PAPER = "arXiv 2407.16153"
 OURS = f"ours, after Theorem 2, {PAPER}"
@@ -26,6 +29,8 @@ class RankSetting:
     """N, the number of points."""
     layers: int = 1
     eps: float = 1e-2
+    terms: int = 3
+    """K, the biased nearest neighbours in a target of Theorem 3."""
 
     def __post_init__(self):
         for name in ("heads", "rank", "layers"):
@@ -34,18 +39,16 @@ class RankSetting:
         require_rank(self.rank, self.dim)
         require_count("length", self.length, least=2)
         require(0 < self.eps < 1, what="eps", given=self.eps, needed="between 0 and 1")
+        require_terms(self.terms)
 
 
 def all_rank_bounds(setting: RankSetting) -> tuple[Bound, ...]:
     """Every bound of the second paper, and the floors that we can prove, at one setting."""
     heads, rank, dim = setting.heads, setting.rank, setting.dim
     low_rank, two_points = Condition("rank r < d", rank < dim), Condition("N = 2 points", setting.length == 2)
-    floors = (
-        low_rank,
-        two_points,
-        Condition("one attention layer, its heads summed", setting.layers == 1),
-        Condition("orthogonal points and query uniform on the sphere", None),
-    )
+    one_layer = Condition("one attention layer, its heads summed", setting.layers == 1)
+    uniform = Condition("orthogonal points and query uniform on the sphere", None)
+    floors = (low_rank, two_points, one_layer, uniform)
     full = Bound(
         name="full rank: heads enough",
         value=1.0,
@@ -79,6 +82,28 @@ def all_rank_bounds(setting: RankSetting) -> tuple[Bound, ...]:
         source=OURS,
         conditions=floors,
         why="one head of full rank is enough" if rank == dim else "",
+    )
+    enough_room = setting.length <= dim
+    error = many_points_floor(heads, rank, dim, setting.length) if enough_room else 0.0
+    nothing = "the bound is zero" if enough_room else f"R^{dim} has no {setting.length} orthogonal points"
+    min_error_of_many_points = Bound(
+        name="low rank, N points: minimum error",
+        value=error if error > 0 else None,
+        claim=f"no {heads} heads of rank {rank} have a smaller expected squared error on the nearest of "
+        f"{setting.length} orthogonal points, hard or soft, biased or not, for any value and output matrices",
+        source=OURS,
+        conditions=(low_rank, Condition("N <= d points", enough_room), one_layer, uniform),
+        why="" if error > 0 else nothing,
+    )
+    error = zonal_floor(heads, rank, dim, terms=setting.terms)
+    min_error_of_biased = Bound(
+        name="biased targets: minimum error",
+        value=error if error > 0 else None,
+        claim=f"on the alternating sum of {setting.terms} biased nearest neighbours, which {setting.terms} biased hard "
+        f"heads of rank {dim} compute exactly, no {heads} heads of rank {rank} have a smaller expected squared error",
+        source=f"ours, after Theorem 3, {PAPER}",
+        conditions=floors,
+        why="" if error > 0 else "the bound is zero",
     )
     # Queries and keys of H heads have 2 H r d parameters, those of one head of full rank 2 d^2.
     parameters = Bound(
@@ -138,6 +163,8 @@ def all_rank_bounds(setting: RankSetting) -> tuple[Bound, ...]:
         min_heads,
         parameters,
         min_error_at_equal_parameters,
+        min_error_of_many_points,
+        min_error_of_biased,
         *orders,
         vote,
         any_length_conjecture(setting),

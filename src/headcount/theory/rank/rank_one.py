@@ -23,7 +23,7 @@ from ..._errors import require, require_count
 from ..._keys import named_generator
 from .harmonics import plane_correlation, require_dim, sign_correlation
 
-DISTRIBUTIONS = ("uniform", "spread")
+DISTRIBUTIONS = ("uniform", "spread", "script")
 BLOCK = 512
 """Heads per block of columns of the Gram matrix."""
 RIDGE = 1e-12
@@ -33,17 +33,24 @@ make it singular; with the ridge they leave the error unchanged. It can only rai
 
 @dataclass(frozen=True)
 class RankOneHeads:
-    """Directions q and k of H heads, rows on the sphere of R^d."""
+    """Directions q and k of H heads, rows on the sphere of R^d.
+
+    `as_script` emulates the authors' public script: keys may be shorter than 1, and correlations with the target are
+    rounded to half precision. A head does not depend on the length of its key but the closed forms below do, so the
+    errors are then those of no heads.
+    """
 
     queries: np.ndarray
     keys: np.ndarray
+    as_script: bool = False
 
     def __post_init__(self):
         require(
             self.queries.shape == self.keys.shape and self.queries.ndim == 2 and len(self.queries) > 0,
             f"queries and keys must have one shape (heads, dim), got {self.queries.shape} and {self.keys.shape}.",
         )
-        sizes = np.linalg.norm(np.concatenate([self.queries, self.keys]), axis=1)
+        directions = [self.queries] if self.as_script else [self.queries, self.keys]
+        sizes = np.linalg.norm(np.concatenate(directions), axis=1)
         worst = float(np.abs(sizes - 1).max())
         require(worst < 1e-9, f"queries and keys must have norm 1; one differs by {worst:.2g}.")
 
@@ -69,7 +76,8 @@ class RankOneHeads:
         cosine = np.sum(self.queries * self.keys, axis=1)
         if self.dim == 2:
             return plane_correlation(np.arccos(_bounded(cosine)))
-        return 0.5 + sign_correlation(self.dim, cosine) / 2
+        correlations = 0.5 + sign_correlation(self.dim, cosine) / 2
+        return correlations.astype(np.float16).astype(float) if self.as_script else correlations
 
     def error(self, weights: Float[np.ndarray, " heads"]) -> float:
         """The expected squared error of the mixture with these weights."""
@@ -98,7 +106,9 @@ def random_heads(heads: int, dim: int, seed: int = 0, distribution: str = "unifo
 
     "uniform": k is uniform too, independent of q. "spread": the cosine c of q and k is uniform on [-1, 1] and
     k = c q + sqrt(1 - c^2) e, with e uniform among the unit vectors orthogonal to q; this is the distribution of the
-    published curves. In high dimension nearly every "uniform" head is nearly orthogonal to the target.
+    published curves. In high dimension nearly every "uniform" head is nearly orthogonal to the target. "script": as
+    "spread", but e is left at the length that it has after its part along q was taken out, so that k is shorter than 1:
+    what the authors' public script computes (`RankOneHeads.as_script`). Its errors are too small: those of no heads.
     """
     require_count("heads", heads)
     require_dim(dim)
@@ -108,12 +118,14 @@ def random_heads(heads: int, dim: int, seed: int = 0, distribution: str = "unifo
     rows = named_generator(seed, "rank-one heads").standard_normal((heads, 2, dim))
     rows /= np.linalg.norm(rows, axis=-1, keepdims=True)
     queries, keys = rows[:, 0], rows[:, 1]
-    if distribution == "spread":
-        cosine = named_generator(seed, "rank-one heads", "cosine").uniform(-1, 1, (heads, 1))
-        across = keys - np.sum(queries * keys, axis=1, keepdims=True) * queries
-        keys = cosine * queries + np.sqrt(1 - cosine**2) * across / np.linalg.norm(across, axis=1, keepdims=True)
-        keys /= np.linalg.norm(keys, axis=1, keepdims=True)
-    return RankOneHeads(queries, keys)
+    if distribution == "uniform":
+        return RankOneHeads(queries, keys)
+    cosine = named_generator(seed, "rank-one heads", "cosine").uniform(-1, 1, (heads, 1))
+    across = keys - np.sum(queries * keys, axis=1, keepdims=True) * queries
+    if distribution == "script":
+        return RankOneHeads(queries, cosine * queries + np.sqrt(1 - cosine**2) * across, as_script=True)
+    keys = cosine * queries + np.sqrt(1 - cosine**2) * across / np.linalg.norm(across, axis=1, keepdims=True)
+    return RankOneHeads(queries, keys / np.linalg.norm(keys, axis=1, keepdims=True))
 
 
 def plane_heads(heads: int) -> RankOneHeads:

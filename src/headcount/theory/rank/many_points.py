@@ -1,0 +1,119 @@
+"""Floors for the nearest of N orthonormal points, N up to d: what heads of rank r must miss.
+
+The target t(y, X) is the x_i with the largest x_i . y. As an operator from functions of y to functions of the points X
+it commutes with rotations, so on each of the N(d, l) harmonics of degree l it has the same singular value sigma_l, and
+W_l = sigma_l^2 N(d, l) is what degree l has of E|t|^2 = 1. H heads of rank r compute a sum of H functions of Q_h y and
+of all N points, which in degree l has at most rank H C(l + r - 1, r - 1) (`harmonics`). By Eckart and Young the error
+is at least
+
+    sum over l of W_l max(0, 1 - H C(l + r - 1, r - 1) / N(d, l))
+
+For orthonormal points W_l is N times the part of degree l of the indicator of {y : y_1 = max(y_1 .. y_N)}. Its moments
+up to the third are integrals over one normal number, so W_0 = 1 / N, W_1, W_2 and W_3 are known. All higher degrees
+together have the rest, and are given the ratio C / N of degree 4: it never rises with l, so this can only lower the
+floor. For N = 2 `harmonics.rank_floor` knows all degrees, and is at least as high.
+
+Proved for orthonormal points, a uniform query and one layer whose heads are summed. Nothing is said here of independent
+points, which may be close to each other, nor of the farthest point in self-attention. Ours, after Theorem 2 of Amsel et
+al. (arXiv 2407.16153).
+"""
+
+import functools
+import math
+
+import numpy as np
+from scipy.special import gammaln, ndtr
+
+from ..._errors import require, require_count
+from .harmonics import harmonics, require_dim, require_rank
+
+KNOWN = 4
+"""Degrees whose shares are computed: 0 to 3."""
+
+
+def many_points_floor(heads: int | float, rank: int, dim: int, length: int) -> float:
+    """A lower bound on the expected squared error of any H heads of rank r on the nearest of N orthonormal points.
+
+    Arguments:
+        heads: H; what each computes from its r numbers of the query, and from all points, is free.
+        rank: r, the numbers of the query that a head sees.
+        dim: d of the points.
+        length: N, the number of points, from 2 to d.
+
+    Raises InputError for numbers out of range.
+
+    Example:
+        >>> [round(many_points_floor(8, 8, 64, length), 3) for length in (2, 4, 16, 64)]
+        [0.178, 0.378, 0.693, 0.865]
+    """
+    require(heads >= 1, f"heads must be at least 1, got {heads!r}.")
+    require_dim(dim)
+    require_rank(rank, dim)
+    if rank == dim:
+        require_points(length, dim)
+        return 0.0
+    shares = degree_shares(length, dim)
+    captured = [heads * math.comb(degree + rank - 1, rank - 1) / harmonics(dim, degree) for degree in range(KNOWN + 1)]
+    whole = [*shares, max(0.0, 1 - sum(shares))]
+    return math.fsum(share * max(0.0, 1 - held) for share, held in zip(whole, captured, strict=True))
+
+
+def require_points(length: int, dim: int) -> None:
+    """Raise `InputError` unless R^dim has so many orthonormal points."""
+    require_count("length", length, least=2)
+    require(length <= dim, what="length", given=length, needed=f"at most dim = {dim}, for orthonormal points")
+
+
+@functools.lru_cache(maxsize=256)
+def degree_shares(length: int, dim: int) -> tuple[float, float, float, float]:
+    """W_0 to W_3: what the degrees 0 to 3 of the query have of E|t|^2 = 1.
+
+    With g normal in R^d and C = {g_1 = max(g_1 .. g_N)}, the part of degree l is that of the traceless part of the
+    moment E[1_C g^l]: a function of g / |g| alone is independent of |g|.
+    """
+    require_points(length, dim)
+    others, outside = length - 1, dim - length
+    grid = np.linspace(-12.0, 12.0, 4801)  # of g_1; the trapezoidal rule is exact to rounding here
+    density = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)
+    below = ndtr(grid)
+    weights = density * (grid[1] - grid[0])
+
+    def mean(values: np.ndarray, free: int) -> float:
+        """Over g_1, with the `free` coordinates that do not occur in `values` below it."""
+        return float(weights @ (values * below ** max(0, free)))
+
+    # E[g_j^p; g_j < t] for p = 1, 2, 3
+    first, second, third = -density, below - grid * density, -(grid**2 + 2) * density
+    one, other = mean(grid, others), mean(first, others - 1)
+    degree_1 = one**2 + others * other**2
+    square = np.array([mean(grid**2, others) - 1 / length, mean(second, others - 1) - 1 / length])
+    mixed = np.array([mean(grid * first, others - 1), mean(first**2, others - 2)])
+    degree_2 = float(square**2 @ [1, others] + mixed**2 @ [2 * others, others * (others - 1)])
+    # The third moment by how often the winner 1, others j, k, i and coordinates outside (o) occur in it.
+    of_winner = {
+        "111": (mean(grid**3, others), 1),
+        "11j": (mean(grid**2 * first, others - 1), 3 * others),
+        "1jj": (mean(grid * second, others - 1), 3 * others),
+        "1jk": (mean(grid * first**2, others - 2), 3 * others * (others - 1)),
+        "1oo": (one, 3 * outside),
+    }
+    of_others = {
+        "jjj": (mean(third, others - 1), others),
+        "jjk": (mean(second * first, others - 2), 3 * others * (others - 1)),
+        "jki": (mean(first**3, others - 3), others * (others - 1) * (others - 2)),
+        "joo": (other, 3 * others * outside),
+    }
+    norm = math.fsum(count * value**2 for value, count in (*of_winner.values(), *of_others.values()))
+    # Its trace is E[1_C g |g|^2] = (d + 1) E[1_C g].
+    degree_3 = norm - 3 / (dim + 2) * (dim + 1) ** 2 * degree_1
+    return (
+        1 / length,
+        length * dim * degree_1 / _norm_moment(dim, 1) ** 2,
+        length * dim * (dim + 2) / 2 * degree_2 / _norm_moment(dim, 2) ** 2,
+        max(0.0, length * dim * (dim + 2) * (dim + 4) / 6 * degree_3 / _norm_moment(dim, 3) ** 2),
+    )
+
+
+def _norm_moment(dim: int, power: int) -> float:
+    """E|g|^power of a normal vector."""
+    return 2 ** (power / 2) * math.exp(gammaln((dim + power) / 2) - gammaln(dim / 2))

@@ -1,0 +1,74 @@
+"""The nearest of N orthonormal points: shares of degrees against sampling, and floors that no heads get below."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import eval_gegenbauer
+
+from headcount._errors import InputError
+from headcount.theory.claims.rank import on_sphere
+from headcount.theory.claims.zonal import fitted_error, orthonormal_points
+from headcount.theory.rank.harmonics import harmonics, rank_floor, sign_eigenvalue
+from headcount.theory.rank.many_points import degree_shares, many_points_floor
+
+
+@pytest.mark.parametrize(("dim", "length"), [(4, 3), (5, 5)])
+def test_shares_are_those_of_sampled_pairs_of_queries(dim, length):
+    generator = np.random.default_rng([dim, length])
+    one, other = on_sphere(generator, 2, 200_000, dim)
+    same = np.argmax(one[:, :length], axis=1) == np.argmax(other[:, :length], axis=1)
+    cosine = np.sum(one * other, axis=1)
+    for degree, share in enumerate(degree_shares(length, dim)):
+        polynomial = eval_gegenbauer(degree, dim / 2 - 1, cosine) / eval_gegenbauer(degree, dim / 2 - 1, 1.0)
+        values = harmonics(dim, degree) * polynomial * same
+        assert abs(values.mean() - share) < 4 * values.std() / np.sqrt(len(values))
+
+
+@given(st.integers(2, 300))
+def test_two_points_have_the_shares_of_the_sign(dim):
+    shares = degree_shares(2, dim)
+    degrees = [sign_eigenvalue(dim, degree) ** 2 * harmonics(dim, degree) / 2 for degree in (1, 3)]
+    assert shares == pytest.approx((0.5, degrees[0], 0.0, degrees[1]), abs=1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(3, 200), st.integers(1, 10**5), st.data())
+def test_the_floor_falls_with_heads_and_rank_and_is_no_higher_than_what_is_known_of_two_points(dim, heads, data):
+    length, rank = data.draw(st.integers(2, dim)), data.draw(st.integers(1, dim - 1))
+    floor = many_points_floor(heads, rank, dim, length)
+    assert sum(degree_shares(length, dim)) <= 1 + 1e-9
+    assert 0 <= many_points_floor(heads, rank + 1, dim, length) <= floor <= 1 - 1 / length + 1e-12
+    assert many_points_floor(2 * heads, rank, dim, length) <= floor
+    assert many_points_floor(heads, dim, dim, length) == 0
+    assert many_points_floor(heads, rank, dim, 2) <= rank_floor(heads, rank, dim) + 1e-9
+
+
+@pytest.mark.parametrize(("heads", "rank", "hard"), [(1, 1, True), (4, 1, False), (2, 2, True)])
+def test_no_heads_with_any_value_matrices_beat_the_floor(heads, rank, hard):
+    dim, length, count = 5, 4, 8000
+    generator = np.random.default_rng([heads, rank, hard])
+    points, queries = orthonormal_points(generator, count, length, dim), on_sphere(generator, count, dim)
+    nearest = points[np.arange(count), np.argmax(np.einsum("enk,ek->en", points, queries), axis=1)]
+    answers = []
+    for query, key in generator.standard_normal((heads, 2, rank, dim)):
+        scores = 5 * np.einsum("er,enr->en", queries @ query.T, points @ key.T)
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        weights = (scores == scores.max(axis=1, keepdims=True)) if hard else weights / weights.sum(1, keepdims=True)
+        answers.append(np.einsum("en,enk->ek", weights, points))
+    assert fitted_error(answers, nearest) > many_points_floor(heads, rank, dim, length) > 0
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: many_points_floor(1, 1, 4, 5), "got 5"),
+        (lambda: many_points_floor(1, 4, 4, 5), "got 5"),
+        (lambda: many_points_floor(1, 1, 4, 1), "got 1"),
+        (lambda: many_points_floor(0, 1, 4, 2), "got 0"),
+        (lambda: many_points_floor(1, 5, 4, 2), "got 5"),
+    ],
+)
+def test_a_floor_out_of_range_is_refused(call, words):
+    with pytest.raises(InputError, match=words):
+        call()
