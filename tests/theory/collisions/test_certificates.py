@@ -15,11 +15,14 @@ from headcount._errors import InputError
 from headcount._keys import named_generator
 from headcount._precision import in_double
 from headcount.models import textbook
-from headcount.tasks import FunctionTask, max_plus_min
+from headcount.tasks import FunctionTask, Retrieval, max_plus_min
 from headcount.theory import Certificate, Domain, certify, construct, find_collisions
 from headcount.theory.bounds import steep_net_size
+from headcount.theory.collisions.certificates import _min_gap
 from headcount.theory.collisions.heads import fold
 from headcount.theory.collisions.observables import ClassOutputs, HeadOutputs, Moments
+from headcount.theory.intervals import point
+from headcount.theory.intervals.rules import RULES
 from tests.theory.collisions.digits import DIGITS, difference, exact_pair, plain_target, precise
 from tests.theory.collisions.examples import (
     DIM,
@@ -207,11 +210,26 @@ def test_a_target_that_cannot_be_enclosed_is_estimated_and_says_why(function, wo
         collision = collision_at(proof.pair, CASES["one head"].observables())
         values = [float(function(jnp.asarray(tokens))) for tokens in proof.pair]
     estimated = certify(collision, model(0), task, DOMAINS["maxima"])
-    assert words in estimated.estimated
+    assert f'"{words}"' in estimated.estimated
     assert "not enclosed" in estimated.estimated
     assert estimated.exact
     assert estimated.gap < abs(values[0] - values[1]) or estimated.gap == 0
     assert estimated.gap == pytest.approx(abs(values[0] - values[1]), abs=1e-4)
+
+
+def test_a_task_with_a_weighted_sum_of_its_minima_is_enclosed():
+    weights = np.array([1.0, -2.0])
+    task = Retrieval([lambda x: x[0], lambda x: x[1]], lambda z: weights @ z, length=LENGTH, dim=DIM)
+    with jax.enable_x64(True):
+        collision = collision_at(certificate("one head").pair, CASES["one head"].observables())
+    assert certify(collision, model(0), task, DOMAINS["maxima"]).estimated == ""
+
+
+def test_a_fault_of_a_rule_is_raised(monkeypatch):
+    """Only what cannot be enclosed is estimated: a fault of the program must be seen."""
+    monkeypatch.setitem(RULES, "reduce_min", lambda *_, **__: 1 / 0)
+    with jax.enable_x64(True), pytest.raises(ZeroDivisionError):
+        _min_gap(in_double(TASKS["maxima"]), [point(tokens) for tokens in drawn("maxima", 0)])
 
 
 # What a certificate says must rest on the model it is asked about, whatever the collision was found with.

@@ -142,6 +142,27 @@ def test_what_users_write_is_enclosed(name):
     assert_encloses(FUNCTIONS[name], tokens_of(5))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [jnp.sort, lambda x: jax.lax.cummax(x, axis=0), lambda x: jax.lax.cummin(x, axis=0, reverse=True)],
+)
+def test_numbers_too_small_for_xla_are_kept_apart(function):
+    """XLA takes numbers below 2.2e-308 for zero; an enclosure is about real numbers."""
+    tiny = np.array([3e-310, 1e-310, 2e-310, -1e-310])
+    large = np.asarray(function(jnp.asarray(1e310 * tiny)))
+    box = enclose(function, point(tiny))
+    assert np.array_equal(box.low, box.high)
+    assert np.allclose(1e310 * box.low, large, rtol=1e-12)
+
+
+def test_a_dot_product_without_axes_is_enclosed():
+    """The target of a retrieval whose outer function is lambda z: w @ z."""
+    box = enclose(lambda x: x @ x, ball(np.ones(3), 0.1))
+    assert box.shape == ()
+    assert box.low <= 3 * 0.9**2 + 1e-12
+    assert box.high >= 3 * 1.1**2
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_a_box_inside_another_has_an_enclosure_no_wider(seed):
     model = random_model(seed=seed)
@@ -180,8 +201,10 @@ def test_several_arguments_have_a_box_each():
     ],
 )
 def test_what_has_no_rule_is_refused_by_name(function, words):
-    with pytest.raises(EnclosureError, match=words):
+    with pytest.raises(EnclosureError, match=words) as refused:
         enclose(function, ball(tokens_of(), 0.5))
+    assert refused.value.operation in str(jax.make_jaxpr(function)(tokens_of()))
+    assert refused.value.operation
 
 
 WHOLE = {

@@ -129,7 +129,9 @@ def _min_gap(task: GeneratedTask, boxes: list[Interval]) -> tuple[float, str]:
         if not math.isfinite(gap):
             raise EnclosureError("it is not finite.")
         return gap, ""
-    except Exception as error:  # a user's function may contain operations that no rule covers
+    except EnclosureError as error:  # a user's function may contain operations that no rule covers
         values = [np.asarray(task.target(jnp.asarray((box.low + box.high) / 2))) for box in boxes]
         slack = ESTIMATE_SLACK * max(1.0, float(np.abs(values).max()))
-        return max(0.0, float(np.abs(values[0] - values[1]).max()) - slack), f"the target is not enclosed: {error}"
+        where = f' at "{error.operation}"' if error.operation else ""
+        reason = f"the target is not enclosed{where}: {error}"
+        return max(0.0, float(np.abs(values[0] - values[1]).max()) - slack), reason
