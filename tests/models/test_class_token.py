@@ -17,6 +17,11 @@ from .laws import ModelLaws, products_performed, some_tokens
 quick = settings(deadline=None, max_examples=40)
 
 
+def with_inner_nets(fields: dict) -> st.SearchStrategy[dict]:
+    """Nets between layers, where there are several."""
+    return st.integers(0, 4 if fields["layers"] > 1 else 0).map(lambda units: fields | {"inner_hidden": units})
+
+
 class TestClassToken(ModelLaws):
     spec_class = ClassTokenSpec
     options = st.fixed_dictionaries(
@@ -28,8 +33,13 @@ class TestClassToken(ModelLaws):
             "positions": st.sampled_from(POSITIONS),
             "beta": st.floats(0.1, 50),
         },
-        optional={"rank": st.integers(1, 4), "masks_padding": st.booleans(), "vocabulary": st.integers(0, 3)},
-    )
+        optional={
+            "rank": st.integers(1, 4),
+            "masks_padding": st.booleans(),
+            "vocabulary": st.integers(0, 3),
+            "final_norm": st.booleans(),
+        },
+    ).flatmap(with_inner_nets)
     examples = (
         {"heads": 2, "head_dim": 3, "rank": 4, "hidden": 5},
         {"heads": 2, "head_dim": 3, "rank": 4, "hidden": 5, "positions": "concatenated", "beta": 4.0},
@@ -37,12 +47,16 @@ class TestClassToken(ModelLaws):
         {"heads": 2, "head_dim": 3, "hidden": 5, "positions": "additive", "masks_padding": True},
         {"heads": 2, "head_dim": 3, "hidden": 5, "positions": "concatenated", "vocabulary": 3},
         {"heads": 2, "head_dim": 3, "hidden": 5, "layers": 2, "masks_padding": True, "vocabulary": 3},
+        {"heads": 2, "head_dim": 3, "hidden": 5, "layers": 2, "inner_hidden": 4},
+        {"heads": 2, "head_dim": 3, "hidden": 5, "final_norm": True},
     )
     bad = (
         *((name, value) for name in ("heads", "head_dim", "rank", "hidden", "layers") for value in (0, 1.5, True, "3")),
         ("rank", 7),
         *(("vocabulary", value) for value in (-1, 2.5, None)),
         ("masks_padding", 1),
+        ("final_norm", 1),
+        *(("inner_hidden", value) for value in (-1, 2.5, 3)),
         ("positions", "aditive"),
         ("positions", None),
         *(("beta", value) for value in (0.0, -1.0, float("inf"), float("nan"))),

@@ -59,6 +59,10 @@ def test_every_option(positions, layers, beta):
     assert_same_function(*range(5), positions=positions, layers=layers, beta=beta)
 
 
+def test_nets_between_layers_and_a_norm_before_the_readout():
+    assert_same_function(0, 1, layers=2, inner_hidden=4, final_norm=True)
+
+
 OPTIONS = {
     "layers": st.integers(1, 3),
     "positions": st.sampled_from(POSITIONS),

@@ -27,7 +27,7 @@ def predict(model: ClassTokenTransformer, tokens: Tokens) -> Target:
 
 
 def class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, " total"]:
-    """What reaches the readout: the class token after the last attention layer."""
+    """The class token after the last attention layer, which the readout sees as it is, or normed."""
     if len(model.attention) > 1:
         return _deep_class_output(model, tokens)
     (layer,) = model.attention  # pyright: ignore[reportAssignmentType]
@@ -106,10 +106,12 @@ def _entering_layers(
     """The class token and the tokens before every layer."""
     class_token, embedded = model.class_token, textbook.embed(model, tokens)
     entering = [(class_token, embedded)]
-    for layer in model.attention[:-1]:
+    for place, layer in enumerate(model.attention[:-1]):
         moved = _self_attend(layer, embedded, model.beta, absent)
         read = _query_once(layer, class_token, embedded, model.beta, absent)
         class_token, embedded = class_token + read, embedded + moved
+        if model.inner:
+            class_token, embedded = model.inner[place](class_token), jax.vmap(model.inner[place])(embedded)
         entering.append((class_token, embedded))
     return entering
 

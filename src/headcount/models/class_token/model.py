@@ -4,8 +4,9 @@
     y     = W4 gelu(W3 (c0 + W_O concat_i [sum_t a_i(t) W_V,i x^(t)]) + b3) + b4   read at the class token
     a_i   = softmax_t(beta <W_Q,i c0, W_K,i x^(t)>)
 
-With L > 1 layers the same attention, residual included, first updates every token and the class token L - 1 times;
-there are no feed-forward nets between, so that the parameters the papers count (M) stay those of the two outer nets.
+With L > 1 layers the same attention, residual included, first updates every token and the class token L - 1 times.
+There are no feed-forward nets between unless `inner_hidden` asks for them, so that the parameters the papers count (M)
+are those of the two outer nets. With `final_norm` the readout sees the layer norm of the class token.
 Source: Yu et al. (arXiv 2510.06662), section 3; the depth rule is our choice where the paper is silent.
 
 Nothing here is compiled: weights are drawn, resized and rescaled as NumPy arrays, or stay JAX where they are.
@@ -49,11 +50,21 @@ class Attention(eqx.Module):
     output: Float[AnyArray, "total heads head_dim"]
 
 
+class InnerNet(eqx.Module):
+    """x -> x + W_b relu(W_a x + b_a) + b_b, between two attention layers."""
+
+    first: Linear
+    second: Linear
+
+    def __call__(self, x: Float[AnyArray, " total"]) -> Float[AnyArray, " total"]:
+        return x + self.second(jax.nn.relu(self.first(x)))
+
+
 @final
 class ClassTokenTransformer(AbstractModel):
     """The weights of one model. `folded.predict` computes its answers, and `textbook.predict` the same, plainly.
 
-    What it computes reads nothing of the spec but `positions`, `beta`, `masks_padding` and `vocabulary`.
+    What it computes reads nothing of the spec but `positions`, `beta`, `masks_padding`, `vocabulary`, `final_norm`.
     """
 
     encoder_in: Linear
@@ -64,6 +75,8 @@ class ClassTokenTransformer(AbstractModel):
     readout_in: Linear
     readout_out: Linear
     spec: ClassTokenSpec = eqx.field(static=True)
+    inner: tuple[InnerNet, ...] = ()
+    """One after every attention layer but the last; empty without them."""
 
     @property
     def concatenated(self) -> bool:
@@ -97,8 +110,10 @@ class ClassTokenTransformer(AbstractModel):
 
         Added heads change nothing, and training keeps them at zero: every added weight acts only through a product with
         another added weight, so the gradient of all of them vanishes there. Models of several head counts can so share
-        one program.
+        one program. A norm sees every number: models with one are never padded.
         """
+        if self.spec.final_norm:
+            return self
         sizes = {"heads": heads, "total": heads * self.spec.head_dim}
 
         def fit(array: AnyArray, *axes: str) -> AnyArray:
@@ -115,6 +130,12 @@ class ClassTokenTransformer(AbstractModel):
                 output=fit(layer.output, "total", "heads", "head_dim"),
             )
 
+        def fit_inner(net: InnerNet) -> InnerNet:
+            return InnerNet(
+                first=Linear(fit(net.first.weight, "inner", "total"), net.first.bias),
+                second=Linear(fit(net.second.weight, "total", "inner"), fit(net.second.bias, "total")),
+            )
+
         table = self.position_table
         return type(self)(
             encoder_in=self.encoder_in,
@@ -122,6 +143,7 @@ class ClassTokenTransformer(AbstractModel):
             position_table=table if table is None or self.concatenated else fit(table, "length", "total"),
             class_token=fit(self.class_token, "total"),
             attention=tuple(fit_attention(layer) for layer in self.attention),
+            inner=tuple(fit_inner(net) for net in self.inner),
             readout_in=Linear(fit(self.readout_in.weight, "hidden", "total"), self.readout_in.bias),
             readout_out=self.readout_out,
             spec=replace(self.spec, heads=heads),
@@ -195,11 +217,17 @@ def draw(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int
     def normal(name: str, shape: tuple[int, ...], scale: float) -> Any:
         return (scale * named_generator(seed, "initial weights", name).standard_normal(shape)).astype(np.float32)
 
-    def linear(name: str, before: int, after: int, fan_in: int | None = None) -> Linear:
+    def linear(*names: str | int, before: int, after: int, fan_in: int | None = None) -> Linear:
         fan_in = fan_in or before
         return Linear(
-            uniform(name, "weight", shape=(after, before), fan_in=fan_in),
-            uniform(name, "bias", shape=(after,), fan_in=fan_in),
+            uniform(*names, "weight", shape=(after, before), fan_in=fan_in),
+            uniform(*names, "bias", shape=(after,), fan_in=fan_in),
+        )
+
+    def inner_net(layer: int) -> InnerNet:
+        return InnerNet(
+            first=linear("inner in", layer, before=total, after=spec.inner_hidden),
+            second=linear("inner out", layer, before=spec.inner_hidden, after=total),
         )
 
     def attention(layer: int) -> Attention:
@@ -212,16 +240,18 @@ def draw(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int
             output=uniform("attention", layer, "output", shape=outwards, fan_in=total),
         )
 
-    concatenated = code if spec.positions == "concatenated" else 0
+    read = dim + (code if spec.positions == "concatenated" else 0)
+    looked_up = spec.vocabulary - dim if spec.vocabulary else 0
     return ClassTokenTransformer(
         # Of a table one column is read at a time: its numbers are those of a single weight.
-        encoder_in=linear("encoder in", (spec.vocabulary or dim) + concatenated, hidden, fan_in=dim + concatenated),
-        encoder_out=linear("encoder out", hidden, total),
+        encoder_in=linear("encoder in", before=read + looked_up, after=hidden, fan_in=read),
+        encoder_out=linear("encoder out", before=hidden, after=total),
         position_table=normal("positions", (length, code), POSITION_SCALE) if code else None,
         class_token=normal("class token", (total,), CLASS_TOKEN_SCALE),
         attention=tuple(attention(layer) for layer in range(spec.layers)),
-        readout_in=linear("readout in", total, hidden),
-        readout_out=linear("readout out", hidden, outputs),
+        inner=tuple(inner_net(layer) for layer in range(spec.layers - 1)) if spec.inner_hidden else (),
+        readout_in=linear("readout in", before=total, after=hidden),
+        readout_out=linear("readout out", before=hidden, after=outputs),
         spec=spec,
     )
 

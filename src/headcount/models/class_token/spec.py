@@ -32,6 +32,10 @@ class ClassTokenSpec(AbstractSpec):
     ids where a token is one id; the encoder net then looks its first layer up in a learned table. 0: tokens are
     numbers.
 
+    With several layers, `inner_hidden` puts a ReLU net of that many units with a residual after every layer but the
+    last, the same for every token and the class token; 0: no nets there. `final_norm` is a layer norm before the
+    readout net.
+
     Raises:
         InputError: If a value is out of range.
 
@@ -45,7 +49,7 @@ class ClassTokenSpec(AbstractSpec):
     kind: ClassVar[str] = "class-token"
     standardises: ClassVar[bool] = True
     precisions: ClassVar[tuple[Precision, ...]] = ("float32",)
-    left_out_at_default: ClassVar[tuple[str, ...]] = ("masks_padding", "vocabulary")
+    left_out_at_default: ClassVar[tuple[str, ...]] = ("masks_padding", "vocabulary", "inner_hidden", "final_norm")
     answered_at = "sequence"
 
     heads: int
@@ -57,6 +61,8 @@ class ClassTokenSpec(AbstractSpec):
     rank: int = None  # type: ignore[assignment] - a count once the spec is made
     masks_padding: bool = False
     vocabulary: int = 0
+    inner_hidden: int = 0
+    final_norm: bool = False
 
     def __post_init__(self):
         if self.rank is None:
@@ -69,10 +75,17 @@ class ClassTokenSpec(AbstractSpec):
             what="rank",
             given=self.rank,
         )
-        require_count("vocabulary", self.vocabulary, least=0)
+        for name in ("vocabulary", "inner_hidden"):
+            require_count(name, getattr(self, name), least=0)
         require(
-            isinstance(self.masks_padding, bool), what="masks_padding", given=self.masks_padding, needed="True or False"
+            self.layers > 1 or not self.inner_hidden,
+            what="inner_hidden",
+            given=self.inner_hidden,
+            needed="0 with one layer: the nets are between layers",
         )
+        for name in ("masks_padding", "final_norm"):
+            given = getattr(self, name)
+            require(isinstance(given, bool), what=name, given=given, needed="True or False")
         require_choice("positions", self.positions, POSITIONS)
         require(0 < self.beta < float("inf"), what="beta", given=self.beta, needed="positive and finite")
         object.__setattr__(self, "beta", float(self.beta))
@@ -121,13 +134,17 @@ class ClassTokenSpec(AbstractSpec):
         Padding wastes arithmetic and saves compiling. With heads of 8 numbers and one layer compiling weighs more; wide
         heads and deep models are costly to pad, and under a fixed total_dim no two head counts could share a program.
         """
-        multiple = max(1, min(4, 32 // self.head_dim)) if self.layers == 1 else 1
+        alone = self.layers > 1 or self.final_norm  # a norm would see the padding
+        multiple = 1 if alone else max(1, min(4, 32 // self.head_dim))
         return replace(self, heads=-(-self.heads // multiple) * multiple)
 
     @property
     def removes_heads(self) -> bool:
-        """Of one layer: its heads meet only in the readout. Over several layers the embedding carries them all."""
-        return self.layers == 1
+        """Of one layer: its heads meet only in the readout. Over several layers the embedding carries them all.
+
+        A norm before the readout depends on all of them.
+        """
+        return self.layers == 1 and not self.final_norm
 
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "ClassTokenTransformer":
         from .model import draw
@@ -155,6 +172,8 @@ class ClassTokenSpec(AbstractSpec):
         total = self.total_dim
         attention = 2 * self.heads * (self.rank + self.head_dim) * total * self.layers
         nets = self.feed_forward_parameters(dim=dim, outputs=outputs)
+        if self.inner_hidden:
+            nets += (self.layers - 1) * (2 * total * self.inner_hidden + self.inner_hidden + total)
         return nets + attention + total + length * self.position_dim
 
     def flops(self, *, length: int, dim: int, outputs: int) -> int:
@@ -172,12 +191,13 @@ class ClassTokenSpec(AbstractSpec):
         embedding = encoder_in + 2 * length * hidden * total
         self_attention = 4 * length * total * (compared + total) + 2 * length * length * (compared + total)
         one_query = 4 * length * heads * total + 4 * compared * total + 4 * total * total
+        inner = 4 * (length + 1) * total * self.inner_hidden * (self.layers - 1)
         first_query = 4 * compared * total  # the first layer's class token is the same for every example
-        return embedding + (self.layers - 1) * self_attention + self.layers * one_query - first_query + readout
+        return embedding + (self.layers - 1) * self_attention + self.layers * one_query - first_query + inner + readout
 
     def activations(self, *, length: int, dim: int) -> int:
         at_class_token = 4 * self.total_dim
         if self.layers == 1:
             return length * (dim + 4 * self.hidden + 6 * self.heads) + at_class_token
-        per_layer = 10 * self.total_dim + 4 * self.heads * length
+        per_layer = 10 * self.total_dim + 4 * self.heads * length + 3 * self.inner_hidden
         return length * (dim + 4 * self.hidden + (self.layers - 1) * per_layer) + at_class_token

@@ -6,6 +6,7 @@ from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray, Target, Tokens
 from ..base import looked_up
+from ..norms import layer_norm
 from .model import Attention, ClassTokenTransformer
 
 
@@ -14,12 +15,14 @@ def predict(model: ClassTokenTransformer, tokens: Tokens) -> Target:
     tokens, absent = model.without_absent(tokens)
     embedded = embed(model, tokens)
     class_token = model.class_token
-    for layer in model.attention[:-1]:
+    for place, layer in enumerate(model.attention[:-1]):
         attended = jax.vmap(lambda query, layer=layer, keys=embedded: attend(layer, query, keys, model.beta, absent))
         class_token, embedded = (
             class_token + attend(layer, class_token, embedded, model.beta, absent),
             embedded + attended(embedded),
         )
+        if model.inner:
+            class_token, embedded = model.inner[place](class_token), jax.vmap(model.inner[place])(embedded)
     class_token = class_token + attend(model.attention[-1], class_token, embedded, model.beta, absent)
     return read_out(model, class_token)
 
@@ -63,5 +66,11 @@ def masked(
 
 
 def read_out(model: ClassTokenTransformer, class_token: Float[AnyArray, " total"]) -> Target:
-    """F: the two-layer GELU net over the class token."""
-    return model.readout_out(jax.nn.gelu(model.readout_in(class_token), approximate=False))
+    """F: the two-layer GELU net over the class token, or over its layer norm."""
+    seen = readout_input(model, class_token)
+    return model.readout_out(jax.nn.gelu(model.readout_in(seen), approximate=False))
+
+
+def readout_input(model: ClassTokenTransformer, class_token: Float[AnyArray, " total"]) -> Float[AnyArray, " total"]:
+    """What the readout net sees of the class token after the last attention layer."""
+    return layer_norm(class_token) if model.spec.final_norm else class_token

@@ -4,8 +4,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..norms import LAYER_NORM_FLOOR
 from ..torch_export import read_batch
-from .model import Attention, ClassTokenTransformer, Linear
+from .model import Attention, ClassTokenTransformer, InnerNet, Linear
 
 
 class MultiHeadAttention(nn.Module):
@@ -30,6 +31,17 @@ class MultiHeadAttention(nn.Module):
         return torch.einsum("bhqn,ehn->bqe", weights @ values, self.output)
 
 
+class InnerModule(nn.Module):
+    """A ReLU net with a residual."""
+
+    def __init__(self, net: InnerNet):
+        super().__init__()
+        self.first, self.second = _linear(net.first), _linear(net.second)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.second(functional.relu(self.first(x)))
+
+
 class ClassTokenModule(nn.Module):
     """The same function as a `ClassTokenTransformer`; weights are to be loaded."""
 
@@ -42,6 +54,7 @@ class ClassTokenModule(nn.Module):
         if model.position_table is not None:
             self.position_table = nn.Parameter(torch.empty(model.position_table.shape))
         self.attention = nn.ModuleList(MultiHeadAttention(layer, model.beta) for layer in model.attention)
+        self.inner = nn.ModuleList(InnerModule(net) for net in model.inner)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """The answers (outputs,) to tokens (length, dim), or (batch, outputs) to (batch, length, dim).
@@ -59,10 +72,15 @@ class ClassTokenModule(nn.Module):
             tokens = tokens.masked_fill(absent[..., None], 0.0)
         embedded = self.embed(tokens)
         class_token = self.class_token.expand(len(tokens), 1, -1)
-        for attend in self.attention:
+        for place, attend in enumerate(self.attention):
             read, moved = attend(class_token, embedded, absent), attend(embedded, embedded, absent)
             class_token, embedded = class_token + read, embedded + moved
-        return self.readout_out(functional.gelu(self.readout_in(class_token[:, 0])))
+            if place < len(self.inner):
+                class_token, embedded = self.inner[place](class_token), self.inner[place](embedded)
+        seen = class_token[:, 0]
+        if self.spec.final_norm:
+            seen = functional.layer_norm(seen, seen.shape[-1:], eps=LAYER_NORM_FLOOR)
+        return self.readout_out(functional.gelu(self.readout_in(seen)))
 
     def embed(self, tokens: Tensor) -> Tensor:
         positions, ids = self.spec.positions, self.spec.vocabulary

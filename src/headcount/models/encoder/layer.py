@@ -10,11 +10,10 @@ from jaxtyping import Array, Bool, Float
 from jaxtyping import Key as KeyOf
 
 from ..._shapes import AnyArray
+from ..norms import layer_norm, unit_norm
 from .attention import Heads, Stream, attend, attention_weights
 from .spec import EncoderSpec
 
-LAYER_NORM_FLOOR = 1e-5
-UNIT_NORM_FLOOR = 1e-12
 ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu}
 
 Drops = KeyOf[Array, " drops"]
@@ -87,11 +86,7 @@ def norm(stream: Stream, spec: EncoderSpec, scale: Float[AnyArray, ""] | None) -
     if spec.norm == "none":
         return stream
     exact = stream.astype(jnp.promote_types(stream.dtype, jnp.float32))
-    if scale is not None:
-        normed = exact * jax.lax.rsqrt(jnp.sum(exact**2, axis=-1, keepdims=True) + UNIT_NORM_FLOOR) * scale
-    else:
-        centred = exact - jnp.mean(exact, axis=-1, keepdims=True)
-        normed = centred * jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + LAYER_NORM_FLOOR)
+    normed = layer_norm(exact) if scale is None else unit_norm(exact) * scale
     return normed.astype(stream.dtype)
 
 

@@ -4,8 +4,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..norms import LAYER_NORM_FLOOR, UNIT_NORM_FLOOR
 from ..torch_export import read_batch
-from .layer import LAYER_NORM_FLOOR, UNIT_NORM_FLOOR, Affine, EncoderLayer
+from .layer import Affine, EncoderLayer
 from .model import Encoder
 from .spec import EncoderSpec
 
