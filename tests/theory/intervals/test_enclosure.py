@@ -2,14 +2,19 @@
 
 import jax
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headcount._precision import in_double
 from headcount.models import ClassTokenSpec, folded
+from headcount.models.norms import layer_norm
 from headcount.tasks import average, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory.intervals.arithmetic import EnclosureError, ball, point
 from headcount.theory.intervals.enclosure import enclose
+from tests.theory.collisions.digits import DIGITS, layer_normed, precise
 
 LENGTH, DIM = 5, 2
 RADII = [0.0, 1e-12, 1e-3, 0.5]
@@ -161,6 +166,23 @@ def test_a_dot_product_without_axes_is_enclosed():
     assert box.shape == ()
     assert box.low <= 3 * 0.9**2 + 1e-12
     assert box.high >= 3 * 1.1**2
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    centre=st.lists(st.one_of(st.just(0.5), st.floats(-3, 3)), min_size=3, max_size=3),
+    radius=st.sampled_from([0.0, 1e-12, 1e-4, 0.1]),
+    signs=st.lists(st.sampled_from([-1, 0, 1]), min_size=3, max_size=3),
+)
+def test_a_layer_norm_holds_fifty_digits_of_it(centre, radius, signs):
+    """Equal entries included, where only the floor keeps the norm from dividing by zero."""
+    with jax.enable_x64(True), mpmath.workdps(DIGITS):
+        box = ball(np.array(centre), radius)
+        normed = enclose(layer_norm, box)
+        wanted = layer_normed(precise(centre) + precise(signs) * mpmath.mpf(radius))
+        assert all(low <= value <= high for low, value, high in zip(normed.low, wanted, normed.high, strict=True))
+        if radius == 0:
+            assert np.max(normed.high - normed.low) <= 1e-12
 
 
 @pytest.mark.parametrize("seed", range(2))

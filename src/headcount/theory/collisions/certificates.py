@@ -1,9 +1,9 @@
 """Certificates of collisions: what two given sequences prove about a model, by interval arithmetic.
 
-Near. The distance A of what the readout sees of two sequences and the gap B of their targets are enclosed. The
-predictions of a readout of slope at most K differ by at most K A, so its error on one of the sequences is at least
-(B - K A) / 2. By Lemma 4 a two-layer net with weights of at most 1 and error below eps has M >= (B - 2 eps) / (A
-sqrt(E)) units.
+Near. The distance A of what the readout sees of two sequences, after the norm where the model has one, and the gap B of
+their targets are enclosed. The predictions of a readout of slope at most K differ by at most K A, so its error on one
+of the sequences is at least (B - K A) / 2. By Lemma 4 a two-layer net with weights of at most 1 and error below eps has
+M >= (B - 2 eps) / (A sqrt(E)) units.
 
 Exact. Krawczyk's test (`krawczyk`) proves that an exact collision lies within a stated radius of the pair. Then *every*
 readout, whatever its size and slope, has an error of at least B / 2.
@@ -19,14 +19,14 @@ from jaxtyping import Float
 
 from ..._errors import require
 from ..._precision import in_double
-from ...models import ClassTokenTransformer, folded
+from ...models import ClassTokenTransformer, textbook
 from ...tasks import GeneratedTask
 from ..bounds import Bound, steep_net_size
-from ..intervals import EnclosureError, Interval, enclose, point, product, subtract
+from ..intervals import EnclosureError, Interval, add, enclose, point, product, subtract
 from .domain import Domain
 from .heads import coordinates_read, fold
 from .krawczyk import EnclosedObservables, prove_collision
-from .observables import HeadOutputs, check_fit
+from .observables import HeadOutputs, check_fit, seen_by_readout
 from .search import Collision
 
 ESTIMATE_SLACK = 1e-6
@@ -102,23 +102,32 @@ def certify(collision: Collision, model: ClassTokenTransformer, task: GeneratedT
 
 def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
     """An upper bound on the Euclidean distance of what the readout sees of the pair."""
-    if len(model.attention) == 1:
+    if len(model.attention) > 1:
+        wide = in_double(model)
+        apart = subtract(*(enclose(lambda x: seen_by_readout(wide, x), point(tokens)) for tokens in pair))
+    else:
         (layer,) = model.attention
         coordinates = coordinates_read([model])
         heads, rows = np.array(coordinates).T
         observables = HeadOutputs(heads=fold(model, coordinates, pair.shape[1])[0], coordinates=coordinates)
         enclosed = EnclosedObservables(observables, model, pair.shape[1])
         outputs = [enclosed.enclose(lambda one, x: one.of(x, None), point(tokens)) for tokens in pair]
-        mixing = np.asarray(layer.output, np.float64)[:, heads, rows]
-        apart = product(point(mixing), subtract(*outputs).map(lambda end: end[:, None]))
-    else:
-        wide = in_double(model)
-        outputs = [enclose(lambda x: folded.class_output(wide, x), point(tokens)) for tokens in pair]
-        apart = subtract(*outputs)
+        mixing = point(np.asarray(layer.output, np.float64)[:, heads, rows])
+        if model.spec.final_norm:
+            class_token = point(np.asarray(model.class_token, np.float64))
+            read = [add(class_token, _applied(mixing, output)) for output in outputs]
+            apart = subtract(*(enclose(lambda c: textbook.readout_input(model, c), box) for box in read))
+        else:
+            apart = _applied(mixing, subtract(*outputs))
     largest = float(apart.magnitude.max())
     if not math.isfinite(largest):
         return math.inf
     return largest * float(np.linalg.norm(apart.magnitude / largest)) * (1 + 1e-12) if largest > 0 else 0.0
+
+
+def _applied(matrix: Interval, vector: Interval) -> Interval:
+    """The matrix times the vector."""
+    return product(matrix, vector.map(lambda end: end[:, None])).map(lambda end: end[:, 0])
 
 
 def _min_gap(task: GeneratedTask, boxes: list[Interval]) -> tuple[float, str]:
