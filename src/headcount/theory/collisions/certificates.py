@@ -106,7 +106,7 @@ def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
         wide = in_double(model)
         apart = subtract(*(enclose(lambda x: seen_by_readout(wide, x), point(tokens)) for tokens in pair))
     else:
-        (layer,) = model.attention
+        layer = model.attention[0]
         coordinates = coordinates_read([model])
         heads, rows = np.array(coordinates).T
         observables = HeadOutputs(heads=fold(model, coordinates, pair.shape[1])[0], coordinates=coordinates)
