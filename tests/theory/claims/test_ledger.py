@@ -18,8 +18,10 @@ EXPECTED = {
     "uniqueness": Verdict.ESTIMATED,
     "depth": Verdict.CONJECTURE,
     "any_length": Verdict.CONJECTURE,
+    "norm_bound": Verdict.ESTIMATED,
 }
 SEARCHES = {"enough_heads", "fitted_heads", "too_few_heads", "collisions", "collisions_of_a_construction", "wide_head"}
+SEARCHES |= {"norm_collisions", "norm_bound"}
 SEARCHES |= {"uniqueness", "full_rank", "closed_forms", "floors", "majority_vote"}
 """Claims whose checks search, sample or compile for seconds. Each has quick cases in the tests of its module."""
 

@@ -102,11 +102,8 @@ def certify(collision: Collision, model: ClassTokenTransformer, task: GeneratedT
 
 def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
     """An upper bound on the Euclidean distance of what the readout sees of the pair."""
-    if len(model.attention) > 1:
-        wide = in_double(model)
-        apart = subtract(*(enclose(lambda x: seen_by_readout(wide, x), point(tokens)) for tokens in pair))
-    else:
-        layer = model.attention[0]
+    if len(model.attention) == 1:
+        (layer,) = model.attention
         coordinates = coordinates_read([model])
         heads, rows = np.array(coordinates).T
         observables = HeadOutputs(heads=fold(model, coordinates, pair.shape[1])[0], coordinates=coordinates)
@@ -119,6 +116,9 @@ def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
             apart = subtract(*(enclose(lambda c: textbook.readout_input(model, c), box) for box in read))
         else:
             apart = _applied(mixing, subtract(*outputs))
+    else:
+        wide = in_double(model)
+        apart = subtract(*(enclose(lambda x: seen_by_readout(wide, x), point(tokens)) for tokens in pair))
     largest = float(apart.magnitude.max())
     if not math.isfinite(largest):
         return math.inf

@@ -98,6 +98,19 @@ def find_collisions(
     return [sorted(of_model, key=lambda collision: -collision.gap) for of_model in collisions]
 
 
+def close_pairs(
+    observables: AbstractObservables, task: GeneratedTask, domain: Domain, pairs: np.ndarray
+) -> list[Collision]:
+    """The collisions of one model that Newton steps reach from pairs (any, 2, length, dim), the largest gap first.
+
+    Cheaper than a search, which maximises the gap too. Check `distance`: steps may fail to reach a collision.
+    """
+    with jax.enable_x64(True):
+        of_one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], observables)
+        (closed,) = _Search(of_one, in_double(task), domain, steps=1, anchored=False)._polish(np.asarray(pairs)[None])
+    return sorted(closed, key=lambda collision: -collision.gap)
+
+
 def _observables(models: Sequence[ClassTokenTransformer], length: int, *, anchored: bool) -> list[AbstractObservables]:
     """What pairs should agree in: outputs always; moments too where both sequences are free.
 
