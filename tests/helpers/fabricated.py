@@ -10,6 +10,8 @@ from headcount._choices import STARTS
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 from headcount.store.experiment import Experiment
 from headcount.studies.base import AbstractStudy, Scale
+from headcount.studies.beyond import norm
+from headcount.studies.beyond.norm import NormStudy
 from headcount.studies.head_count import table2
 from headcount.studies.head_count.width import HEADS, WidthStudy
 from headcount.studies.rank.base import RankStudy
@@ -156,6 +158,8 @@ def _study_axes(study: AbstractStudy, scale: Scale) -> list[dict[str, Sequence[A
     rest = {"length": effort.lengths, "seed": tuple(range(effort.seeds))}
     if isinstance(study, WidthStudy):
         return [{"heads": HEADS, "hidden": study.widths[scale]} | rest]
+    if isinstance(study, NormStudy):
+        return [{"heads": norm.HEADS, "norm": tuple(norm.NORMS)} | rest]
     if isinstance(study, RankStudy):
         effort = study.efforts[scale]
         return [

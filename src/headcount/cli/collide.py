@@ -29,6 +29,7 @@ from ..store import Record, Store
 from ..tasks import GeneratedTask, Regression
 from ..tasks.find import task_of_spec
 from ..theory import Certificate
+from ..theory.collisions.observables import seen_by_readout
 from .app import Folder, Json, data, messages, print_json, say
 from .arguments import counts
 from .options import SEQUENCE, TARGETS
@@ -169,7 +170,7 @@ def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: G
     with jax.enable_x64(True):
         model, pair = from_arrays(spec_from_dict(cell.model), arrays), jnp.asarray(certificate.pair)
         assert isinstance(model, ClassTokenTransformer)
-        outputs = np.stack([np.asarray(folded.class_output(model, tokens)) for tokens in pair])
+        outputs = np.stack([np.asarray(seen_by_readout(model, tokens)) for tokens in pair])
         targets = np.stack([np.asarray(task.target(tokens)) for tokens in pair])
         single = len(model.attention) == 1
         weights = np.stack([np.asarray(folded.attention_weights(model, x)) for x in pair]) if single else None

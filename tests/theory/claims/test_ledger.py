@@ -31,8 +31,10 @@ SEARCHES |= {"uniqueness", "density", "full_rank", "closed_forms", "floors", "or
     "any_length": Verdict.CONJECTURE,
     "biased_floor": Verdict.ESTIMATED,
     "many_points": Verdict.ESTIMATED,
+    "norm_bound": Verdict.ESTIMATED,
 }
 SEARCHES = {"enough_heads", "fitted_heads", "too_few_heads", "collisions", "collisions_of_a_construction", "wide_head"}
+SEARCHES |= {"norm_collisions", "norm_bound"}
 SEARCHES |= {"uniqueness", "full_rank", "closed_forms", "floors", "majority_vote"}
 SEARCHES |= {"biased_floor", "many_points"}
 """Claims whose checks search, sample or compile for seconds. Each has quick cases in the tests of its module."""

@@ -51,6 +51,18 @@ def plain_class_output(weights, sequence: np.ndarray) -> np.ndarray:
     return reader + attended(*layers[-1], beta, reader, tokens)
 
 
+def layer_normed(vector: np.ndarray) -> np.ndarray:
+    """A layer norm without gain and shift; 1e-5, the floor, is the float64 number of that name."""
+    centred = vector - sum(vector) / len(vector)
+    return centred / mpmath.sqrt(sum(centred**2) / len(vector) + mpmath.mpf(1e-5))
+
+
+def plain_seen(weights, sequence: np.ndarray) -> np.ndarray:
+    """What the readout sees with fifty digits: the class token after attention, normed where the model has a norm."""
+    output = plain_class_output(weights, sequence)
+    return layer_normed(output) if weights.spec.final_norm else output
+
+
 def plain_target(name: str, sequence: np.ndarray) -> mpmath.mpf:
     """The targets of both tasks with fifty digits, from their stored directions and centres."""
     if name == "maxima":
@@ -61,17 +73,17 @@ def plain_target(name: str, sequence: np.ndarray) -> mpmath.mpf:
 
 
 def difference(weights, pair: np.ndarray) -> np.ndarray:
-    return plain_class_output(weights, pair[0]) - plain_class_output(weights, pair[1])
+    return plain_seen(weights, pair[0]) - plain_seen(weights, pair[1])
 
 
 def slopes(weights, pair: np.ndarray) -> np.ndarray:
     """dG with respect to all numbers of the pair, from differences over 1e-25."""
     width, columns = mpmath.mpf(10) ** -25, []
-    here = [plain_class_output(weights, sequence) for sequence in pair]
+    here = [plain_seen(weights, sequence) for sequence in pair]
     for index in np.ndindex(pair.shape):
         moved = pair.copy()
         moved[index] = moved[index] + width
-        there = plain_class_output(weights, moved[index[0]])
+        there = plain_seen(weights, moved[index[0]])
         columns.append((there - here[index[0]]) / width * (1 if index[0] == 0 else -1))
     return np.array(columns, dtype=object).T.astype(np.float64)
 

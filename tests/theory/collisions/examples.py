@@ -23,9 +23,15 @@ DOMAINS: dict[str, Domain] = {name: domain_of(task) for name, task in TASKS.item
 
 @cache
 def model(
-    seed: int, layers: int = 1, positions: str = "none", heads: int = 1, head_dim: int = 2
+    seed: int,
+    layers: int = 1,
+    positions: str = "none",
+    heads: int = 1,
+    head_dim: int = 2,
+    final_norm: bool = False,
 ) -> ClassTokenTransformer:
-    spec = ClassTokenSpec(heads=heads, head_dim=head_dim, hidden=8, layers=layers, positions=positions)  # pyright: ignore
+    shape = {"heads": heads, "head_dim": head_dim, "layers": layers, "positions": positions, "final_norm": final_norm}
+    spec = ClassTokenSpec(hidden=8, **shape)  # pyright: ignore
     return spec.init(seed, length=LENGTH, dim=DIM, outputs=1)
 
 

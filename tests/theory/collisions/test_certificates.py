@@ -15,12 +15,15 @@ from headcount._errors import InputError
 from headcount._keys import named_generator
 from headcount._precision import in_double
 from headcount.models import textbook
-from headcount.tasks import FunctionTask, max_plus_min
+from headcount.tasks import FunctionTask, Retrieval, max_plus_min
 from headcount.theory import Certificate, Domain, certify, construct, find_collisions
 from headcount.theory.bounds import steep_net_size
+from headcount.theory.collisions.certificates import _min_gap
 from headcount.theory.collisions.heads import fold
 from headcount.theory.collisions.observables import ClassOutputs, HeadOutputs, Moments
-from tests.theory.collisions.digits import DIGITS, difference, exact_pair, plain_target, precise
+from headcount.theory.intervals import point
+from headcount.theory.intervals.rules import RULES
+from tests.theory.collisions.digits import DIGITS, difference, exact_pair, plain_class_output, plain_target, precise
 from tests.theory.collisions.examples import (
     DIM,
     DOMAINS,
@@ -31,6 +34,10 @@ from tests.theory.collisions.examples import (
     head_observables,
     model,
 )
+
+
+def without_norm(weights):
+    return dataclasses.replace(weights, spec=dataclasses.replace(weights.spec, final_norm=False))
 
 
 def drawn(name: str, seed: int, width: float = 0.6) -> np.ndarray:
@@ -68,6 +75,7 @@ SLOW = (
     "two layers",
     "tokens that lie together",
     "moments with a shared place",
+    "a norm after two layers",
 )
 CASES = {
     "one head": Case(),
@@ -78,6 +86,9 @@ CASES = {
     "concatenated positions": Case(shape=(("positions", "concatenated"),), kind=Moments, seed=5),
     "tokens that lie together": Case(width=1e-2, shape=(("head_dim", 6),), seed=6),
     "two layers": Case(kind=ClassOutputs, shape=(("layers", 2),), seed=7),
+    "a norm": Case(shape=(("final_norm", True),), seed=0),
+    "a norm that merges": Case(kind=ClassOutputs, shape=(("final_norm", True), ("head_dim", 3)), seed=1),
+    "a norm after two layers": Case(kind=ClassOutputs, shape=(("final_norm", True), ("layers", 2)), seed=7),
 }
 
 
@@ -207,11 +218,43 @@ def test_a_target_that_cannot_be_enclosed_is_estimated_and_says_why(function, wo
         collision = collision_at(proof.pair, CASES["one head"].observables())
         values = [float(function(jnp.asarray(tokens))) for tokens in proof.pair]
     estimated = certify(collision, model(0), task, DOMAINS["maxima"])
-    assert words in estimated.estimated
+    assert f'"{words}"' in estimated.estimated
     assert "not enclosed" in estimated.estimated
     assert estimated.exact
     assert estimated.gap < abs(values[0] - values[1]) or estimated.gap == 0
     assert estimated.gap == pytest.approx(abs(values[0] - values[1]), abs=1e-4)
+
+
+def test_a_task_with_a_weighted_sum_of_its_minima_is_enclosed():
+    weights = np.array([1.0, -2.0])
+    task = Retrieval([lambda x: x[0], lambda x: x[1]], lambda z: weights @ z, length=LENGTH, dim=DIM)
+    with jax.enable_x64(True):
+        collision = collision_at(certificate("one head").pair, CASES["one head"].observables())
+    assert certify(collision, model(0), task, DOMAINS["maxima"]).estimated == ""
+
+
+def test_a_fault_of_a_rule_is_raised(monkeypatch):
+    """Only what cannot be enclosed is estimated: a fault of the program must be seen."""
+    monkeypatch.setitem(RULES, "reduce_min", lambda *_, **__: 1 / 0)
+    with jax.enable_x64(True), pytest.raises(ZeroDivisionError):
+        _min_gap(in_double(TASKS["maxima"]), [point(tokens) for tokens in drawn("maxima", 0)])
+
+
+def test_a_norm_keeps_every_collision_and_adds_those_that_differ_by_a_common_shift():
+    """Proved with the norm, a pair of class outputs that differ by a shift is none without it, and far from one."""
+    names = ("a norm", "a norm that merges")
+    with jax.enable_x64(True):
+        collisions = [collision_at(certificate(name).pair, CASES[name].observables()) for name in names]
+    kept, merged = (
+        certify(collision, without_norm(CASES[name].weights), TASKS["maxima"], DOMAINS["maxima"])
+        for name, collision in zip(names, collisions, strict=True)
+    )
+    assert kept.exact
+    assert not merged.exact
+    assert merged.distance > 1e6 * certificate("a norm that merges").distance
+    outputs = [plain_class_output(CASES["a norm that merges"].weights, precise(x)) for x in merged.pair]
+    shift = (outputs[0] - outputs[1]).astype(float)
+    assert np.ptp(shift) < 1e-12 < abs(shift[0])
 
 
 # What a certificate says must rest on the model it is asked about, whatever the collision was found with.

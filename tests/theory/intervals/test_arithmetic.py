@@ -23,7 +23,7 @@ SHARES = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0.0, 1.0))
 
 
 def interval_of(ends: list[list[float]]) -> Interval:
-    return Interval(*(np.array(side, float) for side in zip(*(sorted(pair) for pair in ends), strict=True)))
+    return Interval(*np.sort(np.array(ends, float).reshape(-1, 2), axis=1).T)
 
 
 def inside(x: Interval, shares: list[float]) -> np.ndarray:
@@ -261,3 +261,45 @@ def test_whole_numbers_and_truth_values_stay_exact():
     assert np.array_equal(arithmetic.add(whole, whole).low, 2 * np.arange(4))
     assert np.array_equal(arithmetic.sum_over(whole, (0,)).high, 6)
     assert arithmetic.outward(point(np.array([True]))).low.dtype == bool
+
+
+AXES = st.fixed_dictionaries({kind: st.lists(st.integers(0, 2), max_size=2) for kind in ("batch", "summed", "x", "y")})
+"""Sizes of the axes that both factors keep, that are summed over, and that one factor has alone; often none."""
+
+
+@settings(deadline=None)
+@given(axes=AXES, drawn=st.data())
+def test_products_over_any_axes_hold_the_exact_ones(axes, drawn):
+    letters = iter("abcdefgh")
+    names = {kind: [(next(letters), size) for size in sizes] for kind, sizes in axes.items()}
+    factors, exacts, orders = [], [], []
+    for kind in ("x", "y"):
+        order = drawn.draw(st.permutations(names["batch"] + names["summed"] + names[kind]))
+        shape = [size for _, size in order]
+        box, exact = boxed(drawn.draw(entries(int(np.prod(shape, dtype=int)))), *shape)
+        factors, exacts, orders = [*factors, box], [*exacts, exact], [*orders, [name for name, _ in order]]
+    places = {
+        kind: tuple(tuple(order.index(name) for name, _ in names[kind]) for order in orders)
+        for kind in ("summed", "batch")
+    }
+    found = RULES["dot_general"](*factors, dimension_numbers=(places["summed"], places["batch"]))
+    # The order of a factor's own axes is that of its array.
+    free = [name for order in orders for name in order if name in dict(names["x"] + names["y"])]
+    result = "".join([name for name, _ in names["batch"]] + free)
+    wanted = np.einsum(f"{''.join(orders[0])},{''.join(orders[1])}->{result}", *exacts)
+    assert_holds(found, np.asarray(wanted, dtype=object))
+
+
+SORTED: dict[str, tuple[dict, Callable]] = {
+    "sort": ({"dimension": 0}, sorted),
+    "cummax": ({"axis": 0, "reverse": False}, lambda x: [max(x[: i + 1]) for i in range(len(x))]),
+    "cummin": ({"axis": 0, "reverse": True}, lambda x: [min(x[i:]) for i in range(len(x))]),
+}
+
+
+@pytest.mark.parametrize("name", SORTED)
+@given(drawn=entries(3))
+def test_sorted_numbers_and_running_extremes_hold_the_exact_ones(name, drawn):
+    params, exact = SORTED[name]
+    box, values = boxed(drawn, 3)
+    assert_holds(RULES[name](box, **params), np.array(exact(list(values)), dtype=object))

@@ -2,14 +2,19 @@
 
 import jax
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headcount._precision import in_double
 from headcount.models import ClassTokenSpec, folded
+from headcount.models.norms import layer_norm
 from headcount.tasks import average, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory.intervals.arithmetic import EnclosureError, ball, point
 from headcount.theory.intervals.enclosure import enclose
+from tests.theory.collisions.digits import DIGITS, layer_normed, precise
 
 LENGTH, DIM = 5, 2
 RADII = [0.0, 1e-12, 1e-3, 0.5]
@@ -142,6 +147,44 @@ def test_what_users_write_is_enclosed(name):
     assert_encloses(FUNCTIONS[name], tokens_of(5))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [jnp.sort, lambda x: jax.lax.cummax(x, axis=0), lambda x: jax.lax.cummin(x, axis=0, reverse=True)],
+)
+def test_numbers_too_small_for_xla_are_kept_apart(function):
+    """XLA takes numbers below 2.2e-308 for zero; an enclosure is about real numbers."""
+    tiny = np.array([3e-310, 1e-310, 2e-310, -1e-310])
+    large = np.asarray(function(jnp.asarray(1e310 * tiny)))
+    box = enclose(function, point(tiny))
+    assert np.array_equal(box.low, box.high)
+    assert np.allclose(1e310 * box.low, large, rtol=1e-12)
+
+
+def test_a_dot_product_without_axes_is_enclosed():
+    """The target of a retrieval whose outer function is lambda z: w @ z."""
+    box = enclose(lambda x: x @ x, ball(np.ones(3), 0.1))
+    assert box.shape == ()
+    assert box.low <= 3 * 0.9**2 + 1e-12
+    assert box.high >= 3 * 1.1**2
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    centre=st.lists(st.one_of(st.just(0.5), st.floats(-3, 3)), min_size=3, max_size=3),
+    radius=st.sampled_from([0.0, 1e-12, 1e-4, 0.1]),
+    signs=st.lists(st.sampled_from([-1, 0, 1]), min_size=3, max_size=3),
+)
+def test_a_layer_norm_holds_fifty_digits_of_it(centre, radius, signs):
+    """Equal entries included, where only the floor keeps the norm from dividing by zero."""
+    with jax.enable_x64(True), mpmath.workdps(DIGITS):
+        box = ball(np.array(centre), radius)
+        normed = enclose(layer_norm, box)
+        wanted = layer_normed(precise(centre) + precise(signs) * mpmath.mpf(radius))
+        assert all(low <= value <= high for low, value, high in zip(normed.low, wanted, normed.high, strict=True))
+        if radius == 0:
+            assert np.max(normed.high - normed.low) <= 1e-12
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_a_box_inside_another_has_an_enclosure_no_wider(seed):
     model = random_model(seed=seed)
@@ -180,8 +223,10 @@ def test_several_arguments_have_a_box_each():
     ],
 )
 def test_what_has_no_rule_is_refused_by_name(function, words):
-    with pytest.raises(EnclosureError, match=words):
+    with pytest.raises(EnclosureError, match=words) as refused:
         enclose(function, ball(tokens_of(), 0.5))
+    assert refused.value.operation in str(jax.make_jaxpr(function)(tokens_of()))
+    assert refused.value.operation
 
 
 WHOLE = {

@@ -6,6 +6,7 @@ A verdict is what the check saw when it was run.
 from collections.abc import Iterator
 
 from . import enough_heads, rank, too_few_heads, zonal
+from . import enough_heads, norm, rank, too_few_heads
 from .claim import Claim, Entry, NotRun
 from .not_run import FIRST_PAPER, SECOND_PAPER
 
@@ -32,6 +33,8 @@ CLAIMS: tuple[Claim, ...] = (
     rank.any_length,
     zonal.biased_floor,
     zonal.many_points,
+    norm.norm_collisions,
+    norm.norm_bound,
 )
 
 NOT_RUN: tuple[NotRun, ...] = (*FIRST_PAPER, *SECOND_PAPER)

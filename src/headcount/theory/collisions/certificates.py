@@ -1,9 +1,9 @@
 """Certificates of collisions: what two given sequences prove about a model, by interval arithmetic.
 
-Near. The distance A of what the readout sees of two sequences and the gap B of their targets are enclosed. The
-predictions of a readout of slope at most K differ by at most K A, so its error on one of the sequences is at least
-(B - K A) / 2. By Lemma 4 a two-layer net with weights of at most 1 and error below eps has M >= (B - 2 eps) / (A
-sqrt(E)) units.
+Near. The distance A of what the readout sees of two sequences, after the norm where the model has one, and the gap B of
+their targets are enclosed. The predictions of a readout of slope at most K differ by at most K A, so its error on one
+of the sequences is at least (B - K A) / 2. By Lemma 4 a two-layer net with weights of at most 1 and error below eps has
+M >= (B - 2 eps) / (A sqrt(E)) units.
 
 Exact. Krawczyk's test (`krawczyk`) proves that an exact collision lies within a stated radius of the pair. Then *every*
 readout, whatever its size and slope, has an error of at least B / 2.
@@ -19,14 +19,14 @@ from jaxtyping import Float
 
 from ..._errors import require
 from ..._precision import in_double
-from ...models import ClassTokenTransformer, folded
+from ...models import ClassTokenTransformer, textbook
 from ...tasks import GeneratedTask
 from ..bounds import Bound, steep_net_size
-from ..intervals import EnclosureError, Interval, enclose, point, product, subtract
+from ..intervals import EnclosureError, Interval, add, enclose, point, product, subtract
 from .domain import Domain
 from .heads import coordinates_read, fold
 from .krawczyk import EnclosedObservables, prove_collision
-from .observables import HeadOutputs, check_fit
+from .observables import HeadOutputs, check_fit, seen_by_readout
 from .search import Collision
 
 ESTIMATE_SLACK = 1e-6
@@ -109,16 +109,25 @@ def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
         observables = HeadOutputs(heads=fold(model, coordinates, pair.shape[1])[0], coordinates=coordinates)
         enclosed = EnclosedObservables(observables, model, pair.shape[1])
         outputs = [enclosed.enclose(lambda one, x: one.of(x, None), point(tokens)) for tokens in pair]
-        mixing = np.asarray(layer.output, np.float64)[:, heads, rows]
-        apart = product(point(mixing), subtract(*outputs).map(lambda end: end[:, None]))
+        mixing = point(np.asarray(layer.output, np.float64)[:, heads, rows])
+        if model.spec.final_norm:
+            class_token = point(np.asarray(model.class_token, np.float64))
+            read = [add(class_token, _applied(mixing, output)) for output in outputs]
+            apart = subtract(*(enclose(lambda c: textbook.readout_input(model, c), box) for box in read))
+        else:
+            apart = _applied(mixing, subtract(*outputs))
     else:
         wide = in_double(model)
-        outputs = [enclose(lambda x: folded.class_output(wide, x), point(tokens)) for tokens in pair]
-        apart = subtract(*outputs)
+        apart = subtract(*(enclose(lambda x: seen_by_readout(wide, x), point(tokens)) for tokens in pair))
     largest = float(apart.magnitude.max())
     if not math.isfinite(largest):
         return math.inf
     return largest * float(np.linalg.norm(apart.magnitude / largest)) * (1 + 1e-12) if largest > 0 else 0.0
+
+
+def _applied(matrix: Interval, vector: Interval) -> Interval:
+    """The matrix times the vector."""
+    return product(matrix, vector.map(lambda end: end[:, None])).map(lambda end: end[:, 0])
 
 
 def _min_gap(task: GeneratedTask, boxes: list[Interval]) -> tuple[float, str]:
@@ -129,7 +138,9 @@ def _min_gap(task: GeneratedTask, boxes: list[Interval]) -> tuple[float, str]:
         if not math.isfinite(gap):
             raise EnclosureError("it is not finite.")
         return gap, ""
-    except Exception as error:  # a user's function may contain operations that no rule covers
+    except EnclosureError as error:  # a user's function may contain operations that no rule covers
         values = [np.asarray(task.target(jnp.asarray((box.low + box.high) / 2))) for box in boxes]
         slack = ESTIMATE_SLACK * max(1.0, float(np.abs(values).max()))
-        return max(0.0, float(np.abs(values[0] - values[1]).max()) - slack), f"the target is not enclosed: {error}"
+        where = f' at "{error.operation}"' if error.operation else ""
+        reason = f"the target is not enclosed{where}: {error}"
+        return max(0.0, float(np.abs(values[0] - values[1]).max()) - slack), reason

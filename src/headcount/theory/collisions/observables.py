@@ -2,7 +2,7 @@
 
 Three systems, each of them sufficient:
 
-    class outputs   c(X), the class token after attention: E coordinates, at any depth
+    class outputs   c(X), the class token after attention: E coordinates, at any depth; before a norm E - 1
     head outputs    sum over t of a_i(t) v_i(t) for each head i, the same before W_O: n h coordinates, one layer
     moments         sum over t of exp(beta s_i(t)) (1, v_i(t)) for each head, without the tokens that both sequences
                     share: (n + 1) h coordinates, numerators and denominators of the softmax, scaled per head
@@ -10,6 +10,10 @@ Three systems, each of them sufficient:
 A trained head often attends to one token with a weight that is 1 to sixteen digits, and in float64 its output then does
 not depend on the other tokens. Its moments do: once the tokens that take the weight are shared, they cancel exactly.
 The proof of Theorem 2(2) uses them, with the most responsive points shared (Yu et al., arXiv 2510.06662).
+
+A layer norm before the readout, N(c) = u / sqrt(|u|^2 / E + floor) with u = c - mean(c), is one to one in u, for its
+length grows with that of u. So N(c) = N(c') exactly where c and c' differ by the same number in every entry: a norm
+keeps every collision and adds those, of E - 1 coordinates c_j - c_1. Its slope in u is at most 1 / sqrt(floor).
 """
 
 from abc import abstractmethod
@@ -23,7 +27,7 @@ from jaxtyping import Array, Float
 
 from ..._errors import require
 from ..._shapes import Tokens
-from ...models import ClassTokenTransformer, folded
+from ...models import ClassTokenTransformer, folded, textbook
 from ...tasks import GeneratedTask
 from .heads import Coordinates, Heads
 
@@ -69,14 +73,23 @@ class AbstractObservables(eqx.Module):
         return self.difference(pair, scale), rows
 
 
+def seen_by_readout(model: ClassTokenTransformer, tokens: Tokens) -> Float[Array, " total"]:
+    """What the readout net sees of one sequence: the class token after attention, normed where the model has a norm."""
+    return textbook.readout_input(model, folded.class_output(model, tokens))
+
+
 class ClassOutputs(AbstractObservables):
-    """The class token after attention."""
+    """The class token after attention; before a norm, which does not see a common shift, relative to its first entry.
+
+    (The norm of a single number is always 0. It is compared as if there were no norm, which is sufficient.)
+    """
 
     model: ClassTokenTransformer
     shared: tuple[int, ...] = eqx.field(static=True, default=())
 
     def of(self, tokens: Tokens, scale: Scale) -> Float[Array, " observed"]:
-        return folded.class_output(self.model, tokens)
+        output = folded.class_output(self.model, tokens)
+        return output[1:] - output[0] if self.model.spec.final_norm and len(output) > 1 else output
 
     def jacobian(self, tokens: Tokens, scale: Scale) -> Float[Array, "observed length dim"]:
         return jax.jacrev(lambda tokens: self.of(tokens, scale))(tokens)

@@ -33,14 +33,14 @@ from scipy.spatial import KDTree
 from ..._errors import require, require_count
 from ..._keys import named_generator
 from ..._precision import in_double
-from ...models import ClassTokenTransformer, folded
+from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
 from ...tasks.assumptions import check_assumptions
 from ..bounds import Bound, steep_net_size
 from .basins import Responsive, Segment, map_over, most_responsive, uncovered_basin
 from .domain import CUBE
 from .heads import Coordinates, Heads, coordinates_read, fold
-from .observables import Moments, check_fit
+from .observables import Moments, check_fit, seen_by_readout
 from .search import Collision
 
 CLAUSES_NEEDED = ("2.1", "2.2", "2.3", "2.4", "sets")
@@ -75,7 +75,7 @@ class Pigeonhole:
     promised_moment_distance: float
     """Upper bound on it for this many subsequences, by the pigeonhole principle."""
     distance: float
-    """Euclidean distance of the class token after attention, in float64."""
+    """Euclidean distance of what the readout sees of the two, in float64."""
     gap: float
     """The largest difference of a target number."""
     size: Bound
@@ -160,7 +160,7 @@ def pair_of_proof(
         pair = np.stack([base, base])
         for tokens, choice in zip(pair, (one, other), strict=True):
             tokens[free[differs]] = grid[np.arange(free_places), choice][differs]
-        functions = Partial(folded.class_output, in_double(model)), wide.target
+        functions = Partial(seen_by_readout, in_double(model)), wide.target
         seen, targets = (np.asarray(map_over(function, pair)) for function in functions)
     distance, gap = float(np.linalg.norm(seen[0] - seen[1])), float(np.abs(targets[0] - targets[1]).max())
     min_distance = max(distance, ROUNDING * max(1.0, float(np.linalg.norm(seen[0]))))

@@ -1,8 +1,8 @@
 """Two sequences that a model cannot tell apart: the search for collisions.
 
-The readout sees only c(X), the E = n h coordinates of the class token after attention. Where c(X1) = c(X2) every
-readout gives both sequences the same prediction, so its error on one of them is at least half the difference of the
-targets, however large the readout is. This is the mechanism of Theorem 2(2), run on a given model:
+The readout sees only c(X), the E = n h coordinates of the class token after attention, or a norm of it. Where c(X1) =
+c(X2) every readout gives both sequences the same prediction, so its error on one of them is at least half the
+difference of the targets, however large the readout is. This is the mechanism of Theorem 2(2), run on a given model:
 
     maximise |H(X1) - H(X2)|   subject to   G(X1, X2) = c(X1) - c(X2) = 0
 
@@ -98,13 +98,33 @@ def find_collisions(
     return [sorted(of_model, key=lambda collision: -collision.gap) for of_model in collisions]
 
 
+def close_pairs(
+    observables: AbstractObservables, task: GeneratedTask, domain: Domain, pairs: np.ndarray
+) -> list[Collision]:
+    """The collisions of one model that Newton steps reach from pairs (any, 2, length, dim), the largest gap first.
+
+    Cheaper than a search, which maximises the gap too. Check `distance`: steps may fail to reach a collision.
+    """
+    with jax.enable_x64(True):
+        of_one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], observables)
+        (closed,) = _Search(of_one, in_double(task), domain, steps=1, anchored=False)._polish(np.asarray(pairs)[None])
+    return sorted(closed, key=lambda collision: -collision.gap)
+
+
 def _observables(models: Sequence[ClassTokenTransformer], length: int, *, anchored: bool) -> list[AbstractObservables]:
-    """What pairs should agree in: outputs always; moments too where both sequences are free."""
-    if len(models[0].attention) > 1:
+    """What pairs should agree in: outputs always; moments too where both sequences are free.
+
+    Of one layer with a norm before the readout both head outputs and class outputs: a norm merges more than heads do.
+    """
+    deep, normed = len(models[0].attention) > 1, models[0].spec.final_norm
+    searched: list[AbstractObservables] = []
+    if deep or normed:
         double = [in_double(model) for model in models]
-        return [ClassOutputs(model=jax.tree.map(lambda *leaves: jnp.stack(leaves), *double))]
+        searched.append(ClassOutputs(model=jax.tree.map(lambda *leaves: jnp.stack(leaves), *double)))
+    if deep:
+        return searched
     heads, coordinates = stacked(models, length), coordinates_read(models)
-    searched: list[AbstractObservables] = [HeadOutputs(heads=heads, coordinates=coordinates)]
+    searched.append(HeadOutputs(heads=heads, coordinates=coordinates))
     if not anchored:
         shared = shared_places(len(heads.score_weight[0]), length)
         searched.append(Moments(heads=heads, coordinates=coordinates, shared=shared))

@@ -23,7 +23,12 @@ _TINY = 1e-290
 
 
 class EnclosureError(HeadcountError):
-    """An enclosure that cannot be computed: an unknown operation, or a division by an interval that contains zero."""
+    """An enclosure that cannot be computed: an unknown operation, or a division by an interval that contains zero.
+
+    `operation` is the JAX operation at which a function could not be enclosed; empty where there is none.
+    """
+
+    operation: str = ""
 
 
 @dataclass(frozen=True)

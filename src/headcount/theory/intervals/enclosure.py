@@ -2,7 +2,7 @@
 
 A function is traced to its jaxpr, and every operation is replaced by its rule in `rules`. The program itself is
 enclosed, derivatives included, as a function of real numbers: casts to float32 are ignored. An operation without a rule
-raises `EnclosureError`.
+raises `EnclosureError`, which names it.
 """
 
 from collections.abc import Callable
@@ -21,15 +21,16 @@ INNER += ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
 """Operations that only call a function."""
 CARRYING = ("broadcast_in_dim", "reshape", "squeeze", "convert_element_type", "copy", "select_n")
 """Operations that may pass on a NaN that is never selected, as in the variance of an empty array."""
-MOVING = ("copy", "copy_p", "gather", "dynamic_slice", "pad", "rev", "tile", "sort", "cummax", "cummin")
-"""Operations without rounding that increase in every entry, mostly because they only move entries."""
+MOVING = ("copy", "copy_p", "gather", "dynamic_slice", "pad", "rev", "tile")
+"""Operations that only move entries."""
 
 
 def enclose(function: Callable[..., Any], *boxes: Interval) -> Interval:
     """An interval that contains function(x, ..) for all x in the boxes.
 
     `function` takes one array per box and returns one array. Call it under `jax.enable_x64(True)`: tracing must not
-    round to float32. Raises `EnclosureError` where an operation has no rule, or a result has no bound.
+    round to float32. Raises `EnclosureError` where an operation has no rule, or a result has no bound; its `operation`
+    names the operation of JAX.
     """
     if jnp.asarray(0.0).dtype != jnp.float64:
         raise EnclosureError("an enclosure needs float64; use jax.enable_x64(True).")
@@ -41,6 +42,8 @@ def enclose(function: Callable[..., Any], *boxes: Interval) -> Interval:
 
 
 def _constant(value: Any) -> Interval:
+    if jnp.issubdtype(getattr(value, "dtype", np.int64), jax.dtypes.extended):
+        raise EnclosureError("random keys have no bound.")
     array = np.asarray(value)
     if jnp.issubdtype(array.dtype, jnp.floating):
         array = array.astype(np.float64)  # exact: the weights of a model are float32 numbers
@@ -57,9 +60,13 @@ def _evaluate(jaxpr: Jaxpr, constants: list[Interval], arguments: list[Interval]
     for equation in _needed(jaxpr):
         inputs = [read(variable) for variable in equation.invars]
         name = equation.primitive.name
-        if name not in (*INNER, *CARRYING):
-            inputs = [_checked(x) for x in inputs]
-        outputs = _apply(name, inputs, equation.params, equation)
+        try:
+            if name not in (*INNER, *CARRYING):
+                inputs = [_checked(x) for x in inputs]
+            outputs = _apply(name, inputs, equation.params, equation)
+        except EnclosureError as error:
+            error.operation = error.operation or name
+            raise
         known.update(zip(equation.outvars, outputs, strict=True))
     return [read(variable) for variable in jaxpr.outvars]
 
@@ -115,11 +122,8 @@ def _at_both_ends(equation: Any, inputs: list[Interval]) -> list[Interval]:
     for index in inputs[1:]:
         if not (np.issubdtype(index.low.dtype, np.floating) or np.array_equal(index.low, index.high)):
             raise EnclosureError(f'"{name}" at indices that depend on the input has no bound.')
-    if len(equation.outvars) != 1:
-        raise EnclosureError(f'"{name}" of several arrays at once has no bound.')
     low, high = (
         equation.primitive.bind(*(jnp.asarray(end) for end in ends), **equation.params)
         for ends in ([x.low for x in inputs], [x.high for x in inputs])
     )
-    low, high = (np.asarray(end[0] if equation.primitive.multiple_results else end) for end in (low, high))
-    return [Interval(low, high)]
+    return [Interval(np.asarray(low), np.asarray(high))]

@@ -25,7 +25,7 @@ def _dot_general(x: Interval, y: Interval, *, dimension_numbers: Any, **_) -> In
     height, width = int(np.prod(rows)), int(np.prod(columns))
     left = x.map(lambda a: a.transpose(*batch_x, *free_x, *summed_x).reshape(count, height, terms))
     right = y.map(lambda a: a.transpose(*batch_y, *summed_y, *free_y).reshape(count, terms, width))
-    return arithmetic.product(left, right).map(lambda a: a.reshape(*batch, *rows, *columns))
+    return arithmetic.product(left, right).map(lambda a: a.reshape([*batch, *rows, *columns]))
 
 
 def _reshape(x: Interval, *, new_sizes: Any, dimensions: Any = None, **_) -> Interval:
@@ -104,6 +104,22 @@ def _power(x: Interval, exponent: Interval, **_) -> Interval:
     return arithmetic.increasing(lambda a: a**power, x)
 
 
+def _sort(*arrays: Interval, dimension: int, **_) -> Interval:
+    if len(arrays) != 1:
+        raise EnclosureError("a sort of several arrays at once has no bound.")
+    return arrays[0].map(lambda a: np.sort(a, axis=dimension))
+
+
+def _running(function: np.ufunc) -> Callable[..., Interval]:
+    """The rule of a running maximum or minimum along an axis, from its end where `reverse`."""
+
+    def rule(x: Interval, *, axis: int, reverse: bool, **_) -> Interval:
+        turned = (lambda a: np.flip(a, axis)) if reverse else (lambda a: a)
+        return x.map(lambda a: turned(function.accumulate(turned(a), axis)))
+
+    return rule
+
+
 def _ends(function: Callable[..., np.ndarray]) -> Callable[..., Interval]:
     """The rule of an exact function that increases in every argument."""
     return lambda *inputs, **_: Interval(function(*(x.low for x in inputs)), function(*(x.high for x in inputs)))
@@ -152,6 +168,10 @@ RULES: dict[str, Callable[..., Interval | list[Interval]]] = {
     "ge": lambda x, y, **_: Interval(x.low >= y.high, x.high >= y.low),
     "lt": lambda x, y, **_: Interval(x.high < y.low, x.low < y.high),
     "le": lambda x, y, **_: Interval(x.high <= y.low, x.low <= y.high),
+    # By NumPy: XLA takes denormal numbers for zero when it compares.
+    "sort": _sort,
+    "cummax": _running(np.maximum),
+    "cummin": _running(np.minimum),
     "select_n": _select,
     "stop_gradient": lambda x, **_: x,
     "convert_element_type": _convert,
