@@ -16,8 +16,10 @@ from .collisions.search import Collision, find_collisions
 from .collisions.uniqueness import compare_representations
 from .constructions.adversary import largest_error
 from .constructions.density import promised_error, retrieval_of
+from .constructions.depth_roles import construct_roles, roles
 from .constructions.enough_heads import construct
 from .constructions.relu_nets import Ridge, RidgeSum, compose, linear, max_net
+from .constructions.two_layers import construct_two_layers
 from .constructions.wide_head import construct_wide, wide_size
 from .rank.harmonics import heads_needed, rank_floor, rank_one_floor
 from .rank.nearest import MajorityVote, exact_head
@@ -41,6 +43,8 @@ __all__ = [
     "compare_representations",
     "compose",
     "construct",
+    "construct_roles",
+    "construct_two_layers",
     "construct_wide",
     "domain_of",
     "exact_head",
@@ -55,6 +59,7 @@ __all__ = [
     "rank_floor",
     "rank_one_floor",
     "retrieval_of",
+    "roles",
     "staircase_heads",
     "wide_size",
 ]
