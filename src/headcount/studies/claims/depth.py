@@ -1,0 +1,194 @@
+"""Judges of depth: how many maxima L layers of h heads learn, and which law that follows.
+
+`table` is over layers, heads, inside, intrinsic_dim, task_seed, length and seed. A number of maxima D is *solved* where
+the best start, in the geometric mean over lengths and draws of the task, leaves at most a thousandth of the variance
+and a tenth of what one layer of one head leaves at that D. Not solved means only that no start of ours solved it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from ...analysis import ErrorTable
+from ...analysis.bootstrap import RESAMPLES, TAIL, bootstrap
+from ...analysis.claim import Claim, Verdict
+from ...analysis.words import decimal
+
+SOLVED = 1e-3
+"""The largest error that counts as solved: models that retrieve all maxima end near 1e-4, others near 1e-2."""
+BELOW_ONE_HEAD = 10.0
+"""By what factor a solution lies below one layer of one head: many maxima in few dimensions are smooth and easy."""
+ATTENTION_ONLY = "attention only"
+
+
+@dataclass(frozen=True)
+class Law:
+    """A candidate for the largest D that L layers of h heads retrieve; `origin` says where it comes from."""
+
+    name: str
+    largest: Callable[[int, int], int]
+    origin: str
+
+
+CONJECTURE = Law("h L", lambda layers, heads: heads * layers, "Conjecture 1 of Yu et al.")
+ROLES = Law("h (2 L - 1)", lambda layers, heads: heads * (2 * layers - 1), "what we construct, attention only")
+LAWS = (
+    CONJECTURE,
+    ROLES,
+    Law("h L (L + 1) / 2", lambda layers, heads: heads * layers * (layers + 1) // 2, "read off small tables"),
+    Law("h (2^L - 1)", lambda layers, heads: heads * (2**layers - 1), "every token a role of its own, one head"),
+    Law("(h + 1)^L - 1", lambda layers, heads: (heads + 1) ** layers - 1, "every token a role of its own"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """Which D models of one shape solve. `low` and `high` hold the largest of them in 90 % of resamples."""
+
+    layers: int
+    heads: int
+    solved: tuple[int, ...]
+    unsolved: tuple[int, ...]
+    low: int
+    high: int
+
+    @property
+    def largest(self) -> int:
+        """The largest D solved; 0 where none was."""
+        return max(self.solved, default=0)
+
+    @property
+    def name(self) -> str:
+        return f"L = {self.layers}, h = {self.heads}"
+
+
+def limits(table: ErrorTable, inside: str = ATTENTION_ONLY) -> list[Limit]:
+    """One limit per (layers, heads) that has a finished model, by layers and then heads."""
+    if inside not in table.values("inside"):
+        return []
+    part = table.select(inside=inside).ordered("layers", "heads", "intrinsic_dim", "task_seed", "length", "seed")
+    limited = []
+    for i, layers in enumerate(part.values("layers")):
+        for j, heads in enumerate(part.values("heads")):
+            by_dim = {
+                dim: np.reshape(errors, (-1, errors.shape[-1]))
+                for dim, errors in zip(part.values("intrinsic_dim"), part.errors[i, j], strict=True)
+                if np.isfinite(errors).any()
+            }
+            if by_dim:
+                limited.append(_limit(layers, heads, by_dim, table))
+    return limited
+
+
+def _limit(layers: int, heads: int, by_dim: dict[int, Float[np.ndarray, "places seeds"]], table: ErrorTable) -> Limit:
+    dims = sorted(by_dim)
+    solved = {dim: bool(is_solved(_level(by_dim[dim]), one_head_error(table, dim))) for dim in dims}
+    resampled = np.array([_resampled(by_dim[dim], one_head_error(table, dim), dim) for dim in dims])
+    largest = np.max(np.where(resampled, np.array(dims)[:, None], 0), axis=0)
+    low, high = np.quantile(largest, [TAIL, 1 - TAIL], method="inverted_cdf").astype(int).tolist()
+    point = max((dim for dim in dims if solved[dim]), default=0)
+    return Limit(
+        layers=layers,
+        heads=heads,
+        solved=tuple(dim for dim in dims if solved[dim]),
+        unsolved=tuple(dim for dim in dims if not solved[dim]),
+        low=min(low, point),
+        high=max(high, point),
+    )
+
+
+def is_solved(error: Float[np.ndarray, "..."] | float, one_head: float) -> Bool[np.ndarray, "..."]:
+    """Whether errors are small, and far below those of one layer of one head (NaN where that was not measured)."""
+    below = np.inf if np.isnan(one_head) else one_head / BELOW_ONE_HEAD
+    return np.asarray((np.asarray(error) <= SOLVED) & (np.asarray(error) <= below))
+
+
+def one_head_error(table: ErrorTable, dim: int) -> float:
+    """What one layer of one head leaves at D = `dim`; NaN where it was not measured."""
+    wanted = {"layers": 1, "heads": 1, "inside": ATTENTION_ONLY, "intrinsic_dim": dim}
+    if any(value not in table.values(axis) for axis, value in wanted.items()):
+        return float("nan")
+    part = table.select(**wanted)
+    return _level(np.moveaxis(part.errors, part.index("seed"), -1).reshape(-1, len(part.values("seed"))))
+
+
+def level(table: ErrorTable, **place: int | str) -> float:
+    """The best of seeds at one (layers, heads, inside, intrinsic_dim), a geometric mean over lengths and draws."""
+    part = table.select(**place)
+    return _level(np.moveaxis(part.errors, part.index("seed"), -1).reshape(-1, len(part.values("seed"))))
+
+
+def _level(errors: Float[np.ndarray, "places seeds"]) -> float:
+    best = _finished(errors)
+    return float(np.exp(np.mean(np.log(np.nanmin(best, axis=1))))) if len(best) else float("nan")
+
+
+def _finished(errors: Float[np.ndarray, "places seeds"]) -> Float[np.ndarray, "finished seeds"]:
+    """The lengths and draws of which a seed has finished; errors that have no logarithm are as good as none."""
+    return np.maximum(errors[np.isfinite(errors).any(axis=1)], 1e-12)
+
+
+def _resampled(errors: Float[np.ndarray, "places seeds"], one_head: float, dim: int) -> Bool[np.ndarray, " resamples"]:
+    """Whether each resample of seeds, and of lengths and draws, solves it."""
+    errors = _finished(errors)
+    best = np.log(bootstrap(errors, seed=dim).best)
+    drawn = np.random.default_rng(dim).integers(len(errors), size=(RESAMPLES, len(errors)))
+    return is_solved(np.exp(np.take_along_axis(best, drawn, axis=1).mean(axis=1)), one_head)
+
+
+def law_claim(law: Law, limited: Iterable[Limit]) -> Claim:
+    """Refuted where more is solved than it allows; undecided where it is not reached, since starts may be stuck."""
+    statement = f"L layers of h heads solve D = {law.name} maxima and no more."
+    deep = [limit for limit in limited if limit.layers > 1]
+    if not deep:
+        return Claim(statement, Verdict.UNDECIDED, "no model of two or more layers has finished")
+    allowed = {limit.name: law.largest(limit.layers, limit.heads) for limit in deep}
+    above = [limit for limit in deep if limit.largest > allowed[limit.name]]
+    refuting = [limit for limit in above if limit.low > allowed[limit.name]]
+    missed = [limit for limit in deep if any(dim <= allowed[limit.name] for dim in limit.unsolved)]
+    open_above = [limit for limit in deep if not any(dim > allowed[limit.name] for dim in limit.unsolved)]
+
+    def listed(chosen: list[Limit], words: Callable[[Limit], str]) -> str:
+        return "; ".join(f"{limit.name}: {words(limit)}" for limit in chosen) or "nowhere"
+
+    evidence = (
+        f"more is solved ({len(above)} of {len(deep)} shapes): "
+        f"{listed(above, lambda one: f'D = {one.largest} of {allowed[one.name]}')}; "
+        f"less is solved ({len(missed)}): "
+        f"{listed(missed, lambda one: f'D = {min(d for d in one.unsolved if d <= allowed[one.name])} is not')}"
+    )
+    if refuting:
+        return Claim(statement, Verdict.DIFFERS, evidence)
+    return Claim(statement, Verdict.UNDECIDED if above or missed or open_above else Verdict.HOLDS, evidence)
+
+
+def nearest_law(limited: Iterable[Limit]) -> Law | None:
+    """The law whose values lie nearest to the largest D solved, in logarithms; None where nothing deep was solved."""
+    deep = [limit for limit in limited if limit.layers > 1 and limit.largest > 0]
+    if not deep:
+        return None
+    return min(LAWS, key=lambda law: sum(abs(np.log(one.largest / law.largest(one.layers, one.heads))) for one in deep))
+
+
+def inside_claim(table: ErrorTable) -> Claim:
+    """A net between the layers, and positions, let models solve what attention alone does not."""
+    statement = "With nets and positions inside, the same layers and heads solve more maxima."
+    alone = {(limit.layers, limit.heads): limit for limit in limits(table)}
+    gains, shared = [], 0
+    for inside in table.values("inside"):
+        for limit in limits(table, inside) if inside != ATTENTION_ONLY else ():
+            without = alone.get((limit.layers, limit.heads))
+            if without is None:
+                continue
+            both = {*limit.solved, *limit.unsolved} & {*without.solved, *without.unsolved}
+            shared += len(both)
+            for dim in sorted(both & {*limit.solved} & {*without.unsolved}):
+                place = {"layers": limit.layers, "heads": limit.heads, "intrinsic_dim": dim}
+                errors = (level(table, inside=kind, **place) for kind in (ATTENTION_ONLY, inside))
+                gains.append(f"{limit.name}, D = {dim}, {inside}: {' to '.join(decimal(e) for e in errors)}")
+    if not shared:
+        return Claim(statement, Verdict.UNDECIDED, "no shape was measured both with and without them")
+    evidence = f"of {shared} shapes and D measured both ways, solved only with them: {'; '.join(gains) or 'none'}"
+    return Claim(statement, Verdict.HOLDS if gains else Verdict.UNDECIDED, evidence)
