@@ -166,6 +166,7 @@ STUDY = DepthStudy(
             steps=1000,
             shapes=(
                 Shape(layers=1, heads=1, dims=(2, 3, 4), lengths=(8,)),
+                Shape(layers=1, heads=4, dims=(4,), lengths=(8,)),
                 Shape(layers=2, heads=1, dims=(2, 3, 4), lengths=(8,)),
                 Shape(layers=2, heads=1, dims=(4,), lengths=(8,), inside="nets and positions"),
             ),
@@ -173,7 +174,7 @@ STUDY = DepthStudy(
         Scale.LAPTOP: DepthEffort(
             lengths=(8,),
             seeds=4,
-            steps=6000,
+            steps=8000,
             shapes=(
                 Shape(layers=1, heads=1, dims=(2, 3, 4, 5, 6, 7, 8), lengths=(8,)),
                 Shape(layers=1, heads=2, dims=(2, 3), lengths=(8,)),

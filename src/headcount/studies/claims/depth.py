@@ -139,7 +139,10 @@ def _resampled(errors: Float[np.ndarray, "places seeds"], one_head: float, dim: 
 
 
 def law_claim(law: Law, limited: Iterable[Limit]) -> Claim:
-    """Refuted where more is solved than it allows; undecided where it is not reached, since starts may be stuck."""
+    """Refuted where more is solved than it allows; undecided where it is not reached, since starts may be stuck.
+
+    A law that allows less than what can be constructed never holds: starts that solve no more are stuck.
+    """
     statement = f"L layers of h heads solve D = {law.name} maxima and no more."
     deep = [limit for limit in limited if limit.layers > 1]
     if not deep:
@@ -149,6 +152,7 @@ def law_claim(law: Law, limited: Iterable[Limit]) -> Claim:
     refuting = [limit for limit in above if limit.low > allowed[limit.name]]
     missed = [limit for limit in deep if any(dim <= allowed[limit.name] for dim in limit.unsolved)]
     open_above = [limit for limit in deep if not any(dim > allowed[limit.name] for dim in limit.unsolved)]
+    constructed = [limit for limit in deep if allowed[limit.name] < ROLES.largest(limit.layers, limit.heads)]
 
     def listed(chosen: list[Limit], words: Callable[[Limit], str]) -> str:
         return "; ".join(f"{limit.name}: {words(limit)}" for limit in chosen) or "nowhere"
@@ -159,9 +163,12 @@ def law_claim(law: Law, limited: Iterable[Limit]) -> Claim:
         f"less is solved ({len(missed)}): "
         f"{listed(missed, lambda one: f'D = {min(d for d in one.unsolved if d <= allowed[one.name])} is not')}"
     )
+    if constructed:
+        evidence += f"; D = {ROLES.name} can be constructed, so starts that solve less are stuck"
     if refuting:
         return Claim(statement, Verdict.DIFFERS, evidence)
-    return Claim(statement, Verdict.UNDECIDED if above or missed or open_above else Verdict.HOLDS, evidence)
+    doubt = above or missed or open_above or constructed
+    return Claim(statement, Verdict.UNDECIDED if doubt else Verdict.HOLDS, evidence)
 
 
 def nearest_law(limited: Iterable[Limit]) -> Law | None:
