@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from . import enough_heads, rank, too_few_heads
+from . import depth, enough_heads, rank, too_few_heads
 from .claim import Claim, Entry, NotRun
 
 CLAIMS: tuple[Claim, ...] = (
@@ -18,7 +18,7 @@ CLAIMS: tuple[Claim, ...] = (
     enough_heads.lemma_9,
     enough_heads.wide_head,
     too_few_heads.uniqueness,
-    too_few_heads.depth,
+    depth.depth,
     rank.full_rank,
     rank.closed_forms,
     rank.plane,
@@ -26,6 +26,8 @@ CLAIMS: tuple[Claim, ...] = (
     rank.orders,
     rank.majority_vote,
     rank.any_length,
+    depth.depth_roles,
+    depth.two_layers,
 )
 
 NOT_RUN: tuple[NotRun, ...] = ()

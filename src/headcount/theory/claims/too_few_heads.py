@@ -8,14 +8,14 @@ import numpy as np
 from ..._keys import named_generator
 from ...models import ClassTokenSpec, ClassTokenTransformer
 from ...tasks import Retrieval, max_plus_min, quadratic_basins
-from ..bounds import Setting, depth_conjecture, exponent, steep_net_size
+from ..bounds import Setting, exponent, steep_net_size
 from ..collisions.certificates import Certificate, certify
 from ..collisions.domain import domain_of
 from ..collisions.pigeonhole import find_pigeonhole
 from ..collisions.search import find_collisions
 from ..collisions.uniqueness import Agreement, compare_representations
 from ..constructions.enough_heads import construct
-from .claim import Result, Verdict, claim, verdict_of
+from .claim import Result, claim, verdict_of
 
 
 @claim(
@@ -129,13 +129,4 @@ def uniqueness() -> Result:
     return (
         f"max + min with its components exchanged: {same.sentence}; one doubled: {redundant.sentence}",
         verdict_of(same.verdict is Agreement.ONE_DIM and "2.2" in redundant.failing[1], estimated=True),
-    )
-
-
-@claim("L layers are efficient only if L h >= D", source="Conjecture 1", program="theory.bounds.depth_conjecture")
-def depth() -> Result:
-    bound = depth_conjecture(Setting(heads=1, intrinsic_dim=4, length=128, layers=2))
-    return (
-        f"D = 4, L = 2 would need {bound.value:.0f} heads per layer; `headcount reproduce table5` measures it",
-        Verdict.CONJECTURE,
     )
