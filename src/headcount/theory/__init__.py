@@ -15,6 +15,7 @@ from .collisions.pigeonhole import find_pigeonhole
 from .collisions.search import Collision, find_collisions
 from .collisions.uniqueness import compare_representations
 from .constructions.adversary import largest_error
+from .constructions.content_roles import construct_by_content
 from .constructions.density import promised_error, retrieval_of
 from .constructions.depth_roles import construct_roles, roles
 from .constructions.enough_heads import construct
@@ -43,6 +44,7 @@ __all__ = [
     "compare_representations",
     "compose",
     "construct",
+    "construct_by_content",
     "construct_roles",
     "construct_two_layers",
     "construct_wide",

@@ -17,10 +17,11 @@ EXPECTED = {
     "too_few_heads": Verdict.ESTIMATED,
     "uniqueness": Verdict.ESTIMATED,
     "depth": Verdict.CONTRADICTED,
+    "content_roles": Verdict.ESTIMATED,
     "any_length": Verdict.CONJECTURE,
 }
 SEARCHES = {"enough_heads", "fitted_heads", "too_few_heads", "collisions", "collisions_of_a_construction", "wide_head"}
-SEARCHES |= {"depth", "depth_roles", "two_layers"}
+SEARCHES |= {"depth", "depth_roles", "two_layers", "content_roles"}
 SEARCHES |= {"uniqueness", "full_rank", "closed_forms", "floors", "majority_vote"}
 """Claims whose checks search, sample or compile for seconds. Each has quick cases in the tests of its module."""
 

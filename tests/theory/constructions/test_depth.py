@@ -44,7 +44,7 @@ def test_no_adversary_finds_more_than_was_promised(name):
     task, built = CASES[name](0.1)
     assert built.proved
     assert built.promised <= 0.1
-    assert built.model.spec.layers * built.model.spec.heads < task.intrinsic_dim or name == "roles to spare"
+    assert built.model.spec.layers * built.model.spec.heads < len(task.position_sets) or name == "roles to spare"
     found, _ = largest_error(built.model, task, starts=16, steps=60)
     assert 0 < found <= built.promised
 

@@ -102,8 +102,9 @@ class DepthStudy(AbstractStudy):
         ours = (
             f"A model that misses one of D maxima leaves an NMSE of about {ONE_MISSED:g} / D. Solved: at most "
             f"{SOLVED:g} of that, best of seeds, geometric mean over lengths and draws; intervals are over all three.",
-            "Not solved means that no start solved it. Where D is at most h (2 L - 1) a model that solves it can be "
-            "written down (theory.construct_roles), so those starts are stuck; above, nobody knows.",
+            "Not solved means that no start solved it. Where D is at most h (2 L - 1) a model that solves it is "
+            "written down (theory.construct_roles), so those starts are stuck; the same goes for L = h = 2, D = 8 from "
+            "16 tokens on (theory.construct_by_content). Above, nobody knows.",
             f"Class-token models of width {TOTAL_DIM} shared by the heads, encoder and readout of 32 units, attention "
             f"layers with residuals; nets inside have {INNER_HIDDEN} units, positions are learned and added. Tokens "
             f"are standard normal in {DIM} dimensions, directions are unit vectors well apart.",
@@ -140,6 +141,7 @@ def _paper_shapes() -> tuple[Shape, ...]:
             dims = near_laws(layers, heads)
             deep.append(Shape(layers=layers, heads=heads, dims=dims, lengths=(16,), draws=(0, 1)))
             deep.append(Shape(layers=layers, heads=heads, dims=dims, lengths=(8,)))
+    deep.append(Shape(layers=2, heads=2, dims=(6, 7, 8, 9), lengths=(32,)))
     deep += [Shape(layers=2, heads=heads, dims=near_laws(2, heads), lengths=(16,)) for heads in (3, 4)]
     for layers, heads in ((3, 3), (3, 4), (4, 1), (4, 2), (4, 3), (4, 4)):
         laws = (heads * (2 * layers - 1), heads * layers * (layers + 1) // 2)
@@ -182,6 +184,6 @@ STUDY = DepthStudy(
                 Shape(layers=2, heads=1, dims=(4,), lengths=(8,), inside="nets and positions"),
             ),
         ),
-        Scale.PAPER: DepthEffort(lengths=(8, 16), seeds=8, steps=15_000, shapes=_paper_shapes()),
+        Scale.PAPER: DepthEffort(lengths=(8, 16, 32), seeds=8, steps=15_000, shapes=_paper_shapes()),
     },
 )

@@ -42,6 +42,13 @@ LAWS = (
     Law("h (2^L - 1)", lambda layers, heads: heads * (2**layers - 1), "every token a role of its own, one head"),
     Law("(h + 1)^L - 1", lambda layers, heads: (heads + 1) ** layers - 1, "every token a role of its own"),
 )
+WRITTEN_DOWN = {(2, 2): 8}
+"""By (layers, heads), more than h (2 L - 1): on most sequences, from 16 tokens on (`theory.construct_by_content`)."""
+
+
+def constructed(layers: int, heads: int) -> int:
+    """The largest D for which a model of this shape has been written down, attention only."""
+    return WRITTEN_DOWN.get((layers, heads), ROLES.largest(layers, heads))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +155,7 @@ def law_claim(law: Law, limited: Iterable[Limit]) -> Claim:
     refuting = [limit for limit in above if limit.low > allowed[limit.name]]
     missed = [limit for limit in deep if any(dim <= allowed[limit.name] for dim in limit.unsolved)]
     open_above = [limit for limit in deep if not any(dim > allowed[limit.name] for dim in limit.unsolved)]
-    constructed = [limit for limit in deep if allowed[limit.name] < ROLES.largest(limit.layers, limit.heads)]
+    stuck = [limit for limit in deep if allowed[limit.name] < constructed(limit.layers, limit.heads)]
 
     def listed(chosen: list[Limit], words: Callable[[Limit], str]) -> str:
         return "; ".join(f"{limit.name}: {words(limit)}" for limit in chosen) or "nowhere"
@@ -159,11 +166,14 @@ def law_claim(law: Law, limited: Iterable[Limit]) -> Claim:
         f"less is solved ({len(missed)}): "
         f"{listed(missed, lambda one: f'D = {min(d for d in one.unsolved if d <= allowed[one.name])} is not')}"
     )
-    if constructed:
-        evidence += f"; D = {ROLES.name} can be constructed, so starts that solve less are stuck"
+    if stuck:
+        evidence += (
+            "; models that have more are written down, so starts that solve less are stuck: "
+            f"{listed(stuck, lambda one: f'D = {constructed(one.layers, one.heads)}')}"
+        )
     if refuting:
         return Claim(statement, Verdict.DIFFERS, evidence)
-    doubt = above or missed or open_above or constructed
+    doubt = above or missed or open_above or stuck
     return Claim(statement, Verdict.UNDECIDED if doubt else Verdict.HOLDS, evidence)
 
 

@@ -28,6 +28,7 @@ CLAIMS: tuple[Claim, ...] = (
     rank.any_length,
     depth.depth_roles,
     depth.two_layers,
+    depth.content_roles,
 )
 
 NOT_RUN: tuple[NotRun, ...] = ()
