@@ -9,8 +9,15 @@ import pytest
 from headcount._errors import InputError
 from headcount._precision import in_double
 from headcount.models import folded, textbook
-from headcount.tasks import max_plus_min, quadratic_basins
-from headcount.theory import construct, construct_roles, construct_two_layers, largest_error, roles
+from headcount.tasks import max_plus_min, quadratic_basins, sum_of_maxima
+from headcount.theory import (
+    construct,
+    construct_by_content,
+    construct_roles,
+    construct_two_layers,
+    largest_error,
+    roles,
+)
 
 HALVES = [(0.0, 0.5), (0.5, 1.0)]
 
@@ -131,3 +138,14 @@ def test_too_many_components_are_refused_with_what_would_do():
     with pytest.raises(InputError, match=r"6.*4") as refused:
         construct_two_layers(basins(6, 4), 0.1)
     assert refused.value.given == 4
+
+
+def test_two_layers_of_two_heads_have_eight_maxima_of_random_sequences():
+    task = sum_of_maxima(length=32, intrinsic_dim=8, dim=6)
+    model = construct_by_content(task)
+    assert (model.spec.layers, model.spec.heads, model.spec.positions, model.inner) == (2, 2, "none", ())
+    tokens = np.random.default_rng(0).standard_normal((100, 32, 6))
+    assert largest_of(model, task, tokens) < 0.05
+    for other in (basins(8), sum_of_maxima(intrinsic_dim=7)):
+        with pytest.raises(InputError, match=f"{other.name}.*{other.intrinsic_dim}"):
+            construct_by_content(other)

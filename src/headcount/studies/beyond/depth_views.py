@@ -105,7 +105,7 @@ def largest_chart(limited: list[Limit]) -> Chart:
                 high=tuple(limit.high / heads for limit in own),
             )
         )
-    for place, law in enumerate(PER_HEAD, start=3):
+    for place, law in zip((6, 4, 5, 3), PER_HEAD, strict=True):  # colours after those of one to three heads
         values = tuple(float(law.largest(count, 1)) for count in layers)
         series.append(Series(f"D = {law.name}", layers, values, place=place, kind="published", thin=True))
     return Chart(

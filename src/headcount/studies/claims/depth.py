@@ -21,6 +21,8 @@ ONE_MISSED = 0.04
 """NMSE times D where one maximum is missed: one layer of D - 1 heads leaves 0.03 to 0.05 for D of 2 to 5."""
 SOLVED = 0.1
 """The largest error, in maxima missed, that counts as solved: solutions lie near 0.01, others above 0.5."""
+LISTED = 4
+"""Shapes named in the evidence of a claim."""
 ATTENTION_ONLY = "attention only"
 
 
@@ -158,7 +160,8 @@ def law_claim(law: Law, limited: Iterable[Limit]) -> Claim:
     stuck = [limit for limit in deep if allowed[limit.name] < constructed(limit.layers, limit.heads)]
 
     def listed(chosen: list[Limit], words: Callable[[Limit], str]) -> str:
-        return "; ".join(f"{limit.name}: {words(limit)}" for limit in chosen) or "nowhere"
+        more = f"; and {len(chosen) - LISTED} more" if len(chosen) > LISTED else ""
+        return "; ".join(f"{limit.name}: {words(limit)}" for limit in chosen[:LISTED]) + more if chosen else "nowhere"
 
     evidence = (
         f"more is solved ({len(above)} of {len(deep)} shapes): "

@@ -34,7 +34,7 @@ def _kept(built: Construction, task: Retrieval) -> tuple[str, bool]:
 
 def _roles(silent_tokens: bool = False) -> Result:
     parts, holds = [], True
-    for heads, layers in ((2, 2), (1, 3)):
+    for heads, layers in ((2, 2),) if silent_tokens else ((2, 2), (1, 3)):
         task = _basins(roles(heads, layers), 8)
         built = construct_roles(task, EPS, heads=heads, layers=layers)
         if silent_tokens:
