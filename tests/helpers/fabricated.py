@@ -12,6 +12,7 @@ from headcount.store.experiment import Experiment
 from headcount.studies.base import AbstractStudy, Scale
 from headcount.studies.beyond import norm
 from headcount.studies.beyond.norm import NormStudy
+from headcount.studies.beyond.depth import DepthStudy
 from headcount.studies.head_count import table2
 from headcount.studies.head_count.width import HEADS, WidthStudy
 from headcount.studies.rank.base import RankStudy
@@ -156,6 +157,8 @@ def study_names(study: AbstractStudy, scale: Scale) -> dict[str, str]:
 def _study_axes(study: AbstractStudy, scale: Scale) -> list[dict[str, Sequence[Any]]]:
     effort = study.efforts[scale]
     rest = {"length": effort.lengths, "seed": tuple(range(effort.seeds))}
+    if isinstance(study, DepthStudy):
+        return list(study.efforts[scale].grid())
     if isinstance(study, WidthStudy):
         return [{"heads": HEADS, "hidden": study.widths[scale]} | rest]
     if isinstance(study, NormStudy):

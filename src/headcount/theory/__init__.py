@@ -15,9 +15,12 @@ from .collisions.pigeonhole import find_pigeonhole
 from .collisions.search import Collision, find_collisions
 from .collisions.uniqueness import compare_representations
 from .constructions.adversary import largest_error
+from .constructions.content_roles import construct_by_content
 from .constructions.density import promised_error, retrieval_of
+from .constructions.depth_roles import construct_roles, roles
 from .constructions.enough_heads import construct
 from .constructions.relu_nets import Ridge, RidgeSum, compose, linear, max_net
+from .constructions.two_layers import construct_two_layers
 from .constructions.wide_head import construct_wide, wide_size
 from .rank.harmonics import heads_needed, rank_floor, rank_one_floor
 from .rank.many_points import many_points_floor
@@ -43,6 +46,9 @@ __all__ = [
     "compare_representations",
     "compose",
     "construct",
+    "construct_by_content",
+    "construct_roles",
+    "construct_two_layers",
     "construct_wide",
     "domain_of",
     "exact_head",
@@ -58,6 +64,7 @@ __all__ = [
     "rank_floor",
     "rank_one_floor",
     "retrieval_of",
+    "roles",
     "staircase_heads",
     "wide_size",
     "zonal_floor",

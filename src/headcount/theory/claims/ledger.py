@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from . import enough_heads, rank, too_few_heads, zonal
 from . import enough_heads, norm, rank, too_few_heads
+from . import depth, enough_heads, rank, too_few_heads
 from .claim import Claim, Entry, NotRun
 from .not_run import FIRST_PAPER, SECOND_PAPER
 
@@ -23,7 +24,7 @@ CLAIMS: tuple[Claim, ...] = (
     enough_heads.lemma_9,
     enough_heads.wide_head,
     too_few_heads.uniqueness,
-    too_few_heads.depth,
+    depth.depth,
     rank.full_rank,
     rank.closed_forms,
     rank.plane,
@@ -35,6 +36,9 @@ CLAIMS: tuple[Claim, ...] = (
     zonal.many_points,
     norm.norm_collisions,
     norm.norm_bound,
+    depth.depth_roles,
+    depth.two_layers,
+    depth.content_roles,
 )
 
 NOT_RUN: tuple[NotRun, ...] = (*FIRST_PAPER, *SECOND_PAPER)

@@ -9,7 +9,7 @@ from ..._errors import InputError
 from ..._keys import named_generator
 from ...models import ClassTokenSpec, ClassTokenTransformer
 from ...tasks import Retrieval, max_plus_min, quadratic_basins
-from ..bounds import Setting, depth_conjecture, steep_net_size, unique_dim
+from ..bounds import steep_net_size, unique_dim
 from ..collisions.certificates import certify
 from ..collisions.domain import domain_of
 from ..collisions.pigeonhole import find_pigeonhole, pair_of_proof
@@ -158,13 +158,4 @@ def uniqueness() -> Result:
         f"T = 8, where D1 = 2 and D2 = 3 need T = {least:.0f}: the corollary says nothing of what is compared here. "
         f"max + min against itself with one component doubled: {redundant.sentence}",
         Verdict.UNDECIDED,
-    )
-
-
-@claim("L layers are efficient only if L h >= D", source="Conjecture 1", program="theory.bounds.depth_conjecture")
-def depth() -> Result:
-    bound = depth_conjecture(Setting(heads=1, intrinsic_dim=4, length=128, layers=2))
-    return (
-        f"D = 4, L = 2 would need {bound.value:.0f} heads per layer; `headcount reproduce table5` measures it",
-        Verdict.CONJECTURE,
     )

@@ -63,6 +63,39 @@ def construct(
     not given are fitted, and `promised` is then an estimate. Raises `InputError` where Theorem 2 does not cover
     the task, a given part differs from the task's or from its own slope and curvature, or a part cannot be fitted.
     """
+    nets = nets_of(task, eps, components=components, outer=outer)
+    model = _assemble(task, nets)
+    return Construction(
+        model=model,
+        promised=nets.promised,
+        proved=nets.proved,
+        delta=nets.delta,
+        beta=nets.beta,
+        parameters=net_parameters(model),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nets:
+    """The nets of a construction and its sharpness, before its heads are arranged.
+
+    `encoder` maps a token to (Psi_1, .., Psi_D), `readout` maps D minima to the answer; its first layer is scaled, so
+    that GELU in place of ReLU costs no more than its share of eps. `promised` bounds the error of every arrangement
+    whose heads read each minimum over S_i of Psi_i within `bounds.head_error`.
+    """
+
+    encoder: ReluNet
+    readout: ReluNet
+    beta: float
+    delta: float
+    promised: float
+    proved: bool
+
+
+def nets_of(
+    task: Retrieval, eps: float, *, components: tuple[RidgeSum, ...] | None = None, outer: RidgeSum | None = None
+) -> Nets:
+    """The nets and the sharpness with which reading D minima gives an error of at most `eps`; see `construct`."""
     require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
     parts = parts_of(task, components=components, outer=outer)
     count, slope = len(parts.components), max(parts.outer.steepness, 1e-12)
@@ -72,31 +105,37 @@ def construct(
     # moves them by up to delta again: half of delta leaves room for both.
     moves = 1 if isinstance(parts.outer, RidgeSum) else 2
     delta /= moves
-    encoder = beside([part.net(low=0.0, high=1.0, delta=delta) for part in parts.components])
-    readout = parts.outer.net(low=-delta, high=1 + delta, delta=READOUT_SHARE * eps)
-    scale = 100 * GELU_GAP * float(np.abs(readout.layers[1].weight).sum()) / eps + 1.0  # 1 / GELU_SHARE = 100
+    inwards, outwards = beside([part.net(low=0.0, high=1.0, delta=delta) for part in parts.components]).layers
+    # The nets of all components read one shared token instead of one copy each.
+    shared = inwards.weight.reshape(len(inwards.bias), count, task.dim).sum(axis=1)
+    read_in, read_out = parts.outer.net(low=-delta, high=1 + delta, delta=READOUT_SHARE * eps).layers
+    scale = 100 * GELU_GAP * float(np.abs(read_out.weight).sum()) / eps + 1.0  # 1 / GELU_SHARE = 100
     # Psi_i lies in [-delta, 1 + delta]: the gate is shallower by 2 delta, and a wrong token may be off by more than 1.
     longest = max(len(places) for places in task.position_sets)
     head = (1 + 2 * delta) * (head_error(beta, longest, task.length, GATE - 2 * delta).value or 0.0)
-    model = _assemble(task, encoder, readout, beta, scale)
-    nets = (model.encoder_in, model.encoder_out, model.readout_in, model.readout_out)
-    return Construction(
-        model=model,
+    return Nets(
+        encoder=ReluNet((Affine(shared, inwards.bias), outwards)),
+        readout=ReluNet(
+            (Affine(scale * read_in.weight, scale * read_in.bias), Affine(read_out.weight / scale, read_out.bias))
+        ),
+        beta=beta,
+        delta=delta,
         promised=setting.slope * (moves * delta + head) + READOUT_SHARE * eps + GELU_SHARE * eps,
         proved=parts.proved,
-        delta=delta,
-        beta=beta,
-        parameters=sum(layer.weight.size + layer.bias.size for layer in nets),
     )
 
 
-def _assemble(task: Retrieval, encoder: ReluNet, readout: ReluNet, beta: float, scale: float) -> ClassTokenTransformer:
-    """Nets and gates as the weights of an ordinary model; `scale` is the k of gelu(k u) / k."""
+def net_parameters(model: ClassTokenTransformer) -> int:
+    """M: weights and biases of the encoder and the readout."""
+    nets = (model.encoder_in, model.encoder_out, model.readout_in, model.readout_out)
+    return sum(layer.weight.size + layer.bias.size for layer in nets)
+
+
+def _assemble(task: Retrieval, nets: Nets) -> ClassTokenTransformer:
+    """Nets and gates as the weights of an ordinary model."""
     count = len(task.position_sets)
     total = 2 * count
-    inwards, outwards = encoder.layers
-    # The nets of all components read one shared token instead of one copy each.
-    shared = inwards.weight.reshape(len(inwards.bias), count, task.dim).sum(axis=1)
+    inwards, outwards = nets.encoder.layers
     gates = np.zeros((task.length, total))
     gates[:, 1::2] = -GATE * ~task.mask
     query, key, value = np.zeros((3, count, 2, total))
@@ -106,7 +145,7 @@ def _assemble(task: Retrieval, encoder: ReluNet, readout: ReluNet, beta: float, 
         key[i, 0, 2 * i] = key[i, 1, 2 * i + 1] = 1.0
         value[i, 0, 2 * i] = output[i, i, 0] = 1.0
     # The class token is all ones, so head outputs arrive plus one; the readout's bias subtracts it again.
-    read_in, read_out = readout.layers
+    read_in, read_out = nets.readout.layers
     widened = np.zeros((len(read_in.bias), total))
     widened[:, :count] = read_in.weight
     # A component's output is the first coordinate of its block, the gate the second.
@@ -114,13 +153,13 @@ def _assemble(task: Retrieval, encoder: ReluNet, readout: ReluNet, beta: float, 
     read[0::2], shift[0::2] = outwards.weight, outwards.bias
     moved = read_in.bias - read_in.weight @ np.ones(count)
     return one_layer_model(
-        encoder=ReluNet((Affine(shared, inwards.bias), Affine(read, shift))),
-        readout=ReluNet((Affine(scale * widened, scale * moved), Affine(read_out.weight / scale, read_out.bias))),
+        encoder=ReluNet((inwards, Affine(read, shift))),
+        readout=ReluNet((Affine(widened, moved), read_out)),
         position_table=gates,
         class_token=np.ones(total),
         attention={"query": query, "key": key, "value": value, "output": output},
         concatenated=False,
-        beta=beta,
+        beta=nets.beta,
     )
 
 

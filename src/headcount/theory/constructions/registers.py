@@ -1,0 +1,140 @@
+"""Class-token models of several layers, written register by register.
+
+A register is a named run of coordinates of the embedding. The encoder writes Psi_i into `value`, the position table
+the gates and labels, heads move registers from tokens to tokens, and the readout reads `result` of the class token.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from ...models import ClassTokenSpec, ClassTokenTransformer
+from ...models.class_token import Attention
+from ...models.class_token.model import InnerNet
+from ...tasks import Retrieval
+from .enough_heads import GATE, Nets, linear_layers
+from .relu_nets import Affine, ReluNet
+
+
+@dataclass(frozen=True)
+class Registers:
+    """Where each register lies; `total` is the width E, of which a multiple of `heads` is taken."""
+
+    places: Mapping[str, Int[np.ndarray, " size"]]
+    total: int
+
+    @classmethod
+    def of(cls, *, heads: int, **sizes: int) -> "Registers":
+        """Registers of these sizes, one after the other."""
+        ends = np.cumsum(list(sizes.values()))
+        places = {
+            name: np.arange(end - size, end) for (name, size), end in zip(sizes.items(), ends.tolist(), strict=True)
+        }
+        return cls(places, heads * -(-int(ends[-1]) // heads))
+
+    def __getitem__(self, name: str) -> Int[np.ndarray, " size"]:
+        return self.places[name]
+
+    @property
+    def zeros(self) -> Float[np.ndarray, " total"]:
+        return np.zeros(self.total)
+
+    def unit(self, name: str, place: int = 0) -> Float[np.ndarray, " total"]:
+        """The direction of one number of a register."""
+        direction = self.zeros
+        direction[self[name][place]] = 1.0
+        return direction
+
+
+@dataclass(frozen=True)
+class Head:
+    """One head as pairs of directions: a query direction meets a key direction, a value direction is written to one."""
+
+    compares: Sequence[tuple[np.ndarray, np.ndarray]] = ()
+    moves: Sequence[tuple[np.ndarray, np.ndarray]] = ()
+
+
+def attention_of(heads: Sequence[Head], *, rank: int, head_dim: int, total: int) -> Attention:
+    """The weights of one layer; what a head does not use stays zero."""
+    query, key = np.zeros((2, len(heads), rank, total))
+    value, output = np.zeros((len(heads), head_dim, total)), np.zeros((total, len(heads), head_dim))
+    for i, head in enumerate(heads):
+        for row, (asks, offers) in enumerate(head.compares):
+            query[i, row], key[i, row] = asks, offers
+        for row, (reads, writes) in enumerate(head.moves):
+            value[i, row], output[:, i, row] = reads, writes
+    weights: dict[str, Any] = {"query": query, "key": key, "value": value, "output": output}
+    return Attention(**weights)
+
+
+def score_of(registers: Registers, i: int) -> Float[np.ndarray, " total"]:
+    """-Psi_i + gate_i: the key direction of the minimum over S_i."""
+    gate = registers.unit("gate", i) if "gate" in registers.places else registers.zeros
+    return gate - registers.unit("value", i)
+
+
+def position_table(
+    task: Retrieval, registers: Registers, labels: Float[np.ndarray, "length labels"] | None = None
+) -> Float[np.ndarray, "length total"] | None:
+    """Gates, 0 on S_i and -G elsewhere, and labels, each where the model has a register for them."""
+    if "gate" not in registers.places and labels is None:
+        return None
+    table = np.zeros((task.length, registers.total))
+    if "gate" in registers.places:
+        table[:, registers["gate"]] = -GATE * ~task.mask
+    if labels is not None:
+        table[:, registers["label"]] = labels
+    return table
+
+
+def gate_size(task: Retrieval) -> dict[str, int]:
+    """The gate register, which a task without position sets does not need."""
+    return {"gate": len(task.position_sets)} if task.uses_positions else {}
+
+
+def deep_model(
+    nets: Nets,
+    registers: Registers,
+    layers: Sequence[Sequence[Head]],
+    *,
+    class_token: Float[np.ndarray, " total"],
+    constants: Float[np.ndarray, " total"],
+    position_table: Float[np.ndarray, "length total"] | None,
+    inner: Sequence[ReluNet] = (),
+) -> ClassTokenTransformer:
+    """The model whose layers have these heads; `constants` are what the encoder adds to every token."""
+    heads = len(layers[0])
+    rank = max(1, *(len(head.compares) for layer in layers for head in layer))
+    inwards, outwards = nets.encoder.layers
+    read, shift = np.zeros((registers.total, len(inwards.bias))), constants.copy()
+    read[registers["value"]] = outwards.weight
+    shift[registers["value"]] += outwards.bias
+    read_in, read_out = nets.readout.layers
+    widened = np.zeros((len(read_in.bias), registers.total))
+    widened[:, registers["result"]] = read_in.weight
+    encoder_in, encoder_out = linear_layers(ReluNet((inwards, Affine(read, shift))))
+    readout_in, readout_out = linear_layers(ReluNet((Affine(widened, read_in.bias), read_out)))
+    head_dim = registers.total // heads
+    leaves: dict[str, Any] = {"position_table": position_table, "class_token": class_token}
+    return ClassTokenTransformer(
+        encoder_in=encoder_in,
+        encoder_out=encoder_out,
+        attention=tuple(attention_of(layer, rank=rank, head_dim=head_dim, total=registers.total) for layer in layers),
+        readout_in=readout_in,
+        readout_out=readout_out,
+        inner=tuple(InnerNet(*linear_layers(net)) for net in inner),
+        spec=ClassTokenSpec(
+            heads=heads,
+            head_dim=head_dim,
+            rank=rank,
+            hidden=len(inwards.bias),
+            layers=len(layers),
+            positions="none" if position_table is None else "additive",
+            beta=nets.beta,
+            inner_hidden=inner[0].widths[0] if inner else 0,
+        ),
+        **leaves,
+    )

@@ -1,0 +1,99 @@
+"""Claims about depth on fabricated errors: the law that made them is not refuted, smaller ones are."""
+
+import numpy as np
+import pytest
+
+from headcount.analysis import ErrorTable
+from headcount.analysis.claim import Verdict
+from headcount.studies.beyond.depth import near_laws
+from headcount.studies.beyond.depth_views import headline, largest_chart
+from headcount.studies.claims.depth import (
+    ATTENTION_ONLY,
+    LAWS,
+    ONE_MISSED,
+    ROLES,
+    inside_claim,
+    is_solved,
+    law_claim,
+    limits,
+    missed,
+    nearest_law,
+)
+
+LAYERS, HEADS, DIMS = (1, 2, 3), (1, 2), tuple(range(1, 16))
+BOTH = (ATTENTION_ONLY, "nets")
+
+
+def table_of(solved, stuck=0.0, seeds=8):
+    """A table where `solved(layers, heads, inside, dim)`; of the starts that could solve it a share is stuck."""
+    axes = {"layers": LAYERS, "heads": HEADS, "inside": BOTH, "intrinsic_dim": DIMS}
+    axes |= {"task_seed": (0, 1), "length": (8,), "seed": tuple(range(seeds))}
+    errors = np.full([len(values) for values in axes.values()], np.nan)
+    for place in np.ndindex(errors.shape):
+        layers, heads, inside, dim, _, _, seed = (values[i] for values, i in zip(axes.values(), place, strict=True))
+        free = seed >= stuck * seeds
+        errors[place] = ONE_MISSED / dim * (0.01 if solved(layers, heads, inside, dim) and free else 1.0)
+    return ErrorTable(axes=axes, errors=errors)
+
+
+def of_law(law):
+    return lambda layers, heads, _, dim: dim <= law.largest(layers, heads)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
+def test_errors_made_by_a_law_refute_only_smaller_ones(law):
+    limited = limits(table_of(of_law(law)))
+    assert {limit.largest for limit in limited if limit.layers == 1} == set(HEADS)
+    assert all(limit.low == limit.largest == limit.high for limit in limited), "no start is stuck"
+    for other in LAWS:
+        pairs = [(law.largest(one.layers, one.heads), other.largest(one.layers, one.heads)) for one in limited]
+        refuted = any(min(made, max(DIMS)) > allowed for made, allowed in pairs)
+        assert (law_claim(other, limited).verdict is Verdict.DIFFERS) == refuted
+
+
+def test_a_law_holds_only_where_more_was_tried_and_nothing_is_constructed_beyond_it():
+    limited = [limit for limit in limits(table_of(of_law(ROLES))) if (limit.layers, limit.heads) != (2, 2)]
+    assert law_claim(ROLES, limited).verdict is Verdict.HOLDS
+    assert law_claim(ROLES, limits(table_of(of_law(ROLES)))).verdict is Verdict.UNDECIDED, "2 x 2 has eight"
+    assert nearest_law(limited) is ROLES
+    fewer = limits(table_of(of_law(LAWS[0])))
+    assert law_claim(LAWS[0], fewer).verdict is Verdict.UNDECIDED, "a construction solves more"
+    assert "stuck" in law_claim(LAWS[0], fewer).evidence
+
+
+def test_one_free_start_of_eight_solves_and_leaves_doubt():
+    (limit,) = (one for one in limits(table_of(of_law(ROLES), stuck=0.8)) if (one.layers, one.heads) == (2, 1))
+    assert limit.largest == limit.high == 3
+    assert limit.low < 3
+    assert law_claim(LAWS[0], [limit]).verdict is Verdict.UNDECIDED
+
+
+def test_nets_inside_are_compared_with_attention_alone():
+    same = table_of(of_law(ROLES))
+    assert inside_claim(same).verdict is Verdict.UNDECIDED
+    more = table_of(lambda layers, heads, inside, dim: inside == "nets" or of_law(ROLES)(layers, heads, inside, dim))
+    assert inside_claim(more).verdict is Verdict.HOLDS
+    assert inside_claim(more.select(inside=[ATTENTION_ONLY])).verdict is Verdict.UNDECIDED
+
+
+def test_errors_are_counted_in_maxima_missed():
+    assert missed(ONE_MISSED / 7, 7) == pytest.approx(1)
+    assert is_solved(np.array([0.09, 0.11, np.nan]) * ONE_MISSED / 7, 7).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(2, 1), (3, 2), (4, 4)])
+def test_every_law_within_reach_has_its_value_and_one_more(layers, heads):
+    dims, most = near_laws(layers, heads), heads * layers * (layers + 1) // 2 + 2
+    assert max(dims) == most
+    for law in LAWS:
+        value = law.largest(layers, heads)
+        assert {dim for dim in (value, value + 1) if dim <= most} <= set(dims)
+
+
+def test_the_chart_counts_maxima_per_head_beside_the_laws():
+    limited = limits(table_of(of_law(ROLES)))
+    chart = largest_chart(limited)
+    measured = [series for series in chart.series if not series.thin]
+    assert [series.y for series in measured] == [(1.0, 3.0, 5.0)] * len(HEADS)
+    assert {series.name for series in chart.series if series.thin} == {f"D = {law.name}" for law in LAWS[:4]}
+    assert ROLES.name in headline(limited)
