@@ -61,10 +61,6 @@ class AlphabetMaxima(GeneratedTask):
         return jnp.sum(jnp.max(tokens @ self.values.T, axis=0), keepdims=True)
 
     def at(self, length: int) -> "AlphabetMaxima":
-        require_count("length", length)
-        return eqx.tree_at(lambda task: task.values, self._resized(length), self.values)
-
-    def _resized(self, length: int) -> "AlphabetMaxima":
         return AlphabetMaxima(length=length, intrinsic_dim=len(self.values), symbols=self.dim, task_seed=self.task_seed)
 
     def spec(self) -> dict[str, Any]:

@@ -25,6 +25,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ..._errors import InputError, require, require_count
+from ..bounds import Bound, Condition
 
 MAX_WORK = 6e9
 """Additions that an enumeration may take: about a minute of one core."""
@@ -116,6 +117,49 @@ def alphabet_floor(values: Float[np.ndarray, "D symbols"], heads: int, length: i
         if _nmse(best, variance) == 0:
             break  # nothing is less than no error
     return AlphabetFloor(heads=heads, nmse=_nmse(best, variance), orders=chosen, tuples=tuples, variance=variance)
+
+
+def hard_bound(floor: AlphabetFloor, intrinsic_dim: int, length: int) -> Bound:
+    """A floor as a bound with its conditions."""
+    symbols = len(floor.orders[0])
+    heads = "1 head" if floor.heads == 1 else f"{floor.heads} heads"
+    return Bound(
+        name=f"hard heads on an alphabet: least NMSE of {heads}",
+        value=floor.nmse,
+        claim=f"of any {heads} on a sum of {intrinsic_dim} maxima of drawn values over {symbols} symbols, {length} "
+        f"tokens; attained by the orders {', '.join('>'.join(map(str, order)) for order in floor.orders)}",
+        source="ours: every tuple of orders, with the best readout",
+        conditions=(
+            Condition("hard heads, ties broken to one symbol", None),
+            Condition("one layer, one query, no positions", None),
+            Condition("independent uniform symbols", None),
+        ),
+    )
+
+
+def score_gap(length: int, outputs: int, values: float, slope: float, eps: float) -> float:
+    """Differences of scores from which soft heads answer within `eps` of hard ones of the same order.
+
+    The first symbol has all but a share (T - 1) exp(-gap) of a head's weight, so each of the `outputs` = n s numbers
+    moves by at most 2 V times that, and the answer by K times as much.
+    """
+    require_count("length", length)
+    require_count("outputs", outputs)
+    for name, value in (("values", values), ("slope", slope), ("eps", eps)):
+        require(0 < value < math.inf, what=name, given=value, needed="positive and finite")
+    return max(0.0, math.log(max(1, length - 1) * 2 * values * slope * math.sqrt(outputs) / eps))
+
+
+def score_gap_bound(length: int, outputs: int, values: float, slope: float, eps: float) -> Bound:
+    """`score_gap` as a bound."""
+    return Bound(
+        name="soft heads as hard ones: score gap",
+        value=score_gap(length, outputs, values, slope, eps),
+        claim="from this difference of the scores, times beta, of any two symbols on, soft heads answer within eps = "
+        f"{eps:g} of hard ones; with smaller ones the floors need not hold",
+        source="ours: tail of the softmax",
+        conditions=(Condition(f"values at most {values:g}, readout slope at most {slope:g}", None),),
+    )
 
 
 def error_of_orders(values: Float[np.ndarray, "D symbols"], orders: tuple[Order, ...], length: int) -> float:

@@ -1,11 +1,11 @@
-"""Theorem 2(2) with constants: the error of every model of s < D heads with bounded values and a readout of bounded slope.
+"""Theorem 2(2) with constants: the error of every model of s < D heads with bounded values and bounded readout slope.
 
 A model is any encoder, s heads with any scores, head outputs that are weighted means of values |v| <= V of n numbers,
 and any readout with |F(o) - F(o')| <= K |o - o'| on the n s numbers of all heads.
 
     disjoint    r > 0 is such that the sets {f_i < z_i* + r} are pairwise disjoint. Every f_i is continuous on a
-                connected domain, so it takes all values in [z_i*, z_i* + r]: choose Q grid points per component, equally
-                far apart in f_i. Nothing else is asked of f_i: no slope, no Hessian.
+                connected domain, so it takes all values in [z_i*, z_i* + r]: choose Q grid points per component,
+                equally far apart in f_i. Nothing else is asked of f_i: no slope, no Hessian.
     fixed       for each head in turn the grid point, of any component, and the unused place with its highest score;
                 s points meet at most s of the D sets, so one component i is met by none. The x^(k) of the others take
                 D - 1 places. Scaled so that the weight of its fixed point is 1, a head weighs no free token more than
@@ -39,6 +39,7 @@ from ..._errors import require, require_count
 from ..bounds import Bound, Condition
 
 SOURCE = "Theorem 2(2), arXiv 2510.06662, with constants of ours"
+FEWER = "it is about fewer heads than D, at any length and slope"
 MAX_LENGTH = 2**40
 """Lengths above are not searched for the least one at which the floor is above eps."""
 _POINTS = np.unique(np.round(np.concatenate([np.arange(2, 512), np.geomspace(512, 1e9, 400)])))
@@ -151,7 +152,8 @@ def class_floor(setting: BoundedClass) -> Bound:
         floor = (pair.gap - setting.slope * pair.distance) / 2
     few = setting.heads < setting.intrinsic_dim
     speaks = few and floor > 0
-    claim = f"every model of {setting.heads} heads of {setting.head_dim} numbers errs by at least this on some sequence"
+    heads = "1 head" if setting.heads == 1 else f"{setting.heads} heads"
+    claim = f"every model of {heads} of {setting.head_dim} numbers errs by at least this on some sequence"
     if speaks:
         claim += f": two of 10^{pair.decades:.3g} choices are {pair.distance:.2g} apart, their targets {pair.gap:.3g}"
     return Bound(
@@ -199,6 +201,39 @@ def least_length(setting: BoundedClass, eps: float) -> int | None:
     return high
 
 
+def slope_bound(setting: BoundedClass, eps: float) -> Bound:
+    """`slope_needed` as a bound."""
+    decades = slope_needed(setting, eps)
+    speaks = math.isfinite(decades)
+    few = setting.heads < setting.intrinsic_dim
+    why = f"eps must be below {setting.rise / 2:g}, half of the rise" if few else FEWER
+    return Bound(
+        name="bounded heads: decades of slope needed",
+        value=decades if speaks else None,
+        claim=f"with a readout slope below 10^this every model errs by more than eps = {eps:g} on some sequence",
+        source=SOURCE,
+        conditions=setting.conditions,
+        kind="repaired",
+        why="" if speaks else f"says nothing: {why}",
+    )
+
+
+def length_bound(setting: BoundedClass, eps: float) -> Bound:
+    """`least_length` as a bound."""
+    length = least_length(setting, eps)
+    few = setting.heads < setting.intrinsic_dim
+    why = f"no length up to 2^40 puts the floor above eps = {eps:g}" if few else FEWER
+    return Bound(
+        name="bounded heads: least length",
+        value=None if length is None else float(length),
+        claim=f"from this length on every model errs by more than eps = {eps:g} on some sequence",
+        source=SOURCE,
+        conditions=setting.conditions,
+        kind="repaired",
+        why="" if length is not None else f"says nothing: {why}",
+    )
+
+
 def _check_eps(eps: float) -> None:
     require(0 < eps < 1, what="eps", given=eps, needed="between 0 and 1")
 
@@ -209,7 +244,7 @@ def _min_length(setting: BoundedClass) -> int:
 
 def _why_silent(setting: BoundedClass) -> str:
     if setting.heads >= setting.intrinsic_dim:
-        return f"says nothing: {setting.heads} heads are enough for D = {setting.intrinsic_dim}, at any length"
+        return f"says nothing: {FEWER}"
     length = least_length(setting, 1e-9)
     if length is None:
         return "says nothing at any length: the slope is too large for these points"

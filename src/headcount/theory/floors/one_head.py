@@ -1,4 +1,4 @@
-"""The upper bound beside Theorem 2(2): one head of D numbers answers every D-retrieval, at the price of a steep readout.
+"""The upper bound beside Theorem 2(2): one head of D numbers answers every D-retrieval, with a steep readout.
 
 All scores are equal, so the head averages. Its D values and the readout are
 
@@ -153,14 +153,13 @@ def one_head_bound(length: int, eps: float, *, intrinsic_dim: int, head_dim: int
     return Bound(
         name="one head: decades of slope enough",
         value=one_head_slope(length, eps, outer_slope=outer_slope),
-        claim=f"one head of D = {intrinsic_dim} numbers answers within eps = {eps:g} by a readout with log10 slope of this",
+        claim=f"one head of D = {intrinsic_dim} numbers answers within eps = {eps:g}; log10 of its readout's slope",
         source=SOURCE,
         conditions=(
             Condition("head_dim n >= D", head_dim >= intrinsic_dim),
             Condition("f_i in an interval of length 1, values at most 1, every S_i the whole sequence", None),
             Condition("an encoder that gives exponentials, a readout that gives logarithms", None),
         ),
-        kind="repaired",
     )
 
 

@@ -1,4 +1,4 @@
-"""Where heads matter at all: the slope below which fewer than D heads provably fail, and that with which one is enough."""
+"""Where heads matter: the slope below which fewer than D heads provably fail, and that with which one is enough."""
 
 import dataclasses
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What a trained model does on an alphabet, exactly: every multiset of symbols with its probability, nothing sampled."""
+"""What a trained model does on an alphabet, exactly: every multiset with its probability, nothing sampled."""
 
 import itertools
 import math
