@@ -19,6 +19,8 @@ SYMBOLS = 5
 LENGTHS = (4, 8, 16, 32, 64)
 PHASE_LENGTHS = tuple(2**power for power in range(3, 15))
 PHASE_ERRORS = (0.02, 0.01, 0.005)
+LOWEST = 0.1
+"""Decades of slope at the bottom of the phase diagram."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,11 +136,12 @@ def _phase_chart(request: ClassRequest) -> Chart:
     series = []
     for place, eps in enumerate(errors):
         row = [phase for phase in phases if phase.eps == eps]
-        fails = tuple(phase.fails_below if phase.fails_below > 0 else float("nan") for phase in row)
+        fails = tuple(phase.fails_below if phase.fails_below > LOWEST else float("nan") for phase in row)
         enough = tuple(phase.enough_from for phase in row)
+        band = (tuple(max(phase.fails_below, LOWEST) for phase in row), enough) if eps == request.eps else (None, None)
         name = f"eps = {eps:g}"
-        series.append(Series(f"{name}: one head answers above", lengths, enough, place=place, low=fails, high=enough))
-        series.append(Series(f"{name}: all fail below", lengths, fails, place=place, thin=True))
+        series.append(Series(f"{name}: one head is enough", lengths, enough, place, low=band[0], high=band[1]))
+        series.append(Series(f"{name}: all fail below", lengths, fails, place, thin=True))
     heads = "1 head" if request.heads == 1 else f"{request.heads} heads"
     return Chart(
         name="phase",
@@ -149,5 +152,5 @@ def _phase_chart(request: ClassRequest) -> Chart:
         log_x=True,
         series=tuple(series),
         caption="marked: one head with this slope answers within eps; thin: below it every model errs by more than "
-        "eps on some sequence; between them nothing is proved",
+        f"eps on some sequence; between them (shaded: eps = {request.eps:g}) nothing is proved",
     )
