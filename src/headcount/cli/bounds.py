@@ -95,9 +95,10 @@ def bounds(
             rise=rise,
             positions=positions,
         )
+        chart = None if plot is None else class_chart(request)  # first: it may be refused
         _print(class_bounds(request), as_json)
-        if plot is not None:
-            _draw(class_chart(request), plot)
+        if chart is not None:
+            _draw(chart, plot)
         return
     for flag, given in (
         ("--alphabet", alphabet),

@@ -12,7 +12,7 @@ from ..tasks import alphabet_values
 from ..theory import Bound, BoundedClass, alphabet_floor, class_floor, phase_diagram
 from ..theory.floors.alphabet import MAX_WORK, check_work, hard_bound, score_gap_bound, work
 from ..theory.floors.bounded import length_bound, slope_bound
-from ..theory.floors.one_head import one_head_bound
+from ..theory.floors.one_head import one_head_bounds
 
 SYMBOLS = 5
 """Of the alphabet, where none is given."""
@@ -78,9 +78,10 @@ def class_bounds(request: ClassRequest) -> tuple[Bound, ...]:
         outputs = setting.heads * setting.head_dim
         gap = score_gap_bound(request.length, outputs, setting.values, setting.slope, request.eps)
         return (*(hard_bound(floor, request.intrinsic_dim, request.length) for floor in floors), gap)
-    enough = one_head_bound(
+    steep = one_head_bounds(
         request.length,
         request.eps,
+        setting.slope,
         intrinsic_dim=request.intrinsic_dim,
         head_dim=request.head_dim,
         outer_slope=request.readout_slope,
@@ -89,7 +90,7 @@ def class_bounds(request: ClassRequest) -> tuple[Bound, ...]:
         class_floor(setting),
         slope_bound(setting, request.eps),
         length_bound(setting, request.eps),
-        enough,
+        *steep,
     )
 
 
@@ -100,7 +101,7 @@ def class_chart(request: ClassRequest) -> Chart:
 
 def _values(request: ClassRequest) -> Float[np.ndarray, "D symbols"]:
     symbols = SYMBOLS if request.alphabet is None else request.alphabet
-    check_work(symbols, request.heads)
+    check_work(symbols, min(request.heads, max(1, request.intrinsic_dim - 1)))
     return alphabet_values(request.intrinsic_dim, symbols, request.task_seed or 0)
 
 
@@ -111,7 +112,7 @@ def _heads(request: ClassRequest) -> range:
 def _floor_chart(request: ClassRequest) -> Chart:
     values, heads = _values(request), tuple(_heads(request))
     # Of large alphabets one length is all that a minute allows.
-    others = LENGTHS if work(values.shape[1], request.heads) < MAX_WORK / 20 else ()
+    others = LENGTHS if work(values.shape[1], min(request.heads, request.intrinsic_dim)) < MAX_WORK / 20 else ()
     lengths = sorted({*others, request.length})
     rows = {length: tuple(alphabet_floor(values, count, length).nmse for count in heads) for length in lengths}
     return Chart(

@@ -183,7 +183,7 @@ STUDY = AlphabetStudy(
     asks="Whether training reaches the least error of any hard heads, and whether soft heads go below it.",
     efforts={
         Scale.SMOKE: Effort(lengths=(8,), seeds=2, steps=1000),
-        Scale.LAPTOP: Effort(lengths=(8,), seeds=8, steps=4000),
+        Scale.LAPTOP: Effort(lengths=(8,), seeds=6, steps=3000),
         Scale.PAPER: Effort(lengths=(8, 16), seeds=20, steps=20_000),
     },
 )

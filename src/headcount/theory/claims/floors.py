@@ -41,8 +41,8 @@ def _hard_heads(values: np.ndarray) -> Result:
     sorted_by = error_of_orders(values, of_task, LENGTH)
     return (
         f"{SYMBOLS} symbols, D = {DIMS}, T = {LENGTH}: NMSE at least {floors[0]:.3f} with 1 head, {floors[1]:.3f} with "
-        f"2, {floors[2]:.0e} with 3; one by one {slow[0]:.3f} and {slow[1]:.3f}; heads ordered by a_1, a_2, a_3 "
-        f"{sorted_by:.0e}",
+        f"2, {floors[2]:.2g} with 3; one by one {slow[0]:.3f} and {slow[1]:.3f}; heads ordered by a_1, a_2, a_3 "
+        f"{sorted_by:.2g}",
         verdict_of(agree and floors[0] > floors[1] > 1e-3 and floors[2] == sorted_by == 0),
     )
 

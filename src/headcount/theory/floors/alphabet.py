@@ -96,11 +96,17 @@ def alphabet_floor(values: Float[np.ndarray, "D symbols"], heads: int, length: i
     values = np.asarray(values, float)
     require(values.ndim == 2 and bool(np.all(np.isfinite(values))), "values must be finite, one row per maximum.")
     symbols = values.shape[1]
-    check_work(symbols, heads)
+    require_count("heads", heads)
+    check_work(symbols, heads if heads < len(values) else 1)
     weights, targets = set_probabilities(symbols, length), set_targets(values)
     centred = targets - weights @ targets
     variance = float(weights @ centred**2)
     require(variance > 0, "the target is the same for every sequence; a constant needs no heads at all.")
+    if heads >= len(values):
+        # A head per maximum, in the order of its values, reads it.
+        of_values = [tuple(np.argsort(-row, kind="stable").tolist()) for row in values]
+        orders = tuple(of_values[min(head, len(values) - 1)] for head in range(heads))
+        return AlphabetFloor(heads=heads, nmse=0.0, orders=orders, tuples=0, variance=variance)
     # Of one head nothing is enumerated: the best last order is the answer.
     orders = np.array(list(itertools.permutations(range(symbols)) if heads > 1 else [tuple(range(symbols))]))
     firsts = _first_symbols(orders)

@@ -42,8 +42,8 @@ SOURCE = "Theorem 2(2), arXiv 2510.06662, with constants of ours"
 FEWER = "it is about fewer heads than D, at any length and slope"
 MAX_LENGTH = 2**40
 """Lengths above are not searched for the least one at which the floor is above eps."""
-_POINTS = np.unique(np.round(np.concatenate([np.arange(2, 512), np.geomspace(512, 1e9, 400)])))
-_FREE = np.unique(np.round(np.concatenate([np.arange(1, 129), np.geomspace(129, 2.0 * MAX_LENGTH, 400)])))
+_POINTS = np.unique(np.round(np.concatenate([np.arange(2, 128), np.geomspace(128, 1e9, 200)])))
+_FREE = np.unique(np.round(np.concatenate([np.arange(1, 129), np.geomspace(129, 2.0 * MAX_LENGTH, 260)])))
 """Grids over which Q (points per component, or per place) and t (free places) are chosen."""
 _SAFETY = 1e-9
 """Share of log k given away, so that rounding cannot make a bound too good."""
@@ -118,7 +118,7 @@ class Pair(NamedTuple):
 
 def promised_distance(setting: BoundedClass, free: float, log_choices: float) -> float:
     """How near the heads' outputs of two among exp(log_choices) choices on `free` places are at most."""
-    return float(_distance(setting, np.asarray(float(free)), np.asarray(log_choices)))
+    return float(_distance(setting, np.array([float(free)]), np.array([log_choices]))[0])
 
 
 def promised_pair(setting: BoundedClass) -> Pair:

@@ -148,19 +148,33 @@ def one_head_answer(
     )
 
 
-def one_head_bound(length: int, eps: float, *, intrinsic_dim: int, head_dim: int, outer_slope: float) -> Bound:
-    """The slope with which one head is enough, as a bound with its conditions."""
-    return Bound(
-        name="one head: decades of slope enough",
-        value=one_head_slope(length, eps, outer_slope=outer_slope),
-        claim=f"one head of D = {intrinsic_dim} numbers answers within eps = {eps:g}; log10 of its readout's slope",
-        source=SOURCE,
-        conditions=(
+def one_head_bounds(
+    length: int, eps: float, slope: float, *, intrinsic_dim: int, head_dim: int, outer_slope: float
+) -> tuple[Bound, Bound]:
+    """The slope with which one head is enough, and the error it promises with a given slope."""
+    error = one_head_error(length, math.log10(slope), outer_slope=outer_slope)
+    shared = {
+        "source": SOURCE,
+        "conditions": (
             Condition("head_dim n >= D", head_dim >= intrinsic_dim),
             Condition("f_i in an interval of length 1, values at most 1, every S_i the whole sequence", None),
             Condition("an encoder that gives exponentials, a readout that gives logarithms", None),
         ),
+    }
+    enough = Bound(
+        name="one head: decades of slope enough",
+        value=one_head_slope(length, eps, outer_slope=outer_slope),
+        claim=f"one head of D = {intrinsic_dim} numbers answers within eps = {eps:g}; log10 of its readout's slope",
+        **shared,
     )
+    promised = Bound(
+        name="one head: error promised",
+        value=error if math.isfinite(error) else None,
+        claim=f"one head of D = {intrinsic_dim} numbers with a readout of slope {slope:g} errs by at most this",
+        why="" if math.isfinite(error) else f"says nothing: a slope of {slope:g} is too small for any exponential",
+        **shared,
+    )
+    return enough, promised
 
 
 def _sharpness(length: int, eps: float, outer_slope: float, span: float) -> float:
