@@ -17,6 +17,8 @@ Activation = Literal["relu", "gelu"]
 Precision = Literal["float32", "bfloat16"]
 Start = Literal["random", "continued", "descended"]
 """Where a model's training starts: at random weights, at those of a trained one, or at those less some heads."""
+ModelClass = Literal["hard", "bounded"]
+"""Classes of models that a floor holds for: hard heads on an alphabet, or bounded values and readout slope."""
 
 ANSWERED_AT: tuple[AnsweredAt, ...] = get_args(AnsweredAt)
 POSITIONS: tuple[Positions, ...] = get_args(Positions)
@@ -26,6 +28,7 @@ ATTENTION_KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)
 ACTIVATIONS: tuple[Activation, ...] = get_args(Activation)
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 STARTS: tuple[Start, ...] = get_args(Start)
+MODEL_CLASSES: tuple[ModelClass, ...] = get_args(ModelClass)
 
 
 def require_choice(name: str, given: object, known: Iterable[str]) -> None:

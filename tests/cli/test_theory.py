@@ -87,6 +87,47 @@ def test_a_setting_that_cannot_be_is_refused_in_a_sentence(arguments, words):
     a_sentence(headcount("bounds", *arguments), 2, *words)
 
 
+HARD = ["--class", "hard", "--heads", 2, "--length", 4, "--intrinsic-dim", 3, "--alphabet", 4]
+BOUNDED = ["--class", "bounded", "--heads", 1, "--length", 128, "--intrinsic-dim", 2, "--head-dim", 2]
+
+
+def test_the_floors_of_a_class_are_told_and_drawn(tmp_path):
+    for arguments in (HARD, BOUNDED):
+        shown = headcount("bounds", *arguments, "--plot", tmp_path / "class.svg")
+        assert shown.code == 0
+        assert "<svg" in (tmp_path / "class.svg").read_text()
+    hard = strict_json(headcount("bounds", *HARD, "--json").out)
+    assert [bound["value"] for bound in hard[:2]] == sorted((bound["value"] for bound in hard[:2]), reverse=True)
+    bounded = {bound["name"]: bound for bound in strict_json(headcount("bounds", *BOUNDED, "--json").out)}
+    assert bounded["bounded heads: least error"]["value"] > 0.01
+    needed, enough = (bounded[f"{name}"]["value"] for name in (
+        "bounded heads: decades of slope needed", "one head: decades of slope enough"
+    ))  # fmt: skip
+    assert needed < enough
+    silent = headcount("bounds", *BOUNDED[:2], "--heads", 2, *BOUNDED[4:])
+    assert "says nothing" in silent.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--class", "soft", *HARD[2:]], ("--class", "soft", "hard")),
+        ([*HARD[:-1], 30], ("--alphabet", "30", "8")),
+        ([*HARD, "--rise", 1], ("--rise", "bounded")),
+        ([*BOUNDED, "--alphabet", 4], ("--alphabet", "hard")),
+        ([*BOUNDED, "--slope", -1], ("--slope", "-1")),
+        ([*BOUNDED, "--values", 0], ("--values", "0")),
+        ([*BOUNDED, "--eps", 0], ("--eps", "0")),
+        ([*BOUNDED[:6], "--length", 8], ("--intrinsic-dim",)),
+        ([*BOUNDED, "--rank", 2], ("--class", "--rank")),
+        ([*SETTING, "--slope", 10], ("--slope", "--class")),
+        ([*BOUNDED, "--head-dim", 1, "--plot", "phase.svg"], ("--head-dim", "1")),
+    ],
+)
+def test_a_class_that_cannot_be_is_refused_in_a_sentence(arguments, words):
+    a_sentence(headcount("bounds", *arguments), 2, *words)
+
+
 @pytest.fixture
 def claims(monkeypatch):
     """Claims with these verdicts; the true ones are run in tests/theory/claims."""

@@ -13,6 +13,7 @@ from headcount.studies.base import AbstractStudy, Scale
 from headcount.studies.beyond import norm
 from headcount.studies.beyond.norm import NormStudy
 from headcount.studies.beyond.depth import DepthStudy
+from headcount.studies.beyond import alphabet
 from headcount.studies.head_count import table2
 from headcount.studies.head_count.width import HEADS, WidthStudy
 from headcount.studies.rank.base import RankStudy
@@ -173,6 +174,8 @@ def _study_axes(study: AbstractStudy, scale: Scale) -> list[dict[str, Sequence[A
             for positions in effort.positions
             for width in [2 * dim if positions == "concatenated" else dim]
         ]
+    if isinstance(study, alphabet.AlphabetStudy):
+        return [{"heads": alphabet.HEADS, "beta": (alphabet.SOFT, alphabet.SHARP)} | rest]
     if isinstance(study, MarcoStudy):
         efforts = {"candidates": study.efforts[scale], "pairs": study.efforts[scale].pairs}
         return [

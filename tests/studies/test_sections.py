@@ -23,6 +23,7 @@ CLAIMS = {
     "rank-figure1": 5, "rank-figure-n": 5, "rank-figure-d": 2, "rank-positions": 3, "rank-in-context": 1,
     "norm": 6,
     "depth": 6,
+    "alphabet": 3,
 }  # fmt: skip
 # Shrinking a list of cells takes minutes, and says little more than the list.
 quick_to_fail = settings(

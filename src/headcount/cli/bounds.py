@@ -9,6 +9,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
+from .._choices import MODEL_CLASSES
 from .._errors import require
 from ..report.chart import Chart, Series
 from ..report.render import FORMATS, check_ending, save_chart
@@ -16,6 +17,7 @@ from ..report.render.fitted import Prose
 from ..theory import Bound, RankSetting, Setting, all_bounds, all_rank_bounds, rank_floor, rank_one_floor
 from ..theory.bounds import exponent
 from .app import Json, print_json, say, show_view
+from .class_bounds import ClassRequest, class_bounds, class_chart
 
 LENGTHS = (32, 64, 128, 256, 512, 1024)
 DIMS = (8, 16, 32, 64, 128)
@@ -43,17 +45,73 @@ def bounds(
     plot: Annotated[
         Path | None,
         typer.Option(
-            help=f"Draw the exponent k, or with --rank the least error, against heads ({', '.join(FORMATS)})."
+            help="Draw the exponent k, with --rank the least error, with --class floors or the phase diagram "
+            f"({', '.join(FORMATS)})."
         ),
     ] = None,
+    model_class: Annotated[
+        str | None,
+        typer.Option(
+            "--class",
+            metavar="|".join(MODEL_CLASSES),
+            help="What every model of a class misses: hard heads on an alphabet, or bounded values and readout slope.",
+        ),
+    ] = None,
+    alphabet: Annotated[int | None, typer.Option(help="Symbols of the alphabet of --class hard (default: 5).")] = None,
+    task_seed: Annotated[int | None, typer.Option(help="Draw of the symbols' values, of --class hard.")] = None,
+    slope: Annotated[
+        float | None, typer.Option(help="Largest slope K of the readout of --class bounded (default: 1000).")
+    ] = None,
+    values: Annotated[float | None, typer.Option(help="Largest value V of a head, of --class (default: 1).")] = None,
+    rise: Annotated[
+        float | None,
+        typer.Option(help="How far the target moves within one basin, of --class bounded (default: 0.5, max + min)."),
+    ] = None,
+    positions: Annotated[
+        bool, typer.Option("--positions", help="Models of --class bounded see the place of a token.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Every bound of a paper at one setting: value, claim, source, and whether its conditions hold.
 
-    With --intrinsic-dim the first paper's (how many heads), with --rank the second's (of which rank).
+    With --intrinsic-dim the first paper's (how many heads), with --rank the second's (of which rank), with --class what
+    every model of a class misses.
     """
     if plot is not None:
         check_ending(plot)
+    if model_class is not None:
+        require(rank is None, "give --class or --rank, not both.")
+        require(intrinsic_dim is not None, "--class needs the task's --intrinsic-dim.")
+        assert intrinsic_dim is not None
+        request = ClassRequest(
+            model_class=model_class,
+            heads=heads,
+            intrinsic_dim=intrinsic_dim,
+            length=length,
+            head_dim=head_dim,
+            eps=eps,
+            outer_slope=outer_slope,
+            alphabet=alphabet,
+            task_seed=task_seed,
+            slope=slope,
+            values=values,
+            rise=rise,
+            positions=positions,
+        )
+        chart = None if plot is None else class_chart(request)  # first: it may be refused
+        _print(class_bounds(request), as_json)
+        if chart is not None:
+            _draw(chart, plot)
+        return
+    for flag, given in (
+        ("--alphabet", alphabet),
+        ("--task-seed", task_seed),
+        ("--slope", slope),
+        ("--values", values),
+        ("--rise", rise),
+        ("--positions", positions or None),
+    ):
+        require(given is None, f"{flag} is an option of --class {' or '.join(MODEL_CLASSES)}; give --class too.")
     require(
         intrinsic_dim is not None or rank is not None,
         "give --intrinsic-dim for the bounds on how many heads, or --rank for those on their rank.",

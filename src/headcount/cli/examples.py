@@ -56,6 +56,11 @@ EXAMPLES = {
     "bounds": (
         ("headcount bounds --heads 2 --length 128 --intrinsic-dim 4", "how many heads"),
         ("headcount bounds --heads 4 --length 16 --rank 2 --dim 8", "of which rank"),
+        ("headcount bounds --class hard --alphabet 5 --heads 2 --length 8 --intrinsic-dim 3", "any hard heads"),
+        (
+            "headcount bounds --class bounded --slope 1e3 --heads 1 --head-dim 2 --length 128 --intrinsic-dim 2",
+            "any heads with bounded values and readout slope",
+        ),
     ),
     "prove": (("headcount prove --json", "every claim with evidence, control and verdict, and what is not run"),),
     "tasks": (

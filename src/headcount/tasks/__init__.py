@@ -1,5 +1,6 @@
 """WHAT is to be learned."""
 
+from .alphabet import AlphabetMaxima, alphabet_values
 from .arrays import ArrayTask
 from .assumptions import AssumptionReport, check_assumptions
 from .base import AbstractTask, Examples, GeneratedTask, Split, Tokenise
@@ -30,6 +31,7 @@ __all__ = [
     "PRESETS",
     "AbstractObjective",
     "AbstractTask",
+    "AlphabetMaxima",
     "ArrayTask",
     "AssumptionReport",
     "BiasedNearestNeighbour",
@@ -49,6 +51,7 @@ __all__ = [
     "Retrieval",
     "Split",
     "Tokenise",
+    "alphabet_values",
     "average",
     "biased_nearest_neighbour",
     "check_assumptions",

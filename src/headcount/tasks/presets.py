@@ -17,6 +17,7 @@ from .._choices import require_choice
 from .._errors import did_you_mean, require, require_count
 from .._keys import named_generator
 from .._shapes import Tokens
+from .alphabet import AlphabetMaxima
 from .base import GeneratedTask
 from .function import FunctionTask
 from .in_context import InContextRegression
@@ -210,6 +211,9 @@ PRESETS = {
     "in-context-regression": in_context_regression,
 }
 
+OF_STUDIES = {"alphabet-maxima": AlphabetMaxima}
+"""Tasks that studies train on and that no command names; a stored cell of them can be trained again."""
+
 
 def preset(name: str, **options) -> GeneratedTask:
     """The preset called `name`; `InputError` with the nearest known one for an unknown name or option."""
@@ -233,8 +237,11 @@ def preset_options(name: str) -> dict[str, object]:
 def preset_from_spec(spec: dict[str, Any]) -> GeneratedTask | None:
     """The preset whose `spec()` this is; None for a user's task, or one of another version."""
     name = spec["task"]
-    if name not in PRESETS:
+    if name not in PRESETS and name not in OF_STUDIES:
         return None
+    if name in OF_STUDIES:
+        task = OF_STUDIES[name](**{option: value for option, value in spec.items() if option != "task"})
+        return task if json.loads(json.dumps(task.spec())) == spec else None
     known = preset_options(name)
     options = {option: value for option, value in spec.items() if option in known}
     if options.get("windows") is not None:

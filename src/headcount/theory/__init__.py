@@ -4,6 +4,7 @@ bounds          the first paper's formulas: value, claim, source, conditions
 constructions   models with explicit weights and a bound on their error (Theorems 1, 2(1), 2(3))
 collisions      pairs of sequences that a model cannot tell apart, searched and certified (Theorem 2(2))
 intervals       interval arithmetic and enclosures of JAX functions, which certificates rest on
+floors          what every model of a class misses, and one head that misses little
 rank            the second paper: heads of low rank on the nearest point
 claims          every theorem of both papers that we could run, with a check and a control of the check
 """
@@ -22,6 +23,11 @@ from .constructions.enough_heads import construct
 from .constructions.relu_nets import Ridge, RidgeSum, compose, linear, max_net
 from .constructions.two_layers import construct_two_layers
 from .constructions.wide_head import construct_wide, wide_size
+from .floors.alphabet import AlphabetFloor, alphabet_floor, error_of_orders
+from .floors.bounded import BoundedClass, class_floor, least_length, slope_needed
+from .floors.one_head import OneHead, one_head_answer, one_head_slope
+from .floors.phase import Phase, phase_diagram
+from .floors.trained import AlphabetErrors, alphabet_errors
 from .rank.harmonics import heads_needed, rank_floor, rank_one_floor
 from .rank.many_points import many_points_floor
 from .rank.nearest import MajorityVote, exact_head
@@ -30,11 +36,16 @@ from .rank.rank_one import RankOneHeads, plane_heads, staircase_heads
 from .rank.zonal import zonal_floor
 
 __all__ = [
+    "AlphabetErrors",
+    "AlphabetFloor",
     "Bound",
+    "BoundedClass",
     "Certificate",
     "Collision",
     "Domain",
     "MajorityVote",
+    "OneHead",
+    "Phase",
     "RankOneHeads",
     "RankSetting",
     "Ridge",
@@ -42,7 +53,10 @@ __all__ = [
     "Setting",
     "all_bounds",
     "all_rank_bounds",
+    "alphabet_errors",
+    "alphabet_floor",
     "certify",
+    "class_floor",
     "compare_representations",
     "compose",
     "construct",
@@ -51,20 +65,26 @@ __all__ = [
     "construct_two_layers",
     "construct_wide",
     "domain_of",
+    "error_of_orders",
     "exact_head",
     "find_collisions",
     "find_pigeonhole",
     "heads_needed",
     "largest_error",
+    "least_length",
     "linear",
     "many_points_floor",
     "max_net",
+    "one_head_answer",
+    "one_head_slope",
+    "phase_diagram",
     "plane_heads",
     "promised_error",
     "rank_floor",
     "rank_one_floor",
     "retrieval_of",
     "roles",
+    "slope_needed",
     "staircase_heads",
     "wide_size",
     "zonal_floor",

@@ -42,6 +42,7 @@ SEARCHES |= {"norm_collisions", "norm_bound"}
 }
 SEARCHES = {"enough_heads", "fitted_heads", "too_few_heads", "collisions", "collisions_of_a_construction", "wide_head"}
 SEARCHES |= {"depth", "depth_roles", "two_layers", "content_roles"}
+SEARCHES |= {"hard_heads", "bounded_heads", "steep_head"}
 SEARCHES |= {"uniqueness", "full_rank", "closed_forms", "floors", "majority_vote"}
 SEARCHES |= {"biased_floor", "many_points"}
 """Claims whose checks search, sample or compile for seconds. Each has quick cases in the tests of its module."""

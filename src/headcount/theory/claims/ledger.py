@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from . import enough_heads, rank, too_few_heads, zonal
 from . import enough_heads, norm, rank, too_few_heads
 from . import depth, enough_heads, rank, too_few_heads
+from . import enough_heads, floors, rank, too_few_heads
 from .claim import Claim, Entry, NotRun
 from .not_run import FIRST_PAPER, SECOND_PAPER
 
@@ -39,6 +40,9 @@ CLAIMS: tuple[Claim, ...] = (
     depth.depth_roles,
     depth.two_layers,
     depth.content_roles,
+    floors.hard_heads,
+    floors.bounded_heads,
+    floors.steep_head,
 )
 
 NOT_RUN: tuple[NotRun, ...] = (*FIRST_PAPER, *SECOND_PAPER)

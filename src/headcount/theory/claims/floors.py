@@ -1,0 +1,128 @@
+"""Claims of ours about every model of a class: hard heads on an alphabet, bounded slopes, and one steep head."""
+
+import functools
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+
+from ..._keys import named_generator
+from ...tasks import Retrieval, alphabet_values, max_plus_min
+from ..constructions.adversary import largest_error
+from ..floors.alphabet import alphabet_floor, error_of_orders, set_probabilities, set_targets
+from ..floors.bounded import BoundedClass, class_floor, promised_distance, slope_needed
+from ..floors.nearest import digit_head, nearest_outputs, random_head
+from ..floors.one_head import OneHead, one_head_answer, one_head_slope
+from .claim import Control, Result, claim, verdict_of
+
+SYMBOLS, DIMS, LENGTH = 5, 3, 8
+
+
+def _best_by_search(values: np.ndarray, heads: int) -> float:
+    """The least error over every tuple of orders, one after the other: the obvious way."""
+    weights, targets = set_probabilities(SYMBOLS, LENGTH), set_targets(values)
+    targets = targets - weights @ targets
+    members = [[p for p in range(SYMBOLS) if chosen >> p & 1] for chosen in range(1, 2**SYMBOLS)]
+    orders = list(itertools.permutations(range(SYMBOLS)))
+    firsts = np.array([[min(members_of, key=order.index) for members_of in members] for order in orders])
+    least = np.inf
+    for chosen in itertools.combinations_with_replacement(range(len(orders)), heads):
+        labels = functools.reduce(lambda sofar, i: sofar * SYMBOLS + firsts[i], chosen, np.zeros(len(members), int))
+        weight, moment = (np.bincount(labels, part[1:]) for part in (weights, weights * targets))
+        least = min(least, 1 - np.sum(moment[weight > 0] ** 2 / weight[weight > 0]) / (weights @ targets**2))
+    return float(least)
+
+
+def _hard_heads(values: np.ndarray) -> Result:
+    floors = [alphabet_floor(values, heads, LENGTH).nmse for heads in (1, 2, 3)]
+    slow = [_best_by_search(values, heads) for heads in (1, 2)]
+    agree = np.allclose(floors[:2], slow, atol=1e-9)
+    of_task = tuple(tuple(np.argsort(-row).tolist()) for row in values)
+    sorted_by = error_of_orders(values, of_task, LENGTH)
+    return (
+        f"{SYMBOLS} symbols, D = {DIMS}, T = {LENGTH}: NMSE at least {floors[0]:.3f} with 1 head, {floors[1]:.3f} with "
+        f"2, {floors[2]:.2g} with 3; one by one {slow[0]:.3f} and {slow[1]:.3f}; heads ordered by a_1, a_2, a_3 "
+        f"{sorted_by:.2g}",
+        verdict_of(agree and floors[0] > floors[1] > 1e-3 and floors[2] == sorted_by == 0),
+    )
+
+
+def _one_order() -> Result:
+    """Three maxima by one order of the symbols: one hard head is enough, and nothing is below it."""
+    first = alphabet_values(1, SYMBOLS)
+    return _hard_heads(np.concatenate([first, 2 * first, first**3 + first]))
+
+
+@claim(
+    "on an alphabet no hard heads fewer than D, whatever encoder, values and readout, are below an enumerated error",
+    source="ours (a)",
+    program="theory.alphabet_floor, theory.error_of_orders",
+    control=Control(breaks="all three maxima by one order of the symbols", check=_one_order),
+)
+def hard_heads() -> Result:
+    return _hard_heads(alphabet_values(DIMS, SYMBOLS))
+
+
+SIZES = ((3, 20, 1), (4, 30, 1), (6, 6, 1), (4, 4, 2), (5, 10, 2))
+"""Grid points, free tokens and numbers per head, small enough to compare all choices."""
+
+
+def _nearest_pairs(*, denominators: bool) -> Result:
+    """The nearest pair of many heads against the promised distance; wrong where denominators are no moments."""
+    generator, shares = named_generator(0, "heads against the pigeonhole"), []
+    for points, free, head_dim in SIZES:
+        setting = BoundedClass(heads=1, intrinsic_dim=2, length=free + 2, head_dim=head_dim)
+        exponent = 1.0 if denominators else setting.moments / head_dim
+        random = [random_head(points, head_dim, steepness, generator) for steepness in (0.0, 1.0, 6.0)]
+        for head in (digit_head(points, head_dim, free), *random):
+            distance, log_choices = nearest_outputs(*head, free)
+            shares.append(distance / promised_distance(setting, free, exponent * log_choices))
+    setting = BoundedClass(heads=1, intrinsic_dim=2, length=128, head_dim=2)
+    floor, needed = class_floor(setting).value or 0.0, slope_needed(setting, 0.01)
+    steep = one_head_slope(128, 0.01, outer_slope=2.0)
+    return (
+        f"{len(shares)} heads, all choices compared: the nearest two are at most {max(shares):.2f} of the promised "
+        f"distance apart; one head, n = 2, D = 2, T = 128, slope 1e3: error at least {floor:.4f}; within 0.01 needs a "
+        f"slope above 10^{needed:.1f}, and 10^{steep:.0f} is enough",
+        verdict_of(max(shares) <= 1 and floor > 0.01 and needed < steep),
+    )
+
+
+@claim(
+    "with values at most V and a readout of slope at most K every model of s < D heads errs by (gap - K distance) / 2",
+    source="Theorem 2(2), constants",
+    program="theory.class_floor, theory.slope_needed",
+    repair="constants are ours; the proof needs no Hessian and no slope of f_i, only that the sets {f_i < z_i* + r} "
+    "are disjoint; without positions choices are multisets, and the slope needed then grows with T",
+    control=Control(
+        breaks="denominators left out of the moments", check=functools.partial(_nearest_pairs, denominators=False)
+    ),
+)
+def bounded_heads() -> Result:
+    return _nearest_pairs(denominators=True)
+
+
+def _steep_head(make: Callable[[Retrieval], OneHead]) -> Result:
+    task = max_plus_min(length=128)
+    head, eps = make(task), 0.007
+    error, _ = largest_error(head, task, starts=32, steps=100)
+    return (
+        f"max + min, T = 128, one head of {head.head_dim} numbers: the largest error found is {error:.4f}, slope "
+        f"10^{head.decades:.0f}",
+        verdict_of(error <= eps + 1e-9),
+    )
+
+
+def _gentle(task: Retrieval) -> OneHead:
+    """The same head with a readout of slope 10^3."""
+    return one_head_answer(task, 0.583)
+
+
+@claim(
+    "one head of D numbers answers every D-retrieval within L0 log(T) / (2 b), with a readout of slope exp(b) / b",
+    source="ours (c)",
+    program="theory.one_head_answer",
+    control=Control(breaks="a readout of slope 10^3", check=functools.partial(_steep_head, _gentle)),
+)
+def steep_head() -> Result:
+    return _steep_head(lambda task: one_head_answer(task, 0.007))

@@ -1,0 +1,274 @@
+"""Theorem 2(2) with constants: the error of every model of s < D heads with bounded values and bounded readout slope.
+
+A model is any encoder, s heads with any scores, head outputs that are weighted means of values |v| <= V of n numbers,
+and any readout with |F(o) - F(o')| <= K |o - o'| on the n s numbers of all heads.
+
+    disjoint    r > 0 is such that the sets {f_i < z_i* + r} are pairwise disjoint. Every f_i is continuous on a
+                connected domain, so it takes all values in [z_i*, z_i* + r]: choose Q grid points per component,
+                equally far apart in f_i. Nothing else is asked of f_i: no slope, no Hessian.
+    fixed       for each head in turn the grid point, of any component, and the unused place with its highest score;
+                s points meet at most s of the D sets, so one component i is met by none. The x^(k) of the others take
+                D - 1 places. Scaled so that the weight of its fixed point is 1, a head weighs no free token more than
+                1 and has a denominator of at least 1.
+    choices     t free places of S_i each hold a grid point. Without positions, models see multisets: C(t + Q - 1, t).
+                With positions every place has its own Q / t of the points: (Q / t)^t.
+    pigeonhole  a head's moments, sum of w and sum of w v over free places, lie in [0, t] x [-V t, V t]^n. With every
+                side cut into k parts there are k^m cells, m = (n + 1) s; more choices than cells put two into one.
+    cancelled   grid points that both chose are replaced by the filler, the top grid point, in both: differences of
+                moments stay. What remains is disjoint, so the two minima of f_i differ by r / (Q - 1) or more, and all
+                other minima are z_k* in both.
+    distance    |o - o'| <= |dB| + |o'| |dA| per head, as denominators are at least 1:
+                sqrt(n) (2 V t / k + V t / k), and sqrt(n s) 3 V t / k for all heads
+    floor       (gap - K distance) / 2, gap = rise / (Q - 1), where the target moves by `rise` while z_i moves by r
+
+The best Q and t are chosen by the function. V and K enter as V K alone, as they must: values times c and a readout of
+slope K / c are the same models.
+Source: Yu et al. (arXiv 2510.06662), Theorem 2(2), whose constants are not given; these are ours.
+"""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import gammaln
+
+from ..._errors import require, require_count
+from ..bounds import Bound, Condition
+
+SOURCE = "Theorem 2(2), arXiv 2510.06662, with constants of ours"
+FEWER = "it is about fewer heads than D, at any length and slope"
+MAX_LENGTH = 2**40
+"""Lengths above are not searched for the least one at which the floor is above eps."""
+_POINTS = np.unique(np.round(np.concatenate([np.arange(2, 128), np.geomspace(128, 1e9, 200)])))
+_FREE = np.unique(np.round(np.concatenate([np.arange(1, 129), np.geomspace(129, 2.0 * MAX_LENGTH, 260)])))
+"""Grids over which Q (points per component, or per place) and t (free places) are chosen."""
+_SAFETY = 1e-9
+"""Share of log k given away, so that rounding cannot make a bound too good."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedClass:
+    """All models of some heads with values of at most `values` and a readout of slope at most `slope`, and a task.
+
+    Attributes:
+        heads: s.
+        intrinsic_dim: D.
+        length: T.
+        head_dim: n, numbers per head output.
+        values: V, the largest value in magnitude.
+        slope: K, the Lipschitz constant of the readout on the heads' outputs.
+        rise: How far the target moves while one minimum rises by r, the level up to which the sets {f_i < z_i* + r}
+            are disjoint. 1/2 for max + min on [0, 1].
+        share: Share of the places that the smallest S_i has; the paper asks for a quarter.
+        positions: Whether models see the place of a token.
+    """
+
+    heads: int
+    intrinsic_dim: int
+    length: int
+    head_dim: int = 2
+    values: float = 1.0
+    slope: float = 1e3
+    rise: float = 0.5
+    share: float = 1.0
+    positions: bool = False
+
+    def __post_init__(self):
+        for name in ("heads", "intrinsic_dim", "length", "head_dim"):
+            require_count(name, getattr(self, name))
+        for name in ("values", "slope", "rise"):
+            value = getattr(self, name)
+            require(0 < value < math.inf, what=name, given=value, needed="positive and finite")
+        require(0.25 <= self.share <= 1, what="share", given=self.share, needed="between 0.25 and 1")
+
+    @property
+    def moments(self) -> int:
+        """m = (n + 1) s."""
+        return (self.head_dim + 1) * self.heads
+
+    @property
+    def free_places(self) -> int:
+        """T0: places of the smallest S_i left by the fixed tokens; 0 where there are none."""
+        return max(0, math.floor(self.share * self.length) - self.heads - self.intrinsic_dim + 1)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        places = "the place of a token is seen" if self.positions else "models do not see the place of a token"
+        return (
+            Condition("h < D", self.heads < self.intrinsic_dim),
+            Condition("one attention layer, one query", None),
+            Condition(places, None),
+            Condition(f"values at most {self.values:g}, readout slope at most {self.slope:g}", None),
+            Condition("f_i continuous, the sets {f_i < z_i* + r} disjoint, F0 moves by the rise over r", None),
+        )
+
+
+class Pair(NamedTuple):
+    """The pair that the theorem promises: of `choices` = 10^decades, two at most `distance` apart, targets `gap`."""
+
+    points: int
+    free: int
+    decades: float
+    distance: float
+    gap: float
+
+
+def promised_distance(setting: BoundedClass, free: float, log_choices: float) -> float:
+    """How near the heads' outputs of two among exp(log_choices) choices on `free` places are at most."""
+    return float(_distance(setting, np.array([float(free)]), np.array([log_choices]))[0])
+
+
+def promised_pair(setting: BoundedClass) -> Pair:
+    """The pair with the highest floor at this slope. Raises `InputError` where no place is left free."""
+    require(setting.free_places > 0, what="length", given=setting.length, needed=f"at least {_min_length(setting)}")
+    points, free, choices = np.broadcast_arrays(*_grids(setting))
+    gaps, distances = setting.rise / (points - 1), _distance(setting, free, choices)
+    best = np.unravel_index(np.argmax(gaps - setting.slope * distances), gaps.shape)
+    count, places, log_choices, distance, gap = (float(part[best]) for part in (points, free, choices, distances, gaps))
+    return Pair(int(count), int(places), log_choices / math.log(10), distance, gap)
+
+
+def class_floor(setting: BoundedClass) -> Bound:
+    """The error that every model of the class has on some sequence, at least.
+
+    Args:
+        setting: The class of models and the task.
+
+    Returns:
+        A `Bound`; its value is None where it says nothing.
+
+    Example:
+        >>> from headcount.theory import BoundedClass, class_floor
+        >>> one_head = BoundedClass(heads=1, intrinsic_dim=2, length=128, slope=1e3)
+        >>> class_floor(one_head).value > 0.01
+        True
+    """
+    floor = 0.0
+    if setting.free_places:
+        pair = promised_pair(setting)
+        floor = (pair.gap - setting.slope * pair.distance) / 2
+    few = setting.heads < setting.intrinsic_dim
+    speaks = few and floor > 0
+    heads = "1 head" if setting.heads == 1 else f"{setting.heads} heads"
+    claim = f"every model of {heads} of {setting.head_dim} numbers errs by at least this on some sequence"
+    if speaks:
+        claim += f": two of 10^{pair.decades:.3g} choices are {pair.distance:.2g} apart, their targets {pair.gap:.3g}"
+    return Bound(
+        name="bounded heads: least error",
+        value=floor if speaks else None,
+        claim=claim,
+        source=SOURCE,
+        conditions=setting.conditions,
+        kind="repaired",
+        why="" if speaks else _why_silent(setting),
+    )
+
+
+def slope_needed(setting: BoundedClass, eps: float) -> float:
+    """log10 of the slope below which every model of the class errs by more than `eps` somewhere; -inf for none.
+
+    `setting.slope` is not used.
+    """
+    _check_eps(eps)
+    if setting.heads >= setting.intrinsic_dim or not setting.free_places:
+        return -math.inf
+    points, free, choices = _grids(setting)
+    spare = setting.rise / (points - 1) - 2 * eps
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(spare > 0, np.log10(np.maximum(spare, 1e-300)), -np.inf)
+        return float(np.max(logs - _log10_distance(setting, free, choices)))
+
+
+def least_length(setting: BoundedClass, eps: float) -> int | None:
+    """The least T from which the floor is above `eps`; None where no length up to 2^40 is enough."""
+    _check_eps(eps)
+
+    def speaks(length: int) -> bool:
+        return slope_needed(dataclasses.replace(setting, length=length), eps) > math.log10(setting.slope)
+
+    high = _min_length(setting)
+    while not speaks(high):
+        high *= 2
+        if high > MAX_LENGTH:
+            return None
+    low = max(_min_length(setting), high // 2) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if speaks(middle) else (middle, high)
+    return high
+
+
+def slope_bound(setting: BoundedClass, eps: float) -> Bound:
+    """`slope_needed` as a bound."""
+    decades = slope_needed(setting, eps)
+    speaks = math.isfinite(decades)
+    few = setting.heads < setting.intrinsic_dim
+    why = f"eps must be below {setting.rise / 2:g}, half of the rise" if few else FEWER
+    return Bound(
+        name="bounded heads: decades of slope needed",
+        value=decades if speaks else None,
+        claim=f"with a readout slope below 10^this every model errs by more than eps = {eps:g} on some sequence",
+        source=SOURCE,
+        conditions=setting.conditions,
+        kind="repaired",
+        why="" if speaks else f"says nothing: {why}",
+    )
+
+
+def length_bound(setting: BoundedClass, eps: float) -> Bound:
+    """`least_length` as a bound."""
+    length = least_length(setting, eps)
+    few = setting.heads < setting.intrinsic_dim
+    why = f"no length up to 2^40 puts the floor above eps = {eps:g}" if few else FEWER
+    return Bound(
+        name="bounded heads: least length",
+        value=None if length is None else float(length),
+        claim=f"from this length on every model errs by more than eps = {eps:g} on some sequence",
+        source=SOURCE,
+        conditions=setting.conditions,
+        kind="repaired",
+        why="" if length is not None else f"says nothing: {why}",
+    )
+
+
+def _check_eps(eps: float) -> None:
+    require(0 < eps < 1, what="eps", given=eps, needed="between 0 and 1")
+
+
+def _min_length(setting: BoundedClass) -> int:
+    return math.ceil((setting.heads + setting.intrinsic_dim) / setting.share)
+
+
+def _why_silent(setting: BoundedClass) -> str:
+    if setting.heads >= setting.intrinsic_dim:
+        return f"says nothing: {FEWER}"
+    length = least_length(setting, 1e-9)
+    if length is None:
+        return "says nothing at any length: the slope is too large for these points"
+    return f"says nothing at length {setting.length}; it takes length {length} or more at this slope"
+
+
+def _grids(setting: BoundedClass) -> tuple[Float[np.ndarray, "points one"], ...]:
+    """Points per component Q, free places t, and log of the number of choices; broadcast against each other."""
+    free = _FREE[setting.free_places >= _FREE][None, :]
+    if setting.positions:
+        # Every place has its own points: Q = (points per place) t.
+        per_place = _POINTS[:, None]
+        return per_place * free, free, free * np.log(per_place)
+    points = _POINTS[:, None]
+    return points, free, gammaln(free + points) - gammaln(free + 1) - gammaln(points)
+
+
+def _log10_distance(setting: BoundedClass, free: np.ndarray, log_choices: np.ndarray) -> np.ndarray:
+    width = math.sqrt(setting.head_dim * setting.heads) * setting.values
+    sides = log_choices / setting.moments * (1 - _SAFETY)
+    # k is the largest whole number with k^m below the number of choices.
+    parts = np.where(sides < 30, np.log(np.maximum(np.ceil(np.exp(np.minimum(sides, 30.0))) - 1, 1.0)), sides)
+    return np.minimum(math.log10(2 * width), np.log10(3 * width * free) - parts / math.log(10))
+
+
+def _distance(setting: BoundedClass, free: np.ndarray, log_choices: np.ndarray) -> np.ndarray:
+    return 10.0 ** _log10_distance(setting, free, log_choices)

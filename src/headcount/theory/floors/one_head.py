@@ -1,0 +1,186 @@
+"""The upper bound beside Theorem 2(2): one head of D numbers answers every D-retrieval, with a steep readout.
+
+All scores are equal, so the head averages. Its D values and the readout are
+
+    v_i(x, t) = exp(-b (f_i(x) - low)) for t in S_i, else 0            in [0, 1]
+    m_i       = (T / |S_i|) (mean of v_i)                              in [exp(-b (high - low)), 1]
+    z^_i      = low - log(m_i) / b - log|S_i| / (2 b)                  F0(z^_1, .., z^_D)
+
+The largest term of a mean of N terms is at least the mean and at most N times it, so |z^_i - z_i| <= log|S_i| / (2 b)
+for every sequence, and the answer is within L0 log(T) / (2 b), L0 = sup |grad F0|_1. The readout has the slope
+L0 (T / |S_i|) exp(b (high - low)) / b at most: exponential in 1 / eps. With bounded slope Theorem 2(2) forbids it
+(`bounded`). Adding heads is not the only way out; slope, which is precision, is the other.
+"""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..._errors import require, require_count
+from ..._shapes import Target, Tokens
+from ...tasks import Retrieval
+from ..bounds import Bound, Condition
+
+MAX_SHARPNESS = 700.0
+"""b (high - low) above which exp(-b (f_i - low)) is not a normal number in float64."""
+ROUNDING = 1e-12
+SOURCE = "ours: uniform average of exponentials, logarithmic readout"
+
+
+class OneHead(eqx.Module):
+    """One head that averages D exponentials, and a readout of D logarithms. Call it with one sequence, in float64."""
+
+    task: Retrieval
+    sharpness: float = eqx.field(static=True)
+    low: float = eqx.field(static=True)
+    high: float = eqx.field(static=True)
+    promised: float = eqx.field(static=True)
+    """No sequence whose components lie in [low, high] has a larger error."""
+    decades: float = eqx.field(static=True)
+    """log10 of the readout's slope, at most."""
+
+    @property
+    def head_dim(self) -> int:
+        return len(self.task.position_sets)
+
+    def output(self, tokens: Tokens) -> Float[Array, " D"]:
+        """What the head returns: a mean over all tokens with equal weights."""
+        values = jnp.exp(-self.sharpness * (jax.vmap(self.task.features)(tokens) - self.low))
+        return jnp.mean(jnp.where(self.task.mask, values, 0.0), axis=0)
+
+    def readout(self, output: Float[Array, " D"]) -> Target:
+        sizes = jnp.asarray([len(places) for places in self.task.position_sets], output.dtype)
+        # Outside this range no sequence has its output; the bounds make the slope finite everywhere.
+        lowest = math.exp(-self.sharpness * (self.high - self.low))
+        means = jnp.clip(output * self.task.length / sizes, lowest, 1.0)
+        minima = self.low - (jnp.log(means) + jnp.log(sizes) / 2) / self.sharpness
+        return jnp.atleast_1d(self.task.outer(minima))
+
+    def __call__(self, tokens: Tokens) -> Target:
+        return self.readout(self.output(tokens))
+
+
+def one_head_error(length: int, decades: float, *, outer_slope: float, span: float = 1.0) -> float:
+    """The error that one head promises with a readout of slope 10^decades; S_i is the whole sequence, V = 1."""
+    require_count("length", length)
+    require(0 < outer_slope < math.inf, what="outer_slope", given=outer_slope, needed="positive and finite")
+    # exp(b span) / b is least at b = 1 / span and rises from there: the largest b by bisection.
+    low, high = 1 / span, max(2.0, 4 * (abs(decades) + 1) * math.log(10)) / span
+    if _decades(low, outer_slope, span) > decades:
+        return math.inf
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _decades(middle, outer_slope, span) <= decades else (low, middle)
+    return outer_slope * math.log(length) / (2 * low)
+
+
+def one_head_slope(length: int, eps: float, *, outer_slope: float, span: float = 1.0, share: float = 1.0) -> float:
+    """log10 of the slope with which one head of D numbers answers within `eps`.
+
+    Args:
+        length: T.
+        eps: The largest error allowed.
+        outer_slope: L0, sup |grad F0|_1.
+        span: Length of the interval that f_i maps into.
+        share: Share of the places that the smallest S_i has.
+
+    Example:
+        >>> from headcount.theory import one_head_slope
+        >>> round(one_head_slope(128, 0.007, outer_slope=2.0))  # max + min
+        298
+    """
+    require_count("length", length)
+    require(0 < eps < 1, what="eps", given=eps, needed="between 0 and 1")
+    for name, value in (("outer_slope", outer_slope), ("span", span), ("share", share)):
+        require(0 < value < math.inf, what=name, given=value, needed="positive and finite")
+    return _decades(_sharpness(length, eps, outer_slope, span), outer_slope, span) - math.log10(share)
+
+
+def one_head_answer(
+    task: Retrieval, eps: float, *, outer_slope: float | None = None, low: float = 0.0, high: float = 1.0
+) -> OneHead:
+    """One head of D numbers that answers a retrieval within `eps`, everywhere.
+
+    Args:
+        task: A retrieval whose components take values in [low, high], as on the cube.
+        eps: The largest error allowed.
+        outer_slope: L0 = sup |grad F0|_1; by default D, a sum's.
+        low: Least value of a component.
+        high: Largest value of a component.
+
+    Returns:
+        A `OneHead`: call it with tokens; `.promised` bounds its error and `.decades` the slope of its readout.
+
+    Raises:
+        InputError: `eps` is out of range, or needs exponentials below what float64 can hold.
+
+    Example:
+        >>> import headcount as hc
+        >>> from headcount.theory import one_head_answer
+        >>> one = one_head_answer(hc.find_task("max-plus-min", length=128), 0.007)
+        >>> one.head_dim, round(one.decades)
+        (2, 298)
+    """
+    require(0 < eps < 1, what="eps", given=eps, needed="between 0 and 1")
+    require(math.isfinite(high - low) and low < high, what="low", given=low, needed=f"below high, {high:g}")
+    slope = float(len(task.position_sets)) if outer_slope is None else outer_slope
+    largest = max(len(places) for places in task.position_sets)
+    smallest = min(len(places) for places in task.position_sets)
+    sharpness = _sharpness(largest, eps, slope, high - low)
+    least = slope * math.log(largest) * (high - low) / (2 * MAX_SHARPNESS)
+    require(
+        sharpness * (high - low) <= MAX_SHARPNESS,
+        what="eps",
+        given=eps,
+        needed=f"at least {least:.2g}, below which exponentials leave the range of float64",
+    )
+    share = smallest / task.length
+    return OneHead(
+        task=task,
+        sharpness=sharpness,
+        low=low,
+        high=high,
+        promised=slope * math.log(largest) / (2 * sharpness) + ROUNDING,
+        decades=_decades(sharpness, slope, high - low) - math.log10(share),
+    )
+
+
+def one_head_bounds(
+    length: int, eps: float, slope: float, *, intrinsic_dim: int, head_dim: int, outer_slope: float
+) -> tuple[Bound, Bound]:
+    """The slope with which one head is enough, and the error it promises with a given slope."""
+    error = one_head_error(length, math.log10(slope), outer_slope=outer_slope)
+    shared = {
+        "source": SOURCE,
+        "conditions": (
+            Condition("head_dim n >= D", head_dim >= intrinsic_dim),
+            Condition("f_i in an interval of length 1, values at most 1, every S_i the whole sequence", None),
+            Condition("an encoder that gives exponentials, a readout that gives logarithms", None),
+        ),
+    }
+    enough = Bound(
+        name="one head: decades of slope enough",
+        value=one_head_slope(length, eps, outer_slope=outer_slope),
+        claim=f"one head of D = {intrinsic_dim} numbers answers within eps = {eps:g}; log10 of its readout's slope",
+        **shared,
+    )
+    promised = Bound(
+        name="one head: error promised",
+        value=error if math.isfinite(error) else None,
+        claim=f"one head of D = {intrinsic_dim} numbers with a readout of slope {slope:g} errs by at most this",
+        why="" if math.isfinite(error) else f"says nothing: a slope of {slope:g} is too small for any exponential",
+        **shared,
+    )
+    return enough, promised
+
+
+def _sharpness(length: int, eps: float, outer_slope: float, span: float) -> float:
+    """b; at least 1 / span, from where on a larger b is a steeper readout."""
+    return max(1 / span, outer_slope * math.log(max(length, 2)) / (2 * eps))
+
+
+def _decades(sharpness: float, outer_slope: float, span: float) -> float:
+    return (sharpness * span + math.log(outer_slope / sharpness)) / math.log(10)

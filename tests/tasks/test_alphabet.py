@@ -1,0 +1,38 @@
+"""Tokens of an alphabet are symbols, and the target is a sum of maxima of their values."""
+
+import jax.random as jr
+import numpy as np
+
+from headcount.tasks import AlphabetMaxima, alphabet_values
+from headcount.tasks.presets import preset_from_spec
+
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.refusals import refused
+from ..helpers.tolerance import assert_close
+from .laws import Construction, GeneratedTaskLaws
+
+
+class TestAlphabetMaxima(GeneratedTaskLaws):
+    constructions = {"five symbols": Construction(lambda: AlphabetMaxima(length=8))}  # noqa: RUF012
+
+
+def test_the_target_is_of_the_symbols_present():
+    task = AlphabetMaxima(length=6, intrinsic_dim=2, symbols=4, task_seed=3)
+    tokens = np.asarray(task.sample(jr.key(0)))
+    assert set(tokens.ravel()) == {0.0, 1.0}
+    symbols = tokens.argmax(axis=1)
+    assert_close(task.target(tokens), alphabet_values(2, 4, 3)[:, symbols].max(axis=1).sum(keepdims=True))
+
+
+def test_a_stored_spec_gives_the_task_again():
+    spec = AlphabetMaxima(length=6, task_seed=3).spec()
+    task = preset_from_spec(spec)
+    assert task is not None
+    assert task.spec() == spec
+
+
+def test_sizes_that_cannot_be_are_refused():
+    with refused("symbols", "1"):
+        AlphabetMaxima(symbols=1)
+    with refused("intrinsic_dim", "0"):
+        AlphabetMaxima(intrinsic_dim=0)

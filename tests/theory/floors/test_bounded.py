@@ -1,0 +1,135 @@
+"""Theorem 2(2) with constants: no head keeps choices farther apart than promised, no model contradicts a floor."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headcount._errors import InputError
+from headcount.models import ClassTokenSpec
+from headcount.tasks import quadratic_basins
+from headcount.theory import BoundedClass, class_floor, find_pigeonhole, least_length, phase_diagram, slope_needed
+from headcount.theory.floors.bounded import promised_distance, promised_pair
+from headcount.theory.floors.nearest import digit_head, nearest_outputs, random_head
+
+ONE = BoundedClass(heads=1, intrinsic_dim=2, length=128)
+classes = st.builds(
+    BoundedClass,
+    heads=st.integers(1, 3),
+    intrinsic_dim=st.integers(2, 5),
+    length=st.integers(2, 5000),
+    head_dim=st.integers(1, 8),
+    slope=st.floats(1, 1e6),
+    values=st.floats(0.1, 10),
+    positions=st.booleans(),
+    share=st.sampled_from([0.25, 0.5, 1.0]),
+)
+drawn = settings(max_examples=12, deadline=None)
+
+
+@drawn
+@given(st.integers(2, 6), st.integers(2, 7), st.integers(1, 2), st.floats(0, 8), st.integers(0, 99))
+def test_no_head_keeps_all_choices_farther_apart_than_promised(points, free, head_dim, steepness, seed):
+    setting = dataclasses.replace(ONE, head_dim=head_dim)
+    for head in (
+        digit_head(points, head_dim, free),
+        random_head(points, head_dim, steepness, np.random.default_rng(seed)),
+    ):
+        distance, log_choices = nearest_outputs(*head, free)
+        assert log_choices == pytest.approx(math.log(math.comb(free + points - 1, free)))
+        assert distance <= promised_distance(setting, free, log_choices)
+
+
+def test_a_climb_for_the_head_that_keeps_choices_farthest_apart_stays_within_the_promise():
+    generator, free = np.random.default_rng(0), 20
+    weights, values = digit_head(3, 1, free)
+    farthest, log_choices = nearest_outputs(weights, values, free)
+    for _ in range(30):
+        tried = weights * np.exp(0.2 * generator.standard_normal(3))
+        head = tried / tried.max(), np.clip(values + 0.2 * generator.standard_normal((3, 1)), -1, 1)
+        distance, _ = nearest_outputs(*head, free)
+        if distance > farthest:
+            farthest, (weights, values) = distance, head
+    assert 0.2 < farthest / promised_distance(dataclasses.replace(ONE, head_dim=1), free, log_choices) <= 1
+
+
+@pytest.mark.slow
+def test_the_pairs_of_the_papers_proof_are_as_near_as_promised():
+    """With positions: the moments of a model's head, in place of those of any head."""
+    task = quadratic_basins(length=32, intrinsic_dim=3, dim=2)
+    for seed, beta in ((0, 1.0), (1, 30.0)):
+        model = ClassTokenSpec(heads=1, head_dim=2, hidden=16, beta=beta).init(seed, length=32, dim=2, outputs=1)
+        pair = find_pigeonhole(model, task, subsequences=2000)
+        layer = model.attention[0]
+        tokens = np.maximum(pair.pair.reshape(-1, 2) @ model.encoder_in.weight.T + model.encoder_in.bias, 0)
+        embedded = tokens @ model.encoder_out.weight.T + model.encoder_out.bias
+        values = float(np.abs(embedded @ layer.value[0].T).max())
+        outwards = float(np.linalg.norm(layer.output[:, 0], 2))
+        setting = BoundedClass(heads=1, intrinsic_dim=3, length=32, values=values, share=0.25, positions=True)
+        promised = promised_distance(setting, setting.free_places, math.log(pair.subsequences))
+        assert pair.distance <= outwards * promised
+
+
+@drawn
+@given(classes)
+def test_a_floor_is_half_of_what_a_readout_of_that_slope_leaves_of_the_gap(setting):
+    bound = class_floor(setting)
+    if bound.value is None:
+        assert bound.why
+        return
+    pair = promised_pair(setting)
+    assert bound.value == pytest.approx((pair.gap - setting.slope * pair.distance) / 2)
+    assert 0 < bound.value < setting.rise / 2
+    assert pair.free <= setting.free_places
+    assert setting.heads < setting.intrinsic_dim
+    # Above the floor no slope is asked for that the class does not have.
+    assert slope_needed(setting, bound.value * 0.999) >= math.log10(setting.slope) - 1e-6
+
+
+@drawn
+@given(classes, st.floats(1.5, 100))
+def test_only_the_product_of_values_and_slope_counts(setting, factor):
+    scaled = dataclasses.replace(setting, values=setting.values * factor, slope=setting.slope / factor)
+    one, other = class_floor(setting).value, class_floor(scaled).value
+    assert (one is None) == (other is None)
+    assert one is None or one == pytest.approx(other, rel=1e-6)
+
+
+@drawn
+@given(classes)
+def test_longer_sequences_and_gentler_readouts_never_lower_a_floor(setting):
+    floor = class_floor(setting).value or 0.0
+    for change in ({"length": 2 * setting.length}, {"slope": setting.slope / 2}, {"positions": False}):
+        assert (class_floor(dataclasses.replace(setting, **change)).value or 0.0) >= floor * (1 - 1e-9)
+
+
+def test_the_least_length_is_the_first_that_speaks():
+    length = least_length(ONE, 0.01)
+    assert length is not None
+    needed = [slope_needed(dataclasses.replace(ONE, length=each), 0.01) for each in (length - 1, length)]
+    assert needed[0] <= 3 < needed[1]
+    assert least_length(ONE, 0.3) is None, "more than half of the rise"
+    assert least_length(dataclasses.replace(ONE, heads=2), 0.01) is None, "heads enough"
+
+
+@drawn
+@given(st.integers(3, 10**6), st.floats(1e-4, 0.5), st.integers(2, 5))
+def test_one_steep_head_is_never_where_every_model_fails(length, eps, intrinsic_dim):
+    setting = BoundedClass(heads=1, intrinsic_dim=intrinsic_dim, length=length, head_dim=intrinsic_dim)
+    (phase,) = phase_diagram(setting, [length], [eps], outer_slope=float(intrinsic_dim))
+    assert phase.fails_below <= phase.enough_from
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("heads", 0), ("length", 0), ("slope", -1.0), ("values", math.inf), ("rise", 0.0), ("share", 0.1)],
+)
+def test_a_class_that_cannot_be_is_refused(field, value):
+    with pytest.raises(InputError) as refused:
+        dataclasses.replace(ONE, **{field: value})
+    assert (refused.value.what, refused.value.given) == (field, value)
+    with pytest.raises(InputError, match="head_dim"):
+        phase_diagram(dataclasses.replace(ONE, head_dim=1), [8], [0.1], outer_slope=2.0)
