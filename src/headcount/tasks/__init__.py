@@ -21,6 +21,7 @@ from .presets import (
     preset_options,
     quadratic_basins,
     sum_of_maxima,
+    value_at_maximum,
 )
 from .ranking import LAYOUTS, Layout, Ranking, ranking
 from .retrieval import Retrieval
@@ -63,4 +64,5 @@ __all__ = [
     "ranking",
     "require_on_sphere",
     "sum_of_maxima",
+    "value_at_maximum",
 ]
