@@ -10,6 +10,7 @@ from headcount._choices import STARTS
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 from headcount.store.experiment import Experiment
 from headcount.studies.base import AbstractStudy, Scale
+from headcount.studies.beyond import architectures
 from headcount.studies.head_count import table2
 from headcount.studies.head_count.width import HEADS, WidthStudy
 from headcount.studies.rank.base import RankStudy
@@ -165,6 +166,15 @@ def _study_axes(study: AbstractStudy, scale: Scale) -> list[dict[str, Sequence[A
             for dim in effort.dims
             for positions in effort.positions
             for width in [2 * dim if positions == "concatenated" else dim]
+        ]
+    if isinstance(study, architectures.ArchitectureStudy):
+        effort = study.efforts[scale]
+        heads = dict.fromkeys(architectures.CONTROLS, (architectures.MATCHED_HEADS,))
+        return [
+            {"heads": heads.get(name, effort.heads), "task": (task,), "architecture": (name,)}
+            | {"length": effort.lengths, "learning_rate": effort.learning_rates, "seed": rest["seed"]}
+            for task in effort.tasks
+            for name in (architectures.ATTENTION, *architectures.controls_of(task))
         ]
     if isinstance(study, MarcoStudy):
         efforts = {"candidates": study.efforts[scale], "pairs": study.efforts[scale].pairs}

@@ -141,7 +141,9 @@ def test_they_have_no_module_for_pytorch_yet():
         RecurrentSpec(heads=1, width=4).init(0, length=6, dim=3, outputs=2).to_torch()
 
 
-def test_they_are_measured_stored_and_read(tmp_path):
+@pytest.mark.slow
+@every_control
+def test_they_are_measured_stored_and_read(control, tmp_path):
     task = hc.find_task("max-plus-min", length=4)
     sizes = {"length": task.length, "dim": task.dim, "outputs": task.outputs}
     train = hc.TrainSpec(steps=5, batch=4, train_examples=16, validation_examples=20)
@@ -150,11 +152,11 @@ def test_they_are_measured_stored_and_read(tmp_path):
         heads=[2],
         lengths=[4],
         seeds=1,
-        model=lambda heads: PoolingSpec.matched(hc.ClassTokenSpec(heads=heads, head_dim=2), **sizes, hidden=4),
+        model=lambda heads: control.matched(hc.ClassTokenSpec(heads=heads, head_dim=2), **sizes, hidden=4),
         train=train,
         out=tmp_path,
     )
     assert [record.outcome.value for record in measured.records] == ["finished"]
     model = hc.load(tmp_path)[0].model(heads=2)
-    assert (model.spec.kind, model.spec.heads) == ("pooling", 2)
+    assert (type(model.spec), model.spec.heads) == (control, 2)
     assert np.all(np.isfinite(model(np.ones((4, 1), np.float32))))
