@@ -18,8 +18,8 @@ from ..base import AbstractStudy, Effort, Scale
 from ..claims.architectures import (
     fewer_heads_claim,
     mean_claim,
-    order_claim,
     query_claim,
+    recurrent_claim,
     retrieval_claim,
     value_claim,
 )
@@ -56,14 +56,14 @@ def _tasks() -> dict[str, Callable[[int], "AbstractTask"]]:
 
 TASKS = ("average", "maxima", "basins", "halves", "value", "nearest")
 CONTROLS: dict[str, dict[str, Any]] = {
-    "max": {"kind": "pooling", "pool": "max"},
-    "mean": {"kind": "pooling", "pool": "mean"},
-    "asked max": {"kind": "pooling", "pool": "max", "query_at": "tokens"},
+    "max pool": {"kind": "pooling", "pool": "max"},
+    "mean pool": {"kind": "pooling", "pool": "mean"},
+    "asked max pool": {"kind": "pooling", "pool": "max", "query_at": "tokens"},
     "GRU": {"kind": "recurrent"},
     "CNN": {"kind": "convolution"},
 }
-"""Fields of each control. "asked max" is max pooling whose token nets read the query, too."""
-ASKED = "asked max"
+"""Fields of each control. "asked max pool" is max pooling whose token nets read the query, too."""
+ASKED = "asked max pool"
 QUERY_TASK = "nearest"
 
 
@@ -125,7 +125,7 @@ class ArchitectureStudy(AbstractStudy):
                 retrieval_claim(best),
                 fewer_heads_claim(best),
                 mean_claim(best),
-                order_claim(best),
+                recurrent_claim(best),
                 value_claim(best),
                 query_claim(best),
             ),
@@ -151,13 +151,13 @@ NOTES = (
     "Tasks, 16 tokens each: the mean of one direction; the sum of four maxima of the first paper; the sum of four "
     "minima of a distance; four maxima, two over each half of the sequence; the value along one direction of the token "
     "that is largest along another; of 15 points on a sphere the one nearest to a query.",
-    "Architectures: attention with that many heads; max and mean: a net for every token, its features pooled over "
-    "tokens, a readout net (mean: DeepSets); asked max: the same with the query read by every token's net; GRU: its "
-    "last state; CNN: three dilated residual convolutions of three tokens, their maximum and mean.",
+    "Architectures: attention with that many heads; max and mean pool: a net for every token, its features pooled over "
+    "tokens, a readout net (mean: DeepSets); asked max pool: the same with the query read by every token's net; GRU: "
+    "its last state; CNN: three dilated residual convolutions of three tokens, their maximum and mean.",
     "Every model of a task has the same number of parameters, within 3 per cent: about 6,400, with positions 6,900, "
     "of the nearest neighbour 4,600. Heads share one width, so that more heads are narrower heads.",
-    "Not covered: other sizes, depths and lengths, tuned learning rates per architecture, state-space models and "
-    "bidirectional or stacked GRUs, real data.",
+    "Not covered: other sizes, depths and lengths, training tuned per architecture, state-space models, bidirectional "
+    "or stacked GRUs, real data.",
 )
 OUR_CHOICES = (
     "All of it is ours; neither paper has a control of another architecture. One training for all: Adam, a warm-up, "
@@ -212,32 +212,33 @@ def _columns(best: dict[str, dict[str, float]]) -> tuple[str, ...]:
 
 
 def _headline(best: dict[str, dict[str, float]]) -> str:
-    winners = {task: min(row, key=lambda name: row[name]) for task, row in best.items()}
-    return "Least error: " + ", ".join(f"{task} {name} ({best[task][name]:.1g})" for task, name in winners.items())
+    won: dict[str, list[str]] = {}
+    for task, row in best.items():
+        winner = min(row, key=lambda name: row[name])
+        won.setdefault(winner if winner in CONTROLS else ATTENTION, []).append(task)
+    return "Least error: " + "; ".join(f"{name} on {', '.join(tasks)}" for name, tasks in won.items())
 
 
 def _grid(best: dict[str, dict[str, float]], median: dict[str, dict[str, float]]) -> Grid:
-    columns = _columns(best)
-    rows = [
-        (task, *(f"{row[name]:.1e} ({median[task][name]:.1e})" if name in row else "-" for name in columns))
-        for task, row in best.items()
-    ]
-    title = "smallest error over seeds (median), at equal parameters"
-    return Grid(title=title, columns=("", *columns), rows=tuple(rows))
+    def cell(task: str, name: str) -> str:
+        return f"{best[task][name]:.1e} ({median[task][name]:.1e})" if name in best[task] else "-"
+
+    rows = tuple((name, *(cell(task, name) for task in best)) for name in _columns(best))
+    return Grid(title="smallest error over seeds (median), at equal parameters", columns=("", *best), rows=rows)
 
 
 def _map(best: dict[str, dict[str, float]], seeds: int) -> HeatMap:
     architectures, tasks = tuple(reversed(_columns(best))), tuple(best)
     return HeatMap(
         name="task-by-architecture",
-        title="Error by task and architecture, at equal parameters",
+        title="Error by task and architecture",
         rows=architectures,
         columns=tasks,
         row_label="architecture",
         column_label="task",
         values=np.array([[best[task].get(name, np.nan) for task in tasks] for name in architectures]),
         unit="NMSE",
-        caption=f"best of {seeds} {'seed' if seeds == 1 else 'seeds'}; max and mean pool a net of every token",
+        caption=f"best of {seeds} {'seed' if seeds == 1 else 'seeds'}; all models of a task have as many parameters",
     )
 
 
