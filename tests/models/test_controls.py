@@ -17,7 +17,7 @@ from headcount.models.controls import CONTROLS, ConvolutionSpec, PoolingSpec, Re
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.refusals import refused
 from ..helpers.tolerance import assert_close, in_double
-from .laws import ModelLaws, drawn
+from .laws import ModelLaws, answers, drawn, sizes_for, tokens_for
 
 every_control = pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.kind)
 SHARED = {
@@ -131,10 +131,16 @@ def test_the_convolution_is_the_sum_over_shifted_tokens():
     assert_close(got, np.concatenate([state.max(axis=0), state.mean(axis=0)]))
 
 
-def test_they_have_no_module_for_pytorch_yet():
-    pytest.importorskip("torch")
-    with refused("recurrent", "PyTorch"):
-        RecurrentSpec(heads=1, width=4).init(0, length=6, dim=3, outputs=2).to_torch()
+@pytest.mark.parametrize("laws", [TestPooling, TestRecurrent, TestConvolution])
+def test_they_are_the_same_in_pytorch(laws):
+    torch = pytest.importorskip("torch")
+    for fields in laws.examples:
+        spec = laws.spec_class(**fields)
+        model, tokens = spec.init(0, **sizes_for(spec)), tokens_for(spec).astype(np.float32)
+        module = model.to_torch()
+        assert dict(module.named_parameters()).keys() == model.to_arrays().keys()
+        assert_close(module(torch.tensor(tokens)).detach().numpy(), answers(model, tokens))
+        assert_close(module(torch.tensor(tokens[0])).detach().numpy(), answers(model, tokens)[0])
 
 
 @pytest.mark.slow

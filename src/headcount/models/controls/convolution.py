@@ -7,7 +7,7 @@ Three layers see 7 tokens to each side. Zeros lie beyond the ends, and in place 
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 import equinox as eqx
 import jax
@@ -19,6 +19,9 @@ from ..._shapes import AnyArray, Tokens
 from ..class_token.model import Linear
 from .base import AbstractControl, AbstractControlSpec, drawn_ends, drawn_linear
 from .pooling import pooled
+
+if TYPE_CHECKING:
+    import torch
 
 KERNEL = 3
 """Tokens that one convolution reads."""
@@ -96,6 +99,11 @@ class Convolution(AbstractControl):
             state = jnp.where(there, state + seen @ convolution.weight.T + convolution.bias, 0)
         read = pooled(state, absent, "both")
         return jnp.concatenate([read, state[-1]]) if self.spec.answered_at == "query" else read
+
+    def torch_module(self) -> "torch.nn.Module":
+        from .torch_module import ConvolutionModule
+
+        return ConvolutionModule(self)
 
 
 def neighbours(state: Float[AnyArray, "length width"], reach: int) -> Float[AnyArray, "length seen"]:

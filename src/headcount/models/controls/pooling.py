@@ -8,7 +8,7 @@ Source: Zaheer et al., "Deep Sets" (arXiv 1703.06114); the maximum as in PointNe
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self, final, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, Self, final, get_args
 
 import equinox as eqx
 import jax
@@ -20,6 +20,9 @@ from ..._shapes import AnyArray, Tokens
 from ..base import looked_up
 from ..class_token.model import Linear
 from .base import AbstractControl, AbstractControlSpec, drawn, drawn_ends, drawn_linear
+
+if TYPE_CHECKING:
+    import torch
 
 Pool = Literal["max", "mean", "both"]
 POOLS: tuple[Pool, ...] = get_args(Pool)
@@ -121,6 +124,11 @@ class Pooling(AbstractControl):
             model,
             (query_in, model.token_in.bias - query_in @ mean),
         )
+
+    def torch_module(self) -> "torch.nn.Module":
+        from .torch_module import PoolingModule
+
+        return PoolingModule(self)
 
 
 def pooled(

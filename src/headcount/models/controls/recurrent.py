@@ -8,7 +8,7 @@ Source: Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder" 
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 import equinox as eqx
 import jax
@@ -18,6 +18,9 @@ from jaxtyping import Bool, Float
 from ..._shapes import AnyArray, Tokens
 from ..class_token.model import Linear
 from .base import AbstractControl, AbstractControlSpec, drawn_ends, drawn_linear
+
+if TYPE_CHECKING:
+    import torch
 
 UNROLLED = 4
 """Tokens per turn of the compiled loop: fewer turns, at a little more to compile."""
@@ -87,3 +90,8 @@ class Recurrent(AbstractControl):
         first = self.first_layer(tokens)
         start = jnp.zeros(self.spec.width, first.dtype)
         return jax.lax.scan(step, start, (first, absent), unroll=min(UNROLLED, len(first)))[0]
+
+    def torch_module(self) -> "torch.nn.Module":
+        from .torch_module import RecurrentModule
+
+        return RecurrentModule(self)
