@@ -14,6 +14,7 @@ from headcount.studies.beyond import norm
 from headcount.studies.beyond.norm import NormStudy
 from headcount.studies.beyond.depth import DepthStudy
 from headcount.studies.beyond import alphabet
+from headcount.studies.beyond import architectures
 from headcount.studies.head_count import table2
 from headcount.studies.head_count.width import HEADS, WidthStudy
 from headcount.studies.rank.base import RankStudy
@@ -176,6 +177,15 @@ def _study_axes(study: AbstractStudy, scale: Scale) -> list[dict[str, Sequence[A
         ]
     if isinstance(study, alphabet.AlphabetStudy):
         return [{"heads": alphabet.HEADS, "beta": (alphabet.SOFT, alphabet.SHARP)} | rest]
+    if isinstance(study, architectures.ArchitectureStudy):
+        effort = study.efforts[scale]
+        heads = dict.fromkeys(architectures.CONTROLS, (architectures.MATCHED_HEADS,))
+        return [
+            {"heads": heads.get(name, effort.heads), "task": (task,), "architecture": (name,)}
+            | {"length": effort.lengths, "learning_rate": effort.learning_rates, "seed": rest["seed"]}
+            for task in effort.tasks
+            for name in (architectures.ATTENTION, *architectures.controls_of(task))
+        ]
     if isinstance(study, MarcoStudy):
         efforts = {"candidates": study.efforts[scale], "pairs": study.efforts[scale].pairs}
         return [

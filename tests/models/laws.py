@@ -320,5 +320,6 @@ def _products(jaxpr) -> int:
             (contracted, _), _ = equation.params["dimension_numbers"]
             left, result = equation.invars[0].aval.shape, equation.outvars[0].aval.shape
             total += 2 * math.prod(result) * math.prod(left[axis] for axis in contracted)
-        total += sum(_products(inner) for inner in jaxprs_in_params(equation.params))
+        turns = equation.params["length"] if equation.primitive.name == "scan" else 1
+        total += turns * sum(_products(inner) for inner in jaxprs_in_params(equation.params))
     return total

@@ -31,6 +31,7 @@ class TestPresets(GeneratedTaskLaws):
         "max-plus-min": Construction(lambda: preset("max-plus-min", length=8)),
         "quadratic-basins": Construction(lambda: preset("quadratic-basins", length=8, intrinsic_dim=2)),
         "average": Construction(lambda: preset("average", length=8, dim=2)),
+        "value-at-maximum": Construction(lambda: preset("value-at-maximum", length=8, dim=2)),
         "nearest-neighbour": Construction(
             lambda: preset("nearest-neighbour", length=5, dim=3), outputs=3, answered_at="query"
         ),

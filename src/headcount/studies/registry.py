@@ -8,6 +8,7 @@ from .base import AbstractStudy, ClosedFormStudy
 from .beyond import norm
 from .beyond import depth
 from .beyond import alphabet
+from .beyond import architectures
 from .head_count import figure1b, figure2e, figure3, figure4, table2, table3, table4, table5
 from .rank import figure1, figure_d, figure_n, in_context, positions, random_features
 from .real_data import cifar, marco
@@ -18,6 +19,7 @@ RANK = (figure1, figure_n, figure_d, positions, in_context)
 BEYOND: tuple[ModuleType, ...] = (norm,)
 BEYOND: tuple[ModuleType, ...] = (depth,)
 BEYOND: tuple[ModuleType, ...] = (alphabet,)
+BEYOND: tuple[ModuleType, ...] = (architectures,)
 """Studies of questions that neither paper answers; nothing is published beside them."""
 STUDIES: dict[str, AbstractStudy] = {module.STUDY.name: module.STUDY for module in (*HEAD_COUNT, *RANK, *BEYOND)}
 CLOSED_FORM: dict[str, ClosedFormStudy] = {random_features.STUDY.name: random_features.STUDY}

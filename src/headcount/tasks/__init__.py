@@ -22,6 +22,7 @@ from .presets import (
     preset_options,
     quadratic_basins,
     sum_of_maxima,
+    value_at_maximum,
 )
 from .ranking import LAYOUTS, Layout, Ranking, ranking
 from .retrieval import Retrieval
@@ -66,4 +67,5 @@ __all__ = [
     "ranking",
     "require_on_sphere",
     "sum_of_maxima",
+    "value_at_maximum",
 ]

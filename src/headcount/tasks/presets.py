@@ -59,6 +59,16 @@ class LinearMean(eqx.Module):
         return jnp.mean(tokens @ self.direction)
 
 
+class ValueAtMaximum(eqx.Module):
+    """v . x(t) of the token t with the largest k . x(t): one direction says where to look, the other what to read."""
+
+    key: Float[Array, " dim"]
+    value: Float[Array, " dim"]
+
+    def __call__(self, tokens: Tokens) -> Float[Array, ""]:
+        return (tokens @ self.value)[jnp.argmax(tokens @ self.key)]
+
+
 def sum_of_maxima(
     *,
     length: int = 16,
@@ -144,6 +154,20 @@ def average(
     )
 
 
+def value_at_maximum(*, length: int = 16, dim: int = 4, task_seed: int = 0) -> FunctionTask:
+    """v . x(t) of the token with the largest k . x(t), k and v orthonormal: one head looks at k and reads v."""
+    require_count("dim", dim, least=2)
+    normal = named_generator(task_seed, "key and value").standard_normal((dim, 2))
+    key, value = np.linalg.qr(normal)[0].T
+    return FunctionTask(
+        function=ValueAtMaximum(jnp.asarray(key, jnp.float32), jnp.asarray(value, jnp.float32)),
+        length=length,
+        dim=dim,
+        name="value-at-maximum",
+        options={"task_seed": task_seed},
+    )
+
+
 def nearest_neighbour(*, length: int | None = None, dim: int = 8, points: Points = "uniform") -> NearestNeighbour:
     """Of length - 1 points on the sphere, the one nearest to the last token: the second paper's target."""
     if length is None:
@@ -205,6 +229,7 @@ PRESETS = {
     "max-plus-min": max_plus_min,
     "quadratic-basins": quadratic_basins,
     "average": average,
+    "value-at-maximum": value_at_maximum,
     "nearest-neighbour": nearest_neighbour,
     "farthest-point": farthest_point,
     "biased-nearest-neighbour": biased_nearest_neighbour,

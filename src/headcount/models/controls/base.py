@@ -1,0 +1,253 @@
+"""What the controls share: how tokens enter, how the readout net answers, and how a width is matched to a transformer.
+
+y = W2 gelu(W1 r(X) + b1) + b2      r(X): what an architecture makes of the sequence
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float
+
+from ..._choices import AnsweredAt, Precision, require_choice
+from ..._errors import require, require_count
+from ..._keys import named_generator
+from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
+from ..base import AbstractModel, AbstractSpec, Arrays, absent_tokens, axis_size, looked_up, read_tokens
+from ..class_token.model import POSITION_SCALE, Linear
+from ..class_token.spec import POSITION_CODE_DIM
+
+MAX_WIDTH = 1 << 16
+"""Where the search for a width ends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbstractControlSpec(AbstractSpec):
+    """An architecture of `width` numbers inside, and a readout net of `hidden` units.
+
+    It has no heads. `heads`, `rank` and `head_dim` say which transformer it is compared with and change no weight; see
+    `matched`. With `positions="concatenated"` a learned code of 8 numbers is concatenated to every token. Where
+    `answered_at` is "query" the last token is the query. `masks_padding` and `vocabulary` are as in `ClassTokenSpec`.
+    """
+
+    standardises: ClassVar[bool] = True
+    precisions: ClassVar[tuple[Precision, ...]] = ("float32",)
+
+    heads: int
+    width: int
+    hidden: int = 32
+    positions: str = "none"
+    answered_at: AnsweredAt = "sequence"
+    masks_padding: bool = False
+    vocabulary: int = 0
+    rank: int = 1
+    head_dim: int = 1
+
+    def __post_init__(self):
+        for name in ("heads", "width", "hidden", "rank", "head_dim"):
+            require_count(name, getattr(self, name))
+        require_count("vocabulary", self.vocabulary, least=0)
+        require_choice("positions", self.positions, ("none", "concatenated"))
+        require_choice("answered_at", self.answered_at, ("sequence", "query"))
+        require(
+            isinstance(self.masks_padding, bool), what="masks_padding", given=self.masks_padding, needed="True or False"
+        )
+
+    @classmethod
+    def matched(cls, like: AbstractSpec, *, length: int, dim: int, outputs: int, **fields: Any) -> Self:
+        """The spec whose width comes nearest to as many parameters as `like` has, for the same sequences and answers.
+
+        Args:
+            like: The transformer to compare with. Its `heads`, `rank` and `head_dim` are noted; where it answers,
+                whether it has positions, and how it reads absent tokens and token ids are taken over.
+            length: Tokens of a sequence.
+            dim: Numbers of a token.
+            outputs: Numbers of an answer.
+            fields: Other fields of the spec.
+
+        Raises:
+            InputError: If `like` has fewer parameters than this kind has at width 1.
+
+        Example:
+            >>> import headcount as hc
+            >>> from headcount.models.controls import RecurrentSpec
+            >>> sizes = {"length": 16, "dim": 4, "outputs": 1}
+            >>> transformer = hc.ClassTokenSpec(heads=4)
+            >>> gru = RecurrentSpec.matched(transformer, **sizes)
+            >>> gru.width, gru.parameters(**sizes) / transformer.parameters(**sizes)
+            (39, 1.0...)
+        """
+        taken = {
+            "heads": like.heads,
+            "rank": like.rank,
+            "head_dim": like.head_dim,
+            "positions": "none" if getattr(like, "positions", "none") == "none" else "concatenated",
+            "answered_at": like.answered_at,
+            "masks_padding": like.masks_nan,
+            "vocabulary": like.token_ids,
+        }
+        sizes = {"length": length, "dim": dim, "outputs": outputs}
+        smallest, wanted = cls(width=1, **(taken | fields)), like.parameters(**sizes)
+        require(
+            smallest.parameters(**sizes) <= wanted,
+            f"a {cls.kind} model of {smallest.hidden} hidden units has at least {smallest.parameters(**sizes):,} "
+            f"parameters here, more than the {wanted:,} to be matched; use a smaller hidden.",
+            what="hidden",
+            given=smallest.hidden,
+        )
+        return replace(smallest, width=_nearest_width(lambda w: replace(smallest, width=w).parameters(**sizes), wanted))
+
+    @property
+    def masks_nan(self) -> bool:
+        """Whether tokens that are all NaN are absent."""
+        return self.masks_padding
+
+    @property
+    def token_ids(self) -> int:
+        """How many token ids are looked up; 0: tokens are numbers."""
+        return self.vocabulary
+
+    @property
+    def code_dim(self) -> int:
+        """Numbers of a position code; 0 without positions."""
+        return POSITION_CODE_DIM if self.positions == "concatenated" else 0
+
+    @property
+    @abstractmethod
+    def read_dim(self) -> int:
+        """Numbers that the readout net reads."""
+
+    def with_rank(self, rank: int) -> Self:
+        """The same spec compared with a transformer of another rank."""
+        return replace(self, rank=rank)
+
+    def sizes(self, arrays: Arrays) -> dict[str, int]:
+        dim = 1 if self.vocabulary else axis_size(arrays, "token_in.weight", 1) - self.code_dim
+        length = axis_size(arrays, "position_table", 0) if self.code_dim else 1
+        return {"length": length, "dim": dim, "outputs": axis_size(arrays, "readout_out.bias", 0)}
+
+    def before(self, dim: int) -> int:
+        """Numbers that a token's first layer multiplies, its position code included."""
+        return (self.vocabulary or dim) + self.code_dim
+
+    def shared_parameters(self, *, length: int, outputs: int) -> int:
+        """Those of the readout net and of the position table."""
+        return self.hidden * (self.read_dim + 1) + outputs * (self.hidden + 1) + length * self.code_dim
+
+    def first_flops(self, *, length: int, dim: int, after: int) -> int:
+        """Of the first layer, which looks ids up; the codes of positions are multiplied once per batch."""
+        return 0 if self.vocabulary else 2 * length * dim * after
+
+    def readout_flops(self, *, outputs: int) -> int:
+        return 2 * self.hidden * (self.read_dim + outputs)
+
+
+class AbstractControl(AbstractModel):
+    """The weights of a control: `reads` is the architecture, the rest is shared."""
+
+    spec: eqx.AbstractVar[AbstractControlSpec]
+    token_in: eqx.AbstractVar[Linear]
+    """The first layer of every token; the last columns multiply the position code."""
+    position_table: eqx.AbstractVar[Float[AnyArray, "length code"] | None]
+    readout_in: eqx.AbstractVar[Linear]
+    readout_out: eqx.AbstractVar[Linear]
+
+    @abstractmethod
+    def reads(self, tokens: Tokens, absent: Bool[AnyArray, " length"]) -> Float[AnyArray, " read"]:
+        """What the readout net reads of a sequence. Absent tokens hold zeros, and must change nothing."""
+
+    def __call__(self, tokens: Tokens | TokenIds, *, key: Key | None = None) -> Target:
+        dim = 1 if self.spec.vocabulary else self.token_in.weight.shape[1] - self.spec.code_dim
+        length = None if self.position_table is None else len(self.position_table)
+        read = self._reads(read_tokens(tokens, self.spec, dim=dim, length=length))
+        return self.readout_out(jax.nn.gelu(self.readout_in(read), approximate=False))
+
+    def _reads(self, tokens: Tokens) -> Float[AnyArray, " read"]:
+        tokens = jnp.asarray(tokens)
+        if not self.spec.masks_padding:
+            return self.reads(tokens, jnp.zeros(len(tokens), bool))
+        absent = absent_tokens(tokens)
+        return self.reads(jnp.where(absent[:, None], 0, tokens), absent)
+
+    def first_layer(self, tokens: Tokens) -> Float[AnyArray, "length after"]:
+        """The first layer of every token, its position code included."""
+        code = self.spec.code_dim
+        weight, codes = jnp.split(jnp.asarray(self.token_in.weight), [self.token_in.weight.shape[1] - code], axis=1)
+        first = (looked_up(weight, tokens) if self.spec.vocabulary else tokens @ weight.T) + self.token_in.bias
+        return first if self.position_table is None else first + self.position_table @ codes.T
+
+    def calibrated(self, tokens: Float[AnyArray, "examples length dim"]) -> Self:
+        """The model with its readout net rewritten so that what it reads has mean 0 and varies by one over `tokens`.
+
+        As for class-token models: a net that reads numbers of a small variance starts, and often stays, linear.
+        """
+        read = jax.vmap(self._reads)(tokens)
+        mean, variance = jnp.mean(read, axis=0), jnp.mean(jnp.var(read, axis=0))
+        weight = self.readout_in.weight / jnp.where(variance > 0, jnp.sqrt(variance), 1.0)
+        readout_in = Linear(weight, self.readout_in.bias - weight @ mean)
+        return eqx.tree_at(lambda model: model.readout_in, self, readout_in)
+
+    def in_raw_units(
+        self,
+        token_mean: Float[AnyArray, " dim"],
+        token_scale: Float[AnyArray, " dim"],
+        target_mean: Float[AnyArray, " outputs"],
+        target_scale: Float[AnyArray, " outputs"],
+    ) -> Self:
+        readout_out = Linear(
+            self.readout_out.weight * target_scale[:, None], self.readout_out.bias * target_scale + target_mean
+        )
+        model = eqx.tree_at(lambda model: model.readout_out, self, readout_out)
+        return model if self.spec.vocabulary else model.in_raw_tokens(token_mean, token_scale)  # ids have no units
+
+    def in_raw_tokens(self, mean: Float[AnyArray, " dim"], scale: Float[AnyArray, " dim"]) -> Self:
+        """The model rewritten to read tokens in the task's own units."""
+        weight, dim = self.token_in.weight, mean.shape[0]
+        content = weight[:, :dim] / scale
+        xp = weight.__array_namespace__()
+        token_in = Linear(xp.concat([content, weight[:, dim:]], axis=1), self.token_in.bias - content @ mean)
+        return eqx.tree_at(lambda model: model.token_in, self, token_in)
+
+
+def drawn(seed: int, *names: str | int, shape: tuple[int, ...], fan_in: int) -> Any:
+    """Weights as PyTorch draws those of a linear layer: uniform within 1/sqrt(fan-in)."""
+    uniform = named_generator(seed, "initial weights", *names).uniform(-1, 1, shape)
+    return (uniform * fan_in**-0.5).astype(np.float32)
+
+
+def drawn_linear(seed: int, *names: str | int, before: int, after: int, fan_in: int | None = None) -> Linear:
+    fan_in = fan_in or before
+    return Linear(
+        drawn(seed, *names, "weight", shape=(after, before), fan_in=fan_in),
+        drawn(seed, *names, "bias", shape=(after,), fan_in=fan_in),
+    )
+
+
+def drawn_ends(
+    spec: AbstractControlSpec, seed: int, *, length: int, dim: int, outputs: int, after: int
+) -> dict[str, Any]:
+    """The shared fields of a model whose first layer has `after` units."""
+    codes = named_generator(seed, "initial weights", "positions").standard_normal((length, spec.code_dim))
+    return {
+        # Of a table of ids one column is read at a time: its numbers are those of a single weight.
+        "token_in": drawn_linear(seed, "token in", before=spec.before(dim), after=after, fan_in=dim + spec.code_dim),
+        "position_table": (POSITION_SCALE * codes).astype(np.float32) if spec.code_dim else None,
+        "readout_in": drawn_linear(seed, "readout in", before=spec.read_dim, after=spec.hidden),
+        "readout_out": drawn_linear(seed, "readout out", before=spec.hidden, after=outputs),
+    }
+
+
+def _nearest_width(parameters: Callable[[int], int], wanted: int) -> int:
+    """The width whose number of parameters, which grows with it, is nearest to `wanted`."""
+    low, high = 1, 2
+    while parameters(high) <= wanted and high < MAX_WIDTH:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if parameters(middle) <= wanted else (low, middle)
+    return min((low, high), key=lambda width: abs(parameters(width) - wanted))
