@@ -18,6 +18,7 @@ from .constructions.adversary import largest_error
 from .constructions.density import promised_error, retrieval_of
 from .constructions.enough_heads import construct
 from .constructions.relu_nets import Ridge, RidgeSum, compose, linear, max_net
+from .constructions.shared_keys import construct_shared
 from .constructions.wide_head import construct_wide, wide_size
 from .rank.harmonics import heads_needed, rank_floor, rank_one_floor
 from .rank.nearest import MajorityVote, exact_head
@@ -41,6 +42,7 @@ __all__ = [
     "compare_representations",
     "compose",
     "construct",
+    "construct_shared",
     "construct_wide",
     "domain_of",
     "exact_head",

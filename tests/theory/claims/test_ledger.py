@@ -21,6 +21,7 @@ EXPECTED = {
 }
 SEARCHES = {"enough_heads", "fitted_heads", "too_few_heads", "collisions", "collisions_of_a_construction", "wide_head"}
 SEARCHES |= {"uniqueness", "full_rank", "closed_forms", "floors", "majority_vote"}
+SEARCHES |= {"shared_keys"}
 """Claims whose checks search, sample or compile for seconds. Each has quick cases in the tests of its module."""
 
 

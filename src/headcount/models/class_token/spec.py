@@ -176,10 +176,13 @@ class ClassTokenSpec(AbstractSpec):
         divides = self.kv_heads in (None, 1)
         return self.layers == 1 and not self.final_norm and divides and self.attention == "soft"
 
+    def require_length(self, length: int) -> None:
+        require_window(self, length)
+
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "ClassTokenTransformer":
         from .model import draw
 
-        require_window(self, length)
+        self.require_length(length)
         return draw(self, seed, length=length, dim=dim, outputs=outputs)
 
     def sizes(self, arrays: Arrays) -> dict[str, int]:

@@ -218,7 +218,7 @@ def _unread(spec: EncoderSpec, absent: Bool[AnyArray, " places"] | None, count: 
     return unread(spec, keys, places, places[seen], after)
 
 
-def rows_of(unread: Unread, queries: slice) -> Unread:
+def rows_of(unread: Unread, queries: slice) -> Bool[AnyArray, "*some_queries keys"] | None:
     """What some of the queries do not read."""
     return unread if unread is None or unread.ndim == 1 else unread[queries]
 

@@ -211,10 +211,13 @@ class EncoderSpec(AbstractSpec):
         """The same with another rank, and with it another head_dim where the two are one number."""
         return replace(self, rank=rank, head_dim=rank if self.head_dim == self.rank else self.head_dim)
 
+    def require_length(self, length: int) -> None:
+        require_window(self, length)
+
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "Encoder":
         from .model import draw
 
-        require_window(self, length)
+        self.require_length(length)
         return draw(self, seed, length=length, dim=dim, outputs=outputs)
 
     def sizes(self, arrays: Arrays) -> dict[str, int]:
