@@ -12,7 +12,8 @@ Positions = Literal["none", "additive", "concatenated"]
 Padding = Literal["zeros", "nan"]
 """What a padding token holds: zeros, as padded texts do, or NaN, where zeros are numbers like any other."""
 Norm = Literal["unit", "layer", "none"]
-AttentionKind = Literal["soft", "hard"]
+AttentionKind = Literal["soft", "hard", "linear", "top-k"]
+"""How weights come of queries and keys: a softmax, all on the largest score, a kernel, a softmax of the largest."""
 Activation = Literal["relu", "gelu"]
 Precision = Literal["float32", "bfloat16"]
 Start = Literal["random", "continued", "descended"]

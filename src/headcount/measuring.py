@@ -33,6 +33,8 @@ def measure(
     *,
     heads: Sequence[int] | None = None,
     ranks: Sequence[int] | None = None,
+    kv_heads: int | Sequence[int] | None = None,
+    head_dims: Sequence[int] | None = None,
     lengths: Sequence[int] | None = None,
     seeds: int | None = None,
     effort: str | None = None,
@@ -58,6 +60,9 @@ def measure(
         heads: Head counts that may be tried; where None, 1 to 12, and more where the task needs more. With `seeds`,
             those that are tried: 1 to 6 where None.
         ranks: Query and key widths to try with every head count; then the question is which of the two is short.
+        kv_heads: How many sets of keys and values the heads share: one number for all models, or several to try with
+            every head count that they divide. Then the answer is a map: heads needed at each.
+        head_dims: Value widths of a head to try with every head count and kv_heads; the other side of that map.
         lengths: Sequence lengths; 8, 16, 32, or the task's own where it has only one.
         seeds: Random starts at every head count, as in the papers, and nothing else.
         effort: "quick", "normal" (where None) or "thorough": how much is tried before the answer counts as settled.
@@ -69,9 +74,9 @@ def measure(
         out: The results folder; results/TASK where None.
         progress: Show a progress bar, and how data were read; where None, in a terminal and in a notebook.
         **options: Changes to the recipe: fields of `TrainSpec` (`steps=500`) and of the models (`hidden=64, layers=2,
-            head_dim=4, total_dim=32, positions="none", beta=2.0, multiplier=8`). With `y`, also the keywords of
-            `ArrayTask` (`labels=False, answered_at="query", mask=...`), and of a file those of `find_task`
-            (`targets="price"`).
+            head_dim=4, total_dim=32, positions="none", beta=2.0, multiplier=8, window=4, causal=True,
+            attention="linear", inner_hidden=32, final_norm=True`). With `y`, also the keywords of `ArrayTask`
+            (`labels=False, answered_at="query", mask=...`), and of a file those of `find_task` (`targets="price"`).
 
     Returns:
         The answer with its evidence, the table of errors, and the models.
@@ -93,6 +98,8 @@ def measure(
         task=asked_task,
         heads=heads,
         ranks=ranks,
+        kv_heads=kv_heads,
+        head_dims=head_dims,
         lengths=lengths,
         seeds=seeds,
         effort=effort,
@@ -107,7 +114,8 @@ def measure(
     folder = default_folder(asked_task.name) if out is None else Path(out)
     with Store.open_for_writing(folder) as store, automatic_progress(progress) as bar:
         if not isinstance(bar, NoBar):
-            print(*asked_task.notes, sep="\n", end="\n" if asked_task.notes else "", file=sys.stderr)
+            for note in (*asked_task.notes, *request.notes):
+                print(note, file=sys.stderr)
         if isinstance(asked, Sweep):
             settled = store.settled_keys()
             model_steps = sum(cell.train.steps for cell in asked.cells if cell.key not in settled)

@@ -87,6 +87,13 @@ def model_for(
     positions: str | None = None,
     beta: float | None = None,
     multiplier: int | None = None,
+    kv_heads: int | None = None,
+    window: int | None = None,
+    causal: bool | None = None,
+    attention: str | None = None,
+    top_k: int | None = None,
+    inner_hidden: int | None = None,
+    final_norm: bool | None = None,
 ) -> ModelOf:
     """The models that are tried on a task, by heads and any other field; None takes the recipe's value.
 
@@ -95,12 +102,19 @@ def model_for(
     """
     require(head_dim is None or total_dim is None, "give head_dim or total_dim, not both.", what="head_dim total_dim")
     options = _given({"head_dim": head_dim, "hidden": hidden, "layers": layers, "beta": beta, "multiplier": multiplier})
+    options |= _given({"kv_heads": kv_heads, "window": window, "attention": attention, "top_k": top_k})
+    options |= _given({"inner_hidden": inner_hidden, "causal": causal or None, "final_norm": final_norm})
     if positions is not None:
         require_choice("positions", positions, ("auto", *POSITIONS))
     places = ("additive" if task.uses_positions else "none") if positions in (None, "auto") else positions
+    one_layer = layers == 1 or (layers is None and (task.tokenise is None or LABELLED_LAYERS == 1))
+    if one_layer and task.answered_at != "tokens":
+        _refuse({"causal": causal or None}, "with one layer only the last place asks, which comes after all others")
     if task.tokenise is not None:
         refused = {"total_dim": total_dim, "hidden": hidden, "multiplier": multiplier, "beta": beta}
         _refuse(refused, f"the encoders of {task.name} grow with their heads")
+        of_encoder = {"inner_hidden": inner_hidden, "final_norm": final_norm}
+        _refuse(of_encoder, f"the encoders of {task.name} have nets in every layer, and a last norm")
         of_data: dict[str, Any] = {"positions": places} | options
         return lambda heads, **fields: labelled_encoder(task, heads, **(of_data | fields))
     reads: dict[str, Any] = {"positions": places, "masks_padding": task.padded, "vocabulary": task.vocabulary}
@@ -110,6 +124,7 @@ def model_for(
         shared: dict[str, Any] = reads | options
     else:
         _refuse({"beta": beta}, f"{task.name} gets encoders")
+        _refuse({"inner_hidden": inner_hidden}, f"{task.name} gets encoders, whose nets have the width hidden")
         make = EncoderSpec
         of_kind, rank = (ENCODER, task.dim) if task.endless else (ARRAY_ENCODER, head_dim or ARRAY_HEAD_DIM)
         shared = {"width": task.dim, "padding": "nan" if task.padded else "zeros"} | of_kind | reads | options
@@ -117,7 +132,13 @@ def model_for(
         if total_dim is None:
             shared = {"rank": rank} | shared
     if total_dim is None:
-        return lambda heads, **fields: make(heads=heads, **(shared | fields))
+        follows = make is EncoderSpec and not task.endless  # the rank of arrays' encoders, their head_dim
+
+        def alone(heads: int, **fields: Any) -> AbstractSpec:
+            rank = {"rank": fields["head_dim"]} if follows and "head_dim" in fields else {}
+            return make(heads=heads, **(shared | rank | fields))
+
+        return alone
 
     def sharing(heads: int, **fields: Any) -> AbstractSpec:
         require("rank" not in fields, "give ranks or total_dim, which sets the rank, not both.", what="ranks total_dim")
@@ -164,18 +185,21 @@ def axes_for(
     *,
     heads: Sequence[int] | None = None,
     ranks: Sequence[int] | None = None,
+    kv_heads: Sequence[int] | None = None,
+    head_dims: Sequence[int] | None = None,
     lengths: Sequence[int] | None = None,
     seeds: int | None = None,
     learning_rates: Sequence[float] | None = None,
 ) -> dict[str, Sequence[Any]]:
-    """The axes of a measurement: heads, rank where ranks are given, length, learning rate where several are, seed."""
+    """The axes of a measurement: heads, length and seed, and in between those of which values are given."""
     seeds = SEEDS if seeds is None else seeds
     require_count("seeds", seeds)
-    for name, values in {"heads": heads, "ranks": ranks, "lengths": lengths, "learning_rates": learning_rates}.items():
+    given = {"heads": heads, "ranks": ranks, "kv_heads": kv_heads, "head_dims": head_dims, "lengths": lengths}
+    for name, values in (given | {"learning_rates": learning_rates}).items():
         several = values is None or (isinstance(values, Iterable) and not isinstance(values, str))
         require(several, what=name, given=values, needed="a sequence of values, such as [1, 2, 4]")
     axes: dict[str, Sequence[Any]] = {"heads": HEADS if heads is None else heads}
-    axes |= {} if ranks is None else {"rank": ranks}
+    axes |= _given({"rank": ranks, "kv_heads": kv_heads, "head_dim": head_dims})
     axes |= {"length": lengths_for(task) if lengths is None else lengths}
     axes |= {} if learning_rates is None else {"learning_rate": learning_rates}
     return axes | {"seed": range(seeds)}

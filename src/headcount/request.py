@@ -3,15 +3,17 @@
 The command line and Python both make a `Request`, so that one question trains one set of models.
 """
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from typing import Any
 
 from . import recipes
-from ._errors import did_you_mean, require
+from ._errors import did_you_mean, require, require_count
+from .analysis.words import listed
 from .effort import DEFAULT_EFFORT, Question, effort_of
-from .engine import HEADS_QUESTION, RANK_QUESTION, Sweep, sweep
+from .engine import HEADS_QUESTION, MAP_QUESTION, RANK_QUESTION, Sweep, joined, sweep
 from .engine.sweep import TRAIN_FIELDS
 from .models import AbstractSpec
 from .store import TrainSpec, Value
@@ -32,6 +34,8 @@ class Request:
     task: AbstractTask
     heads: Sequence[int] | None = None
     ranks: Sequence[int] | None = None
+    kv_heads: int | Sequence[int] | None = None
+    head_dims: Sequence[int] | None = None
     lengths: Sequence[int] | None = None
     seeds: int | None = None
     effort: str | None = None
@@ -44,7 +48,10 @@ class Request:
     """Changes to the recipe: fields of the training and of the models."""
 
     def __post_init__(self):
-        for name in ("heads", "ranks", "lengths", "learning_rates"):
+        if isinstance(self.kv_heads, int):  # one number is an option of the models
+            object.__setattr__(self, "options", {**self.options, "kv_heads": self.kv_heads})
+            object.__setattr__(self, "kv_heads", None)
+        for name in ("heads", "ranks", "kv_heads", "head_dims", "lengths", "learning_rates"):
             values = getattr(self, name)
             several = values is None or (isinstance(values, Iterable) and not isinstance(values, str))
             require(several, what=name, given=values, needed="a sequence of values, such as [1, 2, 4]")
@@ -69,6 +76,8 @@ class Request:
         several = {
             "seeds": self.seeds,
             "ranks": self.ranks,
+            "kv_heads": self.kv_heads,
+            "head_dims": self.head_dims,
             "axes": self.axes or None,
             "learning_rates": rates if rates is not None and len(rates) > 1 else None,
         }
@@ -107,17 +116,54 @@ class Request:
             self.task,
             heads=self.heads,
             ranks=self.ranks,
+            kv_heads=self._groups,
+            head_dims=self.head_dims,
             lengths=self.lengths,
             seeds=self.seeds,
             learning_rates=self.learning_rates,
         )
-        return sweep(
+        axes: dict[str, Sequence[Any]] = tried | dict(self.axes or {})
+        several = functools.partial(
+            sweep,
             self.task,
-            axes=tried | dict(self.axes or {}),
             model=model if self.model is None else _with_rank(self.model, self.ranks),
             train=train,
-            question=RANK_QUESTION if self.ranks is not None and len(self.ranks) > 1 else HEADS_QUESTION,
+            question=self._asks,
         )
+        if self._groups is None:
+            return several(axes=axes)
+        dividing = {count: groups for count, groups in self._divided(axes["heads"]).items() if groups}
+        needed = f"divisors of the head counts {', '.join(map(str, axes['heads']))}"
+        require(len(dividing) > 0, what="kv_heads", given=list(self._groups), needed=needed)
+        return joined(several(axes=axes | {"heads": [count], "kv_heads": groups}) for count, groups in dividing.items())
+
+    @property
+    def _groups(self) -> Sequence[int] | None:
+        """Several numbers of kv_heads, an axis."""
+        return None if isinstance(self.kv_heads, int) else self.kv_heads
+
+    @property
+    def _asks(self) -> str:
+        if self.kv_heads is not None or (self.head_dims is not None and len(self.head_dims) > 1):
+            return MAP_QUESTION
+        return RANK_QUESTION if self.ranks is not None and len(self.ranks) > 1 else HEADS_QUESTION
+
+    def _divided(self, heads: Iterable[int]) -> dict[int, list[int]]:
+        """The kv_heads that divide each head count."""
+        for groups in self._groups or ():
+            require_count("kv_heads", groups)
+        return {count: [groups for groups in self._groups or () if count % groups == 0] for count in heads}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not tried of what was asked for, in a line; none where all is."""
+        tried = recipes.HEADS if self.heads is None else self.heads
+        without = {
+            groups: [count for count, dividing in self._divided(tried).items() if groups not in dividing]
+            for groups in self._groups or ()
+        }
+        words = [f"kv_heads {groups} with {listed(counts)} heads" for groups, counts in without.items() if counts]
+        return (f"left out, as kv_heads must divide heads: {'; '.join(words)}",) if words else ()
 
     def _model_and_train(self) -> tuple[Callable[..., AbstractSpec], TrainSpec]:
         """The models and the training: those given, or the recipe's with some options changed."""

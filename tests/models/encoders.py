@@ -16,7 +16,7 @@ from headcount.models.norms import LAYER_NORM_FLOOR, UNIT_NORM_FLOOR
 
 LENGTH, WIDTH, HIDDEN = 4, 4, 3
 
-options = st.fixed_dictionaries(
+_chosen = st.fixed_dictionaries(
     {
         "heads": st.integers(1, 3),
         "rank": st.integers(1, WIDTH),
@@ -42,8 +42,12 @@ options = st.fixed_dictionaries(
         "head_dim": st.integers(1, WIDTH),
         "padding": st.sampled_from(PADDINGS),
         "vocabulary": st.sampled_from([0, 3]),
+        "kv_heads": st.just(1),
+        "window": st.just(1),
+        "causal": st.booleans(),
     },
 )
+options = _chosen.map(lambda chosen: chosen | ({"top_k": 2} if chosen["attention"] == "top-k" else {}))
 """What an EncoderSpec is made of. The spec is made in the test: its types are checked at random entries."""
 
 
@@ -107,11 +111,12 @@ def slowly(model: Encoder, tokens) -> np.ndarray:
     if spec.answered_at == "sequence":
         stream = [*stream, model.class_token]
     absent = missing + [False] * (spec.answered_at == "sequence")
+    there = [place for place, gone in enumerate(absent) if not gone]
+    key_places = there if spec.answered_at == "tokens" or spec.query_is_key else there[:-1]
     for layer in model.layers:
-        keys = [x for x, missing in zip(stream, absent, strict=True) if not missing]
-        keys = keys if spec.answered_at == "tokens" or spec.query_is_key else keys[:-1]
         moved = []
-        for x in stream:
+        for place, x in enumerate(stream):
+            keys = [stream[other] for other in key_places if _sees(spec, place, other, there, key_places)]
             before, after = (_normed, _as_it_is) if spec.norm_first else (_as_it_is, _normed)
             seen = [before(key, spec, layer.attention_scale) for key in keys]
             attended = _attended(layer.heads, spec, before(x, spec, layer.attention_scale), seen)
@@ -129,6 +134,17 @@ def slowly(model: Encoder, tokens) -> np.ndarray:
     return np.array(answers) if spec.answered_at == "tokens" else np.array(answers[-1])
 
 
+def _sees(spec: EncoderSpec, query: int, key: int, there: list[int], keys: list[int]) -> bool:
+    """Whether a place reads another, by how many tokens that are there lie between them."""
+    last = max(there)
+    comes_after = query == last and (spec.answered_at == "sequence" or last not in keys)
+    own = max([place for place in there if place <= query], default=there[0])
+    apart = there.index(own) - there.index(key)
+    if spec.causal and apart < 0:
+        return False
+    return spec.window is None or -spec.window < apart < spec.window + comes_after
+
+
 def _affine(affine, x):
     return _projected(affine.weight, affine.bias, x)
 
@@ -142,15 +158,16 @@ def _attended(heads, spec: EncoderSpec, query, keys):
     biases = {
         name: getattr(heads, f"{name}_bias") if spec.bias else [None] * spec.total_heads for name in ("query", "value")
     }
+    groups = spec.kv_heads or spec.heads
     blocks = []
     for block in range(spec.multiplier):
         total = np.zeros(spec.stream_dim)
         for h in range(block * spec.heads, (block + 1) * spec.heads):
+            group = block * groups + (h - block * spec.heads) % groups
             asked = _projected(heads.query[h], biases["query"][h], query)
-            scores = [asked @ _projected(heads.key[h], None, key) / spec.rank**0.5 for key in keys]
-            weights = _weights(np.array(scores), spec.attention)
+            weights = _weights(asked, [_projected(heads.key[group], None, key) for key in keys], spec)
             read = sum(
-                weight * _projected(heads.value[h], biases["value"][h], key)
+                weight * _projected(heads.value[group], biases["value"][group], key)
                 for weight, key in zip(weights, keys, strict=True)
             )
             total += heads.output[h].T @ read
@@ -158,11 +175,22 @@ def _attended(heads, spec: EncoderSpec, query, keys):
     return sum(blocks) / len(blocks) + (heads.output_bias if spec.bias else 0)
 
 
-def _weights(scores, attention: str):
-    if attention == "hard":
+def _weights(asked, keys, spec: EncoderSpec):
+    if spec.attention == "linear":
+        kernel = [sum(_feature(a) * _feature(b) for a, b in zip(asked, key, strict=True)) for key in keys]
+        return np.array(kernel) / sum(kernel)
+    scores = np.array([asked @ key / spec.rank**0.5 for key in keys])
+    if spec.attention == "hard":
         return [float(i == np.argmax(scores)) for i in range(len(scores))]
     raised = np.exp(scores - max(scores))
+    if spec.attention == "top-k":
+        first = sorted(range(len(scores)), key=lambda i: (-scores[i], i))[: spec.top_k]
+        raised = np.array([raised[i] if i in first else 0.0 for i in range(len(scores))])
     return raised / sum(raised)
+
+
+def _feature(x: float) -> float:
+    return x + 1 if x > 0 else math.exp(x)
 
 
 def _active(x, activation: str):

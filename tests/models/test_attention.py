@@ -23,6 +23,8 @@ SPECS = (
     a_spec(**SHAPE, layers=2, answered_at="sequence", masks_padding=True, padding="nan", always_maps=True),
     a_spec(**SHAPE, layers=2, answered_at="tokens", norm="layer", norm_first=True, always_maps=True),
     a_spec(**SHAPE, answered_at="query", query_is_key=False, always_maps=True),
+    ClassTokenSpec(**SHAPE, hidden=3, masks_padding=True, kv_heads=1, attention="linear"),
+    a_spec(**SHAPE, layers=2, answered_at="tokens", causal=True, kv_heads=1, always_maps=True),
 )
 
 
@@ -50,6 +52,10 @@ def test_weights_are_shares_of_the_tokens_and_a_head_without_output_is_no_head(s
         assert_close(answer, predict(deleted(model, head), tokens))
 
 
+OF_HEADS = ("query", "query_bias", "output")
+"""What every head has, also where they share keys and values."""
+
+
 def deleted(model, head):
     """The model whose arrays do not have the head, in any layer."""
     name = "attention" if isinstance(model.spec, ClassTokenSpec) else "layers"
@@ -60,7 +66,7 @@ def deleted(model, head):
         kept = {
             part: np.delete(array, head, axis=axes.get(part, 0))
             for part, array in fields.items()
-            if array is not None and part != "output_bias"
+            if array is not None and part != "output_bias" and (part in OF_HEADS or not model.spec.kv_heads)
         }
         return dataclasses.replace(heads, **kept)
 

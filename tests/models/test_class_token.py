@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount._choices import POSITIONS
+from headcount._choices import ATTENTION_KINDS, POSITIONS
 from headcount.models import ClassTokenSpec, folded, from_arrays
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
@@ -22,24 +22,44 @@ def with_inner_nets(fields: dict) -> st.SearchStrategy[dict]:
     return st.integers(0, 4 if fields["layers"] > 1 else 0).map(lambda units: fields | {"inner_hidden": units})
 
 
+def with_attention(chosen):
+    """The same fields with any way of reading that fits them."""
+    heads, kinds = chosen["heads"], [kind for kind in ATTENTION_KINDS if kind != "linear" or chosen["beta"] == 1]
+    divisors = [None, *(count for count in range(1, heads + 1) if heads % count == 0)]
+    ways = st.fixed_dictionaries(
+        {},
+        optional={
+            "kv_heads": st.sampled_from(divisors),
+            "window": st.just(1),
+            "causal": st.booleans(),
+            "attention": st.sampled_from(kinds),
+        },
+    )
+    return ways.map(lambda way: chosen | way | ({"top_k": 2} if way.get("attention") == "top-k" else {}))
+
+
 class TestClassToken(ModelLaws):
     spec_class = ClassTokenSpec
-    options = st.fixed_dictionaries(
-        {
-            "heads": st.integers(1, 9),
-            "head_dim": st.integers(4, 40),
-            "hidden": st.integers(1, 5),
-            "layers": st.integers(1, 3),
-            "positions": st.sampled_from(POSITIONS),
-            "beta": st.floats(0.1, 50),
-        },
-        optional={
-            "rank": st.integers(1, 4),
-            "masks_padding": st.booleans(),
-            "vocabulary": st.integers(0, 3),
-            "final_norm": st.booleans(),
-        },
-    ).flatmap(with_inner_nets)
+    options = (
+        st.fixed_dictionaries(
+            {
+                "heads": st.integers(1, 9),
+                "head_dim": st.integers(4, 40),
+                "hidden": st.integers(1, 5),
+                "layers": st.integers(1, 3),
+                "positions": st.sampled_from(POSITIONS),
+                "beta": st.floats(0.1, 50) | st.just(1.0),
+            },
+            optional={
+                "rank": st.integers(1, 4),
+                "masks_padding": st.booleans(),
+                "vocabulary": st.integers(0, 3),
+                "final_norm": st.booleans(),
+            },
+        )
+        .flatmap(with_inner_nets)
+        .flatmap(with_attention)
+    )
     examples = (
         {"heads": 2, "head_dim": 3, "rank": 4, "hidden": 5},
         {"heads": 2, "head_dim": 3, "rank": 4, "hidden": 5, "positions": "concatenated", "beta": 4.0},
@@ -49,6 +69,17 @@ class TestClassToken(ModelLaws):
         {"heads": 2, "head_dim": 3, "hidden": 5, "layers": 2, "masks_padding": True, "vocabulary": 3},
         {"heads": 2, "head_dim": 3, "hidden": 5, "layers": 2, "inner_hidden": 4},
         {"heads": 2, "head_dim": 3, "hidden": 5, "final_norm": True},
+        {
+            "heads": 2,
+            "head_dim": 3,
+            "hidden": 5,
+            "masks_padding": True,
+            "kv_heads": 1,
+            "attention": "top-k",
+            "top_k": 1,
+        },
+        {"heads": 2, "head_dim": 3, "hidden": 5, "layers": 2, "masks_padding": True, "causal": True, "window": 2}
+        | {"kv_heads": 1, "attention": "linear"},
     )
     bad = (
         *((name, value) for name in ("heads", "head_dim", "rank", "hidden", "layers") for value in (0, 1.5, True, "3")),
@@ -60,6 +91,11 @@ class TestClassToken(ModelLaws):
         ("positions", "aditive"),
         ("positions", None),
         *(("beta", value) for value in (0.0, -1.0, float("inf"), float("nan"))),
+        *((name, value) for name in ("kv_heads", "window", "top_k") for value in (0, 1.5, True)),
+        ("kv_heads", 3),
+        ("causal", 1),
+        ("attention", "lineer"),
+        ("top_k", 2),
     )
 
 

@@ -93,6 +93,8 @@ AS_PUBLISHED = {
     "hard": {"attention": "hard", "residual": False, "answered_at": "sequence"},
     "wide values": {"rank": 1, "head_dim": 3, "positions": "concatenated"},
     "mapped": {"always_maps": True, "norm": "layer"},
+    "causal groups": {"heads": 4, "kv_heads": 2, "causal": True, "attention": "top-k", "top_k": 2},
+    "a window for the query": {"window": 2, "answered_at": "query", "attention": "linear", "kv_heads": 1},
 }
 ONE_BY_ONE = [
     {"norm": "none"},
@@ -110,6 +112,9 @@ ONE_BY_ONE = [
     {"final_norm": True},
     *({"answered_at": where, **more} for where in ("query", "sequence") for more in ({}, {"query_is_key": True})),
     *({"positions": positions} for positions in ("additive", "concatenated")),
+    *({"answered_at": where, "window": 2, "layers": 2} for where in ("tokens", "query", "sequence")),
+    *({"answered_at": where, "causal": True, "layers": 2} for where in ("tokens", "query", "sequence")),
+    *({"kv_heads": 1, "attention": kind} for kind in ("soft", "hard", "linear")),
 ]
 
 
@@ -165,9 +170,12 @@ def turns_taken(model, tokens) -> list[int]:
     return [equation.params["length"] for equation in jaxpr.eqns if equation.primitive.name == "scan"]
 
 
-@pytest.mark.parametrize(("allowed", "turns", "bias"), [(1, 4, False), (3 * LENGTH**2, 2, True)])
-def test_heads_that_take_turns_give_the_same(monkeypatch, allowed, turns, bias):
-    model, tokens = in_double(scrambled(a_spec(heads=2, multiplier=2, bias=bias))), some_tokens()
+@pytest.mark.parametrize(
+    ("allowed", "turns", "bias", "kv_heads"), [(1, 4, False, None), (3 * LENGTH**2, 2, True, None), (1, 4, True, 1)]
+)
+def test_heads_that_take_turns_give_the_same(monkeypatch, allowed, turns, bias, kv_heads):
+    spec = a_spec(heads=2, multiplier=2, bias=bias, kv_heads=kv_heads)
+    model, tokens = in_double(scrambled(spec)), some_tokens()
     want, want_gradient = value_and_gradient(model, tokens)
     assert turns_taken(model, tokens) == []
     monkeypatch.setattr(attention, "WEIGHTS_AT_ONCE", allowed)

@@ -31,6 +31,9 @@ class TestEncoder(ModelLaws):
         SMALL
         | {"answered_at": "sequence", "positions": "additive", "masks_padding": True, "padding": "nan"}
         | {"always_maps": True},
+        SMALL
+        | {"answered_at": "sequence", "masks_padding": True, "padding": "nan", "always_maps": True, "layers": 2}
+        | {"kv_heads": 1, "window": 2, "causal": True, "attention": "top-k", "top_k": 1},
     )
     bad = (
         *(
@@ -44,6 +47,10 @@ class TestEncoder(ModelLaws):
         *((name, word) for name in ("norm", "attention", "positions", "answered_at") for word in ("nonsense", None)),
         *(("vocabulary", value) for value in (-1, 2.5, None)),
         ("padding", "zero"),
+        *((name, value) for name in ("kv_heads", "window", "top_k") for value in (0, 1.5, True)),
+        ("kv_heads", 3),
+        ("causal", 1),
+        ("top_k", 2),
         ("rank", WIDTH + 1),
         ("head_dim", WIDTH + 1),
     )
@@ -61,7 +68,7 @@ def test_defaults_are_the_second_paper_s_encoder():
     ("name", "given", "meant", "known"),
     [
         ("norm", "units", "unit", NORMS),
-        ("attention", "softt", "soft", ATTENTION_KINDS),
+        ("attention", "lineer", "linear", ATTENTION_KINDS),
         ("positions", "aditive", "additive", POSITIONS),
         ("answered_at", "token", "tokens", ANSWERED_AT),
         ("activation", "gellu", "gelu", ACTIVATIONS),

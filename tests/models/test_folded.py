@@ -63,6 +63,27 @@ def test_nets_between_layers_and_a_norm_before_the_readout():
     assert_same_function(0, 1, layers=2, inner_hidden=4, final_norm=True)
 
 
+WAYS = (
+    {"kv_heads": 1, "window": 2, "positions": "additive", "attention": "top-k", "top_k": 1, "beta": 9.0},
+    {"kv_heads": 2, "heads": 4, "layers": 2, "causal": True, "window": 3},
+    {"attention": "linear", "positions": "additive", "kv_heads": 1},
+)
+ONE_BY_ONE = (
+    {"kv_heads": 1},
+    {"window": 2, "layers": 2},
+    {"causal": True, "layers": 2, "positions": "concatenated"},
+    {"attention": "linear"},
+    {"attention": "linear", "kv_heads": 1, "layers": 2, "window": 2},
+    {"attention": "top-k", "top_k": 2, "kv_heads": 1},
+    {"attention": "top-k", "top_k": 2, "layers": 2, "causal": True},
+)
+
+
+@pytest.mark.parametrize("way", [*WAYS, *(pytest.param(way, marks=pytest.mark.slow) for way in ONE_BY_ONE)], ids=str)
+def test_every_way_of_reading(way):
+    assert_same_function(0, **way)
+
+
 OPTIONS = {
     "layers": st.integers(1, 3),
     "positions": st.sampled_from(POSITIONS),

@@ -53,10 +53,19 @@ def assert_same_module(spec, respond, *, seed: int, dim: int, outputs: int) -> N
         {"layers": st.integers(1, 3), "positions": st.sampled_from(POSITIONS), "beta": st.floats(0.1, 5)},
         optional={"masks_padding": st.just(True), "vocabulary": st.just(3)},
     ),
+    st.sampled_from(
+        [
+            {},
+            {"kv_heads": 1, "window": 2},
+            {"causal": True, "attention": "linear", "beta": 1.0},
+            {"attention": "top-k", "top_k": 2, "kv_heads": 1},
+            {"attention": "hard", "window": 1, "causal": True},
+        ]
+    ),
     st.integers(0, 2**16),
 )
-def test_a_class_token_transformer(chosen, seed):
-    spec = ClassTokenSpec(heads=2, head_dim=3, rank=4, hidden=5, **chosen)
+def test_a_class_token_transformer(chosen, way, seed):
+    spec = ClassTokenSpec(**({"heads": 2, "head_dim": 3, "rank": 4, "hidden": 5} | chosen | way))
     assert_same_module(spec, lambda model, tokens: model(tokens), seed=seed, dim=3, outputs=2)
 
 

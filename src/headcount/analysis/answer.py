@@ -1,16 +1,18 @@
 """The answer: how many heads a task needs, or which of heads and rank it is short of, or that nothing can be said."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from .answer_base import Answer, Interval, Limit
+from .answer_base import Answer, HeadsAt, Interval, Limit
 from .bootstrap import RESAMPLES
+from .heads_map import answer_by_place, has_heads_map
 from .heads_rule import answer_by_heads
 from .rank_rule import answer_by_rank
 from .table import ErrorTable
 
-__all__ = ["Answer", "Interval", "Limit", "answer"]
+__all__ = ["Answer", "HeadsAt", "Interval", "Limit", "answer"]
 
 ASKED = ("heads", "rank", "length", "seed")
 APART = ("data_seed", "start")
@@ -20,7 +22,8 @@ APART = ("data_seed", "start")
 def answer(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> Answer:
     """How many heads the task of a table needs; where ranks were varied too, which of the two it is short of.
 
-    Where some head count has several ranks the answer is about heads and rank, otherwise about heads alone. Every start
+    Where some head count has several ranks the answer is about heads and rank; where there are several kv_heads or
+    head_dims, about heads at each of them; otherwise about heads alone. Every start
     counts like a seed, and every draw of the data is answered for itself. Over any other axis the best counts, and a
     note says so.
 
@@ -32,6 +35,8 @@ def answer(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> A
     Returns:
         The answer; `needs` is empty and `reason` says why where there is none.
     """
+    if has_heads_map(table):
+        return answer_by_place(table, partial(answer, resamples=resamples, seed=seed))
     lengthless = not table.has("length")
     table, notes = asked_table(table)
     if has_map(table):

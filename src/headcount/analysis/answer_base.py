@@ -26,6 +26,23 @@ class Interval:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HeadsAt:
+    """How many heads are needed at one kv_heads ("own": as many as heads) and head_dim; None where that was not varied.
+
+    `needs` is None where the head counts `tried` show no transition: `kind` is "floor" where more heads do no better,
+    and "none" where nothing can be said. `sentence` says what they show.
+    """
+
+    kv_heads: int | str | None
+    head_dim: int | None
+    kind: Kind
+    needs: Interval | None
+    error: float | None
+    tried: tuple[int, ...]
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """How many heads a task needs, and of what rank where that was asked too; or why there is no answer.
 
@@ -42,7 +59,9 @@ class Answer:
     Of a sweep over heads: `signals` are the estimates of the three signals, `by_length` the drop's at each length
     alone, None where one is silent; `slopes` and `reversals` are per head count. Of a sweep over heads and rank: `at`
     is the solved (heads, rank) of smallest heads x rank, `frontier` the solved ones that contain no other, fewest heads
-    first. `fold` is the mean factor by which the error falls at the answer. What was not asked is empty.
+    first. `fold` is the mean factor by which the error falls at the answer. Of a sweep over heads and kv_heads or
+    head_dim, `map` says what is needed at each of them, and `needs` is that of the place that needs fewest heads. What
+    was not asked is empty.
 
     Example:
         >>> import numpy as np, headcount as hc
@@ -71,6 +90,7 @@ class Answer:
     frontier: tuple[tuple[int, int], ...] = ()
     notes: tuple[str, ...] = ()
     unknowns: dict[Unknown, Interval] = field(default_factory=dict)
+    map: tuple[HeadsAt, ...] = ()
 
     @property
     def widest(self) -> Unknown | None:

@@ -14,6 +14,7 @@ from .answer import asked_table, has_map
 from .answer_base import Answer
 from .baselines import CONSTANT, Baseline
 from .commands import as_arguments, as_option, changed, task_of, value_of
+from .heads_map import has_heads_map
 from .heads_rule import ONE_SEED, judged_errors
 from .prose import differ_by_chance
 from .signals import (
@@ -122,8 +123,9 @@ class Situation:
 
     @property
     def judged(self) -> ErrorTable | None:
-        """The errors that decide; None of a map of heads and rank, and where nothing finished."""
-        return None if has_map(self.table) else judged_errors(asked_table(self.table)[0])
+        """The errors that decide; None of a map, and where nothing finished."""
+        of_map = has_map(self.table) or has_heads_map(self.table)
+        return None if of_map else judged_errors(asked_table(self.table)[0])
 
     @property
     def of_arrays(self) -> bool:
@@ -308,7 +310,7 @@ def _uncertain(of: Situation) -> Iterator[NextStep]:
     """An interval of several head counts, or an answer that the seeds do not bear out."""
     if of.answer.reason in (ONE_SEED, ONE_HEAD_COUNT):
         return
-    if has_map(of.table):
+    if has_map(of.table) or has_heads_map(of.table):
         if of.answer.kind == "none":
             yield of.step("More seeds may show an answer", seeds=_more_seeds(of))
         return

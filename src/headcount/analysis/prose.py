@@ -45,6 +45,8 @@ def prose(
         converged: Whether the error that the answer rests on no longer falls at the end of training.
         overfits: Whether its training error is far below it.
     """
+    if answer.map:
+        return tuple(map(as_sentence, _of_map(answer)))
     asked, _ = asked_table(table)
     if has_map(table):
         judged = judged_errors(asked)
@@ -58,6 +60,19 @@ def prose(
     sentences += _beside(judged, answer, baselines, examples, converged)
     sentences += [_meaning(judged, baselines, overfits)] if answer.kind == "floor" else []
     return tuple(map(as_sentence, sentences))
+
+
+def _of_map(answer: Answer) -> list[str]:
+    """Where most heads are needed, and where fewest; where none of those tried are enough."""
+    needing = [each for each in answer.map if each.needs is not None]
+    if not needing:
+        return [f"there is no answer: {answer.reason}"]
+    counts = [each.needs.at for each in needing if each.needs is not None]
+    ends = str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    without = len(answer.map) - len(needing)
+    words = [f"of {len(answer.map)} combinations, {len(needing)} show a drop that lasts, at {ends} heads"]
+    words += [f"{without} show none: more heads, wider ones, or more steps may"] if without else []
+    return words
 
 
 def _needs(judged: ErrorTable, answer: Answer) -> str:

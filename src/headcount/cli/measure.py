@@ -28,13 +28,16 @@ from .running import ask, run, settled, this_command
 
 
 def measure(
-    task: o.TaskName, heads: o.Heads = None, ranks: o.Ranks = None, lengths: o.Lengths = None, seeds: o.Seeds = None,
+    task: o.TaskName, heads: o.Heads = None, ranks: o.Ranks = None, kv_heads: o.KvHeads = None,
+    head_dims: o.HeadDims = None, lengths: o.Lengths = None, seeds: o.Seeds = None,
     effort: o.Effort = None, minutes: o.Minutes = None, out: o.Out = None, figure: o.Figure = None,
     live: o.Live = False, dry_run: o.DryRun = False, as_json: Json = False,
     steps: o.Steps = None, batch: o.Batch = None, learning_rates: o.LearningRates = None,
     train_examples: o.TrainExamples = None, validation_examples: o.ValidationExamples = None,
     precision: o.Precision = None, head_dim: o.HeadDim = None, total_dim: o.TotalDim = None, hidden: o.Hidden = None,
     layers: o.Layers = None, positions: o.Positions = None, beta: o.Beta = None, multiplier: o.Multiplier = None,
+    window: o.Window = None, causal: o.Causal = False, attention: o.Attention = None, top_k: o.TopK = None,
+    inner_hidden: o.InnerHidden = None, final_norm: o.FinalNorm = False,
     intrinsic_dim: o.IntrinsicDim = None, dim: o.Dim = None, directions: o.Directions = None,
     distribution: o.Distribution = None, windows: o.Windows = None, task_seed: o.TaskSeed = None,
     points: o.Points = None, terms: o.Terms = None, inputs: o.Inputs = None, noise: o.Noise = None,
@@ -58,17 +61,22 @@ def measure(
             patch=patch, side=side, embeddings=embeddings, layout=layout, split=split,
         ),
     )  # fmt: skip
-    asked = Request(
+    groups = counts(kv_heads, "--kv-heads")
+    request = Request(
         task=asked_task, effort=effort, minutes=minutes,
         heads=counts(heads, "--heads"), ranks=counts(ranks, "--ranks"), lengths=counts(lengths, "--lengths"),
+        kv_heads=groups[0] if groups is not None and len(groups) == 1 else groups,
+        head_dims=counts(head_dims, "--head-dims"),
         seeds=seeds, learning_rates=numbers(learning_rates, "--learning-rates"),
         options=given(
             steps=steps, batch=batch, train_examples=train_examples, validation_examples=validation_examples,
             precision=precision, head_dim=head_dim, total_dim=total_dim, hidden=hidden, layers=layers,
-            positions=positions, beta=beta, multiplier=multiplier,
+            positions=positions, beta=beta, multiplier=multiplier, window=window, causal=causal or None,
+            attention=attention, top_k=top_k, inner_hidden=inner_hidden, final_norm=final_norm or None,
         ),
-    ).planned()  # fmt: skip
-    for note in asked_task.notes:
+    )  # fmt: skip
+    asked = request.planned()
+    for note in (*asked_task.notes, *request.notes):
         say(note)
     folder = out or default_folder(asked_task.name)
     if dry_run:

@@ -27,6 +27,9 @@ TaskName = Annotated[str, typer.Argument(metavar="TASK|FILE|DIR", help=TASKS)]
 HEADS_HELP = f"Head counts: 1:6, or 1,2,4,8 (default: 1:{TOP_HEADS} and more if needed, with --seeds 1:{HEADS[-1]})."
 Heads = Annotated[str | None, typer.Option(help=HEADS_HELP)]
 Ranks = Annotated[str | None, combinations(help="Query and key widths to try with every head count: 1,2,4,8.")]
+KV_HEADS = "Sets of keys and values that heads share: 1 for all models, or 1,2,4 to try with every head count."
+KvHeads = Annotated[str | None, combinations(help=KV_HEADS)]
+HeadDims = Annotated[str | None, combinations(help="Value widths of a head to try with every head count: 2,4,8.")]
 EVERY_LENGTH = ",".join(map(str, LENGTHS))
 Lengths = Annotated[str | None, typer.Option(help=f"Sequence lengths (default: {EVERY_LENGTH}, or your data's).")]
 SEEDS_HELP = "Random starts at every head count and length, as in the papers, and nothing else."
@@ -59,6 +62,13 @@ Layers = Annotated[int | None, model(help=f"Attention layers (default: 1, images
 Positions = Annotated[str | None, model(help="auto (default), none, additive or concatenated.")]
 Beta = Annotated[float | None, model(help="Factor on every attention score (default: 1).")]
 Multiplier = Annotated[int | None, model(help="Attention blocks that an encoder layer averages (default: 1).")]
+
+Window = Annotated[int | None, model(help="Tokens that a query sees: the class token the last ones (default: all).")]
+Causal = Annotated[bool, model("--causal", help="No token reads later ones; of use with several layers.")]
+Attention = Annotated[str | None, model(help="soft (default), hard, linear or top-k.")]
+TopK = Annotated[int | None, model(help="Tokens that a head of top-k attention reads.")]
+InnerHidden = Annotated[int | None, model(help="Units of nets between the layers of class-token models (default: 0).")]
+FinalNorm = Annotated[bool, model("--final-norm", help="A norm before the answer is read.")]
 
 IntrinsicDim = Annotated[int | None, task(help="The task's D.")]
 Dim = Annotated[int | None, task(help="Numbers per token.")]

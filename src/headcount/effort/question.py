@@ -51,7 +51,7 @@ class Question:
     def removes_heads(self) -> bool:
         """Whether models of fewer heads can descend from those of more: the same spec, but for the heads."""
         few, many = (self.model(count) for count in (self.heads[0], self.heads[-1]))
-        return many.removes_heads and few.as_dict() | {"heads": 0} == many.as_dict() | {"heads": 0}
+        return many.removes_heads and few == replace(many, heads=few.heads)  # pyright: ignore[reportArgumentType]
 
     def between(self, low: int, high: int) -> list[int]:
         """The head counts that may be tried, from `low` to `high`."""
@@ -108,7 +108,7 @@ class Question:
             learning_rate=_slower(parent),
             data_seed=parent.train.data_seed,
         )
-        model = parent.model | {"heads": spec.heads - len(removed)}
+        model = replace(spec, heads=spec.heads - len(removed)).as_dict()  # pyright: ignore[reportArgumentType]
         child = replace(parent, model=model, train=train, parent=parent.key, removed=tuple(sorted(removed)))
         return self._placed(child)
 

@@ -5,10 +5,11 @@ from .hardware import Hardware, hardware
 from .listener import Early, Listener, shown_live
 from .plan import Plan, plan_sweep
 from .run import RunSummary, run_sweep, versions
-from .sweep import HEADS_QUESTION, RANK_QUESTION, Sweep, joined, sweep
+from .sweep import HEADS_QUESTION, MAP_QUESTION, RANK_QUESTION, Sweep, joined, sweep
 
 __all__ = [
     "HEADS_QUESTION",
+    "MAP_QUESTION",
     "RANK_QUESTION",
     "Early",
     "Hardware",

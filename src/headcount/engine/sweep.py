@@ -19,6 +19,7 @@ from ..tasks.base import user_supplied
 
 HEADS_QUESTION = "How many attention heads does this task need?"
 RANK_QUESTION = "Does this task need more heads, or heads of a higher rank?"
+MAP_QUESTION = "How many heads does this task need at every kv_heads and head_dim?"
 TRAIN_FIELDS = frozenset(field.name for field in fields(TrainSpec))
 
 
@@ -107,6 +108,8 @@ def sweep(
     )
     for length in axes["length"]:
         task.at(length)  # refuses a length the task cannot have, before anything is trained
+        for spec in specs.values():
+            spec.require_length(length)
     task_spec, shared = task.spec(), dict(at or {})
     models = {place: spec.as_dict() for place, spec in specs.items()}
     cells, places = [], {}

@@ -97,6 +97,9 @@ class AbstractSpec(ABC):
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "AbstractModel":
         """Initial weights for sequences of `length` tokens of `dim` numbers: a function of the arguments alone."""
 
+    def require_length(self, length: int) -> None:  # noqa: B027 - most kinds read any length
+        """Raise `InputError` where the spec does not fit sequences of so many tokens."""
+
     @abstractmethod
     def parameters(self, *, length: int, dim: int, outputs: int) -> int:
         """The number of trained numbers."""

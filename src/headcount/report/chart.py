@@ -148,7 +148,8 @@ class HeatMap:
     """Values over two axes, with lines over them. NaN is an empty cell.
 
     A cell's colour is the logarithm of its value over `baseline`, the error of the best constant answer, on one scale
-    for all maps (`SCALE`).
+    for all maps (`SCALE`). Where values are `counts`, it is the share of the largest. `words` are written in the cells
+    in place of the values.
     """
 
     name: str
@@ -162,9 +163,14 @@ class HeatMap:
     caption: str
     baseline: Float[np.ndarray, "rows columns"] | float = 1.0
     lines: tuple[Line, ...] = ()
+    counts: bool = False
+    words: tuple[tuple[str, ...], ...] = ()
 
     def colour_shares(self) -> Float[np.ndarray, "rows columns"]:
         """Where each cell lies on the scale, from 0 (dark, a small error) to 1; NaN where nothing is."""
+        if self.counts:
+            known = self.values[np.isfinite(self.values)]
+            return self.values / (known.max() + 1 if known.size else 1.0)
         low, high = np.log10(SCALE)
         with np.errstate(invalid="ignore", divide="ignore"):
             decades = np.log10(np.maximum(self.values / self.baseline, 0.0))
@@ -174,6 +180,8 @@ class HeatMap:
         """What a cell says when it is pointed at."""
         value = self.values[i, j]
         size = f"{_without_unit(self.row_label)} {self.rows[i]}, {_without_unit(self.column_label)} {self.columns[j]}"
+        if self.words:
+            return f"{size}: {self.unit} {self.words[i][j]}"
         return f"{size}: {self.unit} {decimal(value)}" if np.isfinite(value) else f"{size}: nothing finished"
 
 

@@ -17,6 +17,7 @@ from ..store import Experiment, Record, Value
 from .chart import Chart, HeatMap
 from .charts import about_rank, charts_of
 from .heads import HeadsRead, heads_read_of
+from .heads_map import heads_map_charts, heads_needed_grid
 from .provenance import Provenance
 from .training import curves_chart, fit_chart
 
@@ -191,7 +192,8 @@ def experiment_section(
         headline=headline(experiment.task, found),
         table=table,
         answer=found,
-        charts=charts_of(table, found, beside),
+        grids=(Grid(**heads_needed_grid(found)),) if found.map else (),
+        charts=heads_map_charts(table, found) if found.map else charts_of(table, found, beside),
         experiment=experiment,
         early=_early(records),
         prose=prose(

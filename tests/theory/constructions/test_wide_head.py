@@ -85,7 +85,7 @@ def test_the_head_really_averages():
         embedded = jax.jit(textbook.embed)(head, jnp.asarray(tokens))
         blocks = np.asarray(embedded).reshape(length, length, dim)
         np.testing.assert_array_equal(blocks[~np.eye(length, dtype=bool)], 0.0)
-        attended = textbook.attend(head.attention[0], head.class_token, embedded, head.beta)
+        attended = textbook.attend(head.spec, head.attention[0], head.class_token, embedded)
         np.testing.assert_allclose(attended, tokens.ravel() / length, rtol=1e-14)
 
 

@@ -8,7 +8,8 @@ b1),
 
 so one vector u_i a head is computed once for a whole batch, and r_t is pooled before anything is applied to it. The
 constant does not move a softmax. Additive positions p_t enter as a score <u'_i, p_t> and a value W_V,i p_t, both tables
-shared by the batch.
+shared by the batch. Heads that share W_K and W_V fold alike: they differ by W_Q,i. A kernel is not linear in the keys,
+so linear attention forms them, W_K,g W2 r_t + W_K,g b2 for every group g, and pools r_t as the others do.
 """
 
 import jax
@@ -16,9 +17,12 @@ import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray, Target, Tokens
+from ..attention import of_heads, weights_of_scores
+from ..attention.linear import features, shares
 from ..base import looked_up
 from . import textbook
 from .model import Attention, ClassTokenTransformer, Linear
+from .spec import ClassTokenSpec
 
 
 def predict(model: ClassTokenTransformer, tokens: Tokens) -> Target:
@@ -37,8 +41,8 @@ def class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray
     values = _pooled_values(layer, model.encoder_out, weights.T @ hidden)
     added = _added_positions(model)
     if added is not None:
-        values = values + jnp.einsum("th,thn->hn", weights, jnp.einsum("hne,te->thn", layer.value, added))
-    return model.class_token + jnp.tensordot(layer.output, values, axes=2)
+        values = values + jnp.einsum("th,thn->hn", weights, jnp.einsum("hne,te->thn", layer.values, added))
+    return model.class_token + jnp.tensordot(layer.written, values, axes=2)
 
 
 def attention_weights(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, "length heads"]:
@@ -53,8 +57,9 @@ def attention_of_layers(model: ClassTokenTransformer, tokens: Tokens) -> tuple[F
         return (attention_weights(model, tokens).T,)
     tokens, absent = model.without_absent(tokens)
     entering = _entering_layers(model, tokens, absent)
+    unread = model.unread_at_class_token(len(tokens), absent)
     return tuple(
-        _weights_once(layer, class_token, embedded, model.beta, absent).T
+        _weights_once(layer, model.spec, class_token, embedded, unread).T
         for layer, (class_token, embedded) in zip(model.attention, entering, strict=True)
     )
 
@@ -63,12 +68,27 @@ def _attention_of_hidden(
     model: ClassTokenTransformer, hidden: Float[AnyArray, "length hidden"], absent: Bool[AnyArray, " length"] | None
 ) -> Float[AnyArray, "length heads"]:
     (layer,) = model.attention
-    direction = jnp.einsum("hn,hne->he", layer.query @ model.class_token, layer.key)
+    added, unread = _added_positions(model), model.unread_at_class_token(len(hidden), absent)
+    if model.spec.attention == "linear":
+        keys = jnp.einsum("tm,grm->tgr", hidden, layer.key @ model.encoder_out.weight)
+        constant = layer.key @ model.encoder_out.bias
+        keys = keys + (constant if added is None else constant + jnp.einsum("te,gre->tgr", added, layer.key))
+        return _kernel_weights(layer.query @ model.class_token, keys, unread)
+    direction = jnp.einsum("hn,hne->he", layer.query @ model.class_token, layer.keys)
     scores = hidden @ (direction @ model.encoder_out.weight).T
-    added = _added_positions(model)
     if added is not None:
         scores = scores + added @ direction.T
-    return jax.nn.softmax(textbook.masked(model.beta * scores, absent), axis=0)
+    return weights_of_scores(textbook.masked(model.beta * scores, unread), model.spec, axis=0)
+
+
+def _kernel_weights(
+    queries: Float[AnyArray, "heads rank"],
+    keys: Float[AnyArray, "length groups rank"],
+    unread: Bool[AnyArray, " length"] | None,
+) -> Float[AnyArray, "length heads"]:
+    of_every_head = of_heads(features(keys).swapaxes(0, 1), len(queries))
+    kernel = jnp.einsum("hr,htr->th", features(queries), of_every_head)
+    return shares(kernel, None if unread is None else unread[:, None], axis=0)
 
 
 def _added_positions(model: ClassTokenTransformer) -> Float[AnyArray, "length total"] | None:
@@ -89,15 +109,17 @@ def _pooled_values(
     layer: Attention, encoder_out: Linear, pooled: Float[AnyArray, "heads hidden"]
 ) -> Float[AnyArray, "heads head_dim"]:
     """W_V,i (W2 pooled_i + b2) for every head; W_V,i W2 is formed once a batch."""
-    value_of_hidden = layer.value @ encoder_out.weight
-    return jnp.einsum("hnm,hm->hn", value_of_hidden, pooled) + layer.value @ encoder_out.bias
+    value_of_hidden = of_heads(layer.value @ encoder_out.weight, len(pooled))
+    read = jnp.einsum("hnm,hm->hn", value_of_hidden, pooled)
+    return read + of_heads(layer.value @ encoder_out.bias, len(pooled))
 
 
 def _deep_class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, " total"]:
     """L > 1: every layer but the last moves all tokens; the last has one query and pools before it projects."""
     tokens, absent = model.without_absent(tokens)
     class_token, embedded = _entering_layers(model, tokens, absent)[-1]
-    return class_token + _query_once(model.attention[-1], class_token, embedded, model.beta, absent)
+    unread = model.unread_at_class_token(len(tokens), absent)
+    return class_token + _query_once(model.attention[-1], model.spec, class_token, embedded, unread)
 
 
 def _entering_layers(
@@ -106,9 +128,11 @@ def _entering_layers(
     """The class token and the tokens before every layer."""
     class_token, embedded = model.class_token, textbook.embed(model, tokens)
     entering = [(class_token, embedded)]
+    at_class_token = model.unread_at_class_token(len(tokens), absent)
+    at_tokens = model.unread_at_tokens(len(tokens), absent)
     for place, layer in enumerate(model.attention[:-1]):
-        moved = _self_attend(layer, embedded, model.beta, absent)
-        read = _query_once(layer, class_token, embedded, model.beta, absent)
+        moved = _self_attend(layer, model.spec, embedded, at_tokens)
+        read = _query_once(layer, model.spec, class_token, embedded, at_class_token)
         class_token, embedded = class_token + read, embedded + moved
         if model.inner:
             class_token, embedded = model.inner[place](class_token), jax.vmap(model.inner[place])(embedded)
@@ -118,33 +142,44 @@ def _entering_layers(
 
 def _query_once(
     layer: Attention,
+    spec: ClassTokenSpec,
     query_token: Float[AnyArray, " total"],
     tokens: Float[AnyArray, "length total"],
-    beta: float,
-    absent: Bool[AnyArray, " length"] | None,
+    unread: Bool[AnyArray, " length"] | None,
 ) -> Float[AnyArray, " total"]:
-    weights = _weights_once(layer, query_token, tokens, beta, absent)
-    values = jnp.einsum("hne,he->hn", layer.value, weights.T @ tokens)
-    return jnp.tensordot(layer.output, values, axes=2)
+    weights = _weights_once(layer, spec, query_token, tokens, unread)
+    values = jnp.einsum("hne,he->hn", layer.values, weights.T @ tokens)
+    return jnp.tensordot(layer.written, values, axes=2)
 
 
 def _weights_once(
     layer: Attention,
+    spec: ClassTokenSpec,
     query_token: Float[AnyArray, " total"],
     tokens: Float[AnyArray, "length total"],
-    beta: float,
-    absent: Bool[AnyArray, " length"] | None,
+    unread: Bool[AnyArray, " length"] | None,
 ) -> Float[AnyArray, "length heads"]:
-    direction = jnp.einsum("hn,hne->he", layer.query @ query_token, layer.key)
-    return jax.nn.softmax(textbook.masked(beta * (tokens @ direction.T), absent), axis=0)
+    if spec.attention == "linear":
+        keys = jnp.einsum("te,gre->tgr", tokens, layer.key)
+        return _kernel_weights(layer.query @ query_token, keys, unread)
+    direction = jnp.einsum("hn,hne->he", layer.query @ query_token, layer.keys)
+    return weights_of_scores(textbook.masked(spec.beta * (tokens @ direction.T), unread), spec, axis=0)
 
 
 def _self_attend(
-    layer: Attention, tokens: Float[AnyArray, "length total"], beta: float, absent: Bool[AnyArray, " length"] | None
+    layer: Attention,
+    spec: ClassTokenSpec,
+    tokens: Float[AnyArray, "length total"],
+    unread: Bool[AnyArray, "*length length"] | None,
 ) -> Float[AnyArray, "length total"]:
     queries, keys, values = (
         jnp.einsum("hne,te->htn", weight, tokens) for weight in (layer.query, layer.key, layer.value)
     )
-    scores = beta * jnp.einsum("hqn,hkn->hqk", queries, keys)
-    weights = jax.nn.softmax(scores if absent is None else jnp.where(absent, -jnp.inf, scores), axis=-1)
-    return jnp.einsum("ehn,hqn->qe", layer.output, weights @ values)
+    keys, values = (of_heads(part, len(queries)) for part in (keys, values))
+    if spec.attention == "linear":
+        kernel = jnp.einsum("hqn,hkn->hqk", features(queries), features(keys))
+        weights = shares(kernel, unread, axis=-1)
+    else:
+        scores = spec.beta * jnp.einsum("hqn,hkn->hqk", queries, keys)
+        weights = weights_of_scores(scores if unread is None else jnp.where(unread, -jnp.inf, scores), spec, axis=-1)
+    return jnp.einsum("ehn,hqn->qe", layer.written, weights @ values)

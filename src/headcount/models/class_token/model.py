@@ -23,6 +23,8 @@ from jaxtyping import Bool, Float
 
 from ..._keys import named_generator
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
+from ..attention import of_heads, places_of, unread
+from ..attention.grouped import trained_heads
 from ..base import AbstractHeadRemoval, AbstractModel, absent_tokens, read_tokens, with_zeros
 from .spec import ClassTokenSpec
 
@@ -42,12 +44,29 @@ class Linear(eqx.Module):
 
 
 class Attention(eqx.Module):
-    """W_Q, W_K, W_V of every head, and W_O over their concatenation."""
+    """W_Q of every head, W_K and W_V of every head or of every group of heads, and W_O over the concatenated heads."""
 
     query: Float[AnyArray, "heads rank total"]
-    key: Float[AnyArray, "heads rank total"]
-    value: Float[AnyArray, "heads head_dim total"]
+    key: Float[AnyArray, "groups rank total"]
+    value: Float[AnyArray, "groups head_dim total"]
     output: Float[AnyArray, "total heads head_dim"]
+
+    @property
+    def keys(self) -> Float[AnyArray, "heads rank total"]:
+        """W_K as each head has it."""
+        return of_heads(self.key, len(self.query))
+
+    @property
+    def values(self) -> Float[AnyArray, "heads head_dim total"]:
+        """W_V as each head has it."""
+        return of_heads(self.value, len(self.query))
+
+    @property
+    def written(self) -> Float[AnyArray, "total heads head_dim"]:
+        """W_O, of which the part of a head that is mere padding is not trained."""
+        if len(self.key) == len(self.query):
+            return self.output
+        return self.output * trained_heads(self.query, self.output)[:, None]
 
 
 class InnerNet(eqx.Module):
@@ -64,7 +83,8 @@ class InnerNet(eqx.Module):
 class ClassTokenTransformer(AbstractModel):
     """The weights of one model. `folded.predict` computes its answers, and `textbook.predict` the same, plainly.
 
-    What it computes reads nothing of the spec but `positions`, `beta`, `masks_padding`, `vocabulary`, `final_norm`.
+    What it computes reads nothing of the spec but `positions`, `beta`, `masks_padding`, `vocabulary`, `final_norm` and
+    how heads read: `window`, `causal`, `attention`, `top_k`.
     """
 
     encoder_in: Linear
@@ -105,16 +125,37 @@ class ClassTokenTransformer(AbstractModel):
         absent = absent_tokens(tokens)
         return jnp.where(absent[:, None], 0, tokens), absent
 
+    def unread_at_class_token(
+        self, length: int, absent: Bool[AnyArray, " length"] | None
+    ) -> Bool[AnyArray, " length"] | None:
+        """Which tokens the class token does not read; None where it reads all. It comes after them."""
+        if self.spec.window is None:
+            return absent
+        after = jnp.asarray(length) if absent is None else jnp.sum(~absent)
+        hidden = unread(self.spec, absent, after[None], places_of(absent, length), after=1)
+        return None if hidden is None else hidden[0]
+
+    def unread_at_tokens(
+        self, length: int, absent: Bool[AnyArray, " length"] | None
+    ) -> Bool[AnyArray, "*length length"] | None:
+        """Which tokens each token does not read; one row where all read the same, None where they read all."""
+        if self.spec.window is None and not self.spec.causal:
+            return absent
+        places = places_of(absent, length)
+        return unread(self.spec, absent, places, places)
+
     def with_heads(self, heads: int) -> Self:
         """New heads have zero weights, surplus ones are cut off from the end.
 
         Added heads change nothing, and training keeps them at zero: every added weight acts only through a product with
         another added weight, so the gradient of all of them vanishes there. Models of several head counts can so share
-        one program. A norm sees every number: models with one are never padded.
+        one program. An added head that shares the values of others does have some: see `Attention.written`. A norm sees
+        every number: models with one are never padded.
         """
         if self.spec.final_norm:
             return self
-        sizes = {"heads": heads, "total": heads * self.spec.head_dim}
+        spec = replace(self.spec, heads=heads)
+        sizes = {"heads": heads, "groups": spec.groups, "total": spec.total_dim}
 
         def fit(array: AnyArray, *axes: str) -> AnyArray:
             for axis, name in enumerate(axes):
@@ -125,8 +166,8 @@ class ClassTokenTransformer(AbstractModel):
         def fit_attention(layer: Attention) -> Attention:
             return Attention(
                 query=fit(layer.query, "heads", "rank", "total"),
-                key=fit(layer.key, "heads", "rank", "total"),
-                value=fit(layer.value, "heads", "head_dim", "total"),
+                key=fit(layer.key, "groups", "rank", "total"),
+                value=fit(layer.value, "groups", "head_dim", "total"),
                 output=fit(layer.output, "total", "heads", "head_dim"),
             )
 
@@ -146,7 +187,7 @@ class ClassTokenTransformer(AbstractModel):
             inner=tuple(fit_inner(net) for net in self.inner),
             readout_in=Linear(fit(self.readout_in.weight, "hidden", "total"), self.readout_in.bias),
             readout_out=self.readout_out,
-            spec=replace(self.spec, heads=heads),
+            spec=spec,
         )
 
     def calibrated(self, tokens: Float[AnyArray, "examples length dim"]) -> Self:
@@ -231,10 +272,10 @@ def draw(spec: ClassTokenSpec, seed: int, *, length: int, dim: int, outputs: int
         )
 
     def attention(layer: int) -> Attention:
-        compared, carried = (spec.heads, spec.rank, total), (spec.heads, spec.head_dim, total)
+        compared, carried = (spec.groups, spec.rank, total), (spec.groups, spec.head_dim, total)
         outwards = (total, spec.heads, spec.head_dim)
         return Attention(
-            query=uniform("attention", layer, "query", shape=compared, fan_in=total),
+            query=uniform("attention", layer, "query", shape=(spec.heads, spec.rank, total), fan_in=total),
             key=uniform("attention", layer, "key", shape=compared, fan_in=total),
             value=uniform("attention", layer, "value", shape=carried, fan_in=total),
             output=uniform("attention", layer, "output", shape=outwards, fan_in=total),

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.special import erf
 
+from ..attention import of_heads
 from ..base import AbstractHeadRemoval, Elimination
 from .model import Attention, ClassTokenTransformer, Linear
 
@@ -36,12 +37,12 @@ class HeadRemoval(AbstractHeadRemoval):
         self.model = model
         features, embedding, there = _features(model, tokens)
         (layer,) = model.attention
-        query, key, value = (_double(part) for part in (layer.query, layer.key, layer.value))
+        query, key, value = (_double(part) for part in (layer.query, layer.keys, layer.values))
         self.direction = np.einsum("hr,hre->he", query @ _double(model.class_token), key)
         flat = features.reshape(-1, features.shape[-1])
         self.second_moment = embedding @ (flat.T @ flat / np.sum(there)) @ embedding.T
         scores = model.beta * (features @ (self.direction @ embedding).T).swapaxes(1, 2)
-        scores = np.where(there[:, None], scores, -np.inf)
+        scores = np.where(_read(model, there)[:, None], scores, -np.inf)
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
         weights /= weights.sum(axis=-1, keepdims=True)
         pooled = (weights @ features).transpose(1, 2, 0)
@@ -124,21 +125,27 @@ class HeadRemoval(AbstractHeadRemoval):
         bias = _double(model.readout_in.bias) + readout_in @ (constant + class_token - basis @ (basis.T @ class_token))
         narrow_token = basis.T @ class_token
         # The tokens' stream: of what is read, the directions that vary most.
-        values = _double(layer.value)[kept]
+        shares = len(layer.key) < len(layer.query)  # one set of keys and values serves every head
+        of_kept = slice(None) if shares else kept
+        values = _double(layer.value)[of_kept]
         readers = np.concatenate([self.direction[kept], values.reshape(-1, values.shape[-1])])
         eigenvalues, eigenvectors = np.linalg.eigh(self.second_moment)
         spread = eigenvectors * np.sqrt(np.maximum(eigenvalues, 0))
         directions = np.linalg.svd(readers @ spread, full_matrices=False)[0][:, :width]
-        tokens_basis = np.linalg.qr(readers.T @ directions)[0]
+        tokens_basis = _widened(np.linalg.qr(readers.T @ directions)[0], width)
         readers = directions @ (directions.T @ readers) @ tokens_basis
-        compared, carried = readers[: len(kept)], readers[len(kept) :].reshape(len(kept), spec.head_dim, -1)
-        query, key = _double(layer.query)[kept], _double(layer.key)[kept]
+        compared, carried = readers[: len(kept)], readers[len(kept) :].reshape(len(values), spec.head_dim, -1)
+        query, key = _double(layer.query)[kept], _double(layer.key)[of_kept]
         asked = query @ class_token
         narrow_query = query @ basis
         narrow_query = narrow_query + _rank_one(asked - narrow_query @ narrow_token, narrow_token)
         narrow_key = key @ tokens_basis
-        lacking = compared - np.einsum("hre,hr->he", narrow_key, asked)
-        narrow_key = narrow_key + np.stack([_rank_one(miss, ask).T for miss, ask in zip(lacking, asked, strict=True)])
+        lacking = compared - np.einsum("hre,hr->he", of_heads(narrow_key, len(kept)), asked)
+        if shares:
+            narrow_key = narrow_key + np.linalg.lstsq(asked, lacking, rcond=None)[0]
+        else:
+            added = [_rank_one(miss, ask).T for miss, ask in zip(lacking, asked, strict=True)]
+            narrow_key = narrow_key + np.stack(added)
         table = model.position_table
         return ClassTokenTransformer(
             encoder_in=model.encoder_in,
@@ -162,6 +169,22 @@ class HeadRemoval(AbstractHeadRemoval):
 
     def _places(self, heads: Sequence[int]) -> np.ndarray:
         return (np.asarray(heads)[:, None] * self.head_dim + np.arange(self.head_dim)).ravel()
+
+
+def _widened(basis: np.ndarray, width: int) -> np.ndarray:
+    """A basis with further directions, up to `width` in all: heads that share what they read may need fewer."""
+    return basis if basis.shape[1] == width else np.linalg.qr(basis, mode="complete")[0][:, :width]
+
+
+def _read(
+    model: ClassTokenTransformer, there: Bool[np.ndarray, "examples length"]
+) -> Bool[np.ndarray, "examples length"]:
+    """Which tokens the class token reads."""
+    window = model.spec.window
+    if window is None:
+        return there
+    left = np.cumsum(there[:, ::-1], axis=1)[:, ::-1]  # tokens from here to the end
+    return there & (left <= window)
 
 
 def _rank_one(miss: np.ndarray, along: np.ndarray) -> np.ndarray:

@@ -7,8 +7,9 @@ Source: the model class H(h, n, d, T, M) of Yu et al. (arXiv 2510.06662), sectio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self, final
 
-from ..._choices import POSITIONS, Positions, Precision, require_choice
+from ..._choices import POSITIONS, AttentionKind, Positions, Precision, require_choice
 from ..._errors import require, require_count
+from ..attention import ATTENTION_FIELDS, require_attention, require_window
 from ..base import AbstractSpec, Arrays, axis_size
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ class ClassTokenSpec(AbstractSpec):
     last, the same for every token and the class token; 0: no nets there. `final_norm` is a layer norm before the
     readout net.
 
+    `kv_heads` groups of heads share W_K and W_V: 1 is multi-query attention, None gives every head its own. With a
+    `window` the class token reads the last `window` tokens, and a token itself and `window` - 1 on either side; with
+    `causal` no token reads later ones. `attention` is "soft"; "hard", all weight on the largest score; "linear", a
+    kernel in place of the softmax; or "top-k", a softmax over the `top_k` largest scores. docs/attention.md has more.
+
     Raises:
         InputError: If a value is out of range.
 
@@ -49,7 +55,13 @@ class ClassTokenSpec(AbstractSpec):
     kind: ClassVar[str] = "class-token"
     standardises: ClassVar[bool] = True
     precisions: ClassVar[tuple[Precision, ...]] = ("float32",)
-    left_out_at_default: ClassVar[tuple[str, ...]] = ("masks_padding", "vocabulary", "inner_hidden", "final_norm")
+    left_out_at_default: ClassVar[tuple[str, ...]] = (
+        "masks_padding",
+        "vocabulary",
+        "inner_hidden",
+        "final_norm",
+        *ATTENTION_FIELDS,
+    )
     answered_at = "sequence"
 
     heads: int
@@ -63,6 +75,11 @@ class ClassTokenSpec(AbstractSpec):
     vocabulary: int = 0
     inner_hidden: int = 0
     final_norm: bool = False
+    kv_heads: int | None = None
+    window: int | None = None
+    causal: bool = False
+    attention: AttentionKind = "soft"
+    top_k: int | None = None
 
     def __post_init__(self):
         if self.rank is None:
@@ -89,6 +106,10 @@ class ClassTokenSpec(AbstractSpec):
         require_choice("positions", self.positions, POSITIONS)
         require(0 < self.beta < float("inf"), what="beta", given=self.beta, needed="positive and finite")
         object.__setattr__(self, "beta", float(self.beta))
+        require_attention(self)
+        scored = self.attention != "linear" or self.beta == 1
+        needed = '1 with attention "linear", whose weights a factor does not change'
+        require(scored, what="beta", given=self.beta, needed=needed)
 
     @classmethod
     def with_total_dim(cls, total_dim: int, *, heads: int, round_up: bool = False, **others) -> Self:
@@ -109,6 +130,11 @@ class ClassTokenSpec(AbstractSpec):
     def total_dim(self) -> int:
         """Value width of all heads together: the embedding width E."""
         return self.heads * self.head_dim
+
+    @property
+    def groups(self) -> int:
+        """Sets of keys and values: one per head unless heads share them."""
+        return self.kv_heads or self.heads
 
     @property
     def position_dim(self) -> int:
@@ -136,24 +162,32 @@ class ClassTokenSpec(AbstractSpec):
         """
         alone = self.layers > 1 or self.final_norm  # a norm would see the padding
         multiple = 1 if alone else max(1, min(4, 32 // self.head_dim))
+        if self.kv_heads is not None and multiple % self.kv_heads:  # which must go on dividing the heads
+            multiple = self.kv_heads
         return replace(self, heads=-(-self.heads // multiple) * multiple)
 
     @property
     def removes_heads(self) -> bool:
         """Of one layer: its heads meet only in the readout. Over several layers the embedding carries them all.
 
-        A norm before the readout depends on all of them.
+        A norm before the readout depends on all of them. Heads that share keys and values can be fewer where all of
+        them share one set; other kinds of attention have no predicted values.
         """
-        return self.layers == 1 and not self.final_norm
+        divides = self.kv_heads in (None, 1)
+        return self.layers == 1 and not self.final_norm and divides and self.attention == "soft"
+
+    def require_length(self, length: int) -> None:
+        require_window(self, length)
 
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "ClassTokenTransformer":
         from .model import draw
 
+        self.require_length(length)
         return draw(self, seed, length=length, dim=dim, outputs=outputs)
 
     def sizes(self, arrays: Arrays) -> dict[str, int]:
         outputs, dim = axis_size(arrays, "readout_out.bias", 0), axis_size(arrays, "encoder_in.weight", 1)
-        length = 1 if self.positions == "none" else axis_size(arrays, "position_table", 0)
+        length = (self.window or 1) if self.positions == "none" else axis_size(arrays, "position_table", 0)
         if self.positions == "concatenated":
             dim -= axis_size(arrays, "position_table", 1)
         dim = 1 if self.vocabulary else dim
@@ -170,7 +204,7 @@ class ClassTokenSpec(AbstractSpec):
     def parameters(self, *, length: int, dim: int, outputs: int) -> int:
         """M, the four attention matrices of each layer, the class token, the position table."""
         total = self.total_dim
-        attention = 2 * self.heads * (self.rank + self.head_dim) * total * self.layers
+        attention = (self.heads + self.groups) * (self.rank + self.head_dim) * total * self.layers
         nets = self.feed_forward_parameters(dim=dim, outputs=outputs)
         if self.inner_hidden:
             nets += (self.layers - 1) * (2 * total * self.inner_hidden + self.inner_hidden + total)
@@ -181,23 +215,29 @@ class ClassTokenSpec(AbstractSpec):
         heads, total, hidden, compared = self.heads, self.total_dim, self.hidden, self.heads * self.rank
         readout = 2 * hidden * total + 2 * outputs * hidden
         encoder_in = 0 if self.vocabulary else 2 * length * dim * hidden  # a table is looked up
+        kernel = self.attention == "linear"  # which needs keys, where scores need one direction per head
         if self.layers == 1:
-            attention = 4 * length * hidden * heads + 2 * total * hidden + 2 * total * total
+            scores = length * (hidden * self.groups * self.rank + compared if kernel else hidden * heads)
+            attention = 2 * scores + 2 * length * hidden * heads + 2 * total * hidden + 2 * total * total
             if self.positions == "additive":
                 attention += 2 * length * total
             return encoder_in + attention + readout
         if self.positions == "concatenated" and not self.vocabulary:
             encoder_in += 2 * length * POSITION_CODE_DIM * hidden
         embedding = encoder_in + 2 * length * hidden * total
-        self_attention = 4 * length * total * (compared + total) + 2 * length * length * (compared + total)
-        one_query = 4 * length * heads * total + 4 * compared * total + 4 * total * total
+        shared = self.groups * (self.rank + self.head_dim)
+        self_attention = 2 * length * (total + length) * (compared + total) + 2 * length * total * shared
+        asked = (2 if kernel else 4) * compared * total
+        scores = length * (total * self.groups * self.rank + compared if kernel else total * heads)
+        one_query = 2 * scores + 2 * length * heads * total + asked + 4 * total * total
         inner = 4 * (length + 1) * total * self.inner_hidden * (self.layers - 1)
-        first_query = 4 * compared * total  # the first layer's class token is the same for every example
+        first_query = asked  # the first layer's class token is the same for every example
         return embedding + (self.layers - 1) * self_attention + self.layers * one_query - first_query + inner + readout
 
     def activations(self, *, length: int, dim: int) -> int:
         at_class_token = 4 * self.total_dim
         if self.layers == 1:
-            return length * (dim + 4 * self.hidden + 6 * self.heads) + at_class_token
+            compared = 2 * (self.heads + 2 * self.groups) * self.rank if self.attention == "linear" else 0
+            return length * (dim + 4 * self.hidden + 6 * self.heads + compared) + at_class_token
         per_layer = 10 * self.total_dim + 4 * self.heads * length + 3 * self.inner_hidden
         return length * (dim + 4 * self.hidden + (self.layers - 1) * per_layer) + at_class_token

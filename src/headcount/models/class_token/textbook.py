@@ -5,9 +5,12 @@ import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray, Target, Tokens
+from ..attention import weights_of_scores
+from ..attention.linear import features, shares
 from ..base import looked_up
 from ..norms import layer_norm
 from .model import Attention, ClassTokenTransformer
+from .spec import ClassTokenSpec
 
 
 def predict(model: ClassTokenTransformer, tokens: Tokens) -> Target:
@@ -15,15 +18,21 @@ def predict(model: ClassTokenTransformer, tokens: Tokens) -> Target:
     tokens, absent = model.without_absent(tokens)
     embedded = embed(model, tokens)
     class_token = model.class_token
+    at_class_token = model.unread_at_class_token(len(tokens), absent)
+    at_tokens = model.unread_at_tokens(len(tokens), absent)
+    at_tokens = None if at_tokens is None else jnp.broadcast_to(at_tokens, (len(tokens), len(tokens)))
     for place, layer in enumerate(model.attention[:-1]):
-        attended = jax.vmap(lambda query, layer=layer, keys=embedded: attend(layer, query, keys, model.beta, absent))
+        attended = jax.vmap(
+            lambda query, unread, layer=layer, keys=embedded: attend(model.spec, layer, query, keys, unread),
+            in_axes=(0, None if at_tokens is None else 0),
+        )
         class_token, embedded = (
-            class_token + attend(layer, class_token, embedded, model.beta, absent),
-            embedded + attended(embedded),
+            class_token + attend(model.spec, layer, class_token, embedded, at_class_token),
+            embedded + attended(embedded, at_tokens),
         )
         if model.inner:
             class_token, embedded = model.inner[place](class_token), jax.vmap(model.inner[place])(embedded)
-    class_token = class_token + attend(model.attention[-1], class_token, embedded, model.beta, absent)
+    class_token = class_token + attend(model.spec, model.attention[-1], class_token, embedded, at_class_token)
     return read_out(model, class_token)
 
 
@@ -44,25 +53,33 @@ def embed(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, "leng
 
 
 def attend(
+    spec: ClassTokenSpec,
     layer: Attention,
     query_token: Float[AnyArray, " total"],
     tokens: Float[AnyArray, "length total"],
-    beta: float,
-    absent: Bool[AnyArray, " length"] | None = None,
+    unread: Bool[AnyArray, " length"] | None = None,
 ) -> Float[AnyArray, " total"]:
-    """W_O concat_i [sum_t softmax_t(beta <W_Q,i q, W_K,i x^(t)>) W_V,i x^(t)], over the tokens that are there."""
+    """W_O concat_i [sum_t a_i(t) W_V,i x^(t)], over the tokens that are read, where W_K,i and W_V,i may be shared.
+
+    a_i(t) = softmax_t(beta <W_Q,i q, W_K,i x^(t)>), or what another kind of attention makes of queries and keys.
+    """
     queries = jnp.einsum("hne,e->hn", layer.query, query_token)
-    keys = jnp.einsum("hne,te->thn", layer.key, tokens)
-    values = jnp.einsum("hne,te->thn", layer.value, tokens)
-    weights = jax.nn.softmax(masked(beta * jnp.einsum("hn,thn->th", queries, keys), absent), axis=0)
-    return jnp.einsum("ehn,th,thn->e", layer.output, weights, values)
+    keys = jnp.einsum("hne,te->thn", layer.keys, tokens)
+    values = jnp.einsum("hne,te->thn", layer.values, tokens)
+    if spec.attention == "linear":
+        kernel = jnp.einsum("hn,thn->th", features(queries), features(keys))
+        weights = shares(kernel, None if unread is None else unread[:, None], axis=0)
+    else:
+        scores = spec.beta * jnp.einsum("hn,thn->th", queries, keys)
+        weights = weights_of_scores(masked(scores, unread), spec, axis=0)
+    return jnp.einsum("ehn,th,thn->e", layer.written, weights, values)
 
 
 def masked(
-    scores: Float[AnyArray, "length heads"], absent: Bool[AnyArray, " length"] | None
+    scores: Float[AnyArray, "length heads"], unread: Bool[AnyArray, " length"] | None
 ) -> Float[AnyArray, "length heads"]:
-    """The scores with those of absent tokens at minus infinity, whose softmax is exactly 0."""
-    return scores if absent is None else jnp.where(absent[:, None], -jnp.inf, scores)
+    """The scores with those of tokens that are not read at minus infinity, whose softmax is exactly 0."""
+    return scores if unread is None else jnp.where(unread[:, None], -jnp.inf, scores)
 
 
 def read_out(model: ClassTokenTransformer, class_token: Float[AnyArray, " total"]) -> Target:

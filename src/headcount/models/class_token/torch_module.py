@@ -4,30 +4,29 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..attention.torch_weights import of_heads, places_of, unread, weights_of
 from ..norms import LAYER_NORM_FLOOR
 from ..torch_export import read_batch
 from .model import Attention, ClassTokenTransformer, InnerNet, Linear
+from .spec import ClassTokenSpec
 
 
 class MultiHeadAttention(nn.Module):
-    """W_Q, W_K, W_V of every head, and W_O over their concatenation; scores are multiplied by `beta`."""
+    """W_Q of every head, W_K and W_V of every head or group, and W_O over the concatenated heads."""
 
-    def __init__(self, layer: Attention, beta: float):
+    def __init__(self, layer: Attention, spec: ClassTokenSpec):
         super().__init__()
-        self.beta = beta
+        self.spec = spec
         self.query = nn.Parameter(torch.empty(layer.query.shape))  # heads, rank, total
         self.key = nn.Parameter(torch.empty(layer.key.shape))
         self.value = nn.Parameter(torch.empty(layer.value.shape))  # heads, head_dim, total
         self.output = nn.Parameter(torch.empty(layer.output.shape))  # total, heads, head_dim
 
-    def forward(self, queries: Tensor, tokens: Tensor, absent: Tensor | None) -> Tensor:
+    def forward(self, queries: Tensor, tokens: Tensor, unread: Tensor | None) -> Tensor:
         asked = torch.einsum("bqe,hne->bhqn", queries, self.query)
-        keys = torch.einsum("bte,hne->bhtn", tokens, self.key)
-        values = torch.einsum("bte,hne->bhtn", tokens, self.value)
-        scores = self.beta * (asked @ keys.transpose(-1, -2))
-        if absent is not None:
-            scores = scores.masked_fill(absent[:, None, None], -torch.inf)
-        weights = functional.softmax(scores, dim=-1)
+        keys = of_heads(torch.einsum("bte,hne->bhtn", tokens, self.key), self.spec.heads)
+        values = of_heads(torch.einsum("bte,hne->bhtn", tokens, self.value), self.spec.heads)
+        weights = weights_of(self.spec, asked, keys, unread, self.spec.beta)
         return torch.einsum("bhqn,ehn->bqe", weights @ values, self.output)
 
 
@@ -53,7 +52,7 @@ class ClassTokenModule(nn.Module):
         self.class_token = nn.Parameter(torch.empty(model.class_token.shape))
         if model.position_table is not None:
             self.position_table = nn.Parameter(torch.empty(model.position_table.shape))
-        self.attention = nn.ModuleList(MultiHeadAttention(layer, model.beta) for layer in model.attention)
+        self.attention = nn.ModuleList(MultiHeadAttention(layer, model.spec) for layer in model.attention)
         self.inner = nn.ModuleList(InnerModule(net) for net in model.inner)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -72,8 +71,12 @@ class ClassTokenModule(nn.Module):
             tokens = tokens.masked_fill(absent[..., None], 0.0)
         embedded = self.embed(tokens)
         class_token = self.class_token.expand(len(tokens), 1, -1)
+        places = places_of(absent, *tokens.shape[:2])
+        after = places[:, -1:] + 1  # where the class token is
+        by_class_token = unread(self.spec, absent, after, places, torch.ones(1))
+        by_tokens = unread(self.spec, absent, places, places, torch.zeros(1))
         for place, attend in enumerate(self.attention):
-            read, moved = attend(class_token, embedded, absent), attend(embedded, embedded, absent)
+            read, moved = attend(class_token, embedded, by_class_token), attend(embedded, embedded, by_tokens)
             class_token, embedded = class_token + read, embedded + moved
             if place < len(self.inner):
                 class_token, embedded = self.inner[place](class_token), self.inner[place](embedded)

@@ -2,8 +2,11 @@
 
     a_h(t, s) = softmax_s((W_Q,h x_t + b_Q,h) . (W_K,h x_s) / sqrt(r))
 
-Softmax is computed in float32, products in the precision of weights and tokens.
+Softmax is computed in float32, products in the precision of weights and tokens. What a query does not read has a score
+of minus infinity; `unread` says so for every key, or for every query and key.
 """
+
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,6 +14,9 @@ import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray
+from ..attention import of_heads, weights_of_scores
+from ..attention.hard import largest_alone
+from ..attention.linear import features, shares
 from .spec import EncoderSpec
 
 WEIGHTS_AT_ONCE = 2**20
@@ -20,17 +26,21 @@ THIN = 2
 """Largest inner width whose products are sums on a GPU."""
 
 Stream = Float[AnyArray, "length stream"]
+Unread = Bool[AnyArray, "*queries keys"] | None
 
 
 class Heads(eqx.Module):
-    """Every head of a layer. Biases are None where the spec has none; keys never have one, no softmax would see it."""
+    """Every head of a layer, with keys and values per head or per group of heads.
+
+    Biases are None where the spec has none; keys never have one, no softmax would see it.
+    """
 
     query: Float[AnyArray, "total_heads rank stream"]
-    key: Float[AnyArray, "total_heads rank stream"]
-    value: Float[AnyArray, "total_heads head_dim stream"]
+    key: Float[AnyArray, "total_groups rank stream"]
+    value: Float[AnyArray, "total_groups head_dim stream"]
     output: Float[AnyArray, "total_heads head_dim stream"]
     query_bias: Float[AnyArray, "total_heads rank"] | None
-    value_bias: Float[AnyArray, "total_heads head_dim"] | None
+    value_bias: Float[AnyArray, "total_groups head_dim"] | None
     output_bias: Float[AnyArray, " stream"] | None
 
 
@@ -39,18 +49,20 @@ def attention_weights(
     spec: EncoderSpec,
     queries: Float[AnyArray, "queries stream"],
     keys: Float[AnyArray, "keys stream"],
-    absent: Bool[AnyArray, " keys"] | None = None,
+    unread: Unread = None,
 ) -> Float[AnyArray, "some_heads queries keys"]:
-    """How much of every key that is there each head reads for every query; soft, or one-hot."""
+    """How much of every key that it reads each head reads for every query."""
     asked = _project(layer.query, layer.query_bias, queries)
-    held = _project(layer.key, None, keys)
+    held = of_heads(_project(layer.key, None, keys), len(asked), blocks=spec.multiplier)
+    if spec.attention == "linear":
+        asked, held = (features(part.astype(_exact(part))) for part in (asked, held))
+        return shares(_product_of_heads(asked, held.swapaxes(1, 2)), unread, axis=-1).astype(keys.dtype)
     scores = _product_of_heads(asked, held.swapaxes(1, 2))
-    if absent is not None:
-        scores = jnp.where(absent, -jnp.inf, scores)
+    if unread is not None:
+        scores = jnp.where(unread, -jnp.inf, scores)
     if spec.attention == "hard":
-        return jax.nn.one_hot(jnp.argmax(scores, axis=-1), len(keys), dtype=keys.dtype)
-    exact = scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
-    return jax.nn.softmax(exact * spec.rank**-0.5, axis=-1).astype(keys.dtype)
+        return largest_alone(scores, axis=-1, dtype=keys.dtype)
+    return weights_of_scores(scores.astype(_exact(scores)) * spec.rank**-0.5, spec, axis=-1).astype(keys.dtype)
 
 
 def attend(
@@ -58,7 +70,7 @@ def attend(
     spec: EncoderSpec,
     stream: Stream,
     keys: Float[AnyArray, "keys stream"],
-    absent: Bool[AnyArray, " keys"] | None,
+    unread: Unread,
 ) -> Stream:
     """The mean over blocks of what their heads read."""
     per_head = max(1, len(stream) * len(keys))
@@ -66,15 +78,28 @@ def attend(
     at_once = next(count for count in range(at_once, 0, -1) if spec.total_heads % count == 0)
     parts = eqx.tree_at(lambda h: h.output_bias, heads, None, is_leaf=lambda leaf: leaf is None)
     if at_once == spec.total_heads:
-        total = _read(parts, spec, stream, keys, absent)
+        total = _read(parts, spec, stream, keys, unread)
     else:
+        parts = _ungrouped(parts, spec)
         turns = jax.tree.map(lambda weight: weight.reshape(-1, at_once, *weight.shape[1:]), parts)
         take_turn = jax.checkpoint(
-            lambda sum_so_far, part: (sum_so_far + _read(part, spec, stream, keys, absent), None)
+            lambda sum_so_far, part: (sum_so_far + _read(part, spec, stream, keys, unread), None)
         )
         total, _ = jax.lax.scan(take_turn, jnp.zeros_like(stream), turns)
     total = total / spec.multiplier
     return total if heads.output_bias is None else total + heads.output_bias
+
+
+def _ungrouped(heads: Heads, spec: EncoderSpec) -> Heads:
+    """The same heads, each with a copy of the keys and values that it shares."""
+
+    def copied(part: Any) -> Any:
+        return part if part is None else of_heads(part, spec.total_heads, blocks=spec.multiplier)
+
+    shared = (heads.key, heads.value, heads.value_bias)
+    return eqx.tree_at(
+        lambda h: (h.key, h.value, h.value_bias), heads, tuple(map(copied, shared)), is_leaf=lambda leaf: leaf is None
+    )
 
 
 def _read(
@@ -82,10 +107,10 @@ def _read(
     spec: EncoderSpec,
     stream: Stream,
     keys: Float[AnyArray, "keys stream"],
-    absent: Bool[AnyArray, " keys"] | None,
+    unread: Unread,
 ) -> Stream:
-    weights = attention_weights(heads, spec, stream, keys, absent)
-    carried = _project(heads.value, heads.value_bias, keys)
+    weights = attention_weights(heads, spec, stream, keys, unread)
+    carried = of_heads(_project(heads.value, heads.value_bias, keys), len(weights), blocks=spec.multiplier)
     return jnp.einsum("hqv,hvw->qw", _product_of_heads(weights, carried), heads.output)
 
 
@@ -100,6 +125,11 @@ def _product_of_heads(
     if jax.default_backend() == "gpu" and min(right.shape[1:]) <= THIN:
         return jnp.sum(left[..., None] * right[:, None], axis=2)
     return left @ right
+
+
+def _exact(array: Float[AnyArray, "..."]) -> Any:
+    """At least single precision."""
+    return jnp.promote_types(array.dtype, jnp.float32)
 
 
 def _project(

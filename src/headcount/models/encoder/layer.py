@@ -6,12 +6,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 from jaxtyping import Key as KeyOf
 
 from ..._shapes import AnyArray
 from ..norms import layer_norm, unit_norm
-from .attention import Heads, Stream, attend, attention_weights
+from .attention import Heads, Stream, Unread, attend, attention_weights
 from .spec import EncoderSpec
 
 ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu}
@@ -42,7 +42,7 @@ def apply_layer(
     spec: EncoderSpec,
     stream: Stream,
     keys: Float[AnyArray, "keys stream"],
-    absent: Bool[AnyArray, " keys"] | None,
+    unread: Unread,
     drops: Drops | None,
 ) -> Stream:
     """The stream after one layer, for the queries in `stream`; `drops` are the keys of its two sublayers."""
@@ -58,7 +58,7 @@ def apply_layer(
 
     def read(stream: Stream) -> Stream:
         seen = norm(keys, spec, layer.attention_scale) if spec.norm_first else keys
-        return attend(layer.heads, spec, stream, seen, absent)
+        return attend(layer.heads, spec, stream, seen, unread)
 
     def feed(stream: Stream) -> Stream:
         assert layer.feed_in is not None
@@ -74,12 +74,12 @@ def weights_in_layer(
     spec: EncoderSpec,
     queries: Float[AnyArray, "queries stream"],
     keys: Float[AnyArray, "keys stream"],
-    absent: Bool[AnyArray, " keys"] | None,
+    unread: Unread,
 ) -> Float[AnyArray, "some_heads queries keys"]:
     """How much of every key each head of the layer reads for queries that enter it."""
     if spec.norm_first:
         queries, keys = (norm(part, spec, layer.attention_scale) for part in (queries, keys))
-    return attention_weights(layer.heads, spec, queries, keys, absent)
+    return attention_weights(layer.heads, spec, queries, keys, unread)
 
 
 def norm(stream: Stream, spec: EncoderSpec, scale: Float[AnyArray, ""] | None) -> Stream:

@@ -23,8 +23,9 @@ from jaxtyping import Bool, Float
 
 from ..._keys import named_generator
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens, TokenTargets
+from ..attention import places_of, unread
 from ..base import AbstractModel, absent_tokens, looked_up, read_tokens, with_zeros
-from .attention import Heads, Stream
+from .attention import Heads, Stream, Unread
 from .layer import Affine, EncoderLayer, apply_layer, dropped, norm, weights_in_layer
 from .spec import EncoderSpec
 
@@ -67,7 +68,7 @@ class Encoder(AbstractModel):
 
         def weights(layer: EncoderLayer, stream: Stream) -> Float[AnyArray, "heads tokens"]:
             keys = stream[passed.seen]
-            read = weights_in_layer(layer, spec, stream[asks], keys, passed.absent)[:, 0, first:]
+            read = weights_in_layer(layer, spec, stream[asks], keys, rows_of(passed.unread, asks))[:, 0, first:]
             # A query that is no key reads nothing of itself; the class token is no token.
             return jnp.pad(read, ((0, 0), (0, max(0, passed.length - read.shape[1]))))[:, : passed.length]
 
@@ -124,8 +125,10 @@ def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -
             uniform(*names, "bias", shape=(after,), bound=bound) if spec.bias else None,
         )
 
+    groups = spec.total_groups
     # PyTorch draws W_Q, W_K, W_V of one block as one matrix, with Glorot's bound for that.
-    inwards = (6 / (stream + spec.heads * (2 * rank + head_dim))) ** 0.5
+    rows = spec.heads * rank + groups // spec.multiplier * (rank + head_dim)
+    inwards = (6 / (stream + rows)) ** 0.5
     outwards = (spec.heads * head_dim) ** -0.5
 
     def one() -> Any:
@@ -135,11 +138,11 @@ def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -
         return EncoderLayer(
             heads=Heads(
                 query=uniform("layer", place, "query", shape=(total, rank, stream), bound=inwards),
-                key=uniform("layer", place, "key", shape=(total, rank, stream), bound=inwards),
-                value=uniform("layer", place, "value", shape=(total, head_dim, stream), bound=inwards),
+                key=uniform("layer", place, "key", shape=(groups, rank, stream), bound=inwards),
+                value=uniform("layer", place, "value", shape=(groups, head_dim, stream), bound=inwards),
                 output=uniform("layer", place, "output", shape=(total, head_dim, stream), bound=outwards),
                 query_bias=zeros(total, rank),
-                value_bias=zeros(total, head_dim),
+                value_bias=zeros(groups, head_dim),
                 output_bias=zeros(stream),
             ),
             feed_in=affine("layer", place, "feed in", before=stream, after=spec.hidden) if spec.hidden else None,
@@ -167,14 +170,15 @@ def draw(spec: EncoderSpec, seed: int, *, length: int, dim: int, outputs: int) -
 class Pass(NamedTuple):
     """A sequence of `length` tokens on its way: the stream before every layer and after the last.
 
-    `filled` places in front were added; keys are the places `seen`, of which some are `absent`.
+    `filled` places in front were added; keys are the places `seen`, of which some are `unread`: by every place, or by
+    each its own.
     """
 
     streams: list[Stream]
     length: int
     filled: int
     seen: slice
-    absent: Bool[AnyArray, " keys"] | None
+    unread: Unread
 
 
 def _pass(model: Encoder, tokens: Tokens | TokenIds, key: Key | None = None) -> Pass:
@@ -191,16 +195,32 @@ def _pass(model: Encoder, tokens: Tokens | TokenIds, key: Key | None = None) -> 
     asks_once = spec.answered_at != "tokens"
     stream, absent, filled = _aligned(stream, absent)
     seen = slice(None) if spec.query_is_key or not asks_once else slice(-1)
-    absent = None if absent is None else absent[seen]
+    unread = _unread(spec, absent, len(stream), seen)
     streams = [stream]
     for place, layer in enumerate(model.layers):
         keys = stream[seen]
         # Only the query is read in the end, so the last layer answers no other token.
-        stream = stream[-1:] if asks_once and place == spec.layers - 1 else stream
+        asks = slice(-1, None) if asks_once and place == spec.layers - 1 else slice(None)
         own = None if drops is None else drops[2 * place + 1 : 2 * place + 3]
-        stream = apply_layer(layer, spec, stream, keys, absent, own)
+        stream = apply_layer(layer, spec, stream[asks], keys, rows_of(unread, asks), own)
         streams.append(stream)
-    return Pass(streams, len(tokens), filled, seen, absent)
+    return Pass(streams, len(tokens), filled, seen, unread)
+
+
+def _unread(spec: EncoderSpec, absent: Bool[AnyArray, " places"] | None, count: int, seen: slice) -> Unread:
+    """Which of the keys `seen` the places of a stream do not read."""
+    keys = None if absent is None else absent[seen]
+    if spec.window is None and not spec.causal:
+        return keys
+    # The class token comes after the tokens, and so does a query that is none of the keys.
+    comes_after = spec.answered_at == "sequence" or (spec.answered_at == "query" and not spec.query_is_key)
+    places, after = places_of(absent, count), jnp.where(jnp.arange(count) == count - 1, int(comes_after), 0)
+    return unread(spec, keys, places, places[seen], after)
+
+
+def rows_of(unread: Unread, queries: slice) -> Bool[AnyArray, "*some_queries keys"] | None:
+    """What some of the queries do not read."""
+    return unread if unread is None or unread.ndim == 1 else unread[queries]
 
 
 def _stream(model: Encoder, tokens: Tokens) -> Float[AnyArray, "places stream"]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, Self, final
 from ..._choices import (
     ACTIVATIONS,
     ANSWERED_AT,
-    ATTENTION_KINDS,
     NORMS,
     PADDINGS,
     POSITIONS,
@@ -26,6 +25,7 @@ from ..._choices import (
     require_choice,
 )
 from ..._errors import require, require_count
+from ..attention import ATTENTION_FIELDS, require_attention, require_window
 from ..base import AbstractSpec, Arrays, axis_size
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 CHOICES = {
     "answered_at": ANSWERED_AT,
     "norm": NORMS,
-    "attention": ATTENTION_KINDS,
     "activation": ACTIVATIONS,
     "positions": POSITIONS,
     "padding": PADDINGS,
@@ -47,10 +46,15 @@ class EncoderSpec(AbstractSpec):
     """`layers` encoder layers of `width` numbers per token: attention, then a feed-forward net of `hidden` units.
 
     Each layer averages `multiplier` attention blocks of `heads` heads. A head compares `rank` numbers of query and key
-    and carries `head_dim` of value (`rank` of them unless given; `width` makes its value-output map full). `attention`
-    is "soft", or "hard": all weight on the largest score. `hidden=0` leaves the feed-forward net out, `residual=False`
-    the sums around it and the attention. `norm_first` norms what enters attention and net, and not their sums: deep
-    encoders then train in far fewer steps; `final_norm` norms once more before the answer is read, as they usually do.
+    and carries `head_dim` of value (`rank` of them unless given; `width` makes its value-output map full). `hidden=0`
+    leaves the feed-forward net out, `residual=False` the sums around it and the attention. `norm_first` norms what
+    enters attention and net, and not their sums: deep encoders then train in far fewer steps; `final_norm` norms once
+    more before the answer is read, as they usually do.
+
+    `attention` is "soft"; "hard", all weight on the largest score; "linear", a kernel in place of the softmax; or
+    "top-k", a softmax over the `top_k` largest scores. `kv_heads` groups of each block's heads share keys and values;
+    None: every head has its own. With a `window` a token reads itself and `window` - 1 on either side, and the class
+    token, or a query that is not a key, the last `window`; with `causal` no token reads later ones.
 
     `answered_at` is the task's: at every token; at the last one, the query; or for the whole sequence, at a learned
     query, the class token. The query is not a key unless `query_is_key`, as in BERT and in vision transformers.
@@ -75,7 +79,11 @@ class EncoderSpec(AbstractSpec):
     """
 
     kind: ClassVar[str] = "encoder"
-    left_out_at_default: ClassVar[tuple[str, ...]] = ("padding", "vocabulary")
+    left_out_at_default: ClassVar[tuple[str, ...]] = (
+        "padding",
+        "vocabulary",
+        *(name for name in ATTENTION_FIELDS if name != "attention"),  # which is as old as the spec
+    )
 
     heads: int
     rank: int
@@ -99,6 +107,10 @@ class EncoderSpec(AbstractSpec):
     always_maps: bool = False
     padding: Padding = "zeros"
     vocabulary: int = 0
+    kv_heads: int | None = None
+    window: int | None = None
+    causal: bool = False
+    top_k: int | None = None
 
     def __post_init__(self):
         if self.head_dim is None:
@@ -114,6 +126,7 @@ class EncoderSpec(AbstractSpec):
         object.__setattr__(self, "dropout", float(self.dropout))
         for name, known in CHOICES.items():
             require_choice(name, getattr(self, name), known)
+        require_attention(self)
         for name in ("rank", "head_dim"):
             require(
                 getattr(self, name) <= self.stream_dim,
@@ -157,6 +170,11 @@ class EncoderSpec(AbstractSpec):
         return self.heads * self.multiplier
 
     @property
+    def total_groups(self) -> int:
+        """Sets of keys and values of all blocks of a layer: one per head unless heads share them."""
+        return (self.kv_heads or self.heads) * self.multiplier
+
+    @property
     def total_dim(self) -> int:
         """Numbers that one block's heads compare."""
         return self.heads * self.rank
@@ -193,14 +211,18 @@ class EncoderSpec(AbstractSpec):
         """The same with another rank, and with it another head_dim where the two are one number."""
         return replace(self, rank=rank, head_dim=rank if self.head_dim == self.rank else self.head_dim)
 
+    def require_length(self, length: int) -> None:
+        require_window(self, length)
+
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "Encoder":
         from .model import draw
 
+        self.require_length(length)
         return draw(self, seed, length=length, dim=dim, outputs=outputs)
 
     def sizes(self, arrays: Arrays) -> dict[str, int]:
         return {
-            "length": axis_size(arrays, "position_table", 0) if "position_table" in arrays else 1,
+            "length": axis_size(arrays, "position_table", 0) if "position_table" in arrays else self.window or 1,
             "dim": self._dim(arrays),
             "outputs": axis_size(arrays, "read.weight", 0) if "read.weight" in arrays else self.width,
         }
@@ -212,10 +234,10 @@ class EncoderSpec(AbstractSpec):
 
     def parameters(self, *, length: int, dim: int, outputs: int) -> int:
         stream, one = self.stream_dim, int(self.bias)
-        attention = 2 * self.total_heads * (self.rank + self.head_dim) * stream
+        attention = (self.total_heads + self.total_groups) * (self.rank + self.head_dim) * stream
         scales = (2 if self.hidden else 1) if self.norm == "unit" else 0
         last = int(self.final_norm and self.norm == "unit")
-        biases = one * (self.total_heads * (self.rank + self.head_dim) + stream)
+        biases = one * (self.total_heads * self.rank + self.total_groups * self.head_dim + stream)
         feed = 2 * stream * self.hidden + one * (self.hidden + stream) if self.hidden else 0
         ends = ((self.vocabulary or dim, self.width, self.embeds(dim)), (self.width, outputs, self.reads(outputs)))
         maps = sum((before + one) * after for before, after, there in ends if there)
@@ -227,11 +249,11 @@ class EncoderSpec(AbstractSpec):
         once = self.answered_at != "tokens"
         places = length + (self.answered_at == "sequence")
         keys = places - 1 if once and not self.query_is_key else places
-        compared, carried = self.total_heads * self.rank, self.total_heads * self.head_dim
+        per_head = self.rank + self.head_dim
 
         def layer(queries: int) -> int:
-            projections = 2 * self.stream_dim * (queries + keys) * (compared + carried)
-            mixing = 2 * queries * keys * (compared + carried)
+            projections = 2 * self.stream_dim * per_head * (queries * self.total_heads + keys * self.total_groups)
+            mixing = 2 * queries * keys * self.total_heads * per_head
             return projections + mixing + 4 * queries * self.stream_dim * self.hidden
 
         asked = 1 if once else places  # the last layer answers what is read, and no other token

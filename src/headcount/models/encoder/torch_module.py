@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..attention.torch_weights import of_heads, places_of, unread, weights_of
 from ..norms import LAYER_NORM_FLOOR, UNIT_NORM_FLOOR
 from ..torch_export import read_batch
 from .layer import Affine, EncoderLayer
@@ -17,29 +18,24 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, spec: EncoderSpec):
         super().__init__()
         self.spec = spec
-        stream, heads = spec.stream_dim, spec.total_heads
+        stream, heads, groups = spec.stream_dim, spec.total_heads, spec.total_groups
         self.query = nn.Parameter(torch.empty(heads, spec.rank, stream))
-        self.key = nn.Parameter(torch.empty(heads, spec.rank, stream))
-        self.value = nn.Parameter(torch.empty(heads, spec.head_dim, stream))
+        self.key = nn.Parameter(torch.empty(groups, spec.rank, stream))
+        self.value = nn.Parameter(torch.empty(groups, spec.head_dim, stream))
         self.output = nn.Parameter(torch.empty(heads, spec.head_dim, stream))
         if spec.bias:
             self.query_bias = nn.Parameter(torch.empty(heads, spec.rank))
-            self.value_bias = nn.Parameter(torch.empty(heads, spec.head_dim))
+            self.value_bias = nn.Parameter(torch.empty(groups, spec.head_dim))
             self.output_bias = nn.Parameter(torch.empty(stream))
 
-    def forward(self, queries: Tensor, tokens: Tensor, absent: Tensor | None) -> Tensor:
+    def forward(self, queries: Tensor, tokens: Tensor, hidden: Tensor | None) -> Tensor:
         asked = torch.einsum("bqw,hnw->bhqn", queries, self.query)
         keys = torch.einsum("btw,hnw->bhtn", tokens, self.key)
         values = torch.einsum("btw,hnw->bhtn", tokens, self.value)
         if self.spec.bias:
             asked, values = asked + self.query_bias[:, None], values + self.value_bias[:, None]
-        scores = asked @ keys.transpose(-1, -2)
-        if absent is not None:
-            scores = scores.masked_fill(absent[:, None, None], -torch.inf)
-        if self.spec.attention == "hard":
-            weights = functional.one_hot(scores.argmax(-1), scores.shape[-1]).to(scores.dtype)
-        else:
-            weights = functional.softmax(scores * self.spec.rank**-0.5, dim=-1)
+        keys, values = (of_heads(part, self.spec.total_heads, blocks=self.spec.multiplier) for part in (keys, values))
+        weights = weights_of(self.spec, asked, keys, hidden, self.spec.rank**-0.5)
         mixed = torch.einsum("bhqn,hnw->bqw", weights @ values, self.output) / self.spec.multiplier
         return mixed + self.output_bias if self.spec.bias else mixed
 
@@ -55,11 +51,11 @@ class EncoderLayerModule(nn.Module):
         self.feed_in, self.feed_out = _linear(layer.feed_in), _linear(layer.feed_out)
         self.feed_scale = _parameter(layer.feed_scale)
 
-    def forward(self, stream: Tensor, keys: Tensor, absent: Tensor | None) -> Tensor:
+    def forward(self, stream: Tensor, keys: Tensor, hidden: Tensor | None) -> Tensor:
         spec = self.spec
         entering = _norm(spec, stream, self.attention_scale) if spec.norm_first else stream
         seen = _norm(spec, keys, self.attention_scale) if spec.norm_first else keys
-        stream = self.add(stream, self.heads(entering, seen, absent), self.attention_scale)
+        stream = self.add(stream, self.heads(entering, seen, hidden), self.attention_scale)
         if self.feed_in is None or self.feed_out is None:
             return stream
         entering = _norm(spec, stream, self.feed_scale) if spec.norm_first else stream
@@ -108,8 +104,12 @@ class EncoderModule(nn.Module):
             absent = functional.pad(absent, (0, stream.shape[1] - tokens.shape[1]), value=False)
         once = spec.answered_at != "tokens"
         last_key = -1 if once and not spec.query_is_key else None
+        places, after = places_of(absent, *stream.shape[:2]), torch.zeros(stream.shape[1])
+        after[-1] = float(spec.answered_at == "sequence" or last_key is not None)
+        seen = None if absent is None else absent[:, :last_key]
+        hidden = unread(spec, seen, places, places[:, :last_key], after)
         for layer in self.layers:
-            stream = layer(stream, stream[:, :last_key], None if absent is None else absent[:, :last_key])
+            stream = layer(stream, stream[:, :last_key], hidden)
         if spec.final_norm:
             stream = _norm(spec, stream, self.final_scale)
         answers = (stream[:, -1] if once else stream)[..., : spec.width]

@@ -30,7 +30,8 @@ def draw_cells(axes: Axes, chart: HeatMap) -> None:
     size = min(FONT["value"], 0.23 * wide, 0.7 * tall)
     shares = chart.colour_shares()
     for (i, j), value in np.ndenumerate(chart.values):
-        _draw_cell(axes, (i, j), float(value), float(shares[i, j]), size)
+        known = decimal(float(value)) if math.isfinite(value) else "-"
+        _draw_cell(axes, (i, j), chart.words[i][j] if chart.words else known, float(shares[i, j]), size)
     for k, line in enumerate(chart.lines):
         _draw_over_cells(axes, line, k, min(8.5, 0.16 * wide, 0.42 * tall))
     axes.set_xlim(-0.5, columns - 0.5)
@@ -78,9 +79,9 @@ def _luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def _draw_cell(axes: Axes, at: tuple[int, int], value: float, share: float, size: float) -> None:
+def _draw_cell(axes: Axes, at: tuple[int, int], words: str, share: float, size: float) -> None:
     i, j = at
-    known = math.isfinite(value)
+    known = math.isfinite(share)
     colour = colour_of(share) if known else "none"
     name = f"cell {i} {j}"
     box = Rectangle((j - 0.48, i - 0.48), 0.96, 0.96, facecolor=colour, edgecolor=RULE, linewidth=0.8)
@@ -88,7 +89,7 @@ def _draw_cell(axes: Axes, at: tuple[int, int], value: float, share: float, size
     axes.add_artist(box)  # unlike add_patch, without a look at the limits, which are set
     if size < MIN_FONT:
         return
-    ink, words = (ink_on(colour), decimal(value)) if known else (INK, "-")
+    ink = ink_on(colour) if known else INK
     axes.text(j, i, words, ha="center", va="center_baseline", color=ink, fontsize=size, gid=name, zorder=1)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from ...analysis import Answer, ErrorTable, Interval, count_of_heads, size_of
 from ...analysis.next_steps import narrowing_of
+from ..heads_map import place_name
 from ..section import Section
 from .words import spoken_time
 
@@ -13,7 +14,12 @@ def evidence_rows(section: Section) -> list[tuple[str, str]]:
     """What the answer of a section rests on, by name; empty for a section without one."""
     if section.answer is None:
         return []
-    rows = _rank_evidence(section.answer) if section.about_rank else _heads_evidence(section, section.answer)
+    if section.answer.map:
+        rows = [(place_name(each.kv_heads, each.head_dim), each.sentence) for each in section.answer.map]
+    elif section.about_rank:
+        rows = _rank_evidence(section.answer)
+    else:
+        rows = _heads_evidence(section, section.answer)
     rows += [("baselines", f"{each.label} was {each.note}") for each in section.baselines if each.note]
     rows += [("not computed", words) for words in section.skipped]
     if section.early is not None:

@@ -33,7 +33,8 @@ def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
         add_legend(figure, axes, chart)
     else:
         draw_cells(axes, chart)
-        add_colour_bar(figure, axes)
+        if not chart.counts:
+            add_colour_bar(figure, axes)
     figure.suptitle(literal(fill(title or chart.title, TITLE_WIDTH)), fontsize=11, x=0.01, horizontalalignment="left")
     figure.supxlabel(literal(fill(chart.caption, CAPTION_WIDTH)), fontsize=8, color=QUIET)
     return figure

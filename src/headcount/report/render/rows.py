@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ...analysis import ErrorTable, Summary
+from ...analysis import Answer, ErrorTable, Summary
+from ...analysis.heads_map import parts_of
 from ...store import Experiment, Value
 from ..charts import DESCENDED, RANDOM, axis_name, by_length, by_rank, by_start, draws_of, judged, judged_by, main_axis
+from ..heads_map import place_name, worst_length
 from ..section import Section, asked_for
 
 NAN = float("nan")
@@ -76,12 +78,14 @@ def error_rows(section: Section) -> ErrorRows | None:
         return None
     if section.about_rank:
         return _rank_rows(section)
+    if section.answer is not None and section.answer.map:
+        return _map_rows(section.table, section.answer)
     return _length_rows(section, 0)
 
 
 def other_draws(section: Section) -> list[ErrorRows]:
     """The errors of every further draw of the data."""
-    if section.table is None or section.about_rank:
+    if section.table is None or section.about_rank or (section.answer is not None and section.answer.map):
         return []
     return [_length_rows(section, draw) for draw in range(1, len(draws_of(section.table)))]
 
@@ -160,6 +164,33 @@ def _summary(seeds: Summary | None, asked: int | None, published: ErrorTable | N
         published=printed,
         published_std=deviation,
         ratio=measured / printed,
+    )
+
+
+def _map_rows(table: ErrorTable, answer: Answer) -> ErrorRows:
+    """Errors by heads, a column per kv_heads and head_dim; from the head count that is needed there they are solved."""
+    parts = {at: worst_length(part) for at, part in parts_of(table).items()}
+    needs = {(each.kv_heads, each.head_dim): each.needs for each in answer.map}
+
+    def cell(at: tuple[Any, Any], heads: int) -> ErrorCell:
+        need = needs.get(at)
+        return ErrorCell(
+            best=parts[at].at(heads=heads),
+            solved=need is not None and heads >= need.at,
+            smallest=need is not None and heads == need.at,
+        )
+
+    return ErrorRows(
+        axis="heads",
+        label=table.metric.label,
+        title="Errors by heads, kv heads and head dim",
+        columns=tuple(place_name(*at).replace(", ", "\n") for at in parts),
+        rows=tuple(
+            ErrorRow(value=heads, enough=False, cells=tuple(cell(at, heads) for at in parts))
+            for heads in table.values("heads")
+        ),
+        judged=judged_by(table),
+        detailed=False,
     )
 
 

@@ -33,6 +33,8 @@ def section_view(section: Section) -> RenderableType:
         judged = Prose(errors.label + (published if errors.source else f": {errors.judged}"))
         parts += [judged, errors_view(errors), ""]
     if section.settings is not None:
+        for grid in section.grids:
+            parts += [Prose(escape(grid.title)), grid_view(grid), ""]
         return Group(*parts, facts(evidence_rows(section)), "", *_in_words(section))
     for grid in section.grids:
         parts += [Prose(escape(grid.title)), grid_view(grid), ""]

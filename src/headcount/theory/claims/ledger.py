@@ -9,6 +9,7 @@ from . import enough_heads, rank, too_few_heads, zonal
 from . import enough_heads, norm, rank, too_few_heads
 from . import depth, enough_heads, rank, too_few_heads
 from . import enough_heads, floors, rank, too_few_heads
+from . import enough_heads, rank, shared_keys, too_few_heads
 from .claim import Claim, Entry, NotRun
 from .not_run import FIRST_PAPER, SECOND_PAPER
 
@@ -43,6 +44,7 @@ CLAIMS: tuple[Claim, ...] = (
     floors.hard_heads,
     floors.bounded_heads,
     floors.steep_head,
+    shared_keys.shared_keys,
 )
 
 NOT_RUN: tuple[NotRun, ...] = (*FIRST_PAPER, *SECOND_PAPER)

@@ -171,7 +171,7 @@ def one_layer_model(
     Weights are NumPy arrays where `models` declares JAX ones, which would round them to float32.
     """
     (encoder_in, encoder_out), (readout_in, readout_out) = linear_layers(encoder), linear_layers(readout)
-    heads, head_dim, _ = attention["value"].shape
+    (heads, rank, _), (groups, head_dim, _) = attention["query"].shape, attention["value"].shape
     return ClassTokenTransformer(
         encoder_in=encoder_in,
         encoder_out=encoder_out,
@@ -181,7 +181,8 @@ def one_layer_model(
         spec=ClassTokenSpec(
             heads=heads,
             head_dim=head_dim,
-            rank=attention["query"].shape[1],
+            rank=rank,
+            kv_heads=groups,
             hidden=len(encoder_in.bias),
             positions="concatenated" if concatenated else "additive",
             beta=beta,

@@ -1,0 +1,136 @@
+"""How many heads are needed at every kv_heads and head_dim: the rule for heads on each part of a table.
+
+Models whose heads each have their own keys and values lie where kv_heads equals heads. Together they are a column of
+their own, the one that shared keys are compared with.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .answer_base import Answer, HeadsAt
+from .table import ErrorTable
+from .words import count_of_heads, listed
+
+MAP_AXES = ("kv_heads", "head_dim")
+OWN = "own"
+"""In place of a number of kv_heads: every head has its own keys and values."""
+
+
+def has_heads_map(table: ErrorTable) -> bool:
+    """Whether head counts were tried at several kv_heads or head_dims."""
+    return table.has("heads") and any(len(table.values(axis)) > 1 for axis in MAP_AXES)
+
+
+def parts_of(table: ErrorTable) -> dict[tuple[Any, Any], ErrorTable]:
+    """The part of a table at every (kv_heads, head_dim), less the head counts that were not tried there.
+
+    None stands for an axis that the table does not have. Places without errors are left out.
+    """
+    parts: dict[tuple[Any, Any], ErrorTable] = {}
+    for head_dim in table.values("head_dim") or (None,):
+        row = table if head_dim is None else table.select(head_dim=head_dim)
+        for kv_heads in table.values("kv_heads") or (None,):
+            parts[kv_heads, head_dim] = row if kv_heads is None else row.select(kv_heads=kv_heads)
+        if table.has("kv_heads"):
+            parts[OWN, head_dim] = _own(row)
+    tried = {place: part.trimmed() for place, part in parts.items()}
+    return {
+        place: part
+        for place, part in tried.items()
+        if part.errors.size and (place[0] != OWN or len(part.values("heads")) > 1)
+    }
+
+
+def _own(table: ErrorTable) -> ErrorTable:
+    """The models of which every head has its own keys and values: as many kv_heads as heads."""
+    table = table.ordered("heads", "kv_heads")
+    heads, groups = table.values("heads"), table.values("kv_heads")
+    own = np.equal.outer(heads, groups).reshape(len(heads), len(groups), *(1,) * (table.errors.ndim - 2))
+    return replace(table, errors=np.where(own, table.errors, np.nan), deviation=None).reduced("kv_heads")
+
+
+def answer_by_place(table: ErrorTable, answer_part: Callable[[ErrorTable], Answer]) -> Answer:
+    """The answer of a table of heads x kv_heads x head_dim: what is needed at each, and in one sentence.
+
+    The interval of the answer is that of the place that needs fewest heads; `map` has all of them.
+    """
+    parts = parts_of(table)
+    answers = {place: answer_part(part) for place, part in parts.items()}
+    places = tuple(
+        HeadsAt(
+            kv_heads=kv_heads,
+            head_dim=head_dim,
+            kind=found.kind,
+            needs=found.needs.get("heads") if found.kind == "needs" else None,
+            error=found.error,
+            tried=parts[kv_heads, head_dim].values("heads"),
+            sentence=found.sentence,
+        )
+        for (kv_heads, head_dim), found in answers.items()
+    )
+    needing = [each for each in places if each.needs is not None]
+    if not needing:
+        reason = "at no kv_heads and head_dim tried do the head counts show a drop that lasts"
+        return Answer(sentence=f"no transition found: {reason}", reason=reason, map=places)
+    fewest = min(needing, key=lambda each: each.needs.at)  # pyright: ignore[reportOptionalMemberAccess]
+    best = answers[fewest.kv_heads, fewest.head_dim]
+    assert fewest.needs is not None
+    return Answer(
+        sentence=_sentence(places),
+        kind="needs",
+        needs={"heads": fewest.needs},
+        limit="heads",
+        support=best.support,
+        silent=best.silent,
+        error=best.error,
+        fold=best.fold,
+        map=places,
+    )
+
+
+def _sentence(places: tuple[HeadsAt, ...]) -> str:
+    """`needs 4 heads at every kv_heads and head_dim tried`, or which places need how many."""
+    by_count: dict[int | None, list[HeadsAt]] = {}
+    for each in places:
+        by_count.setdefault(None if each.needs is None else each.needs.at, []).append(each)
+    if len(by_count) == 1:
+        (count,) = by_count
+        assert count is not None
+        return f"needs {count_of_heads(count)} {_interval(places)} at every {_axes(places)} tried"
+    counts = sorted(count for count in by_count if count is not None)
+    words = [f"{count_of_heads(count)} with {_where(by_count[count])}" for count in counts]
+    if None in by_count:
+        words.append(f"no transition with {_where(by_count[None])}")
+    return f"needs {'; '.join(words)}"
+
+
+def _interval(places: tuple[HeadsAt, ...]) -> str:
+    needs = [each.needs for each in places if each.needs is not None]
+    return f"[{min(need.low for need in needs)}, {max(need.high for need in needs)}]"
+
+
+def _axes(places: tuple[HeadsAt, ...]) -> str:
+    return " and ".join(axis for axis in MAP_AXES if any(getattr(each, axis) is not None for each in places))
+
+
+def _where(places: list[HeadsAt]) -> str:
+    """`kv_heads 1 and head_dim 4 and 8, own keys and head_dim 8`: the head_dims of each kv_heads."""
+    dims: dict[Any, list[int]] = {}
+    for each in places:
+        dims.setdefault(each.kv_heads, []).extend([] if each.head_dim is None else [each.head_dim])
+    words = []
+    for kv_heads, values in dims.items():
+        group = "" if kv_heads is None else "own keys" if kv_heads == OWN else f"kv_heads {kv_heads}"
+        width = f"head_dim {listed(values)}" if values else ""
+        words.append(" and ".join(filter(None, (group, width))))
+    return ", ".join(words)
+
+
+def need_words(place: HeadsAt) -> str:
+    """What a map writes at a place: `4`, `4 [3, 4]`, or that the head counts tried show no transition."""
+    if place.needs is None:
+        return "floor" if place.kind == "floor" else "none"
+    return str(place.needs.at) if place.needs.low == place.needs.high else str(place.needs)
