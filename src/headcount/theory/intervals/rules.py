@@ -25,7 +25,7 @@ def _dot_general(x: Interval, y: Interval, *, dimension_numbers: Any, **_) -> In
     height, width = int(np.prod(rows)), int(np.prod(columns))
     left = x.map(lambda a: a.transpose(*batch_x, *free_x, *summed_x).reshape(count, height, terms))
     right = y.map(lambda a: a.transpose(*batch_y, *summed_y, *free_y).reshape(count, terms, width))
-    return arithmetic.product(left, right).map(lambda a: a.reshape(*batch, *rows, *columns))
+    return arithmetic.product(left, right).map(lambda a: a.reshape([*batch, *rows, *columns]))
 
 
 def _reshape(x: Interval, *, new_sizes: Any, dimensions: Any = None, **_) -> Interval:

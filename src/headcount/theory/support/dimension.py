@@ -53,6 +53,8 @@ class Support:
     """Why fewer gradients are proved than found; empty where all are."""
     by_length: dict[int, int]
     """The most tokens found at other lengths, and at this one."""
+    typical: float
+    """The median number of tokens that matter, over sequences as the task draws them."""
     answered_at: str = "sequence"
 
     @property
@@ -88,19 +90,29 @@ class Support:
 
     @property
     def sentence(self) -> str:
-        lengths = [length for length in sorted(self.by_length) if length != self.length]
-        also = "".join(f", {self.by_length[length]} of {length}" for length in lengths)
+        """The value with what is proved of it."""
+        others = [f"{count} of {length}" for length, count in sorted(self.by_length.items()) if length != self.length]
         proof = "proved" if self.certified else f"not proved: {self.unproved}"
-        if self.every_token and len(self.by_length) > 1:
-            return f"every token matters ({self.value} of {self.length}{also}; {proof}): no retrieval of a fixed D"
-        tokens = f"{self.value} of {self.length} tokens matter at one sequence ({proof})"
+        most = f"{self.value} of {self.length} tokens {'matters' if self.value == 1 else 'matter'} at one sequence"
+        if self.every_token and others:
+            most = f"every token matters ({self.value} of {self.length}, {proof}; also {', '.join(others)})"
+            return f"{most}: no retrieval of a fixed D"
         if self.grows:
-            return f"{tokens}, and more in longer ones{also}: no retrieval of a fixed D"
+            return f"{most} ({proof}), {', '.join(others)} at other lengths: no retrieval of a fixed D"
         if self.exact:
-            most = f"{self.components} components" if self.components is not None else f"{self.length} tokens"
-            return f"support dimension {self.value}: {tokens}, and never more: there are {most}"
-        bound = "" if self.components is None else f"; {self.components} components would allow {self.at_most}"
-        return f"support dimension {self.value}, estimated from above: {tokens}; none found has more{also}{bound}"
+            bound = f"{self.length} tokens" if self.components is None else f"{self.components} components"
+            return f"support dimension {self.value}: {most} (proved), and never more (there are {bound})"
+        bound = "" if self.components is None else f", at most {self.at_most} can"
+        return f"support dimension {self.value}: {most} ({proof}); no search found more{bound}"
+
+    @property
+    def consequence(self) -> str:
+        """What the value means for heads; empty where it means nothing, because the target is no retrieval."""
+        if self.every_token or self.grows or self.answered_at != "sequence":
+            return ""
+        one_fact = f"no retrieval with fewer than {self.proved} components has this target" if self.proved else ""
+        heads = f"{self.value} head{'s are' if self.value > 1 else ' is'} enough for a retrieval (Theorem 2)"
+        return "; ".join(filter(None, [one_fact, heads]))
 
     @property
     def not_covered(self) -> tuple[str, ...]:
@@ -115,7 +127,9 @@ class Support:
         if not self.certified:
             parts.append(f"the lower bound is not proved: {self.unproved}")
         if self.components is not None and not self.long_enough:
-            parts.append(f"T = {self.length} is below 4 D = {4 * self.components}")
+            parts.append(f"T = {self.length} is below 4 D = {4 * self.components}, which Assumption 2 needs")
+        if self.components is None and not (self.every_token or self.grows):
+            parts.append("whether the target is a retrieval, continuous for one, is not checked")
         return tuple(parts)
 
     def as_dict(self) -> dict[str, Any]:
@@ -134,7 +148,9 @@ class Support:
             "every_token": self.every_token,
             "grows": self.grows,
             "answered_at": self.answered_at,
+            "typical": self.typical,
             "sentence": self.sentence,
+            "consequence": self.consequence,
             "not_covered": list(self.not_covered),
             "witness": self.witness.tolist(),
             "gradients": self.gradients.tolist(),
@@ -206,6 +222,7 @@ def support_dim(
         radius=radius,
         unproved=unproved,
         by_length=by_length,
+        typical=best.typical,
         answered_at=task.answered_at,
     )
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from ..._errors import InputError, require
 from ..._keys import named_generator
-from ..._precision import in_double
+from ..._precision import traced_in_double
 from ..._shapes import Tokens
 from ...tasks import AbstractTask, ArrayTask, GeneratedTask
 
@@ -57,10 +57,10 @@ def answers_of(task: GeneratedTask) -> Answers:
 
     A task has one answer, or one per token where every token is answered. Use it under `jax.enable_x64(True)`.
     """
-    task = in_double(task)
+    target_of = traced_in_double(task.target, task.length, task.dim)
 
     def answers(tokens: Tokens) -> Float[Array, " answers"]:
-        target = jnp.asarray(task.target(tokens))
+        target = target_of(tokens)
         rows = target if target.ndim == 2 else target[None]
         if rows.shape[1] == 1:
             return rows[:, 0]

@@ -19,12 +19,15 @@ FEW = 64
 
 
 class Found(NamedTuple):
-    """The most tokens found, the sequence, the answer that has them and the sizes of its gradients."""
+    """The most tokens found, the sequence, the answer that has them and the sizes of its gradients; `typical` is the
+    median over sequences as the task draws them.
+    """
 
     count: int
     sequence: Float[np.ndarray, "length dim"]
     answer: int
     sizes: Float[np.ndarray, " length"]
+    typical: float = 0.0
 
 
 def most_tokens(
@@ -40,6 +43,8 @@ def most_tokens(
     with jax.enable_x64(True):
         sizes_of = gradient_sizes(task)
         sizes = np.asarray(sizes_of(jnp.asarray(sequences)))
+        drawn = sizes[: len(sequences) if domain is None else starts // 4]
+        typical = float(np.median(np.max(count_tokens(drawn, relative), axis=1)))
         best, rank = _best(None, sequences, sizes, relative), _rank(sizes, relative)
         for _ in range(rounds if domain is not None else 0):
             if enough is not None and best.count >= enough:
@@ -50,7 +55,7 @@ def most_tokens(
             best, new_rank = _best(best, moved, sizes, relative), _rank(sizes, relative)
             better = new_rank >= rank
             sequences, rank = np.where(better[:, None, None], moved, sequences), np.where(better, new_rank, rank)
-    return best
+    return best._replace(typical=typical)
 
 
 def _starts(task: GeneratedTask, domain: Domain | None, count: int, draw: np.random.Generator) -> Sequences:

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from ..._precision import in_double
+from ..._precision import traced_in_double
 from ...tasks import GeneratedTask, Retrieval
 from ..collisions.domain import Domain, domain_of
 
@@ -66,7 +66,8 @@ def component_starts(task: Retrieval, domain: Domain, count: int, draw: np.rando
     """
     pools = draw.uniform(domain.low, domain.high, (count, POOL, task.dim))
     with jax.enable_x64(True):
-        values = np.asarray(jax.jit(jax.vmap(jax.vmap(in_double(task.features))))(jnp.asarray(pools)))
+        features = traced_in_double(task.features, task.dim)
+        values = np.asarray(jax.jit(jax.vmap(jax.vmap(features)))(jnp.asarray(pools)))
     sequences = np.empty((count, task.length, task.dim))
     for sequence, pool, of_pool in zip(sequences, pools, values, strict=True):
         sequence[:] = pool[draw.choice(POOL, task.length, replace=False)]
