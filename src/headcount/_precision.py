@@ -1,12 +1,24 @@
 """Models, tasks and functions in float64."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 
 def in_double(tree: Any) -> Any:
     """The same with every number it carries in float64; call it and use it under `jax.enable_x64(True)`."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64) if eqx.is_inexact_array_like(leaf) else leaf, tree)
+
+
+def traced_in_double(function: Callable[[jax.Array], jax.Array], *shape: int) -> Callable[[jax.Array], jax.Array]:
+    """The function of an array of this shape in float64, also where it closes over NumPy arrays.
+
+    JAX remembers such an array in the precision in which it first met it, and a program of both does not compile. Call it and use it under `jax.enable_x64(True)`.
+    """
+    closed = jax.make_jaxpr(in_double(function))(jax.ShapeDtypeStruct(shape, jnp.float64))
+    constants = in_double([jnp.asarray(np.asarray(constant)) for constant in closed.consts])
+    return lambda x: jax.core.eval_jaxpr(closed.jaxpr, constants, x)[0]

@@ -40,7 +40,7 @@ VERBS = {
     "collide": "Find sequences that stored models cannot tell apart, and certify them.",
     "bounds": "Every bound of a paper at one setting.",
     "prove": "Run every theorem of both papers that we could run, at small size.",
-    "tasks": "The named tasks, or one of them tested against the papers' assumptions.",
+    "tasks": "The named tasks, or one of them: its support dimension, and the papers' assumptions.",
     "models": "Head counts of published models, and what the bounds say of them.",
     "doctor": "Check that this machine can run headcount.",
     "completion": "Print a script that completes verbs and options when Tab is pressed.",

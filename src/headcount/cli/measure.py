@@ -25,6 +25,7 @@ from .arguments import windows as fractions
 from .live import start_live_page, stay_live
 from .plans import print_costs, print_plan
 from .running import ask, run, settled, this_command
+from .support import keep_support, say_support
 
 
 def measure(
@@ -85,9 +86,11 @@ def measure(
         else:
             print_costs(costs(asked, effort_of(effort or DEFAULT_EFFORT)), folder, as_json)
         return
+    support = say_support(asked_task)
     page = start_live_page(folder) if live else None
     every = isinstance(asked, Sweep)
     measurement = run(asked, folder, measure_sweep) if every else ask(asked, folder, effort, minutes)
+    keep_support(folder, measurement.experiment.name, support)
     with Store.open_for_reading(folder) as store:
         attachments = store.attachments(measurement.experiment.name)
     section = experiment_section(

@@ -13,6 +13,7 @@ from ..analysis.baselines import Baseline, baselines_of, skipped_baselines, vali
 from ..analysis.early import early_record
 from ..analysis.next_steps import NextStep, Situation, next_steps
 from ..analysis.prose import prose
+from ..analysis.support import support_words
 from ..store import Experiment, Record, Value
 from .chart import Chart, HeatMap
 from .charts import about_rank, charts_of
@@ -50,7 +51,7 @@ class Section:
     in words, `next_steps` what to do after it, `baselines` what models without attention reach; `skipped` says which
     were not computed, and why. `data_notes` say how the user's data were read. `effort` is what was asked for and how
     it ended. `curves` are the validation errors while training, `fit` has training beside validation errors, `heads` is
-    what each head of the best model reads.
+    what each head of the best model reads, `support` how many tokens the target depends on, beside the answer.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Section:
     curves: Chart | None = None
     fit: Chart | None = None
     heads: HeadsRead | None = None
+    support: str = ""
 
     @property
     def settings(self) -> dict[str, Any] | None:
@@ -104,6 +106,7 @@ class Section:
             content |= {"prose": list(self.prose), "next_steps": [asdict(step) for step in self.next_steps]}
             content |= {"baselines": [asdict(baseline) for baseline in self.baselines]}
             content |= {"data_notes": list(self.data_notes)} if self.data_notes else {}
+            content |= {"support_dimension": self.support} if self.support else {}
         content |= {} if self.settings is None else {"settings": self.settings, "early": self.early}
         return content | ({} if self.table is None else {"cells": self._cells()})
 
@@ -212,6 +215,7 @@ def experiment_section(
         curves=curves_chart(experiment, records, table, found),
         fit=fit_chart(experiment, records, table),
         heads=heads_read_of(attachments.get("heads")),
+        support=support_words(attachments.get("support"), found),
     )
 
 

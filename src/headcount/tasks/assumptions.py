@@ -21,7 +21,7 @@ from scipy.optimize import minimize
 
 from .._errors import InputError
 from .._keys import named_generator
-from .._precision import in_double
+from .._precision import traced_in_double
 from .retrieval import Retrieval
 
 STARTS = 48
@@ -86,8 +86,8 @@ def check_assumptions(task: Retrieval) -> AssumptionReport:
     if not isinstance(task, Retrieval):
         raise InputError(what="task", given=getattr(task, "name", task), needed="a retrieval task")
     with jax.enable_x64(True):
-        features = in_double(task.features)
-        outer = in_double(task.outer)
+        features = traced_in_double(task.features, task.dim)
+        outer = traced_in_double(task.outer, len(task.position_sets))
         searches = [_minimise(features, i, task.dim) for i in range(len(task.position_sets))]
         places = np.stack([search.place for search in searches])
         minima = np.array([search.value for search in searches])

@@ -22,6 +22,8 @@ def evidence_rows(section: Section) -> list[tuple[str, str]]:
         rows = _heads_evidence(section, section.answer)
     rows += [("baselines", f"{each.label} was {each.note}") for each in section.baselines if each.note]
     rows += [("not computed", words) for words in section.skipped]
+    if section.support:
+        rows.append(("support dimension", section.support.removeprefix("support dimension ")))
     if section.early is not None:
         rows.append(("early estimate", _early(section.early)))
     return rows + [("note", note) for note in (*section.data_notes, *section.answer.notes)]

@@ -1,0 +1,225 @@
+"""A function on a small box, with every comparison decided: there it equals a smooth function that can be enclosed.
+
+The derivative of a minimum, as JAX writes it, asks which entry is equal to the result, which intervals cannot decide. On
+a box where one entry is certainly the lowest, the minimum *is* that entry. So are sorts, maxima and selections by index
+there. What remains has derivatives that `enclose` bounds.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jaxtyping import Array
+
+from ..intervals import EnclosureError, Interval
+from ..intervals.enclosure import INNER, _apply, _constant, _needed  # pyright: ignore[reportPrivateUsage]
+
+
+class _Known(NamedTuple):
+    """An intermediate result: an interval that holds it over the box, and its value as JAX traces it."""
+
+    interval: Interval
+    value: Any
+
+
+def decided_on(function: Callable[[Array], Array], box: Interval) -> Callable[[Array], Array]:
+    """A smooth function that equals `function` on the box, as a function of real numbers.
+
+    Call it under `jax.enable_x64(True)`. It raises `EnclosureError` when traced, where a minimum, a maximum or an order
+    is not the same all over the box, or an operation has no rule.
+    """
+    closed = jax.make_jaxpr(function)(jax.ShapeDtypeStruct(box.shape, jnp.float64))
+
+    def piece(x: Array) -> Array:
+        constants = [_known(value) for value in closed.consts]
+        with np.errstate(invalid="ignore", over="ignore"):
+            (result,) = _replay(closed.jaxpr, constants, [_Known(box, x)])
+        return result.value
+
+    return piece
+
+
+def _known(value: Any) -> _Known:
+    interval = _constant(value)
+    return _Known(interval, interval.low)
+
+
+def _replay(jaxpr: Jaxpr, constants: list[_Known], arguments: list[_Known]) -> list[_Known]:
+    known: dict[Any, _Known] = dict(zip(jaxpr.constvars, constants, strict=True))
+    known.update(zip(jaxpr.invars, arguments, strict=True))
+
+    def read(variable: Any) -> _Known:
+        return _known(variable.val) if isinstance(variable, Literal) else known[variable]
+
+    for equation in _needed(jaxpr):
+        outputs = _step(equation, [read(variable) for variable in equation.invars])
+        known.update(zip(equation.outvars, outputs, strict=True))
+    return [read(variable) for variable in jaxpr.outvars]
+
+
+def _step(equation: Any, inputs: list[_Known]) -> list[_Known]:
+    name, params = equation.primitive.name, equation.params
+    if name in INNER:
+        inner = next(value for value in params.values() if isinstance(value, ClosedJaxpr | Jaxpr))
+        consts = [_known(value) for value in inner.consts] if isinstance(inner, ClosedJaxpr) else []
+        return _replay(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner, consts, inputs)
+    if name in ("eq", "ne") and equation.invars[0] is equation.invars[1]:
+        return [_known(np.full(inputs[0].interval.shape, name == "eq"))]  # how NaN is looked for
+    if name in DECIDED and _is_float(inputs[0].interval):
+        return DECIDED[name](equation, inputs)
+    with jax.ensure_compile_time_eval():
+        intervals = _apply(name, [each.interval for each in inputs], params, equation)
+    if all(_is_certain(interval) for interval in intervals):
+        return [_known(interval.low) for interval in intervals]
+    values = equation.primitive.bind(*(each.value for each in inputs), **params)
+    values = values if equation.primitive.multiple_results else [values]
+    return [_Known(interval, value) for interval, value in zip(intervals, values, strict=True)]
+
+
+def _is_float(x: Interval) -> bool:
+    return bool(np.issubdtype(x.low.dtype, np.floating))
+
+
+def _is_certain(x: Interval) -> bool:
+    """Whether it is a truth value or an integer that is the same all over the box."""
+    return not _is_float(x) and np.array_equal(x.low, x.high)
+
+
+def _lowest(x: Interval, name: str) -> np.ndarray:
+    """The index along the last axis of the entry that is certainly the lowest."""
+    index = np.argmin(x.high, axis=-1)
+    best = np.take_along_axis(x.high, index[..., None], -1)
+    others = np.where(np.arange(x.shape[-1]) == index[..., None], np.inf, x.low)
+    if not np.all(best < others):
+        raise EnclosureError(f'"{name}" is not decided: two of its values are too close together.')
+    return index
+
+
+def _negated(x: Interval) -> Interval:
+    return Interval(-x.high, -x.low)
+
+
+def _picked(x: _Known, places: np.ndarray) -> _Known:
+    """The entries of a flattened array at these places: as a sum over a constant mask, whose derivative has rules."""
+    flat = x.interval.map(np.ravel)
+    interval = flat.map(lambda a: a[places])
+    mask = np.arange(flat.shape[0]) == places[..., None]
+    return _Known(interval, jnp.sum(jnp.where(mask, jnp.ravel(x.value), 0.0), axis=-1))
+
+
+def _reduced(equation: Any, inputs: list[_Known]) -> list[_Known]:
+    """reduce_min, reduce_max, argmin, argmax."""
+    (x,), name = inputs, equation.primitive.name
+    axes = tuple(axis % len(x.interval.shape) for axis in equation.params["axes"])
+    kept = [axis for axis in range(len(x.interval.shape)) if axis not in axes]
+    turned = x.interval.map(lambda a: _rows(a, kept, axes))
+    index = _lowest(_negated(turned) if "max" in name else turned, name)
+    if name.startswith("arg"):
+        return [_known(index.astype(equation.params["index_dtype"]))]
+    ids = _rows(np.arange(x.interval.low.size).reshape(x.interval.shape), kept, axes)
+    return [_picked(x, np.take_along_axis(ids, index[..., None], -1)[..., 0])]
+
+
+def _rows(a: np.ndarray, kept: list[int], axes: tuple[int, ...]) -> np.ndarray:
+    return a.transpose(*kept, *axes).reshape(*(a.shape[axis] for axis in kept), -1)
+
+
+def _larger(equation: Any, inputs: list[_Known]) -> list[_Known]:
+    """max and min of two arrays: one of them is certainly the larger, entry by entry."""
+    one, other = inputs
+    first = one.interval.low > other.interval.high
+    second = other.interval.low > one.interval.high
+    same = (one.interval.low == one.interval.high) & (one.interval.low == other.interval.low)
+    same &= other.interval.low == other.interval.high
+    name = equation.primitive.name
+    if not np.all(first | second | same):
+        raise EnclosureError(f'"{name}" is not decided: two of its values are too close together.')
+    take_first = first if name == "max" else second | same
+    interval = Interval(*(np.where(take_first, *ends) for ends in zip(_ends(one), _ends(other), strict=True)))
+    return [_Known(interval, jnp.where(take_first, one.value, other.value))]
+
+
+def _ends(x: _Known) -> tuple[np.ndarray, np.ndarray]:
+    return x.interval.low, x.interval.high
+
+
+def _sorted(equation: Any, inputs: list[_Known]) -> list[_Known]:
+    """A sort by its first array: its order is the same all over the box, and the other arrays follow it."""
+    key, axis = inputs[0].interval, equation.params["dimension"]
+    order = np.argsort(key.low, axis=axis, kind="stable")
+    low, high = (np.take_along_axis(end, order, axis) for end in (key.low, key.high))
+    before, after = np.split(high, [key.shape[axis] - 1], axis)[0], np.split(low, [1], axis)[1]
+    if not np.all(before < after):
+        raise EnclosureError('"sort" is not decided: two of its values are too close together.')
+    places = np.take_along_axis(np.arange(key.low.size).reshape(key.shape), order, axis)
+    return [_moved(each, places) for each in inputs]
+
+
+def _top(equation: Any, inputs: list[_Known]) -> list[_Known]:
+    """top_k along the last axis."""
+    (x,), count = inputs, equation.params["k"]
+    order = np.argsort(-x.interval.low, axis=-1, kind="stable")
+    low, high = (np.take_along_axis(end, order, -1) for end in _ends(x))
+    largest_after = np.maximum.accumulate(high[..., ::-1], -1)[..., ::-1][..., 1:]
+    decided = np.concatenate([low[..., :-1] > largest_after, np.ones((*low.shape[:-1], 1), bool)], -1)
+    if not np.all(decided[..., :count]):
+        raise EnclosureError('"top_k" is not decided: two of its values are too close together.')
+    ids = np.arange(x.interval.low.size).reshape(x.interval.shape)
+    return [_picked(x, np.take_along_axis(ids, order, -1)[..., :count]), _known(order[..., :count].astype(np.int32))]
+
+
+def _moved(x: _Known, places: np.ndarray) -> _Known:
+    if _is_float(x.interval):
+        return _picked(x, places)
+    if not _is_certain(x.interval):
+        raise EnclosureError("an integer that depends on the input has no bound.")
+    return _known(np.ravel(x.interval.low)[places])
+
+
+def _indexed(equation: Any, inputs: list[_Known]) -> list[_Known]:
+    """gather and dynamic_slice at indices that are the same all over the box."""
+    x, indices = inputs[0], [each.interval for each in inputs[1:]]
+    if not all(_is_certain(index) for index in indices):
+        raise EnclosureError(f'"{equation.primitive.name}" at indices that depend on the input has no bound.')
+    params = equation.params | ({"fill_value": -1} if "fill_value" in equation.params else {})
+    with jax.ensure_compile_time_eval():
+        ids = jnp.arange(x.interval.low.size).reshape(x.interval.shape)
+        places = np.asarray(equation.primitive.bind(ids, *(jnp.asarray(index.low) for index in indices), **params))
+    if np.any(places < 0):
+        raise EnclosureError(f'"{equation.primitive.name}" reads outside its array.')
+    return [_picked(x, places)]
+
+
+def _stepped(equation: Any, inputs: list[_Known]) -> list[_Known]:
+    """floor, ceil, round and casts to integers of numbers that lie on one step."""
+    (x,), name = inputs, equation.primitive.name
+    if name == "convert_element_type" and jnp.issubdtype(equation.params["new_dtype"], jnp.floating):
+        return [_Known(x.interval, equation.primitive.bind(x.value, **equation.params))]
+    with jax.ensure_compile_time_eval():
+        low, high = (np.asarray(equation.primitive.bind(jnp.asarray(end), **equation.params)) for end in _ends(x))
+    if not np.array_equal(low, high):
+        raise EnclosureError(f'"{name}" is not decided: a value may lie on either side of a step.')
+    return [_known(low)]
+
+
+def _clamped(equation: Any, inputs: list[_Known]) -> list[_Known]:
+    low, x, high = inputs
+    if not np.all((low.interval.high <= x.interval.low) & (x.interval.high <= high.interval.low)):
+        raise EnclosureError('"clamp" is not decided: a value may lie outside its limits.')
+    return [x]
+
+
+DECIDED: dict[str, Callable[[Any, list[_Known]], list[_Known]]] = {
+    **dict.fromkeys(("reduce_min", "reduce_max", "argmin", "argmax"), _reduced),
+    **dict.fromkeys(("max", "min"), _larger),
+    **dict.fromkeys(("gather", "dynamic_slice"), _indexed),
+    **dict.fromkeys(("floor", "ceil", "round", "convert_element_type"), _stepped),
+    "clamp": _clamped,
+    "sort": _sorted,
+    "top_k": _top,
+}
+"""Operations on real numbers that pick entries, or are constant around most of them."""
+
