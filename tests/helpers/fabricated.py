@@ -10,11 +10,9 @@ from headcount._choices import STARTS
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 from headcount.store.experiment import Experiment
 from headcount.studies.base import AbstractStudy, Scale
-from headcount.studies.beyond import norm
-from headcount.studies.beyond.norm import NormStudy
+from headcount.studies.beyond import alphabet, architectures, norm
 from headcount.studies.beyond.depth import DepthStudy
-from headcount.studies.beyond import alphabet
-from headcount.studies.beyond import architectures
+from headcount.studies.beyond.norm import NormStudy
 from headcount.studies.head_count import table2
 from headcount.studies.head_count.width import HEADS, WidthStudy
 from headcount.studies.rank.base import RankStudy

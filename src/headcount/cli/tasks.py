@@ -36,7 +36,9 @@ def tasks(
         else:
             show_view(_supports_view(supports))
     elif as_json:
-        print_json({known: {"summary": make.__doc__, "options": preset_options(known)} for known, make in PRESETS.items()})
+        print_json(
+            {known: {"summary": make.__doc__, "options": preset_options(known)} for known, make in PRESETS.items()}
+        )
     else:
         show_view(_presets_view())
 

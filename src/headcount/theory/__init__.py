@@ -21,8 +21,8 @@ from .constructions.density import promised_error, retrieval_of
 from .constructions.depth_roles import construct_roles, roles
 from .constructions.enough_heads import construct
 from .constructions.relu_nets import Ridge, RidgeSum, compose, linear, max_net
-from .constructions.two_layers import construct_two_layers
 from .constructions.shared_keys import construct_shared
+from .constructions.two_layers import construct_two_layers
 from .constructions.wide_head import construct_wide, wide_size
 from .floors.alphabet import AlphabetFloor, alphabet_floor, error_of_orders
 from .floors.bounded import BoundedClass, class_floor, least_length, slope_needed
@@ -63,8 +63,8 @@ __all__ = [
     "construct",
     "construct_by_content",
     "construct_roles",
-    "construct_two_layers",
     "construct_shared",
+    "construct_two_layers",
     "construct_wide",
     "domain_of",
     "error_of_orders",

@@ -5,11 +5,7 @@ A verdict is what the check saw when it was run.
 
 from collections.abc import Iterator
 
-from . import enough_heads, rank, too_few_heads, zonal
-from . import enough_heads, norm, rank, too_few_heads
-from . import depth, enough_heads, rank, too_few_heads
-from . import enough_heads, floors, rank, too_few_heads
-from . import enough_heads, rank, shared_keys, too_few_heads
+from . import depth, enough_heads, floors, norm, rank, shared_keys, too_few_heads, zonal
 from .claim import Claim, Entry, NotRun
 from .not_run import FIRST_PAPER, SECOND_PAPER
 

@@ -222,4 +222,3 @@ DECIDED: dict[str, Callable[[Any, list[_Known]], list[_Known]]] = {
     "top_k": _top,
 }
 """Operations on real numbers that pick entries, or are constant around most of them."""
-
