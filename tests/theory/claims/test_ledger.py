@@ -21,29 +21,21 @@ EXPECTED = {
     "too_few_heads": Verdict.ESTIMATED,
     "collisions": Verdict.UNDECIDED,
     "uniqueness": Verdict.UNDECIDED,
-    "depth": Verdict.CONJECTURE,
     "closed_forms": Verdict.ESTIMATED,
     "orders": Verdict.ESTIMATED,
     "majority_vote": Verdict.ESTIMATED,
-}
-SEARCHES = {"enough_heads", "fitted_heads", "too_few_heads", "collisions", "collisions_of_a_construction", "wide_head"}
-SEARCHES |= {"uniqueness", "density", "full_rank", "closed_forms", "floors", "orders", "majority_vote"}
     "any_length": Verdict.CONJECTURE,
     "biased_floor": Verdict.ESTIMATED,
     "many_points": Verdict.ESTIMATED,
     "norm_bound": Verdict.ESTIMATED,
-}
-SEARCHES = {"enough_heads", "fitted_heads", "too_few_heads", "collisions", "collisions_of_a_construction", "wide_head"}
-SEARCHES |= {"norm_collisions", "norm_bound"}
-    "uniqueness": Verdict.ESTIMATED,
     "depth": Verdict.CONTRADICTED,
     "content_roles": Verdict.ESTIMATED,
-    "any_length": Verdict.CONJECTURE,
 }
 SEARCHES = {"enough_heads", "fitted_heads", "too_few_heads", "collisions", "collisions_of_a_construction", "wide_head"}
+SEARCHES |= {"uniqueness", "density", "full_rank", "closed_forms", "floors", "orders", "majority_vote"}
+SEARCHES |= {"norm_collisions", "norm_bound"}
 SEARCHES |= {"depth", "depth_roles", "two_layers", "content_roles"}
 SEARCHES |= {"hard_heads", "bounded_heads", "steep_head"}
-SEARCHES |= {"uniqueness", "full_rank", "closed_forms", "floors", "majority_vote"}
 SEARCHES |= {"biased_floor", "many_points"}
 SEARCHES |= {"shared_keys"}
 """Claims whose checks search, sample or compile for seconds. Each has quick cases in the tests of its module."""
