@@ -24,7 +24,6 @@ EXPECTED = {
     "closed_forms": Verdict.ESTIMATED,
     "orders": Verdict.ESTIMATED,
     "majority_vote": Verdict.ESTIMATED,
-    "any_length": Verdict.CONJECTURE,
     "biased_floor": Verdict.ESTIMATED,
     "many_points": Verdict.ESTIMATED,
     "norm_bound": Verdict.ESTIMATED,

@@ -29,7 +29,6 @@ CLAIMS: tuple[Claim, ...] = (
     rank.floors,
     rank.orders,
     rank.majority_vote,
-    rank.any_length,
     zonal.biased_floor,
     zonal.many_points,
     norm.norm_collisions,
