@@ -145,7 +145,8 @@ def _paper_shapes() -> tuple[Shape, ...]:
     deep += [Shape(layers=2, heads=heads, dims=near_laws(2, heads), lengths=(16,)) for heads in (3, 4)]
     for layers, heads in ((3, 3), (3, 4), (4, 1), (4, 2), (4, 3), (4, 4)):
         laws = (heads * (2 * layers - 1), heads * layers * (layers + 1) // 2)
-        dims = tuple(law + more for law in laws for more in (0, 1))
+        below = {heads * fewer for fewer in (layers, layers + 1, 2 * layers - 2)}
+        dims = tuple(sorted(below | {law + more for law in laws for more in (0, 1)}))
         deep.append(Shape(layers=layers, heads=heads, dims=dims, lengths=(16,)))
     for inside in ("nets", "positions", "nets and positions"):
         deep.append(Shape(layers=2, heads=1, dims=(3, 4, 6), lengths=(16,), inside=inside))
