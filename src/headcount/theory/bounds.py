@@ -74,9 +74,7 @@ class Setting:
 
 
 ASSUMPTION_2 = Condition(
-    "Assumption 2 on the task; its clause 2.3 (Hessian positive definite) fails for linear components, so for a sum of "
-    "maxima and for max + min, the tasks of Tables 2 to 5",
-    None,
+    "Assumption 2 on the task (linear components, as in Tables 2 to 5 and max + min, fail its clause 2.3)", None
 )
 """A setting does not determine it; `tasks.check_assumptions` tests a task."""
 
@@ -255,7 +253,7 @@ def _too_few_heads(setting: Setting, k: float) -> tuple[Bound, Bound, Bound]:
     remedy = (
         f"it takes length {min_length} or more"
         if few
-        else f"no length helps: with h >= D = {setting.intrinsic_dim} heads are enough"
+        else f"no length helps: h >= D = {setting.intrinsic_dim} heads are enough"
     )
     why = "" if k > 0 else f"vacuous: k = {k:.3g} is not positive; {remedy}"
 

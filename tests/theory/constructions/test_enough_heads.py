@@ -141,7 +141,7 @@ def test_a_ridge_that_states_too_little_is_refused(stated, what, seen):
 
 def test_a_ridge_in_single_precision_is_not_refused_for_its_rounding():
     half = np.float32(0.5)
-    for function in (lambda s: np.float32(np.sin(3 * s)) * half, lambda s: jnp.sin(3 * s) / 2):
+    for function in (lambda s: np.float32(np.sin(3 * s)) * half, lambda s: float(jnp.sin(jnp.float32(3 * s)) / 2)):
         Ridge((1.0,), function, slope=1.5, curvature=4.5).check(0.0, 1.0)
 
 
