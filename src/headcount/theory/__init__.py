@@ -18,7 +18,7 @@ from .collisions.uniqueness import compare_representations
 from .constructions.adversary import largest_error
 from .constructions.content_roles import construct_by_content
 from .constructions.density import promised_error, retrieval_of
-from .constructions.depth_roles import construct_roles, roles
+from .constructions.depth_roles import construct_roles, roles, roles_of_maxima
 from .constructions.enough_heads import construct
 from .constructions.relu_nets import Ridge, RidgeSum, compose, linear, max_net
 from .constructions.shared_keys import construct_shared
@@ -87,6 +87,7 @@ __all__ = [
     "retrieval_of",
     "roles",
     "slope_needed",
+    "roles_of_maxima",
     "staircase_heads",
     "wide_size",
     "zonal_floor",

@@ -17,6 +17,7 @@ from headcount.theory import (
     construct_two_layers,
     largest_error,
     roles,
+    roles_of_maxima,
 )
 
 HALVES = [(0.0, 0.5), (0.5, 1.0)]
@@ -147,5 +148,17 @@ def test_two_layers_of_two_heads_have_eight_maxima_of_random_sequences():
     tokens = np.random.default_rng(0).standard_normal((100, 32, 6))
     assert largest_of(model, task, tokens) < 0.05
     for other in (basins(8), sum_of_maxima(intrinsic_dim=7)):
-        with pytest.raises(InputError, match=f"{other.name}.*{other.intrinsic_dim}"):
+        with pytest.raises(InputError, match=other.name):
             construct_by_content(other)
+
+
+@pytest.mark.parametrize(
+    ("heads", "layers"), [(1, 3), *(pytest.param(*shape, marks=pytest.mark.slow) for shape in ((1, 2), (2, 2), (2, 4)))]
+)
+def test_the_roles_solve_maxima_in_the_class_that_the_study_trains(heads, layers):
+    task = sum_of_maxima(length=16, intrinsic_dim=roles(heads, layers), dim=6)
+    model = roles_of_maxima(task, heads=heads, layers=layers)
+    assert model.spec.total_dim <= 36
+    assert model.spec.hidden <= 32
+    tokens = np.random.default_rng(0).standard_normal((100, 16, 6))
+    assert largest_of(model, task, tokens) < 0.05

@@ -45,7 +45,8 @@ LAWS = (
     Law("(h + 1)^L - 1", lambda layers, heads: (heads + 1) ** layers - 1, "every token a role of its own"),
 )
 WRITTEN_DOWN = {(2, 2): 8}
-"""By (layers, heads), more than h (2 L - 1): on most sequences, from 16 tokens on (`theory.construct_by_content`)."""
+"""By (layers, heads), more than h (2 L - 1): on most sequences of 16 tokens or more, for the first draw of directions
+(`theory.construct_by_content`)."""
 
 
 def constructed(layers: int, heads: int) -> int:

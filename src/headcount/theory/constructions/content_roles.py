@@ -12,6 +12,7 @@ no promise can be made for every sequence. Counted the same way, L layers of h h
 """
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
@@ -19,8 +20,8 @@ from jaxtyping import Float
 from ..._errors import require
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
-from ...tasks.presets import Ridges
 from .enough_heads import Nets
+from .maxima import directions_of, maxima_nets
 from .registers import Head, Registers, deep_model, score_of
 from .relu_nets import Affine, ReluNet
 
@@ -50,15 +51,14 @@ def construct_by_content(task: Retrieval, *, beta: float = 300.0) -> ClassTokenT
         >>> spec.layers, spec.heads, spec.total_dim, spec.positions
         (2, 2, 24, 'none')
     """
+    directions = directions_of(task)
     require(
-        task.name == "sum-of-maxima" and len(task.position_sets) == EIGHT and not task.uses_positions,
-        f"two layers of two heads are written down for a sum of {EIGHT} maxima over whole sequences, got {task.name} "
-        f"with D = {len(task.position_sets)}.",
-        what="task",
-        given=task.name,
+        len(directions) == EIGHT,
+        f"two layers of two heads are written down for {EIGHT} maxima, {task.name} has D = {len(directions)}.",
+        what="intrinsic_dim",
+        given=len(directions),
+        needed=str(EIGHT),
     )
-    assert isinstance(task.features, Ridges)
-    directions = np.asarray(task.features.directions, float)
     pairs = itertools.combinations(range(EIGHT), HEADS)
     followed = min(pairs, key=lambda pair: directions[pair[0]] @ directions[pair[1]])
     others = [i for i in range(EIGHT) if i not in followed]
@@ -84,7 +84,7 @@ def construct_by_content(task: Retrieval, *, beta: float = 300.0) -> ClassTokenT
         moves = [moved("carried", HEADS * k + head, "result", of_tokens[k][head]) for head in both]
         second.append(Head([(asks, score(followed[k]))], [moved("value", followed[k], "result", followed[k]), *moves]))
     return deep_model(
-        _nets(directions, directions[followed[0]] - directions[followed[1]], beta),
+        _with_switch(maxima_nets(directions, beta), directions[followed[0]] - directions[followed[1]]),
         registers,
         [first, second],
         class_token=asks,
@@ -93,25 +93,15 @@ def construct_by_content(task: Retrieval, *, beta: float = 300.0) -> ClassTokenT
     )
 
 
-def _nets(directions: Float[np.ndarray, "D dim"], apart: Float[np.ndarray, " dim"], beta: float) -> Nets:
-    """Psi_i = -a_i . x exactly, and the switch g = clip(SWITCH (a_1 - a_2) . x + 1/2) with 1 - g; the readout adds up.
-
-    u = relu(u) - relu(-u) in the encoder, and u = gelu(u) - gelu(-u) in the readout.
-    """
-    count, dim = directions.shape
-    inwards = np.concatenate([np.eye(dim), -np.eye(dim), SWITCH * apart[None], SWITCH * apart[None]])
-    bias = np.concatenate([np.zeros(2 * dim), [0.5, -0.5]])
-    outwards = np.zeros((count + HEADS, 2 * dim + 2))
-    outwards[:count, : 2 * dim] = np.concatenate([-directions, directions], axis=1)
-    outwards[count, -2:], outwards[count + 1, -2:] = [1.0, -1.0], [-1.0, 1.0]
-    shift = np.concatenate([np.zeros(count), [0.0, 1.0]])
-    total = np.ones((1, count))
-    adds_up = Affine(np.concatenate([total, -total]), np.zeros(2)), Affine(np.array([[-1.0, 1.0]]), np.zeros(1))
-    return Nets(
-        encoder=ReluNet((Affine(inwards, bias), Affine(outwards, shift))),
-        readout=ReluNet(adds_up),
-        beta=beta,
-        delta=0.0,
-        promised=float("inf"),
-        proved=False,
+def _with_switch(nets: Nets, apart: Float[np.ndarray, " dim"]) -> Nets:
+    """The encoder with the switch g = clip(SWITCH (a_1 - a_2) . x + 1/2) and 1 - g after its components."""
+    inwards, outwards = nets.encoder.layers
+    count, units = outwards.weight.shape
+    switch = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    weight = np.zeros((count + HEADS, units + 2))
+    weight[:count, :units], weight[count:, units:] = outwards.weight, switch
+    encoder = (
+        Affine(np.concatenate([inwards.weight, *2 * [SWITCH * apart[None]]]), np.append(inwards.bias, [0.5, -0.5])),
+        Affine(weight, np.append(outwards.bias, [0.0, 1.0])),
     )
+    return replace(nets, encoder=ReluNet(encoder))

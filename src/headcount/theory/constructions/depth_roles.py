@@ -13,8 +13,10 @@ is that of `construct`. Neither the width nor the nets grow with T, and L h < D:
 """
 
 from ..._errors import require, require_count
+from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
-from .enough_heads import Construction, net_parameters, nets_of
+from .enough_heads import Construction, Nets, net_parameters, nets_of
+from .maxima import directions_of, maxima_nets
 from .registers import Head, Registers, deep_model, gate_size, position_table, score_of
 from .relu_nets import RidgeSum
 
@@ -64,28 +66,9 @@ def construct_roles(
         >>> built.model.spec.heads, built.model.spec.layers, built.promised <= 0.1
         (1, 2, True)
     """
-    count = len(task.position_sets)
-    require(
-        count <= roles(heads, layers),
-        f"{task.name} has D = {count} components; {layers} layer(s) of {heads} head(s) play "
-        f"{roles(heads, layers)} roles, h (2 L - 1).",
-        what="intrinsic_dim",
-        given=count,
-        needed=f"at most {roles(heads, layers)}",
-    )
+    _require_roles(task, heads, layers)
     nets = nets_of(task, eps, components=components, outer=outer)
-    of_tokens = max(count - heads * layers, 0)
-    registers = Registers.of(
-        heads=heads, value=count, result=count, carried=of_tokens, at_class=1, at_tokens=1, **gate_size(task)
-    )
-    model = deep_model(
-        nets,
-        registers,
-        [[_head(registers, heads, layers, layer, i) for i in range(heads)] for layer in range(layers)],
-        class_token=registers.unit("at_class"),
-        constants=registers.unit("at_tokens"),
-        position_table=position_table(task, registers),
-    )
+    model = _arranged(task, nets, heads, layers)
     return Construction(
         model=model,
         promised=nets.promised,
@@ -93,6 +76,61 @@ def construct_roles(
         delta=nets.delta,
         beta=nets.beta,
         parameters=net_parameters(model),
+    )
+
+
+def roles_of_maxima(task: Retrieval, *, heads: int, layers: int, beta: float = 300.0) -> ClassTokenTransformer:
+    """The same arrangement for a sum of maxima, whose tokens are unbounded: no promise, but an error to be sampled.
+
+    Args:
+        task: `sum_of_maxima` of D <= heads (2 layers - 1) directions over whole sequences.
+        heads: Heads per layer.
+        layers: Attention layers.
+        beta: What scores are multiplied by; the error of a maximum that is read is of the order of 1 / beta.
+
+    Returns:
+        A model of the class that the study `depth` trains.
+
+    Raises:
+        InputError: If the task is another one, or D is larger.
+
+    Example:
+        >>> from headcount import theory
+        >>> from headcount.tasks import sum_of_maxima
+        >>> spec = theory.roles_of_maxima(sum_of_maxima(intrinsic_dim=3), heads=1, layers=2).spec
+        >>> spec.layers, spec.heads, spec.positions, spec.inner_hidden
+        (2, 1, 'none', 0)
+    """
+    directions = directions_of(task)
+    _require_roles(task, heads, layers)
+    return _arranged(task, maxima_nets(directions, beta), heads, layers)
+
+
+def _require_roles(task: Retrieval, heads: int, layers: int) -> None:
+    count, most = len(task.position_sets), roles(heads, layers)
+    require(
+        count <= most,
+        f"{task.name} has D = {count} components; {layers} layer(s) of {heads} head(s) play {most} roles, h (2 L - 1).",
+        what="intrinsic_dim",
+        given=count,
+        needed=f"at most {most}",
+    )
+
+
+def _arranged(task: Retrieval, nets: Nets, heads: int, layers: int) -> ClassTokenTransformer:
+    """The model whose heads play the roles."""
+    count = len(task.position_sets)
+    of_tokens = max(count - heads * layers, 0)
+    registers = Registers.of(
+        heads=heads, value=count, result=count, carried=of_tokens, at_class=1, at_tokens=1, **gate_size(task)
+    )
+    return deep_model(
+        nets,
+        registers,
+        [[_head(registers, heads, layers, layer, i) for i in range(heads)] for layer in range(layers)],
+        class_token=registers.unit("at_class"),
+        constants=registers.unit("at_tokens"),
+        position_table=position_table(task, registers),
     )
 
 
