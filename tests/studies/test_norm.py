@@ -31,7 +31,7 @@ def stepped(**needed: int):
         (stepped(none=4, layer=4), (HOLDS, HOLDS, HOLDS, HOLDS, HOLDS, HOLDS)),
         (stepped(none=4, layer=5), (HOLDS, DIFFERS, DIFFERS, HOLDS, DIFFERS, DIFFERS)),
         (stepped(none=3, layer=3), (DIFFERS, DIFFERS, HOLDS, DIFFERS, DIFFERS, HOLDS)),
-        (lambda at: 1e-2, (DIFFERS, DIFFERS, UNDECIDED, DIFFERS, DIFFERS, HOLDS)),
+        (lambda at: 1e-2 * 0.5 ** at["heads"], (DIFFERS, DIFFERS, UNDECIDED, DIFFERS, DIFFERS, HOLDS)),
     ],
     ids=["same", "moved", "both elsewhere", "no transition"],
 )
