@@ -69,6 +69,11 @@ class Floors:
     near_data: Certificate | None
     slope: float
 
+    @property
+    def normed(self) -> bool:
+        """Whether the model has a norm before its readout."""
+        return bool(self.record.cell.model.get("final_norm", False))
+
     def floor(self, where: str) -> float:
         """The certified error floor in units of the target's standard deviation; 0 where there is no certificate."""
         certificate = self.near_data if where == "near data" else self.anywhere
@@ -186,6 +191,7 @@ def as_json(floors: Floors) -> dict[str, Any]:
         "key": cell.key,
         "heads": cell.model["heads"],
         "length": cell.length,
+        "final_norm": floors.normed,
         "seed": cell.seed,
         "nmse": floors.record.metrics["nmse"],
         "spread": floors.spread,

@@ -125,6 +125,22 @@ def test_every_head_count_and_depth_is_searched(tmp_path, layers):
     assert all(model["anywhere"]["gap"] > 0 for model in floors)
 
 
+@pytest.mark.slow
+def test_models_with_a_norm_are_searched_and_told_apart_from_those_without(tmp_path):
+    made = sweep(
+        TASK,
+        axes={"heads": (1,), "norm": ("none", "layer"), "length": (6,), "seed": (0,)},
+        model=lambda heads, norm: ClassTokenSpec(heads=heads, head_dim=2, hidden=8, final_norm=norm == "layer"),
+        train=TRAIN,
+    )
+    result = headcount("collide", folder_of(tmp_path / "models", made), *QUICK)
+    assert result.code == 0, result.err
+    assert "norm" in result.out.splitlines()[0]
+    floors = strict_json((tmp_path / "models" / "collisions" / "certificates.json").read_text())
+    assert sorted(model["final_norm"] for model in floors) == [False, True]
+    assert all(model["anywhere"]["exact"] for model in floors)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

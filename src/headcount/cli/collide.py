@@ -137,12 +137,19 @@ def _is_estimated(floors: Floors, where: str) -> bool:
 
 
 def floor_chart(found: list[Floors], where: str) -> Chart:
-    """The smallest certified floor of all models of a head count and length, against heads, one line per length."""
-    lengths = sorted({floors.record.cell.length for floors in found})
+    """The smallest certified floor of all models of a head count and length, against heads, one line per length.
+
+    Models with a norm before the readout have lines of their own.
+    """
+    lines = sorted({(floors.record.cell.length, floors.normed) for floors in found})
     heads = sorted({floors.record.cell.model["heads"] for floors in found})
 
-    def least(h: int, t: int) -> float:
-        own = [f.floor(where) for f in found if (f.record.cell.model["heads"], f.record.cell.length) == (h, t)]
+    def least(h: int, line: tuple[int, bool]) -> float:
+        own = [
+            each.floor(where)
+            for each in found
+            if each.record.cell.model["heads"] == h and (each.record.cell.length, each.normed) == line
+        ]
         return max(min(own), MIN_DRAWN) if own else float("nan")
 
     words = {
@@ -156,8 +163,13 @@ def floor_chart(found: list[Floors], where: str) -> Chart:
         y_label="floor / spread of the target",
         x_ticks=tuple(heads),
         series=tuple(
-            Series(f"{t} tokens", tuple(heads), tuple(least(h, t) for h in heads), place=i)
-            for i, t in enumerate(lengths)
+            Series(
+                f"{line[0]} tokens{', norm' if line[1] else ''}",
+                tuple(heads),
+                tuple(least(h, line) for h in heads),
+                place=i,
+            )
+            for i, line in enumerate(lines)
         ),
         caption=f"a readout of slope up to {found[0].slope:g} errs by this; {words}; below {MIN_DRAWN:g} drawn there",
     )
@@ -182,6 +194,7 @@ def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: G
         kind += "; the gap is estimated"
     return PairPicture(
         title=f"{task.name}: two sequences of {cell.length} tokens that {cell.model['heads']} heads "
+        + ("and a norm " if floors.normed else "")
         + ("cannot tell apart" if certificate.exact else "can hardly tell apart"),
         caption=f"{kind}; targets differ by {certificate.gap:.3g}, so {readouts} errs by "
         f"{certificate.floor(floors.slope):.3g} on one of them",
@@ -195,7 +208,9 @@ def pair_picture(floors: Floors, certificate: Certificate, store: Store, task: G
 def _view(found: list[Floors]) -> RenderableType:
     """Model by model: its measured error, and the floor that is certified for each question."""
     view = Table(box=None)
-    for column in ("model", "T", "heads", "seed", "NMSE", *(f"floor, {question}" for question in WHERE)):
+    normed = any(floors.normed for floors in found)
+    columns = ["model", "T", "heads", *(["norm"] if normed else []), "seed", "NMSE"]
+    for column in (*columns, *(f"floor, {question}" for question in WHERE)):
         view.add_column(column, justify="right")
     for floors in found:
         cell = floors.record.cell
@@ -206,8 +221,9 @@ def _view(found: list[Floors]) -> RenderableType:
             if certificate is not None and certificate.estimated:
                 kind += ", gap estimated"
             cells.append(f"{floors.floor(question):.2g} [dim]{kind}[/dim]")
-        numbers = (cell.length, cell.model["heads"], cell.seed)
-        view.add_row(cell.key[:6], *map(str, numbers), f"{floors.record.metrics['nmse']:.1e}", *cells)
+        of_norm = ["yes" if floors.normed else "no"] if normed else []
+        shape = [str(cell.length), str(cell.model["heads"]), *of_norm, str(cell.seed)]
+        view.add_row(cell.key[:6], *shape, f"{floors.record.metrics['nmse']:.1e}", *cells)
     reasons = dict.fromkeys(
         certificate.estimated
         for floors in found

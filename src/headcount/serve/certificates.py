@@ -48,13 +48,15 @@ class Certified:
     heads: int
     length: int
     seed: int
+    normed: bool
     error: float
     slope: float
     pairs: dict[str, Pair]
 
     @property
     def name(self) -> str:
-        return f"{self.heads} head{'s' if self.heads != 1 else ''}, {self.length} tokens, seed {self.seed}"
+        heads = f"{self.heads} head{'s' if self.heads != 1 else ''}{' and a norm' if self.normed else ''}"
+        return f"{heads}, {self.length} tokens, seed {self.seed}"
 
 
 def has_certificates(folder: Path) -> bool:
@@ -97,8 +99,8 @@ def _certified(entry: dict[str, Any]) -> Certified:
     spread = float(entry["spread"])
     pairs = {question: _pair(question, entry[question], spread) for question in QUESTIONS if entry[question]}
     numbers = {name: int(entry[name]) for name in ("heads", "length", "seed")}
-    error, slope = float(entry["nmse"]), float(entry["slope"])
-    return Certified(key=str(entry["key"]), **numbers, error=error, slope=slope, pairs=pairs)
+    error, slope, normed = float(entry["nmse"]), float(entry["slope"]), bool(entry.get("final_norm", False))
+    return Certified(key=str(entry["key"]), **numbers, normed=normed, error=error, slope=slope, pairs=pairs)
 
 
 def _pair(question: str, stored: dict[str, Any], spread: float) -> Pair:

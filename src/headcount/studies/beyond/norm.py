@@ -103,16 +103,17 @@ def _transition_claim(halves: dict[str, ErrorTable], answers: dict[str, Answer],
 
 
 def _same_answer_claim(answers: dict[str, Answer]) -> Claim:
-    """The norm moves the answer where the two intervals have no head count in common."""
+    """The norm moves the answer where the intervals share no head count, and does not where both are the same one."""
     statement = "A norm before the readout does not move the transition."
-    needs = {norm: each.needs["heads"] for norm, each in answers.items() if "heads" in each.needs}
+    needs = {norm: each.needs["heads"] for norm, each in answers.items() if each.kind == "needs"}
     evidence = _both(answers)
     if len(needs) < len(NORMS):
         return Claim(statement, Verdict.UNDECIDED, evidence)
     plain, normed = needs["none"], needs["layer"]
     if normed.low > plain.high or plain.low > normed.high:
         return Claim(statement, Verdict.DIFFERS, evidence)
-    return Claim(statement, Verdict.HOLDS if plain == normed else Verdict.UNDECIDED, evidence)
+    certain = plain == normed and plain.low == plain.high
+    return Claim(statement, Verdict.HOLDS if certain else Verdict.UNDECIDED, evidence)
 
 
 def _drop_claim(halves: dict[str, ErrorTable], norm: str) -> Claim:
