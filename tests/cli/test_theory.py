@@ -61,6 +61,7 @@ def test_with_a_rank_the_second_papers_bounds_are_told():
         "--heads 8 --rank 8 --dim 24 --length 2",
         "--heads 8 --rank 64 --dim 64 --length 2",
         "--heads 8 --rank 200 --dim 256 --length 2",
+        "--heads 8 --rank 8 --dim 24 --length 16",
     ],
 )
 def test_a_bound_is_drawn_for_any_setting(tmp_path, numbers):
@@ -76,6 +77,8 @@ def test_a_bound_is_drawn_for_any_setting(tmp_path, numbers):
         ([*RANK, "--rank", 65], ("--rank", "64", "65")),
         ([*RANK, "--heads", 0], ("--heads", "0")),
         ([*RANK, "--length", 1], ("--length", "1")),
+        ([*RANK, "--length", 65, "--plot", "k.svg"], ("--length", "65")),
+        ([*RANK, "--terms", 2], ("--terms", "2")),
         (["--heads", 8, "--length", 2, "--rank", 1], ("--rank", "--dim")),
         ([*SETTING, "--eps", 2], ("--eps", "2.0")),
         ([*SETTING, "--heads", 0], ("--heads", "0")),

@@ -14,7 +14,16 @@ from .._errors import require
 from ..report.chart import Chart, Series
 from ..report.render import FORMATS, check_ending, save_chart
 from ..report.render.fitted import Prose
-from ..theory import Bound, RankSetting, Setting, all_bounds, all_rank_bounds, rank_floor, rank_one_floor
+from ..theory import (
+    Bound,
+    RankSetting,
+    Setting,
+    all_bounds,
+    all_rank_bounds,
+    many_points_floor,
+    rank_floor,
+    rank_one_floor,
+)
 from ..theory.bounds import exponent
 from .app import Json, print_json, say, show_view
 from .class_bounds import ClassRequest, class_bounds, class_chart
@@ -120,8 +129,9 @@ def bounds(
         require(intrinsic_dim is None, "give --intrinsic-dim or --rank, not both: they belong to different papers.")
         require(dim > 1, f"--rank needs the --dim of the points, of at least 2, got {dim}.")
         rank_setting = RankSetting(heads=heads, rank=rank, dim=dim, length=length, layers=layers, eps=eps, terms=terms)
+        chart = None if plot is None else _floor_chart(rank_setting)
         _print(all_rank_bounds(rank_setting), as_json)
-        _draw(_floor_chart(rank_setting), plot)
+        _draw(chart, plot)
         return
     assert intrinsic_dim is not None
     setting = Setting(
@@ -146,8 +156,8 @@ def _print(values: Sequence[Bound], as_json: bool) -> None:
         show_view(_view(values))
 
 
-def _draw(chart: Chart, plot: Path | None) -> None:
-    if plot is not None:
+def _draw(chart: Chart | None, plot: Path | None) -> None:
+    if chart is not None and plot is not None:
         save_chart(chart, plot)
         say(f"drawn in {plot}")
 
@@ -192,13 +202,26 @@ def _exponent_chart(setting: Setting) -> Chart:
 
 def _floor_chart(setting: RankSetting) -> Chart:
     """The smallest error of any heads of this rank against their number, one line per dimension."""
-    dims = sorted({*(dim for dim in DIMS if dim > setting.rank), setting.dim})
-    one = setting.rank == 1
-    rows = {d: [rank_one_floor(h, d) if one else rank_floor(h, setting.rank, d) for h in HEADS] for d in dims}
-    kind = "hard heads of rank one" if one else f"heads of rank {setting.rank}"
+    points, rank = setting.length, setting.rank
+    require(
+        points <= setting.dim,
+        f"the floor is drawn for orthogonal points, and R^{setting.dim} has no {points}.",
+        what="length",
+        given=points,
+    )
+    dims = sorted({*(dim for dim in DIMS if dim > rank and dim >= points), setting.dim})
+    one = rank == 1 and points == 2
+
+    def floor(heads: int, dim: int) -> float:
+        if points > 2:
+            return many_points_floor(heads, rank, dim, points)
+        return rank_one_floor(heads, dim) if one else rank_floor(heads, rank, dim)
+
+    rows = {d: [floor(h, d) for h in HEADS] for d in dims}
+    kind = "hard heads of rank one" if one else f"heads of rank {rank}"
     return Chart(
         name="floor",
-        title=f"The nearest of two orthogonal points by {kind}",
+        title=f"The nearest of {'two' if points == 2 else points} orthogonal points by {kind}",
         x_label="attention heads",
         y_label="least expected squared error",
         x_ticks=HEADS[::4],

@@ -1,5 +1,7 @@
 """The nearest of N orthonormal points: shares of degrees against sampling, and floors that no heads get below."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -42,6 +44,14 @@ def test_the_floor_falls_with_heads_and_rank_and_is_no_higher_than_what_is_known
     assert many_points_floor(2 * heads, rank, dim, length) <= floor
     assert many_points_floor(heads, dim, dim, length) == 0
     assert many_points_floor(heads, rank, dim, 2) <= rank_floor(heads, rank, dim) + 1e-9
+
+
+@given(st.integers(2, 200), st.data())
+def test_the_share_that_a_head_holds_never_rises_with_the_degree(dim, data):
+    """So that counting all higher degrees as the fourth can only lower the floor."""
+    rank = data.draw(st.integers(1, dim - 1))
+    held = [math.comb(degree + rank - 1, rank - 1) / harmonics(dim, degree) for degree in range(9)]
+    assert all(later <= held[place] * (1 + 1e-9) for place, later in enumerate(held[1:]))
 
 
 @pytest.mark.parametrize(("heads", "rank", "hard"), [(1, 1, True), (4, 1, False), (2, 2, True)])

@@ -9,4 +9,7 @@ architectures  error by task and architecture at equal parameters (in neither pa
 A claim is undecided where what it speaks of was not measured, or too roughly to tell. Claims about length are judged on
 the best of seeds, which says what the models can do: one seed that training left stuck can carry a mean. Where a mean
 was published, ours is in the evidence too.
+
+Each rule is applied to our table and, unchanged, to the published one (a table with a `source`), which counts as one
+seed: without intervals, and undecided where a rule resamples seeds.
 """
