@@ -1,6 +1,7 @@
 """Theorem 2(2) with constants: no head keeps choices farther apart than promised, no model contradicts a floor."""
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -102,7 +103,7 @@ def test_only_the_product_of_values_and_slope_counts(setting, factor):
 @given(classes)
 def test_longer_sequences_and_gentler_readouts_never_lower_a_floor(setting):
     floor = class_floor(setting).value or 0.0
-    for change in ({"length": 2 * setting.length}, {"slope": setting.slope / 2}, {"positions": False}):
+    for change in ({"length": 2 * setting.length}, {"slope": setting.slope / 2}):
         assert (class_floor(dataclasses.replace(setting, **change)).value or 0.0) >= floor * (1 - 1e-9)
 
 
@@ -133,3 +134,18 @@ def test_a_class_that_cannot_be_is_refused(field, value):
     assert (refused.value.what, refused.value.given) == (field, value)
     with pytest.raises(InputError, match="head_dim"):
         phase_diagram(dataclasses.replace(ONE, head_dim=1), [8], [0.1], outer_slope=2.0)
+
+
+@drawn
+@given(st.floats(0.001, 0.2), st.floats(0, 8), st.integers(0, 99))
+def test_the_best_readout_of_a_slope_errs_by_the_floor_at_least(slope, steepness, seed):
+    """Of all sequences at a small size the best K-Lipschitz readout errs by max (|y - y'| - K |o - o'|) / 2."""
+    points, free = 4, 12
+    weights, values = random_head(points, 1, steepness, np.random.default_rng(seed))
+    chosen = np.array(list(itertools.combinations_with_replacement(range(points), free)))
+    seen = np.concatenate([chosen, np.full((len(chosen), 1), np.argmax(weights))], axis=1)
+    outputs = np.sum(weights[seen] * values[seen, 0], axis=1) / np.sum(weights[seen], axis=1)
+    targets = ONE.rise * chosen.min(axis=1) / (points - 1)
+    errors = np.abs(targets[:, None] - targets) - slope * np.abs(outputs[:, None] - outputs)
+    promised = promised_distance(dataclasses.replace(ONE, head_dim=1), free, math.log(len(chosen)))
+    assert errors.max() >= ONE.rise / (points - 1) - slope * promised

@@ -19,7 +19,7 @@ and any readout with |F(o) - F(o')| <= K |o - o'| on the n s numbers of all head
                 other minima are z_k* in both.
     distance    |o - o'| <= |dB| + |o'| |dA| per head, as denominators are at least 1:
                 sqrt(n) (2 V t / k + V t / k), and sqrt(n s) 3 V t / k for all heads
-    floor       (gap - K distance) / 2, gap = rise / (Q - 1), where the target moves by `rise` while z_i moves by r
+    floor       (gap - K distance) / 2, gap = rise / (Q - 1), where rise / r is the least slope of the target in z_i
 
 The best Q and t are chosen by the function. V and K enter as V K alone, as they must: values times c and a readout of
 slope K / c are the same models.
@@ -60,8 +60,8 @@ class BoundedClass:
         head_dim: n, numbers per head output.
         values: V, the largest value in magnitude.
         slope: K, the Lipschitz constant of the readout on the heads' outputs.
-        rise: How far the target moves while one minimum rises by r, the level up to which the sets {f_i < z_i* + r}
-            are disjoint. 1/2 for max + min on [0, 1].
+        rise: r times the least slope of the target in one minimum, where r is the level up to which the sets
+            {f_i < z_i* + r} are disjoint. 1/2 for max + min on [0, 1].
         share: Share of the places that the smallest S_i has; the paper asks for a quarter.
         positions: Whether models see the place of a token.
     """
@@ -102,7 +102,7 @@ class BoundedClass:
             Condition("one attention layer, one query", None),
             Condition(places, None),
             Condition(f"values at most {self.values:g}, readout slope at most {self.slope:g}", None),
-            Condition("f_i continuous, the sets {f_i < z_i* + r} disjoint, F0 moves by the rise over r", None),
+            Condition("f_i continuous, the sets {f_i < z_i* + r} disjoint, F0 of slope rise / r or more in each", None),
         )
 
 

@@ -67,9 +67,11 @@ def nearest_outputs(
     counts = np.stack([np.sum(chosen == point, axis=1) for point in range(points)], axis=1)
     moments = counts @ np.concatenate([weights[:, None], weights[:, None] * values], axis=1)
     scaled = moments / np.concatenate([[1.0], np.full(head_dim, 2.0)])  # sides of the box are t and 2 V t
-    gaps, neighbours = KDTree(scaled).query(scaled, k=2, p=np.inf)
+    gaps, neighbours = (np.asarray(part) for part in KDTree(scaled).query(scaled, k=2, p=np.inf))
     one = int(np.argmin(gaps[:, 1]))
-    pair = counts[[one, int(neighbours[one, 1] if neighbours[one, 1] != one else neighbours[one, 0])]]
+    # Of two with equal moments either may come first.
+    other = next(int(neighbour) for neighbour in neighbours[one] if neighbour != one)
+    pair = counts[[one, other]]
     common = pair.min(axis=0)
     pair = pair - common
     pair[:, -1] += common.sum()
