@@ -16,6 +16,7 @@ from ...report.section import Grid, Section
 from ...store import Experiment, Record, TrainSpec
 from ..base import AbstractStudy, Effort, Scale
 from ..claims.architectures import (
+    average_claim,
     fewer_heads_claim,
     mean_claim,
     query_claim,
@@ -126,6 +127,7 @@ class ArchitectureStudy(AbstractStudy):
                 fewer_heads_claim(best),
                 mean_claim(best),
                 recurrent_claim(best),
+                average_claim(best),
                 value_claim(best),
                 query_claim(best),
             ),
