@@ -16,7 +16,7 @@ from ..helpers import fabricated
 def expected(at):
     """Max pooling solves retrievals, as four heads do; attention alone reads a value elsewhere, or asks."""
     name = at["architecture"]
-    if at["task"] in ("value", "nearest"):
+    if at["task"] in ("average", "value", "nearest"):
         return 0.01 if name == ATTENTION else 0.3
     return 1e-4 if name == "max pool" or (at["heads"] >= 4 and name == ATTENTION) else 0.05
 

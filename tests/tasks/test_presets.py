@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.tasks import PRESETS, average, max_plus_min, preset, preset_options, quadratic_basins, sum_of_maxima
+from headcount.tasks import (
+    PRESETS,
+    average,
+    max_plus_min,
+    preset,
+    preset_options,
+    quadratic_basins,
+    sum_of_maxima,
+    value_at_maximum,
+)
 from headcount.tasks.base import _program
 from headcount.tasks.presets import Basins, LinearMean, Ridges, preset_from_spec
 
@@ -176,6 +185,16 @@ def test_average_is_its_formula_and_needs_one_head():
 def test_an_unknown_preset_is_answered_with_the_nearest():
     with refused('"sum-of-maximum"', 'Did you mean "sum-of-maxima"?', "quadratic-basins"):
         preset("sum-of-maximum")
+
+
+def test_value_at_maximum_reads_one_direction_where_another_is_largest():
+    task = value_at_maximum(length=6, dim=3, task_seed=2)
+    key, value = np.asarray(task.function.key), np.asarray(task.function.value)
+    assert_close(np.array([key @ key, value @ value, key @ value]), np.array([1.0, 1.0, 0.0], np.float32))
+    for seed in range(5):
+        tokens = np.asarray(task.sample(jr.key(seed)))
+        where = max(range(6), key=lambda t: tokens[t] @ key)
+        assert_close(task.target(tokens), np.array([tokens[where] @ value]))
 
 
 def test_an_unknown_option_is_answered_with_the_nearest():
