@@ -94,7 +94,9 @@ def largest_chart(limited: list[Limit]) -> Chart:
     layers = tuple(sorted({limit.layers for limit in limited})) or (1,)
     series = []
     for heads in sorted({limit.heads for limit in limited}):
-        own = [limit for limit in limited if limit.heads == heads]
+        own = [limit for limit in limited if limit.heads == heads and limit.largest]  # none solved is no zero
+        if not own:
+            continue
         series.append(
             Series(
                 "1 head" if heads == 1 else f"{heads} heads",
