@@ -26,11 +26,12 @@ from .models import ClassTokenSpec, ClassTokenTransformer, from_arrays, spec_fro
 from .store import Cell, Experiment, Outcome, Record, Store
 from .tasks import GeneratedTask
 from .theory import Certificate, Collision, Domain, certify, domain_of, find_collisions
+from .theory.collisions.observables import ClassOutputs
 
 NEAR_ENOUGH = 1e-6
 """Pairs further apart than this are not worth a certificate."""
 CANDIDATES = 12
-"""Pairs certified for a model and question, the largest gap first, until one is exact."""
+"""Pairs certified for a model and question, the largest gap first, until one is exact; with a norm twice as many."""
 SPREAD_EXAMPLES = 2000
 
 
@@ -146,9 +147,12 @@ def best_certificate(
 ) -> Certificate | None:
     """The certificate with the highest floor among the first pairs. An exact one, which holds for every readout, is
     preferred if its floor is half as high."""
-    near = [collision for collision in found if collision.distance < NEAR_ENOUGH][:CANDIDATES]
+    near = [collision for collision in found if collision.distance < NEAR_ENOUGH]
+    # Pairs that only a norm merges have larger gaps and looser enclosures: they must not crowd out the others.
+    merged = [each for each in near if isinstance(each.observables, ClassOutputs)][:CANDIDATES]
+    others = [each for each in near if not isinstance(each.observables, ClassOutputs)][:CANDIDATES]
     best = exact = None
-    for collision in near:
+    for collision in sorted(merged + others, key=lambda each: -each.gap):
         certificate = certify(collision, model, task, domain)
         if best is None or certificate.floor(slope) > best.floor(slope):
             best = certificate
