@@ -47,9 +47,9 @@ FIRST_PAPER = (
 
 SECOND_PAPER = (
     NotRun(
-        source=f"{PAPER}, Theorem 2 for N > 2",
-        statement="heads of low rank must be many for more than two points, and for points that are not orthogonal",
-        why="our floor is for two orthogonal points and a uniform query; the paper's proof gives no constants",
+        source=f"{PAPER}, Theorem 2 for points that are not orthogonal",
+        statement="heads of low rank must be many for points drawn independently",
+        why="our floors are for orthonormal points and a uniform query; the paper's proof gives no constants",
     ),
     NotRun(
         source=f"{PAPER}, self-attention form",
