@@ -26,7 +26,7 @@ from .models import ClassTokenSpec, ClassTokenTransformer, from_arrays, spec_fro
 from .store import Cell, Experiment, Outcome, Record, Store
 from .tasks import GeneratedTask
 from .theory import Certificate, Collision, Domain, certify, domain_of, find_collisions
-from .theory.collisions.observables import ClassOutputs
+from .theory.collisions.observables import CentredOutputs
 
 NEAR_ENOUGH = 1e-6
 """Pairs further apart than this are not worth a certificate."""
@@ -148,9 +148,9 @@ def best_certificate(
     """The certificate with the highest floor among the first pairs. An exact one, which holds for every readout, is
     preferred if its floor is half as high."""
     near = [collision for collision in found if collision.distance < NEAR_ENOUGH]
-    # Pairs that only a norm merges have larger gaps and looser enclosures: they must not crowd out the others.
-    merged = [each for each in near if isinstance(each.observables, ClassOutputs)][:CANDIDATES]
-    others = [each for each in near if not isinstance(each.observables, ClassOutputs)][:CANDIDATES]
+    # Pairs that only a norm merges have larger gaps: they must not crowd out the others.
+    merged = [each for each in near if isinstance(each.observables, CentredOutputs)][:CANDIDATES]
+    others = [each for each in near if not isinstance(each.observables, CentredOutputs)][:CANDIDATES]
     best = exact = None
     for collision in sorted(merged + others, key=lambda each: -each.gap):
         certificate = certify(collision, model, task, domain)

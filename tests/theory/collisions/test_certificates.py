@@ -20,7 +20,7 @@ from headcount.theory import Certificate, Domain, certify, construct, find_colli
 from headcount.theory.bounds import steep_net_size
 from headcount.theory.collisions.certificates import _min_gap
 from headcount.theory.collisions.heads import fold
-from headcount.theory.collisions.observables import ClassOutputs, HeadOutputs, Moments
+from headcount.theory.collisions.observables import CentredOutputs, ClassOutputs, HeadOutputs, Moments, mixing_of
 from headcount.theory.intervals import point
 from headcount.theory.intervals.rules import RULES
 from tests.theory.collisions.digits import DIGITS, difference, exact_pair, plain_class_output, plain_target, precise
@@ -65,6 +65,10 @@ class Case:
         """Use under `jax.enable_x64(True)`."""
         if self.kind is ClassOutputs:
             return ClassOutputs(model=in_double(self.weights))
+        if self.kind is CentredOutputs:
+            outputs = head_observables(HeadOutputs, self.weights)
+            mixing = jnp.asarray(mixing_of(self.weights, outputs.coordinates))
+            return CentredOutputs(outputs=outputs, mixing=mixing[1:] - mixing[0])
         return head_observables(self.kind, self.weights, self.shared)
 
 
@@ -87,7 +91,7 @@ CASES = {
     "tokens that lie together": Case(width=1e-2, shape=(("head_dim", 6),), seed=6),
     "two layers": Case(kind=ClassOutputs, shape=(("layers", 2),), seed=7),
     "a norm": Case(shape=(("final_norm", True),), seed=0),
-    "a norm that merges": Case(kind=ClassOutputs, shape=(("final_norm", True), ("head_dim", 3)), seed=1),
+    "a norm that merges": Case(kind=CentredOutputs, shape=(("final_norm", True), ("head_dim", 3)), seed=1),
     "a norm after two layers": Case(kind=ClassOutputs, shape=(("final_norm", True), ("layers", 2)), seed=7),
 }
 

@@ -26,7 +26,7 @@ from ..intervals import EnclosureError, Interval, add, enclose, point, product, 
 from .domain import Domain
 from .heads import coordinates_read, fold
 from .krawczyk import EnclosedObservables, prove_collision
-from .observables import HeadOutputs, check_fit, seen_by_readout
+from .observables import HeadOutputs, check_fit, mixing_of, seen_by_readout
 from .search import Collision
 
 ESTIMATE_SLACK = 1e-6
@@ -103,13 +103,11 @@ def certify(collision: Collision, model: ClassTokenTransformer, task: GeneratedT
 def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
     """An upper bound on the Euclidean distance of what the readout sees of the pair."""
     if len(model.attention) == 1:
-        (layer,) = model.attention
         coordinates = coordinates_read([model])
-        heads, rows = np.array(coordinates).T
         observables = HeadOutputs(heads=fold(model, coordinates, pair.shape[1])[0], coordinates=coordinates)
         enclosed = EnclosedObservables(observables, model, pair.shape[1])
         outputs = [enclosed.enclose(lambda one, x: one.of(x, None), point(tokens)) for tokens in pair]
-        mixing = point(np.asarray(layer.output, np.float64)[:, heads, rows])
+        mixing = point(mixing_of(model, coordinates))
         if model.spec.final_norm:
             class_token = point(np.asarray(model.class_token, np.float64))
             read = [add(class_token, _applied(mixing, output)) for output in outputs]

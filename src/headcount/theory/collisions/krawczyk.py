@@ -22,7 +22,16 @@ from ...models import ClassTokenTransformer
 from ..intervals import EnclosureError, Interval, add, ball, enclose, point, product, subtract
 from .domain import Domain, Pair
 from .heads import coordinates_read, fold
-from .observables import AbstractHeadObservables, AbstractObservables, ClassOutputs, Moments, Scale
+from .observables import (
+    AbstractHeadObservables,
+    AbstractObservables,
+    CentredOutputs,
+    ClassOutputs,
+    HeadOutputs,
+    Moments,
+    Scale,
+    mixing_of,
+)
 
 GROWTHS = (2.0, 8.0, 64.0, 1024.0)
 """Radii tried, in units of |G(z0)|."""
@@ -53,6 +62,14 @@ class EnclosedObservables:
             # Shared tokens cancel in moments only.
             shared = found_with.shared if kind is Moments and len(found_with.shared) < length else ()
             ends = [kind(heads=end, coordinates=coordinates, shared=shared) for end in fold(model, coordinates, length)]
+        elif isinstance(found_with, CentredOutputs) and len(model.attention) == 1 and model.spec.final_norm:
+            coordinates = coordinates_read([model])
+            mixing = mixing_of(model, coordinates)
+            centred = subtract(point(mixing[1:]), point(mixing[:1]))
+            ends = [
+                CentredOutputs(outputs=HeadOutputs(heads=heads, coordinates=coordinates), mixing=end)
+                for heads, end in zip(fold(model, coordinates, length), (centred.low, centred.high), strict=True)
+            ]
         else:
             ends = [ClassOutputs(model=in_double(model))] * 2
         self.observables: AbstractObservables = ends[0]

@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..._errors import require
-from ..._shapes import Tokens
+from ..._shapes import AnyArray, Tokens
 from ...models import ClassTokenTransformer, folded, textbook
 from ...tasks import GeneratedTask
 from .heads import Coordinates, Heads
@@ -147,6 +147,32 @@ class HeadOutputs(AbstractHeadObservables):
         """The attention weight of every coordinate's head."""
         scores = jax.vmap(self.heads.scores)(tokens, np.arange(len(tokens)))
         return jax.nn.softmax(scores, axis=0)[:, self.owners]
+
+
+class CentredOutputs(AbstractObservables):
+    """What a norm sees of one layer: every entry of the class token less the first, a matrix times the head outputs.
+
+    The same as `ClassOutputs` before a norm, with the enclosed constants and the derivative of the heads.
+    """
+
+    outputs: HeadOutputs
+    mixing: Float[AnyArray, "centred observed"]
+    shared: tuple[int, ...] = eqx.field(static=True, default=())
+
+    def of(self, tokens: Tokens, scale: Scale) -> Float[Array, " centred"]:
+        return self.mixing @ self.outputs.of(tokens, scale)
+
+    def jacobian(self, tokens: Tokens, scale: Scale) -> Float[Array, "centred length dim"]:
+        return jnp.tensordot(self.mixing, self.outputs.jacobian(tokens, scale), axes=1)
+
+    def reach(self, pair: Pair) -> Float[Array, ""]:
+        return self.outputs.reach(pair)
+
+
+def mixing_of(model: ClassTokenTransformer, coordinates: Coordinates) -> Float[np.ndarray, "total coordinates"]:
+    """The columns of W_O that these coordinates of the only layer reach."""
+    heads, rows = np.array(coordinates).T
+    return np.asarray(model.attention[0].output, np.float64)[:, heads, rows]
 
 
 class Moments(AbstractHeadObservables):

@@ -25,7 +25,15 @@ from ...tasks import GeneratedTask
 from .ascent import ascend_all, gaps_all, linearise_all, newton_step
 from .domain import Domain, Pair, anchored_starts, free_starts, shared_places
 from .heads import coordinates_read, stacked
-from .observables import AbstractObservables, ClassOutputs, HeadOutputs, Moments, check_fit
+from .observables import (
+    AbstractObservables,
+    CentredOutputs,
+    ClassOutputs,
+    HeadOutputs,
+    Moments,
+    check_fit,
+    mixing_of,
+)
 
 ROUNDS = 2
 """Each later round starts from the best pairs of the one before, perturbed."""
@@ -114,17 +122,17 @@ def close_pairs(
 def _observables(models: Sequence[ClassTokenTransformer], length: int, *, anchored: bool) -> list[AbstractObservables]:
     """What pairs should agree in: outputs always; moments too where both sequences are free.
 
-    Of one layer with a norm before the readout both head outputs and class outputs: a norm merges more than heads do.
+    Of one layer with a norm before the readout both whole and centred outputs: a norm merges more than heads do.
     """
-    deep, normed = len(models[0].attention) > 1, models[0].spec.final_norm
-    searched: list[AbstractObservables] = []
-    if deep or normed:
+    if len(models[0].attention) > 1:
         double = [in_double(model) for model in models]
-        searched.append(ClassOutputs(model=jax.tree.map(lambda *leaves: jnp.stack(leaves), *double)))
-    if deep:
-        return searched
+        return [ClassOutputs(model=jax.tree.map(lambda *leaves: jnp.stack(leaves), *double))]
     heads, coordinates = stacked(models, length), coordinates_read(models)
-    searched.append(HeadOutputs(heads=heads, coordinates=coordinates))
+    outputs = HeadOutputs(heads=heads, coordinates=coordinates)
+    searched: list[AbstractObservables] = [outputs]
+    if models[0].spec.final_norm and len(models[0].class_token) > 1:
+        mixing = jnp.stack([jnp.asarray(mixing_of(model, coordinates)) for model in models])
+        searched.append(CentredOutputs(outputs=outputs, mixing=mixing[:, 1:] - mixing[:, :1]))
     if not anchored:
         shared = shared_places(len(heads.score_weight[0]), length)
         searched.append(Moments(heads=heads, coordinates=coordinates, shared=shared))
