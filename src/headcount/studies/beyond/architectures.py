@@ -166,8 +166,8 @@ OUR_CHOICES = (
     "All of it is ours; neither paper has a control of another architecture. One training for all: Adam, a warm-up, "
     "then a cosine to zero, batch 64, fresh examples every step, tokens and targets standardised but for the encoder "
     "of the nearest neighbour, whose points lie on a sphere. Of several learning rates the best counts for each seed; "
-    "0.01 was chosen for attention. Positions of the halves are added to attention's embedding, and concatenated to the "
-    "tokens of controls.",
+    "0.01 was chosen for attention. Positions, of the halves, are added to attention's embedding, and concatenated to "
+    "the tokens of controls.",
 )
 
 
