@@ -256,6 +256,6 @@ STUDY = ArchitectureStudy(
     efforts={
         Scale.SMOKE: ArchitectureEffort(lengths=(16,), seeds=1, steps=300, tasks=("maxima", "value"), heads=(1, 4)),
         Scale.LAPTOP: ArchitectureEffort(lengths=(16,), seeds=2, steps=3000),
-        Scale.PAPER: ArchitectureEffort(lengths=(16,), seeds=8, steps=10_000, learning_rates=(0.001, 0.003, 0.01)),
+        Scale.PAPER: ArchitectureEffort(lengths=(16,), seeds=8, steps=10_000, learning_rates=(0.003, 0.01, 0.03)),
     },
 )
