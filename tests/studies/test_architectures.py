@@ -60,4 +60,4 @@ def test_a_lead_counts_where_it_is_clear(ratio, verdict):
 
 def test_the_best_learning_rate_of_a_seed_counts():
     section = section_of(lambda at: 10 * at["learning_rate"], Scale.PAPER)
-    assert set(section.charts[0].values[np.isfinite(section.charts[0].values)]) == {0.01}
+    assert set(section.charts[0].values[np.isfinite(section.charts[0].values)]) == {0.03}

@@ -79,8 +79,8 @@ class AbstractControlSpec(AbstractSpec):
             >>> sizes = {"length": 16, "dim": 4, "outputs": 1}
             >>> transformer = hc.ClassTokenSpec(heads=4)
             >>> gru = RecurrentSpec.matched(transformer, **sizes)
-            >>> gru.width, gru.parameters(**sizes) / transformer.parameters(**sizes)
-            (39, 1.0...)
+            >>> gru.width, gru.parameters(**sizes), transformer.parameters(**sizes)
+            (38, 6297, 6433)
         """
         taken = {
             "heads": like.heads,

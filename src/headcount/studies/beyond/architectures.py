@@ -166,8 +166,8 @@ OUR_CHOICES = (
     "All of it is ours; neither paper has a control of another architecture. One training for all: Adam, a warm-up, "
     "then a cosine to zero, batch 64, fresh examples every step, tokens and targets standardised but for the encoder "
     "of the nearest neighbour, whose points lie on a sphere. Of several learning rates the best counts for each seed; "
-    "0.01 was chosen for attention. Positions of the halves are added to attention's embedding, and concatenated to the "
-    "tokens of controls.",
+    "0.01 was chosen for attention. Positions, of the halves, are added to attention's embedding, and concatenated to "
+    "the tokens of controls.",
 )
 
 
@@ -256,6 +256,6 @@ STUDY = ArchitectureStudy(
     efforts={
         Scale.SMOKE: ArchitectureEffort(lengths=(16,), seeds=1, steps=300, tasks=("maxima", "value"), heads=(1, 4)),
         Scale.LAPTOP: ArchitectureEffort(lengths=(16,), seeds=2, steps=3000),
-        Scale.PAPER: ArchitectureEffort(lengths=(16,), seeds=8, steps=10_000, learning_rates=(0.001, 0.003, 0.01)),
+        Scale.PAPER: ArchitectureEffort(lengths=(16,), seeds=8, steps=10_000, learning_rates=(0.003, 0.01, 0.03)),
     },
 )
