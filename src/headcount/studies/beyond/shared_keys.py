@@ -80,11 +80,14 @@ class SharedKeysStudy(AbstractStudy):
 
     def choices(self, scale: Scale) -> tuple[str, ...]:
         effort = self.efforts[scale]
+        smaller = (
+            f"At {scale} scale: {effort.seeds} seeds, {effort.steps:,} steps, length {effort.lengths[0]}, head_dim "
+            f"{', '.join(map(str, effort.head_dims))}, heads {', '.join(map(str, effort.heads))}.",
+        )
         return (
-            f"At {scale} scale: {effort.seeds} seeds, {effort.steps:,} steps, lengths "
-            f"{', '.join(map(str, effort.lengths))}, head_dim {', '.join(map(str, effort.head_dims))}, one draw of the "
-            f"a_i (number {TASK_SEED}). A head count has only the kv_heads that divide it; models with as many as "
-            "heads are the column own. The rank of queries and keys is head_dim.",
+            *(smaller if scale is not Scale.PAPER else ()),
+            f"One draw of the a_i (number {TASK_SEED}). A head count has only the kv_heads that divide it; models with "
+            "as many as heads are the column own. The rank of queries and keys is head_dim.",
         )
 
 

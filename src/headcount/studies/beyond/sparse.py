@@ -69,8 +69,9 @@ class SparseStudy(AbstractStudy):
 
     def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
         table = error_table(experiment, records)
-        parts = {way: table.select(way=way).trimmed() for way in table.values("way")}
-        answers = {way: answer(part) for way, part in parts.items() if part.errors.size}
+        every = {way: table.select(way=way).trimmed() for way in table.values("way")}
+        parts = {way: part for way, part in every.items() if part.errors.size}
+        answers = {way: answer(part) for way, part in parts.items()}
         claims = (
             same_claim("Top-k attention needs as many heads as soft attention.", answers, "top-k, k = 2", SOFT),
             far_claim("A window of half the sequence retrieves at no head count.", parts, "window T / 2"),
@@ -92,11 +93,16 @@ class SparseStudy(AbstractStudy):
 
     def choices(self, scale: Scale) -> tuple[str, ...]:
         effort = self.efforts[scale]
+        smaller = (
+            f"At {scale} scale: {effort.seeds} seeds, {effort.steps:,} steps, heads "
+            f"{', '.join(map(str, effort.heads))}.",
+        )
         return (
-            f"At {scale} scale: {effort.seeds} seeds, {effort.steps:,} steps, length {LENGTH}, heads of 8 numbers, one "
-            f"draw of the a_i (number {TASK_SEED}). A way does not retrieve where its best error over head counts is "
-            f"{FAR:g} times that of soft attention or more. Causal order needs two layers: with one, only the class "
-            "token asks, after all tokens. Hard attention gives scores no gradient: queries and keys stay as drawn.",
+            *(smaller if scale is not Scale.PAPER else ()),
+            f"Length {LENGTH}, heads of 8 numbers, one draw of the a_i (number {TASK_SEED}). A way does not retrieve "
+            f"where its best error over head counts is {FAR:g} times that of soft attention or more. Causal order "
+            "needs two layers: with one, only the class token asks, after all tokens. Hard attention gives scores no "
+            "gradient: queries and keys stay as drawn.",
         )
 
 
@@ -119,9 +125,7 @@ def same_claim(statement: str, answers: dict[str, Answer], way: str, other: str)
 
 def far_claim(statement: str, parts: dict[str, ErrorTable], way: str) -> Claim:
     """The best error of a way, over head counts and seeds, is far above that of soft attention."""
-    best = {
-        each: float(np.nanmin(parts[each].errors)) for each in (way, SOFT) if each in parts and parts[each].errors.size
-    }
+    best = {each: float(np.nanmin(parts[each].errors)) for each in (way, SOFT) if each in parts}
     if len(best) < 2:
         return Claim(statement, Verdict.UNDECIDED, "not measured")
     evidence = f"best error {decimal(best[way])}, of soft attention {decimal(best[SOFT])}"
@@ -138,9 +142,8 @@ def ways_chart(table: ErrorTable, parts: dict[str, ErrorTable]) -> Chart:
     """The best error against heads, a line per way."""
     series = []
     for place, (way, part) in enumerate(parts.items()):
-        if part.errors.size:
-            best = part.reduced("seed").reduced("length", "worst")
-            series.append(Series(way, best.values("heads"), tuple(best.errors), place=place))
+        best = part.reduced("seed").reduced("length", "worst")
+        series.append(Series(way, best.values("heads"), tuple(best.errors), place=place))
     return Chart(
         name="error-by-way",
         title="Error against heads, by way of reading",
@@ -157,8 +160,7 @@ def _grid(table: ErrorTable, parts: dict[str, ErrorTable]) -> Grid:
     rows = []
     for way, part in parts.items():
         best = part.reduced("seed").reduced("length", "worst")
-        cells = (best.at(heads=count) if part.errors.size else np.nan for count in heads)
-        rows.append((way, *(decimal(error) for error in cells)))
+        rows.append((way, *(decimal(best.at(heads=count)) for count in heads)))
     columns = ("", *(f"h = {count}" for count in heads))
     return Grid(title="smallest error over seeds", columns=columns, rows=tuple(rows))
 
