@@ -70,3 +70,40 @@ def test_one_request_is_a_question_or_every_combination():
     assert len(Request(task=task, seeds=2, heads=[1, 2], lengths=[4]).planned().cells) == 4
     with refused("seeds", "effort"):
         Request(task=task, seeds=2, effort="quick")
+
+
+def test_shared_keys_are_an_option_or_a_map_of_what_divides():
+    task = hc.find_task("max-plus-min", length=4)
+    one = Request(task=task, kv_heads=1)
+    assert one.combines == ""
+    assert one.planned().removes_heads
+    assert one.planned().model(3).kv_heads == 1
+    several = Request(task=task, kv_heads=[1, 2], head_dims=[2, 4], heads=[1, 2, 3], lengths=[4], seeds=1)
+    plan = several.planned()
+    assert plan.experiment.axes == ("heads", "kv_heads", "head_dim", "length", "seed")
+    sizes = {(cell.model["heads"], cell.model.get("kv_heads", cell.model["heads"])) for cell in plan.cells}
+    assert sizes == {(1, 1), (2, 1), (2, 2), (3, 1)}
+    assert len(plan.cells) == 8
+    assert [word in several.notes[0] for word in ("kv_heads 2", "1 and 3 heads")] == [True, True]
+    with refused("kv_heads", "4"):
+        Request(task=task, kv_heads=[4, 5], heads=[1, 2, 3], lengths=[4]).planned()
+    with refused("kv_heads", "effort"):
+        Request(task=task, kv_heads=[1, 2], effort="quick")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"kv_heads": 2, "heads": [3]}, ["kv_heads", "2", "3"]),
+        ({"window": 5}, ["window", "5", "4"]),
+        ({"causal": True}, ["causal", "layer"]),
+        ({"attention": "lineer"}, ["attention", '"linear"']),
+        ({"top_k": 2}, ["top_k", "2"]),
+        ({"attention": "top-k"}, ["top_k"]),
+        ({"inner_hidden": 8}, ["inner_hidden", "8"]),
+    ],
+    ids=str,
+)
+def test_ways_of_reading_that_cannot_be_are_refused(options, words):
+    with refused(*words):
+        hc.measure("max-plus-min", lengths=[4], **options)

@@ -13,6 +13,8 @@ from headcount.studies.base import AbstractStudy, Scale
 from headcount.studies.beyond import alphabet, architectures, norm
 from headcount.studies.beyond.depth import DepthStudy
 from headcount.studies.beyond.norm import NormStudy
+from headcount.studies.beyond.shared_keys import SharedKeysStudy, _divisors
+from headcount.studies.beyond.sparse import SparseStudy
 from headcount.studies.head_count import table2
 from headcount.studies.head_count.width import HEADS, WidthStudy
 from headcount.studies.rank.base import RankStudy
@@ -190,6 +192,14 @@ def _study_axes(study: AbstractStudy, scale: Scale) -> list[dict[str, Sequence[A
             {"heads": e.heads, "layout": (layout,), "length": e.lengths, "seed": tuple(range(e.seeds))}
             for layout, e in efforts.items()
         ]
+    if isinstance(study, SharedKeysStudy):
+        effort = study.efforts[scale]
+        return [
+            {"heads": (heads,), "kv_heads": tuple(_divisors(heads)), "head_dim": effort.head_dims} | rest
+            for heads in effort.heads
+        ]
+    if isinstance(study, SparseStudy):
+        return [{"heads": study.efforts[scale].heads, "way": study.efforts[scale].ways} | rest]
     if isinstance(study, CifarStudy):
         return [{"heads": study.efforts[scale].heads} | rest]
     return [

@@ -100,6 +100,8 @@ def test_with_all_heads_the_answers_are_the_models(positions, outputs):
         ("none", {"masks_padding": True}),
         ("concatenated", {"vocabulary": 3}),
         ("additive", {"masks_padding": True, "vocabulary": 3}),
+        ("none", {"kv_heads": 1}),
+        ("additive", {"kv_heads": 1, "window": 2, "masks_padding": True}),
     ],
 )
 def test_absent_tokens_and_ids_are_what_they_are_to_the_model(positions, options):
@@ -187,7 +189,10 @@ def test_several_heads_may_go_at_once():
 
 def test_models_whose_heads_meet_elsewhere_do_not_lose_them():
     assert ClassTokenSpec(heads=2).removes_heads
-    for spec in (ClassTokenSpec(heads=2, layers=2), EncoderSpec(heads=2, rank=1, width=3, hidden=4)):
+    assert ClassTokenSpec(heads=4, kv_heads=1, window=2).removes_heads
+    refusing = (ClassTokenSpec(heads=2, layers=2), EncoderSpec(heads=2, rank=1, width=3, hidden=4))
+    sharing = (ClassTokenSpec(heads=4, kv_heads=2), ClassTokenSpec(heads=2, attention="linear"))
+    for spec in (*refusing, *sharing):
         assert not spec.removes_heads
     with pytest.raises(InputError, match="heads=2"):
         EncoderSpec(heads=2, rank=1, width=3, hidden=4).init(0, length=4, dim=3, outputs=1).head_removal(some_tokens(0))

@@ -129,3 +129,28 @@ def test_top_k_keeps_the_largest_scores_and_of_equal_ones_the_first(scores):
     raised = np.array([np.exp(score) if place in first else 0 for place, score in enumerate(scores)])
     np.testing.assert_allclose(weights, raised / raised.sum(), rtol=1e-5)
     assert np.count_nonzero(weights) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kv_heads": 1},
+        {"attention": "linear"},
+        {"attention": "top-k", "top_k": 2},
+        {"layers": 2, "causal": True, "window": 2},
+    ],
+    ids=str,
+)
+def test_the_same_seed_gives_the_same_bits(options, tmp_path):
+    """Also of models that are padded to share a program with others."""
+    import headcount as hc
+
+    small = {"lengths": [4], "seeds": 1, "steps": 20, "train_examples": 100, "validation_examples": 50}
+    both = [
+        hc.measure("max-plus-min", heads=heads, out=tmp_path / str(place), progress=False, **small, **options)
+        for place, heads in enumerate(([2], [2, 3]))
+    ]
+    one, other = (measured.model(heads=2).to_arrays() for measured in both)
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name])

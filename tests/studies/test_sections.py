@@ -26,6 +26,7 @@ CLAIMS = {
     "alphabet": 3,
     "architectures": 6,
     "architectures": 7,
+    "shared-keys": 3, "sparse": 4,
 }  # fmt: skip
 # Shrinking a list of cells takes minutes, and says little more than the list.
 quick_to_fail = settings(

@@ -27,7 +27,7 @@ def has_heads_map(table: ErrorTable) -> bool:
 def parts_of(table: ErrorTable) -> dict[tuple[Any, Any], ErrorTable]:
     """The part of a table at every (kv_heads, head_dim), less the head counts that were not tried there.
 
-    None stands for an axis that the table does not have. Places without errors are left out.
+    None stands for an axis that the table does not have. Places of a single head count are left out, unless all are.
     """
     parts: dict[tuple[Any, Any], ErrorTable] = {}
     for head_dim in table.values("head_dim") or (None,):
@@ -36,12 +36,9 @@ def parts_of(table: ErrorTable) -> dict[tuple[Any, Any], ErrorTable]:
             parts[kv_heads, head_dim] = row if kv_heads is None else row.select(kv_heads=kv_heads)
         if table.has("kv_heads"):
             parts[OWN, head_dim] = _own(row)
-    tried = {place: part.trimmed() for place, part in parts.items()}
-    return {
-        place: part
-        for place, part in tried.items()
-        if part.errors.size and (place[0] != OWN or len(part.values("heads")) > 1)
-    }
+    trimmed = {place: part.trimmed() for place, part in parts.items()}
+    tried = {place: part for place, part in trimmed.items() if part.errors.size}
+    return {place: part for place, part in tried.items() if len(part.values("heads")) > 1} or tried
 
 
 def _own(table: ErrorTable) -> ErrorTable:

@@ -70,8 +70,10 @@ def _of_map(answer: Answer) -> list[str]:
     counts = [each.needs.at for each in needing if each.needs is not None]
     ends = str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
     without = len(answer.map) - len(needing)
-    words = [f"of {len(answer.map)} combinations, {len(needing)} show a drop that lasts, at {ends} heads"]
-    words += [f"{without} show none: more heads, wider ones, or more steps may"] if without else []
+    shows = "shows" if len(needing) == 1 else "show"
+    words = [f"of {len(answer.map)} combinations, {len(needing)} {shows} a drop that lasts, at {ends} heads"]
+    shows = "shows" if without == 1 else "show"
+    words += [f"{without} {shows} none: more heads, wider ones, or more steps may"] if without else []
     return words
 
 

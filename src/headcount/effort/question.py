@@ -108,7 +108,7 @@ class Question:
             learning_rate=_slower(parent),
             data_seed=parent.train.data_seed,
         )
-        model = replace(spec, heads=spec.heads - len(removed)).as_dict()  # pyright: ignore[reportArgumentType]
+        model = parent.model | {"heads": spec.heads - len(removed)}
         child = replace(parent, model=model, train=train, parent=parent.key, removed=tuple(sorted(removed)))
         return self._placed(child)
 

@@ -76,7 +76,8 @@ def shape_of(cell: Cell) -> Shape:
 def parent_spec(cell: Cell) -> AbstractSpec:
     """The spec of the model that a cell starts from: its own, with the heads that are removed."""
     spec = spec_of(cell)
-    return spec_of(replace(cell, model=spec.as_dict() | {"heads": spec.heads + len(cell.removed)}))
+    # Not of the spec: one head has keys of its own, whether or not it shared them with others before.
+    return spec_of(replace(cell, model=cell.model | {"heads": spec.heads + len(cell.removed)}))
 
 
 def buckets(

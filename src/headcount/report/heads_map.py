@@ -31,8 +31,8 @@ def heads_needed_map(answer: Answer) -> HeatMap:
         column_label="kv heads (sets of keys and values)",
         values=np.array(values, float),
         unit="heads needed",
-        caption="heads needed [interval over seeds], by the rule for heads at each place; none: no transition; floor: more "
-        "heads do no better",
+        caption="heads needed [interval over seeds], by the rule for heads at each place; none: no transition; "
+        "floor: more heads do no better",
         counts=True,
         words=tuple(tuple("-" if one is None else need_words(one) for one in row) for row in needs),
     )

@@ -1,8 +1,8 @@
 """Theorem 2(1) with one set of keys and values for all heads, where head_dim >= D.
 
 With one query token, heads that share W_K and W_V still differ by W_K^T W_Q,i c0: a key of D numbers holds every
-component's score, and query i picks one of them. Embeddings are (Psi_1 .. Psi_D, s_1 .. s_D), with s_i = -Psi_i + r_i(t)
-and the gate r_i of `enough_heads`. Then
+component's score, and query i picks one of them. Embeddings are (Psi_1 .. Psi_D, s_1 .. s_D), with s_i = -Psi_i +
+r_i(t) and the gate r_i of `enough_heads`. Then
 
     W_K x^ = (s_1 .. s_D),    W_Q,i c0 = e_i,    W_V x^ = (Psi_1 .. Psi_D),    W_O takes number i of head i,
 

@@ -1,0 +1,152 @@
+"""Heads that share keys and values: does the transition stay at D query heads? By kv_heads and head_dim, D = 4.
+
+Predicted (theory/constructions/shared_keys.py): with one set of keys and values of head_dim >= D numbers, D heads are
+enough, as where each has its own; below, the construction does not exist.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ...analysis import Answer, answer, error_table
+from ...analysis.answer_base import HeadsAt
+from ...analysis.claim import Claim, Verdict, verdict_of
+from ...analysis.heads_map import OWN
+from ...report.heads_map import heads_map_charts, heads_needed_grid, place_name
+from ...report.section import Grid, Section
+from ...store import Experiment, Record
+from ..base import AbstractStudy, Effort, Scale
+from ..head_count.table import TASK_SEED, paper_task
+
+if TYPE_CHECKING:
+    from ...engine import Sweep
+    from ...models import ClassTokenSpec
+
+INTRINSIC_DIM = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedEffort(Effort):
+    """How much is done; at every head count, all kv_heads that divide it are tried."""
+
+    heads: tuple[int, ...]
+    head_dims: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedKeysStudy(AbstractStudy):
+    """A map of the heads needed by kv_heads and head_dim."""
+
+    efforts: dict[Scale, SharedEffort]  # type: ignore[assignment]
+
+    def sweep(self, scale: Scale) -> "Sweep":
+        from ...engine import joined, sweep
+
+        effort = self.efforts[scale]
+        shared: dict[str, Any] = {
+            "head_dim": effort.head_dims,
+            "length": effort.lengths,
+            "seed": range(effort.seeds),
+        }
+        task = paper_task(INTRINSIC_DIM)
+        return joined(
+            sweep(
+                task,
+                axes={"heads": [heads], "kv_heads": _divisors(heads)} | shared,
+                model=_model,
+                train=effort.train,
+                **self.named(scale),
+            )
+            for heads in effort.heads
+        )
+
+    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
+        table = error_table(experiment, records)
+        found = answer(table)
+        return Section(
+            name=self.name,
+            title=self.title,
+            asks=self.asks,
+            headline=f"The sum of four maxima {found.sentence}" if found.needs else f"No map yet: {found.sentence}",
+            claims=(
+                stays_claim(found, INTRINSIC_DIM),
+                moves_claim(found, INTRINSIC_DIM),
+                own_claim(found, INTRINSIC_DIM),
+            ),
+            grids=(Grid(**heads_needed_grid(found)),) if found.map else (),
+            charts=heads_map_charts(table, found) if found.map else (),
+            notes=self.choices(scale),
+        )
+
+    def choices(self, scale: Scale) -> tuple[str, ...]:
+        effort = self.efforts[scale]
+        smaller = (
+            f"At {scale} scale: {effort.seeds} seeds, {effort.steps:,} steps, length {effort.lengths[0]}, head_dim "
+            f"{', '.join(map(str, effort.head_dims))}, heads {', '.join(map(str, effort.heads))}.",
+        )
+        return (
+            *(smaller if scale is not Scale.PAPER else ()),
+            f"One draw of the a_i (number {TASK_SEED}). A head count has only the kv_heads that divide it; models with "
+            "as many as heads are the column own. The rank of queries and keys is head_dim.",
+        )
+
+
+def _divisors(heads: int) -> list[int]:
+    return [count for count in range(1, heads + 1) if heads % count == 0]
+
+
+def _model(heads: int, kv_heads: int, head_dim: int) -> "ClassTokenSpec":
+    from ...models import ClassTokenSpec
+
+    return ClassTokenSpec(heads=heads, kv_heads=kv_heads, head_dim=head_dim)
+
+
+def stays_claim(found: Answer, intrinsic_dim: int) -> Claim:
+    """Wide enough, one key head is as good as many."""
+    statement = "With one key head of head_dim >= D the transition stays at D query heads."
+    places = [each for each in found.map if each.kv_heads == 1 and (each.head_dim or 0) >= intrinsic_dim]
+    return _judged(statement, places, [_needs(each) == intrinsic_dim for each in places], intrinsic_dim)
+
+
+def moves_claim(found: Answer, intrinsic_dim: int) -> Claim:
+    """Too narrow, D query heads are not enough."""
+    statement = "With one key head of head_dim < D the transition is not at D query heads."
+    places = [each for each in found.map if each.kv_heads == 1 and (each.head_dim or 0) < intrinsic_dim]
+    return _judged(statement, places, [_needs(each) != intrinsic_dim for each in places], intrinsic_dim)
+
+
+def own_claim(found: Answer, intrinsic_dim: int) -> Claim:
+    """What the other two are compared with."""
+    statement = "Where every head has its own keys and values, it is at D heads for every head_dim tried."
+    places = [each for each in found.map if each.kv_heads == OWN]
+    return _judged(statement, places, [_needs(each) == intrinsic_dim for each in places], intrinsic_dim)
+
+
+def _needs(place: HeadsAt) -> int | None:
+    return None if place.needs is None else place.needs.at
+
+
+def _judged(statement: str, places: list[HeadsAt], true: list[bool], intrinsic_dim: int) -> Claim:
+    """A claim about places, of which those count that were measured on both sides of D."""
+    both = {intrinsic_dim - 1, intrinsic_dim}
+    measured = [both <= set(each.tried) and max(each.tried) > intrinsic_dim for each in places]
+    if not any(measured):
+        return Claim(statement, Verdict.UNDECIDED, "not measured on both sides of D heads")
+    evidence = "; ".join(f"{place_name(each.kv_heads, each.head_dim)}: {each.sentence}" for each in places)
+    holds = [one and there for one, there in zip(true, measured, strict=True)]
+    differs = [not one and there for one, there in zip(true, measured, strict=True)]
+    return Claim(statement, verdict_of(holds, differs), evidence)
+
+
+STUDY = SharedKeysStudy(
+    name="shared-keys",
+    title="Shared keys and values",
+    asks="Do heads that share keys and values count as heads? Heads needed by kv_heads and head_dim, D = 4.",
+    efforts={
+        Scale.SMOKE: SharedEffort(lengths=(8,), seeds=2, steps=200, heads=(3, 4), head_dims=(2, 4)),
+        Scale.LAPTOP: SharedEffort(lengths=(8,), seeds=3, steps=3000, heads=(1, 2, 3, 4, 5, 6), head_dims=(2, 4)),
+        Scale.PAPER: SharedEffort(
+            lengths=(16,), seeds=8, steps=10_000, heads=(1, 2, 3, 4, 5, 6), head_dims=(2, 3, 4, 8)
+        ),
+    },
+)
