@@ -5,6 +5,7 @@ constructions   models with explicit weights and a bound on their error (Theorem
 collisions      pairs of sequences that a model cannot tell apart, searched and certified (Theorem 2(2))
 intervals       interval arithmetic and enclosures of JAX functions, which certificates rest on
 rank            the second paper: heads of low rank on the nearest point
+support         how many tokens a target depends on at once: D without training
 claims          every claim of both papers with a check that runs it
 """
 
@@ -23,6 +24,7 @@ from .rank.harmonics import heads_needed, rank_floor, rank_one_floor
 from .rank.nearest import MajorityVote, exact_head
 from .rank.rank_bounds import RankSetting, all_rank_bounds
 from .rank.rank_one import RankOneHeads, plane_heads, staircase_heads
+from .support import Support, support_dim
 
 __all__ = [
     "Bound",
@@ -35,6 +37,7 @@ __all__ = [
     "Ridge",
     "RidgeSum",
     "Setting",
+    "Support",
     "all_bounds",
     "all_rank_bounds",
     "certify",
@@ -56,5 +59,6 @@ __all__ = [
     "rank_one_floor",
     "retrieval_of",
     "staircase_heads",
+    "support_dim",
     "wide_size",
 ]

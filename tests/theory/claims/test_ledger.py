@@ -20,7 +20,7 @@ EXPECTED = {
     "any_length": Verdict.CONJECTURE,
 }
 SEARCHES = {"enough_heads", "fitted_heads", "too_few_heads", "collisions", "collisions_of_a_construction", "wide_head"}
-SEARCHES |= {"uniqueness", "full_rank", "closed_forms", "floors", "majority_vote"}
+SEARCHES |= {"uniqueness", "full_rank", "closed_forms", "floors", "majority_vote", "support"}
 """Claims whose checks search, sample or compile for seconds. Each has quick cases in the tests of its module."""
 
 

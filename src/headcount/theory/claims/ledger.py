@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from . import enough_heads, rank, too_few_heads
+from . import enough_heads, rank, support, too_few_heads
 from .claim import Claim, Entry, NotRun
 
 CLAIMS: tuple[Claim, ...] = (
@@ -26,6 +26,7 @@ CLAIMS: tuple[Claim, ...] = (
     rank.orders,
     rank.majority_vote,
     rank.any_length,
+    support.support,
 )
 
 NOT_RUN: tuple[NotRun, ...] = ()
