@@ -6,30 +6,24 @@ The estimate is its 0.9 quantile over validation examples: the support dimension
 examples lie where the model is wrong. docs/support.md has how often it was right.
 """
 
-import threading
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ._errors import InputError, require
-from .analysis import Answer
-from .analysis.support import ATTACHMENT
-from .engine.data import PROBE_EXAMPLES
-from .heads_read import best_shown
-from .models import AbstractModel, from_arrays, spec_from_dict
-from .store import Experiment, Record, Store
-from .tasks import AbstractTask, ArrayTask
-from .tasks.objective import AbstractLabelObjective
+from ._errors import require
+from .models import AbstractModel
 
 QUANTILE = 0.9
 EXAMPLES = 400
 """Validation examples whose gradients are computed, at most."""
 MAX_OUTPUTS = 16
+
+
+RECORD = (0, 0)
+"""On how many tasks of known D the rounded estimate was D, and of how many: `benchmarks/support_record.py`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,3 +83,50 @@ def estimate_support(
     return SupportEstimate(
         value=float(np.quantile(participation, QUANTILE)), examples=len(sizes), length=tokens.shape[1]
     )
+
+
+def attach_support(
+    store: Store,
+    experiment: Experiment,
+    records: Iterable[Record],
+    answer: Answer,
+    task: AbstractTask,
+    stop: threading.Event | None = None,
+) -> None:
+    """Keep an estimate of the support dimension beside an experiment on stored examples, or why there is none.
+
+    It is that of the model whose heads are shown. What is kept of the same model is not computed again, and nothing is
+    raised: the answer is there already.
+    """
+    record = best_shown(experiment, records, answer)
+    if record is None or not isinstance(task, ArrayTask) or (stop is not None and stop.is_set()):
+        return
+    stored = store.attachments(experiment.name).get(ATTACHMENT, {})
+    if stored.get("key") == record.cell.key and "skipped" not in stored:
+        return
+    try:
+        content = _estimated(store, record, task)
+    except Exception as error:  # the answer, which is stored by now, must not be lost with what is beside it
+        content = {"skipped": f"{type(error).__name__}: {error}"}
+    store.attach(experiment.name, ATTACHMENT, content)
+
+
+def _estimated(store: Store, record: Record, task: ArrayTask) -> dict[str, Any]:
+    if task.vocabulary:
+        raise InputError("token ids have no gradient.")
+    model = jax.tree.map(jnp.asarray, from_arrays(spec_from_dict(record.cell.model), store.weights(record.cell.key)))
+    train = record.cell.train
+    split = task.at(record.cell.length).examples(
+        train.train_examples or PROBE_EXAMPLES, train.validation_examples, train.data_seed
+    )
+    labels = isinstance(task.objective, AbstractLabelObjective)
+    estimate = estimate_support(model, np.asarray(split.validation.content), labels=labels)
+    right, tried = RECORD
+    words = f"the best model reads from about {estimate.value:.1f} of {estimate.length} tokens at once"
+    return {
+        "key": record.cell.key,
+        "estimate": estimate.value,
+        "length": estimate.length,
+        "examples": estimate.examples,
+        "words": f"{words} (this estimate was right on {right} of {tried} tasks of known D)",
+    }

@@ -26,7 +26,7 @@ def tasks(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """The named tasks with their options, or one task: its support dimension, and the papers' assumptions tested on it."""
+    """The named tasks with their options, or one task: its support dimension, and the papers' assumptions."""
     if name is not None:
         _one_task(name, as_json)
     elif support:
@@ -36,7 +36,9 @@ def tasks(
         else:
             show_view(_supports_view(supports))
     elif as_json:
-        print_json({known: {"summary": make.__doc__, "options": preset_options(known)} for known, make in PRESETS.items()})
+        print_json(
+            {known: {"summary": make.__doc__, "options": preset_options(known)} for known, make in PRESETS.items()}
+        )
     else:
         show_view(_presets_view())
 

@@ -1,4 +1,4 @@
-"""D without training: the number of tokens that a target depends on at once. Ours, with the proof in docs/support.md."""
+"""D without training: the number of tokens that a target depends on at once. The proof is in docs/support.md."""
 
 from collections.abc import Iterable
 

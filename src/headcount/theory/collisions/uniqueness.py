@@ -1,11 +1,11 @@
 """Two representations, with D1 and D2 components: are they the same function, and may they be?
 
 The support dimension decides. A representation with D components has at most D tokens that matter at one sequence, and
-exactly D where clauses 2.1, 2.2 and 2.4 hold and T >= 4 D (docs/support.md). So two representations of one function that
-meet them have D1 = D2; Corollary 1 of the paper says the same under more conditions: every clause, and T >= 50 (D1^2 +
-D2^2). Where more tokens provably matter to one than the other has components, they are different functions. Else
-agreement is searched for, not proved: a difference found is a witness; no difference found is evidence only, as with
-the clauses.
+exactly D where clauses 2.1, 2.2 and 2.4 hold and T >= 4 D (docs/support.md). So two representations of one function
+that meet them have D1 = D2; Corollary 1 of the paper says the same under more conditions: every clause, and T >= 50
+(D1^2 + D2^2). Where more tokens provably matter to one than the other has components, they are different functions.
+Else agreement is searched for, not proved: a difference found is a witness; no difference found is evidence only, as
+with the clauses.
 Source: Yu et al. (arXiv 2510.06662), Corollary 1.
 """
 
@@ -26,7 +26,6 @@ from ...tasks.assumptions import AssumptionReport, check_assumptions
 from ..bounds import Bound, unique_dim
 from ..constructions.adversary import sign_ascent
 from ..support import Support, support_dim
-
 
 NEEDED = ("2.1", "2.2", "2.4")
 """The clauses of Assumption 2 under which D is the support dimension."""
@@ -95,9 +94,7 @@ class Comparison:
         return f", support dimension {value}"
 
 
-def _each_other(
-    supports: tuple[Support, Support] | None, dims: tuple[int, int]
-) -> list[tuple[Support, str, int]]:
+def _each_other(supports: tuple[Support, Support] | None, dims: tuple[int, int]) -> list[tuple[Support, str, int]]:
     """The support of each with the name and the components of the other."""
     if supports is None:
         return []

@@ -266,4 +266,3 @@ def _certify(task: GeneratedTask, best: Found, relative: float) -> tuple[int, fl
             if proved == best.count:
                 return proved, at, ""
     return proved, at, reason or f"the enclosed gradients of {best.count - proved} tokens contain zero"
-

@@ -1,8 +1,8 @@
 """A function on a small box, with every comparison decided: there it equals a smooth function that can be enclosed.
 
-The derivative of a minimum, as JAX writes it, asks which entry is equal to the result, which intervals cannot decide. On
-a box where one entry is certainly the lowest, the minimum *is* that entry. So are sorts, maxima and selections by index
-there. What remains has derivatives that `enclose` bounds.
+The derivative of a minimum, as JAX writes it, asks which entry is equal to the result, which intervals cannot decide.
+On a box where one entry is certainly the lowest, the minimum *is* that entry; likewise maxima, sorts and reads at an
+index. What remains has derivatives that `enclose` bounds.
 """
 
 from collections.abc import Callable
@@ -222,4 +222,3 @@ DECIDED: dict[str, Callable[[Any, list[_Known]], list[_Known]]] = {
     "top_k": _top,
 }
 """Operations on real numbers that pick entries, or are constant around most of them."""
-

@@ -13,7 +13,6 @@ from ..collisions.domain import Domain
 from .gradients import count_tokens, gradient_sizes
 from .starts import Sequences, component_starts, domain_of_tokens, free_starts, reflected, sampled
 
-
 FEW = 64
 """Sequences that are tried where only sampled ones are valid: most of them are alike."""
 
