@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 
 def in_double(tree: Any) -> Any:
@@ -22,4 +23,5 @@ def traced_in_double(function: Callable[[jax.Array], jax.Array], *shape: int) ->
     """
     closed = jax.make_jaxpr(in_double(function))(jax.ShapeDtypeStruct(shape, jnp.float64))
     constants = in_double([jnp.asarray(np.asarray(constant)) for constant in closed.consts])
-    return lambda x: jax.core.eval_jaxpr(closed.jaxpr, constants, x)[0]
+    traced = jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, constants))
+    return lambda x: traced(x)[0]

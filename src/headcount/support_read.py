@@ -6,15 +6,25 @@ The estimate is its 0.9 quantile over validation examples: the support dimension
 examples lie where the model is wrong. docs/support.md has how often it was right.
 """
 
+import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ._errors import require
-from .models import AbstractModel
+from ._errors import InputError, require
+from .analysis import Answer
+from .analysis.support import ATTACHMENT
+from .engine.data import PROBE_EXAMPLES
+from .heads_read import best_shown
+from .models import AbstractModel, from_arrays, spec_from_dict
+from .store import Experiment, Record, Store
+from .tasks import AbstractTask, ArrayTask
+from .tasks.objective import AbstractLabelObjective
 
 QUANTILE = 0.9
 EXAMPLES = 400

@@ -285,7 +285,9 @@ def test_the_support_dimension_is_told_before_training_and_compared_after(
     (section,) = strict_json(headcount("show", tmp_path / "out", "--json").out)
     assert ("agrees" in section["support_dimension"]) == agrees
     (measurement,) = load(tmp_path / "out")
-    assert measurement.support()["exact"]
+    support = measurement.support()
+    assert support is not None
+    assert support["exact"]
 
 
 def test_a_target_without_a_gradient_is_measured_without_a_word_of_support(tmp_path, pretended, support_search):

@@ -90,7 +90,7 @@ def _is_certain(x: Interval) -> bool:
 
 def _lowest(x: Interval, name: str) -> np.ndarray:
     """The index along the last axis of the entry that is certainly the lowest."""
-    index = np.argmin(x.high, axis=-1)
+    index = np.asarray(np.argmin(x.high, axis=-1))
     best = np.take_along_axis(x.high, index[..., None], -1)
     others = np.where(np.arange(x.shape[-1]) == index[..., None], np.inf, x.low)
     if not np.all(best < others):
@@ -120,7 +120,7 @@ def _reduced(equation: Any, inputs: list[_Known]) -> list[_Known]:
     if name.startswith("arg"):
         return [_known(index.astype(equation.params["index_dtype"]))]
     ids = _rows(np.arange(x.interval.low.size).reshape(x.interval.shape), kept, axes)
-    return [_picked(x, np.take_along_axis(ids, index[..., None], -1)[..., 0])]
+    return [_picked(x, np.asarray(np.take_along_axis(ids, index[..., None], -1)[..., 0]))]
 
 
 def _rows(a: np.ndarray, kept: list[int], axes: tuple[int, ...]) -> np.ndarray:
