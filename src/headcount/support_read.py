@@ -7,7 +7,7 @@ examples lie where the model is wrong. docs/support.md has how often it was righ
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ._errors import InputError, require
+from ._shapes import AnyArray
 from .analysis import Answer
 from .analysis.support import ATTACHMENT
 from .engine.data import PROBE_EXAMPLES
 from .heads_read import best_shown
-from .models import AbstractModel, from_arrays, spec_from_dict
+from .models import from_arrays, spec_from_dict
 from .store import Experiment, Record, Store
 from .tasks import AbstractTask, ArrayTask
 from .tasks.objective import AbstractLabelObjective
@@ -45,14 +46,12 @@ class SupportEstimate:
     length: int
 
 
-def estimate_support(
-    model: AbstractModel, tokens: Float[np.ndarray, "examples length dim"], *, labels: bool = False
-) -> SupportEstimate:
+def estimate_support(model: Callable[[Array], Array], tokens: AnyArray, *, labels: bool = False) -> SupportEstimate:
     """How many tokens a trained model reads from at once, from its gradients.
 
     Args:
-        model: A trained model, also early in its training.
-        tokens: Examples like those it was trained on; tokens that are all NaN are absent.
+        model: A trained model, also early in its training, or any JAX function of one sequence.
+        tokens: Examples of shape (examples, length, dim) like those it was trained on; tokens that are all NaN are absent.
         labels: Whether its outputs are scores of classes, of which only differences matter.
 
     Returns:

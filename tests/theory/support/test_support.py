@@ -129,7 +129,7 @@ def test_stored_examples_are_refused_with_what_would_be_right():
 
 
 PIECES = {
-    "maximum": lambda x: jnp.max(x[:, 0]) + jnp.min(x[:, 1]) ** 2,
+    "maximum": lambda x: jnp.max(x[:, 0]) * jnp.min(x[:, 1]),
     "sort": lambda x: jnp.sort(x[:, 0])[2] * x[0, 1],
     "top": lambda x: jnp.sum(jax.lax.top_k(x[:, 0], 2)[0]) * x[1, 1],
     "read": lambda x: x[jnp.argmax(x[:, 0]), 1],
@@ -139,7 +139,7 @@ PIECES = {
 
 
 @pytest.mark.parametrize("of", PIECES.values(), ids=PIECES)
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(seed=st.integers(0, 99))
 def test_the_enclosed_gradient_of_a_piece_holds_the_gradient(of, seed):
     tokens = np.random.default_rng(seed).normal(size=(5, 2))

@@ -5,7 +5,9 @@ On a box where one entry is certainly the lowest, the minimum *is* that entry; l
 index. What remains has derivatives that `enclose` bounds.
 """
 
+import operator
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +18,8 @@ from jaxtyping import Array
 
 from ..intervals import EnclosureError, Interval
 from ..intervals.enclosure import INNER, _apply, _constant, _needed  # pyright: ignore[reportPrivateUsage]
+
+EXACT = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 
 
 class _Known(NamedTuple):
@@ -70,6 +74,8 @@ def _step(equation: Any, inputs: list[_Known]) -> list[_Known]:
         return [_known(np.full(inputs[0].interval.shape, name == "eq"))]  # how NaN is looked for
     if name in DECIDED and _is_float(inputs[0].interval):
         return DECIDED[name](equation, inputs)
+    if name in EXACT and _exact_sum(name, inputs) is not None:
+        return [_known(_exact_sum(name, inputs))]
     with jax.ensure_compile_time_eval():
         intervals = _apply(name, [each.interval for each in inputs], params, equation)
     if all(_is_certain(interval) for interval in intervals):
@@ -77,6 +83,18 @@ def _step(equation: Any, inputs: list[_Known]) -> list[_Known]:
     values = equation.primitive.bind(*(each.value for each in inputs), **params)
     values = values if equation.primitive.multiple_results else [values]
     return [_Known(interval, value) for interval, value in zip(intervals, values, strict=True)]
+
+
+def _exact_sum(name: str, inputs: list[_Known]) -> np.ndarray | None:
+    """The sum, difference or product of two known numbers where rounding does not change it: the middle of 5 places."""
+    one, other = (each.interval for each in inputs)
+    if one.shape or other.shape or not all(_is_float(x) and np.array_equal(x.low, x.high) for x in (one, other)):
+        return None
+    if not (np.isfinite(one.low) and np.isfinite(other.low)):
+        return None
+    result = EXACT[name](float(one.low), float(other.low))
+    same = np.isfinite(result) and EXACT[name](Fraction(float(one.low)), Fraction(float(other.low))) == Fraction(result)
+    return np.asarray(result) if same else None
 
 
 def _is_float(x: Interval) -> bool:
