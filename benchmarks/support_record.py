@@ -21,7 +21,7 @@ HEADS, LENGTH, DIM, TRAINED = 6, 16, 4, 4000
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--families", default="maxima,weighted,basins,outer,laws,two-labels")
+    parser.add_argument("--families", default="maxima,weighted,basins,outer,laws,two-labels,noisy")
     parser.add_argument("--steps", default="100,300,1000,2000")
     parser.add_argument("--dims", default="1,2,3,4,5")
     options = parser.parse_args()
@@ -31,7 +31,8 @@ def main() -> None:
     for family in options.families.split(","):
         for count in map(int, options.dims.split(",")):
             classes = 2 if family == "two-labels" else 0
-            known = KnownTask(family, count, DIM, LENGTH, examples=TRAINED + 1000, classes=classes, variant=1)
+            noise = 0.1 if family == "noisy" else 0.0
+            known = KnownTask(family, count, DIM, LENGTH, TRAINED + 1000, noise, classes, variant=1)
             task, line = known.task(), []
             for each in steps:
                 measurement = hc.measure(
