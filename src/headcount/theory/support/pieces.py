@@ -131,7 +131,7 @@ def _picked(x: _Known, places: np.ndarray) -> _Known:
 def _reduced(equation: Any, inputs: list[_Known]) -> list[_Known]:
     """reduce_min, reduce_max, argmin, argmax."""
     (x,), name = inputs, equation.primitive.name
-    axes = tuple(axis % len(x.interval.shape) for axis in equation.params["axes"])
+    axes = tuple(int(axis) % len(x.interval.shape) for axis in equation.params["axes"])
     kept = [axis for axis in range(len(x.interval.shape)) if axis not in axes]
     turned = x.interval.map(lambda a: _rows(a, kept, axes))
     index = _lowest(_negated(turned) if "max" in name else turned, name)
