@@ -60,7 +60,8 @@ EXAMPLES = {
     "prove": (("headcount prove --json", "every claim, its evidence and its verdict"),),
     "tasks": (
         ("headcount tasks", "the named tasks and their options"),
-        ("headcount tasks quadratic-basins", "one of them against the papers' assumptions"),
+        ("headcount tasks --support", "how many tokens each of them depends on at once"),
+        ("headcount tasks quadratic-basins", "one of them, also against the papers' assumptions"),
     ),
     "completion": (
         ("headcount completion bash > ~/.local/share/bash-completion/completions/headcount", "for bash"),
