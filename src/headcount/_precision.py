@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 
 def in_double(tree: Any) -> Any:
@@ -17,8 +18,10 @@ def in_double(tree: Any) -> Any:
 def traced_in_double(function: Callable[[jax.Array], jax.Array], *shape: int) -> Callable[[jax.Array], jax.Array]:
     """The function of an array of this shape in float64, also where it closes over NumPy arrays.
 
-    JAX remembers such an array in the precision in which it first met it, and a program of both does not compile. Call it and use it under `jax.enable_x64(True)`.
+    JAX remembers such an array in the precision in which it first met it, and a program of both does not compile. Call
+    it and use it under `jax.enable_x64(True)`.
     """
     closed = jax.make_jaxpr(in_double(function))(jax.ShapeDtypeStruct(shape, jnp.float64))
     constants = in_double([jnp.asarray(np.asarray(constant)) for constant in closed.consts])
-    return lambda x: jax.core.eval_jaxpr(closed.jaxpr, constants, x)[0]
+    traced = jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, constants))
+    return lambda x: traced(x)[0]

@@ -5,11 +5,12 @@ import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ._errors import InputError, StoreError, did_you_mean, require
 from .analysis import Answer, ErrorTable, answer, error_table
 from .analysis.early import early_record
+from .analysis.support import ATTACHMENT
 from .store import Experiment, Outcome, Record, Store, Value
 
 if TYPE_CHECKING:
@@ -75,6 +76,16 @@ class Measurement:
     @functools.cached_property
     def _answer(self) -> Answer:
         return answer(self.table)
+
+    def support(self) -> "dict[str, Any] | None":
+        """How many tokens the target depends on at once, as it was stored beside the models: the support dimension of a
+        task that has a gradient and was measured on the command line (`value`, `exact`), or of data an `estimate` from
+        the gradients of the best model; None where neither is there. See docs/support.md.
+        """
+        with contextlib.suppress(StoreError), Store.open_for_reading(self.folder) as store:
+            stored = store.attachments(self.experiment.name).get(ATTACHMENT)
+            return None if stored is None or "skipped" in stored else stored
+        return None
 
     def __str__(self) -> str:
         return self.answer().sentence

@@ -19,6 +19,7 @@ from .report.files import file_name
 from .report.progress import NoBar, StepBar, automatic_progress
 from .request import Request
 from .store import Store, TrainSpec, Value
+from .support_read import attach_support
 from .tasks import AbstractTask, ArrayTask
 from .tasks.find import FILE_OPTIONS, find_task
 
@@ -221,7 +222,8 @@ def measure_question(
 
 def _keep_heads_read(measurement: Measurement, store: Store, task: AbstractTask, stop: threading.Event | None) -> None:
     if measurement.records:
-        attach_heads_read(store, measurement.experiment, measurement.records, measurement.answer(), task, stop)
+        for attach in (attach_heads_read, attach_support):
+            attach(store, measurement.experiment, measurement.records, measurement.answer(), task, stop)
 
 
 def shown_by(bar: StepBar, on_early: Callable[[Early], None] = lambda early: None) -> Listener:

@@ -21,6 +21,18 @@ def cache(tmp_path_factory):
         yield folder
 
 
+@pytest.fixture(autouse=True)
+def no_support_search(monkeypatch, request):
+    """No search for the support dimension, half a second per measurement, but where a test is about it."""
+    if "support_search" not in request.fixturenames:
+        monkeypatch.setattr("headcount.cli.measure.say_support", lambda task: None)
+
+
+@pytest.fixture
+def support_search():
+    """Asked for by tests of the support dimension."""
+
+
 @pytest.fixture
 def no_training(monkeypatch):
     monkeypatch.setattr("headcount.engine.run.program", lambda *_: pytest.fail("trained"))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from headcount import load
 from headcount.heads_read import ATTACHMENT, heads_read
 from headcount.store import Store
 
@@ -267,3 +268,34 @@ def test_learning_rates_are_an_axis_of_which_the_best_counts(tmp_path, pretended
     options = ("--heads", "1:6", "--seeds", 4, "--learning-rates", "0.01,0.003", "--out", tmp_path, "--json")
     answer = strict_json(headcount(*MEASURE, *options).out)
     assert (answer["heads"], answer["low"], answer["high"]) == (4, 4, 4)
+
+
+@pytest.mark.parametrize(("task", "agrees"), [("sum-of-maxima", True), ("max-plus-min", False)])
+def test_the_support_dimension_is_told_before_training_and_compared_after(
+    tmp_path, pretended, support_search, task, agrees
+):
+    asked = ("--lengths", 8, "--seeds", 2, "--out", tmp_path / "out")
+    result = headcount("measure", task, *asked)
+    before, after = " ".join(result.err.split()).split("models into", 1)
+    assert "support dimension" in before
+    assert "(proved)" in before
+    assert ("the answer agrees" in after) == agrees
+    assert ("the answer differs, 4 heads" in after) != agrees
+    assert "support dimension" in headcount("show", tmp_path / "out").out
+    (section,) = strict_json(headcount("show", tmp_path / "out", "--json").out)
+    assert ("agrees" in section["support_dimension"]) == agrees
+    (measurement,) = load(tmp_path / "out")
+    support = measurement.support()
+    assert support is not None
+    assert support["exact"]
+
+
+def test_a_target_without_a_gradient_is_measured_without_a_word_of_support(tmp_path, pretended, support_search):
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "import jax.numpy as jnp\nimport headcount as hc\n"
+        "task = hc.FunctionTask(function=lambda x: 1.0 * jnp.argmax(x[:, 0]), length=8, dim=1, name='jumps')\n"
+    )
+    result = headcount("measure", f"{mine}:task", "--lengths", 8, "--seeds", 2, "--out", tmp_path / "out")
+    assert result.code == 0
+    assert "support" not in result.err

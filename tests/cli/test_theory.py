@@ -179,9 +179,19 @@ def test_every_task_is_listed_with_its_options():
 def test_the_assumptions_are_tested_on_a_task():
     tested = strict_json(headcount("tasks", "quadratic-basins", "--json").out)
     assert all(clause["holds"] for clause in tested["clauses"])
-    assert "Assumption 2" in headcount("tasks", "quadratic-basins").out
+    assert tested["support"] | {"value": 3, "exact": True} == tested["support"]
+    assert "Assumption 2" in headcount("tasks", "max-plus-min").out
     a_sentence(headcount("tasks", "max-plus-mins"), 2, '"max-plus-min"')
-    a_sentence(headcount("tasks", "farthest-point"), 2, "farthest-point")
+
+
+def test_the_support_dimension_of_a_task_is_told_with_its_certificate(files):
+    shown = " ".join(headcount("tasks", "max-plus-min").out.split())
+    assert "support dimension 2: 2 of 16 tokens matter" in shown
+    assert "2 enclosed gradients exclude 0" in shown
+    of_mine = strict_json(headcount("tasks", f"{files / 'mine.py'}:task", "--json").out)
+    assert "clauses" not in of_mine
+    assert of_mine["support"] | {"value": 1, "certified": True, "components": None} == of_mine["support"]
+    a_sentence(headcount("tasks", files / "good.npz"), 2, "gradient")
 
 
 @pytest.mark.slow

@@ -66,7 +66,8 @@ EXAMPLES = {
     "prove": (("headcount prove --json", "every claim with evidence, control and verdict, and what is not run"),),
     "tasks": (
         ("headcount tasks", "the named tasks and their options"),
-        ("headcount tasks quadratic-basins", "one of them against the papers' assumptions"),
+        ("headcount tasks --support", "how many tokens each of them depends on at once"),
+        ("headcount tasks quadratic-basins", "one of them, also against the papers' assumptions"),
     ),
     "models": (
         ("headcount models", "heads, key heads and widths, by year"),

@@ -26,7 +26,7 @@ def tasks(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """The named tasks with their options, or one task: its support dimension, and the papers' assumptions tested on it."""
+    """The named tasks with their options, or one task: its support dimension, and the papers' assumptions."""
     if name is not None:
         _one_task(name, as_json)
     elif support:

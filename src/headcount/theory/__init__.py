@@ -7,6 +7,8 @@ intervals       interval arithmetic and enclosures of JAX functions, which certi
 floors          what every model of a class misses, and one head that misses little
 rank            the second paper: heads of low rank on the nearest point
 claims          every theorem of both papers that we could run, with a check and a control of the check
+support         how many tokens a target depends on at once: D without training
+claims          every claim of both papers with a check that runs it
 """
 
 from .bounds import Bound, Setting, all_bounds
@@ -35,6 +37,7 @@ from .rank.nearest import MajorityVote, exact_head
 from .rank.rank_bounds import RankSetting, all_rank_bounds
 from .rank.rank_one import RankOneHeads, plane_heads, staircase_heads
 from .rank.zonal import zonal_floor
+from .support import Support, support_dim
 
 __all__ = [
     "AlphabetErrors",
@@ -52,6 +55,7 @@ __all__ = [
     "Ridge",
     "RidgeSum",
     "Setting",
+    "Support",
     "all_bounds",
     "all_rank_bounds",
     "alphabet_errors",
@@ -89,6 +93,7 @@ __all__ = [
     "slope_needed",
     "roles_of_maxima",
     "staircase_heads",
+    "support_dim",
     "wide_size",
     "zonal_floor",
 ]

@@ -1,4 +1,4 @@
-"""Corollary 1: two representations of one function have one D, unless a clause fails or the sequence is short."""
+"""Two representations of one function have one D, unless a clause fails or the sequence is short."""
 
 import jax
 import jax.numpy as jnp
@@ -40,11 +40,12 @@ def test_a_component_written_twice_fails_the_clause_of_distinct_minimisers():
     assert found.verdict is Agreement.CLAUSE_FAILS
     assert found.dims == (2, 3)
     assert "2.2" in found.failing[1]
-    assert "2.2" not in found.failing[0]
-    assert "2.3" in found.failing[0]  # 1 - x has no curvature: this task fails a clause as it stands
+    assert found.failing[0] == ()  # 1 - x has no curvature, which D does not need
+    assert found.supports is not None
+    assert [support.value for support in found.supports] == [2, 2]
     assert found.difference < 1e-12
     assert "2.2" in found.sentence
-    assert "650" in found.sentence
+    assert "support dimension 2" in found.sentence
 
 
 @pytest.mark.slow
@@ -111,18 +112,30 @@ def test_a_short_sequence_may_have_two_d():
     assert found.verdict is Agreement.TOO_SHORT
     assert found.failing == ((), ())
     assert not found.length.applies
-    assert found.length.value == 250
-    assert "length 250 or more" in found.sentence
+    assert (found.least_length, found.length.value) == (8, 250)
+    assert "length 8 or more" in found.sentence
 
 
 @pytest.mark.slow
-def test_a_contradiction_would_be_called_one():
+def test_a_difference_that_the_search_cannot_see_is_proved_by_the_tokens_that_matter():
     """Two tasks that do differ, seen through a tolerance that hides it."""
-    first, second = basins(*CENTRES, length=650), basins(*CENTRES, jnp.asarray([0.5, 0.1]), length=650)
+    first, second = basins(*CENTRES), basins(*CENTRES, jnp.asarray([0.5, 0.1]))
     hidden = compare(first, second, steps=5, tolerance=10.0)
-    assert hidden.difference > 0.1
+    assert hidden.verdict is Agreement.DIFFERENT
+    assert hidden.supports is not None
+    assert [support.proved for support in hidden.supports] == [2, 3]
+    assert "3 tokens" in hidden.sentence
+
+
+@pytest.mark.slow
+def test_a_contradiction_would_be_called_one(monkeypatch):
+    """The same two tasks, with certificates that prove nothing."""
+    path = "headcount.theory.support.dimension._certify"
+    monkeypatch.setattr(path, lambda *_: (0, 0.0, "not tried"))
+    first, second = basins(*CENTRES), basins(*CENTRES, jnp.asarray([0.5, 0.1]))
+    hidden = compare(first, second, steps=5, tolerance=10.0)
     assert hidden.verdict is Agreement.CONTRADICTION
-    assert hidden.length.applies
+    assert not hidden.length.applies  # as short as the support dimension allows
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
-"""Corollary 1 as a check: are two representations, with D1 and D2 components, the same function, and may they be?
+"""Two representations, with D1 and D2 components: are they the same function, and may they be?
 
-A task's D is unique among representations that meet Assumption 2 when D1^2 + D2^2 <= T / 50. Two representations that
-agree everywhere with D1 != D2 must therefore fail a clause, or be too short. Agreement is searched for, not proved: a
-difference found is a witness; no difference found is evidence only, as with the clauses.
+The support dimension decides. A representation with D components has at most D tokens that matter at one sequence, and
+exactly D where clauses 2.1, 2.2 and 2.4 hold and T >= 4 D (docs/support.md). So two representations of one function
+that meet them have D1 = D2; Corollary 1 of the paper says the same under more conditions: every clause, and T >= 50
+(D1^2 + D2^2). Where more tokens provably matter to one than the other has components, they are different functions.
+Else agreement is searched for, not proved: a difference found is a witness; no difference found is evidence only, as
+with the clauses.
 Source: Yu et al. (arXiv 2510.06662), Corollary 1.
 """
 
@@ -22,7 +25,10 @@ from ...tasks import Retrieval
 from ...tasks.assumptions import AssumptionReport, check_assumptions
 from ..bounds import Bound, unique_dim
 from ..constructions.adversary import sign_ascent
-from .pigeonhole import CLAUSES_NEEDED
+from ..support import Support, support_dim
+
+NEEDED = ("2.1", "2.2", "2.4")
+"""The clauses of Assumption 2 under which D is the support dimension."""
 
 
 class Agreement(StrEnum):
@@ -31,8 +37,8 @@ class Agreement(StrEnum):
     DIFFERENT = "different functions"
     ONE_DIM = "one function, one D"
     CLAUSE_FAILS = "one function, two D: a clause fails"
-    TOO_SHORT = "one function, two D: the corollary does not apply (T is too short)"
-    CONTRADICTION = "contradicts the corollary"
+    TOO_SHORT = "one function, two D: T is below 4 max(D1, D2)"
+    CONTRADICTION = "one function, two D, though every condition holds"
     """Points to a search that missed a difference, or a clause that does not hold."""
 
 
@@ -42,10 +48,14 @@ class Comparison:
 
     verdict: Agreement
     dims: tuple[int, int]
+    supports: tuple[Support, Support] | None
+    """Their support dimensions; None where nothing depends on them."""
+    least_length: int
+    """4 max(D1, D2): with it, clauses 2.1, 2.2 and 2.4 leave one D."""
     length: Bound
-    """Corollary 1; `length.applies` says whether T is long enough."""
+    """Corollary 1; `length.applies` says whether T is long enough for it."""
     failing: tuple[tuple[str, ...], tuple[str, ...]]
-    """The clauses of Assumption 2, among those the corollary needs, that each of them fails."""
+    """The clauses 2.1, 2.2 and 2.4 of Assumption 2 that each of them fails."""
     difference: float
     """The largest difference of the targets found."""
     where: Float[np.ndarray, "length dim"]
@@ -54,27 +64,52 @@ class Comparison:
     def sentence(self) -> str:
         first, second = self.dims
         if self.verdict is Agreement.DIFFERENT:
-            return f"{self.verdict}: the targets differ by {self.difference:.3g} at one sequence"
+            return f"{self.verdict}: {self._told_apart}"
         if self.verdict is Agreement.ONE_DIM:
             return f"{self.verdict} = {first}: no sequence found differs by more than {self.difference:.3g}"
-        if self.verdict is not Agreement.CLAUSE_FAILS:
-            return f"{self.verdict}: D = {first} and {second}, length {self.length.value:g} or more is needed"
         parts = [
             f"clause {', '.join(clauses)} fails for the {which} (D = {dim})"
             for which, dim, clauses in zip(("first", "second"), self.dims, self.failing, strict=True)
             if clauses
         ]
-        short = "" if self.length.applies else f"; T is also too short, length {self.length.value:g} or more is needed"
-        return "one function, two D: " + " and ".join(parts) + short
+        words = [f"one function, D = {first} and {second}{self._support}", *([" and ".join(parts)] if parts else [])]
+        if self.verdict is Agreement.TOO_SHORT:
+            words.append(f"length {self.least_length} or more is needed for one D")
+        if self.verdict is Agreement.CONTRADICTION:
+            words.append("every condition holds: a difference was missed, or a clause does not hold")
+        return "; ".join(words)
+
+    @property
+    def _told_apart(self) -> str:
+        for one, other, dim in _each_other(self.supports, self.dims):
+            if one.proved > dim:
+                return f"{one.proved} tokens matter to {one.task} at one sequence, and {other} has {dim} components"
+        return f"the targets differ by {self.difference:.3g} at one sequence"
+
+    @property
+    def _support(self) -> str:
+        if self.supports is None:
+            return ""
+        value = max(support.value for support in self.supports)
+        return f", support dimension {value}"
+
+
+def _each_other(supports: tuple[Support, Support] | None, dims: tuple[int, int]) -> list[tuple[Support, str, int]]:
+    """The support of each with the name and the components of the other."""
+    if supports is None:
+        return []
+    first, second = supports
+    return [(first, second.task, dims[1]), (second, first.task, dims[0])]
 
 
 def compare_representations(
     first: Retrieval, second: Retrieval, *, starts: int = 64, steps: int = 200, seed: int = 0, tolerance: float = 1e-6
 ) -> Comparison:
-    """Compare two retrieval tasks on the cube, and say what Corollary 1 implies for their D.
+    """Compare two retrieval tasks on the cube, and say what their support dimension implies for their D.
 
     The tasks have one length and dim and equally many targets. These count as equal where `starts` ascents of their
-    difference find none above `tolerance`, relative to targets larger than 1.
+    difference find none above `tolerance`, relative to targets larger than 1, and where no more tokens provably matter
+    to one than the other has components.
     """
     for name, count in (("starts", starts), ("steps", steps)):
         require_count(name, count)
@@ -83,26 +118,34 @@ def compare_representations(
         one, other = getattr(first, name), getattr(second, name)
         require(one == other, f"two representations need the same {name}, got {one} ({first.name}) and {other}.")
     given = first.distribution
-    require(given == "cube", f'Corollary 1 needs tokens in the cube, got "{given}"; set distribution="cube".')
+    require(given == "cube", f'a comparison needs tokens in the cube, got "{given}"; set distribution="cube".')
     tokens = jax.ShapeDtypeStruct((first.length, first.dim), jnp.float32)
     one, other = (jax.eval_shape(task.target, tokens).shape[0] for task in (first, second))
     require(one == other, f"two representations need equally many targets, got {one} ({first.name}) and {other}.")
     reports = check_assumptions(first), check_assumptions(second)
-    clauses = tuple(tuple(name for name in report.failing if name in CLAUSES_NEEDED) for report in reports)
+    clauses = tuple(tuple(name for name in report.failing if name in NEEDED) for report in reports)
     dims = len(first.position_sets), len(second.position_sets)
-    length = unique_dim(*dims, first.length)
     tokens = _starts(first, reports, starts, seed)
     difference, size, where = _largest_difference(first, second, tokens, steps)
-    if difference > tolerance * max(1.0, size):
+    differ = difference > tolerance * max(1.0, size)
+    supports = None if differ or dims[0] == dims[1] else (support_dim(first), support_dim(second))
+    if differ or any(one.proved > dim for one, _, dim in _each_other(supports, dims)):
         verdict = Agreement.DIFFERENT
-    elif dims[0] == dims[1]:
+    elif supports is None:
         verdict = Agreement.ONE_DIM
     elif any(clauses):  # before the length: more tokens would not help
         verdict = Agreement.CLAUSE_FAILS
     else:
-        verdict = Agreement.CONTRADICTION if length.applies else Agreement.TOO_SHORT
+        verdict = Agreement.CONTRADICTION if first.length >= 4 * max(dims) else Agreement.TOO_SHORT
     return Comparison(
-        verdict=verdict, dims=dims, length=length, failing=(clauses[0], clauses[1]), difference=difference, where=where
+        verdict=verdict,
+        dims=dims,
+        supports=supports,
+        least_length=4 * max(dims),
+        length=unique_dim(*dims, first.length),
+        failing=(clauses[0], clauses[1]),
+        difference=difference,
+        where=where,
     )
 
 

@@ -1,6 +1,7 @@
 """The gradient of a task's target with respect to each token, and which targets have none."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -85,7 +86,7 @@ def gradient_sizes(task: GeneratedTask) -> Sizes:
     return sizes
 
 
-def count_tokens(sizes: Float[np.ndarray, "*others length"], relative: float) -> np.ndarray:
+def count_tokens(sizes: Float[np.ndarray, "*others length"], relative: float) -> Any:
     """How many tokens have a gradient of at least `relative` times the largest of their sequence."""
     largest = sizes.max(axis=-1, keepdims=True)
     return np.sum((sizes > relative * largest) & (sizes > 0), axis=-1)

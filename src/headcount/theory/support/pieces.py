@@ -1,11 +1,13 @@
 """A function on a small box, with every comparison decided: there it equals a smooth function that can be enclosed.
 
-The derivative of a minimum, as JAX writes it, asks which entry is equal to the result, which intervals cannot decide. On
-a box where one entry is certainly the lowest, the minimum *is* that entry. So are sorts, maxima and selections by index
-there. What remains has derivatives that `enclose` bounds.
+The derivative of a minimum, as JAX writes it, asks which entry is equal to the result, which intervals cannot decide.
+On a box where one entry is certainly the lowest, the minimum *is* that entry; likewise maxima, sorts and reads at an
+index. What remains has derivatives that `enclose` bounds.
 """
 
+import operator
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +18,8 @@ from jaxtyping import Array
 
 from ..intervals import EnclosureError, Interval
 from ..intervals.enclosure import INNER, _apply, _constant, _needed  # pyright: ignore[reportPrivateUsage]
+
+EXACT = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 
 
 class _Known(NamedTuple):
@@ -70,6 +74,8 @@ def _step(equation: Any, inputs: list[_Known]) -> list[_Known]:
         return [_known(np.full(inputs[0].interval.shape, name == "eq"))]  # how NaN is looked for
     if name in DECIDED and _is_float(inputs[0].interval):
         return DECIDED[name](equation, inputs)
+    if name in EXACT and _exact_sum(name, inputs) is not None:
+        return [_known(_exact_sum(name, inputs))]
     with jax.ensure_compile_time_eval():
         intervals = _apply(name, [each.interval for each in inputs], params, equation)
     if all(_is_certain(interval) for interval in intervals):
@@ -77,6 +83,18 @@ def _step(equation: Any, inputs: list[_Known]) -> list[_Known]:
     values = equation.primitive.bind(*(each.value for each in inputs), **params)
     values = values if equation.primitive.multiple_results else [values]
     return [_Known(interval, value) for interval, value in zip(intervals, values, strict=True)]
+
+
+def _exact_sum(name: str, inputs: list[_Known]) -> np.ndarray | None:
+    """The sum, difference or product of two known numbers where rounding does not change it: the middle of 5 places."""
+    one, other = (each.interval for each in inputs)
+    if one.shape or other.shape or not all(_is_float(x) and np.array_equal(x.low, x.high) for x in (one, other)):
+        return None
+    if not (np.isfinite(one.low) and np.isfinite(other.low)):
+        return None
+    result = EXACT[name](float(one.low), float(other.low))
+    same = np.isfinite(result) and EXACT[name](Fraction(float(one.low)), Fraction(float(other.low))) == Fraction(result)
+    return np.asarray(result) if same else None
 
 
 def _is_float(x: Interval) -> bool:
@@ -90,7 +108,7 @@ def _is_certain(x: Interval) -> bool:
 
 def _lowest(x: Interval, name: str) -> np.ndarray:
     """The index along the last axis of the entry that is certainly the lowest."""
-    index = np.argmin(x.high, axis=-1)
+    index = np.asarray(np.argmin(x.high, axis=-1))
     best = np.take_along_axis(x.high, index[..., None], -1)
     others = np.where(np.arange(x.shape[-1]) == index[..., None], np.inf, x.low)
     if not np.all(best < others):
@@ -113,14 +131,14 @@ def _picked(x: _Known, places: np.ndarray) -> _Known:
 def _reduced(equation: Any, inputs: list[_Known]) -> list[_Known]:
     """reduce_min, reduce_max, argmin, argmax."""
     (x,), name = inputs, equation.primitive.name
-    axes = tuple(axis % len(x.interval.shape) for axis in equation.params["axes"])
+    axes = tuple(int(axis) % len(x.interval.shape) for axis in equation.params["axes"])
     kept = [axis for axis in range(len(x.interval.shape)) if axis not in axes]
     turned = x.interval.map(lambda a: _rows(a, kept, axes))
     index = _lowest(_negated(turned) if "max" in name else turned, name)
     if name.startswith("arg"):
         return [_known(index.astype(equation.params["index_dtype"]))]
     ids = _rows(np.arange(x.interval.low.size).reshape(x.interval.shape), kept, axes)
-    return [_picked(x, np.take_along_axis(ids, index[..., None], -1)[..., 0])]
+    return [_picked(x, np.asarray(np.take_along_axis(ids, index[..., None], -1)[..., 0]))]
 
 
 def _rows(a: np.ndarray, kept: list[int], axes: tuple[int, ...]) -> np.ndarray:

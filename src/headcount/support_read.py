@@ -1,0 +1,142 @@
+"""How many tokens a trained model reads from at once: an estimate of the support dimension where a task is data.
+
+Stored examples have no gradient; a model trained on them has. With g_t the gradient of its answer with respect to token
+t, the participation number (sum_t g_t^2)^2 / sum_t g_t^4 is k where k gradients are equally large and the others zero.
+The estimate is its 0.9 quantile over validation examples: the support dimension is about the most tokens, but a few
+examples lie where the model is wrong. docs/support.md has how often it was right.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ._errors import InputError, require
+from .analysis import Answer
+from .analysis.support import ATTACHMENT
+from .engine.data import PROBE_EXAMPLES
+from .heads_read import best_shown
+from .models import from_arrays, spec_from_dict
+from .store import Experiment, Record, Store
+from .tasks import AbstractTask, ArrayTask
+from .tasks.objective import AbstractLabelObjective
+
+QUANTILE = 0.9
+EXAMPLES = 400
+"""Validation examples whose gradients are computed, at most."""
+MAX_OUTPUTS = 16
+
+
+RECORD = (34, 35)
+"""On how many tasks of known D the rounded estimate was D, and of how many, after 1,000 steps of 6 heads:
+`benchmarks/support_record.py`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupportEstimate:
+    """The tokens that a model reads from at once: `value`, and the number of `examples` it was estimated on."""
+
+    value: float
+    examples: int
+    length: int
+
+
+def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bool = False) -> SupportEstimate:
+    """How many tokens a trained model reads from at once, from its gradients.
+
+    Args:
+        model: A trained model, also early in its training, or any JAX function of one sequence.
+        tokens: Examples of shape (examples, length, dim), like those it was trained on; tokens that are all NaN are
+            absent.
+        labels: Whether its outputs are scores of classes, of which only differences matter.
+
+    Returns:
+        The estimate; round it for a number of heads.
+
+    Raises:
+        InputError: The tokens are ids, or not of shape (examples, length, dim), or no gradient is finite.
+
+    Example:
+        >>> import numpy as np
+        >>> from headcount.models import ClassTokenSpec
+        >>> from headcount.support_read import estimate_support
+        >>> model = ClassTokenSpec(heads=2, head_dim=2, hidden=4).init(0, length=6, dim=3, outputs=1)
+        >>> 1 <= estimate_support(model, np.random.default_rng(0).normal(size=(20, 6, 3))).value <= 6
+        True
+    """
+    tokens = np.asarray(tokens)
+    require(tokens.ndim == 3, f"tokens must have shape (examples, length, dim), got shape {tokens.shape}.")
+    require(np.issubdtype(tokens.dtype, np.floating), "token ids have no gradient; tokens must be real numbers.")
+    shown = jnp.asarray(tokens[:EXAMPLES], jnp.float32)
+    spread = jnp.nanstd(shown, axis=(0, 1))  # gradients per standard deviation of each number of a token
+
+    def answers(one: Float[Array, "length dim"]) -> Array:
+        given = jnp.atleast_1d(model(one))
+        given = given[0] if given.ndim == 2 else given  # of answers at every token, the first
+        given = given - jnp.mean(given) if labels else given
+        return given[:MAX_OUTPUTS]
+
+    @jax.jit
+    def squares(sequences: Float[Array, "examples length dim"]) -> Float[Array, "examples length"]:
+        return jnp.sum((jax.vmap(jax.jacrev(answers))(sequences) * spread) ** 2, axis=(1, 3))
+
+    sizes = np.asarray(squares(shown), np.float64)
+    sizes = np.where(np.isfinite(sizes), sizes, 0.0)
+    sizes = sizes[sizes.max(axis=1) > 0]
+    require(len(sizes) > 0, "the gradient of the model is zero at every example.")
+    participation = sizes.sum(axis=1) ** 2 / np.sum(sizes**2, axis=1)
+    return SupportEstimate(
+        value=float(np.quantile(participation, QUANTILE)), examples=len(sizes), length=tokens.shape[1]
+    )
+
+
+def attach_support(
+    store: Store,
+    experiment: Experiment,
+    records: Iterable[Record],
+    answer: Answer,
+    task: AbstractTask,
+    stop: threading.Event | None = None,
+) -> None:
+    """Keep an estimate of the support dimension beside an experiment on stored examples, or why there is none.
+
+    It is that of the model whose heads are shown. What is kept of the same model is not computed again, and nothing is
+    raised: the answer is there already.
+    """
+    record = best_shown(experiment, records, answer)
+    if record is None or not isinstance(task, ArrayTask) or (stop is not None and stop.is_set()):
+        return
+    stored = store.attachments(experiment.name).get(ATTACHMENT, {})
+    if stored.get("key") == record.cell.key and "skipped" not in stored:
+        return
+    try:
+        content = _estimated(store, record, task)
+    except Exception as error:  # the answer, which is stored by now, must not be lost with what is beside it
+        content = {"skipped": f"{type(error).__name__}: {error}"}
+    store.attach(experiment.name, ATTACHMENT, content)
+
+
+def _estimated(store: Store, record: Record, task: ArrayTask) -> dict[str, Any]:
+    if task.vocabulary:
+        raise InputError("token ids have no gradient.")
+    model = jax.tree.map(jnp.asarray, from_arrays(spec_from_dict(record.cell.model), store.weights(record.cell.key)))
+    train = record.cell.train
+    split = task.at(record.cell.length).examples(
+        train.train_examples or PROBE_EXAMPLES, train.validation_examples, train.data_seed
+    )
+    labels = isinstance(task.objective, AbstractLabelObjective)
+    estimate = estimate_support(model, np.asarray(split.validation.content), labels=labels)
+    right, tried = RECORD
+    words = f"the best model reads from about {estimate.value:.1f} of {estimate.length} tokens at once"
+    return {
+        "key": record.cell.key,
+        "estimate": estimate.value,
+        "length": estimate.length,
+        "examples": estimate.examples,
+        "words": f"{words} (this estimate was right on {right} of {tried} tasks of known D)",
+    }

@@ -1,0 +1,167 @@
+"""The support dimension: right where D is known, proved where it says so, refused where there is no gradient."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headcount._errors import InputError
+from headcount.tasks import ArrayTask, FunctionTask, Retrieval, average, max_plus_min, preset, sum_of_maxima
+from headcount.theory import retrieval_of, support_dim
+from headcount.theory.intervals import EnclosureError, ball, enclose
+from headcount.theory.support.pieces import decided_on
+from headcount.theory.support.starts import distinct_places
+
+from .generated import generated
+
+
+def function(of, length=6, **options) -> FunctionTask:
+    return FunctionTask(function=of, length=length, dim=2, **options)
+
+
+def quick(task, **options):
+    return support_dim(task, **{"starts": 16, "rounds": 5, **options})
+
+
+@pytest.mark.parametrize("number", [7, 15, 37])
+def test_generated_tasks_have_the_support_they_were_made_with(number):
+    """Copies and idle components, windows, a line of two outputs; the slow tier has fifty."""
+    known = generated(number)
+    support = support_dim(known.task)
+    assert (support.value, support.certified) == (known.support, True), known.made_of
+    assert support.exact == (support.components == known.support)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(50))
+def test_fifty_generated_tasks(number):
+    known = generated(number)
+    support = support_dim(known.task)
+    assert (support.value, support.certified) == (known.support, True), known.made_of
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "value", "sequence"),
+    [
+        ("sum-of-maxima", 4, True),
+        ("max-plus-min", 2, True),
+        ("quadratic-basins", 3, True),
+        ("average", 16, True),
+        ("nearest-neighbour", 1, False),
+        ("farthest-point", 1, False),
+        ("biased-nearest-neighbour", 1, False),
+        ("in-context-regression", 17, False),
+    ],
+)
+def test_every_named_task(name, value, sequence):
+    support = support_dim(preset(name))
+    assert support.value == value
+    assert support.certified == (name != "in-context-regression")  # a singular value decomposition has no enclosure
+    assert support.every_token == (name in ("average", "in-context-regression"))
+    assert (support.answered_at == "sequence") == sequence
+
+
+@pytest.mark.slow
+def test_an_approximate_representation_has_the_support_of_its_function_at_drawn_sequences():
+    """Theorem 1's selector mixes tokens that nearly tie: more matter there, and it is not the function itself."""
+    task = retrieval_of(lambda x: jnp.atleast_1d(jnp.max(x) + jnp.min(x)), length=8, dim=1, q=1e6)
+    support = support_dim(task)
+    assert (support.components, support.typical) == (56, 2)
+    assert not support.exact
+
+
+def test_the_certificate_is_about_the_gradient_at_the_witness():
+    support = quick(max_plus_min(length=8))
+    task, matter = max_plus_min(length=8), support.gradients > 0
+    with jax.enable_x64(True):
+        slopes = np.asarray(jax.grad(lambda x: task.target(x)[0])(jnp.asarray(support.witness)))
+    np.testing.assert_array_equal(np.any(slopes != 0, axis=-1), matter)
+    assert matter.sum() == support.value == support.proved == 2
+    assert 0 <= support.witness.min() <= support.witness.max() <= 1
+    assert support.exact
+    assert support.as_dict()["witness"] == support.witness.tolist()
+
+
+def test_a_target_of_every_token_is_no_retrieval():
+    support = quick(average(length=4))
+    assert support.every_token
+    assert support.by_length == {4: 4, 8: 8}
+    assert not support.consequence
+    window = quick(function(lambda x: jnp.sum(x[: len(x) // 2] ** 2)))
+    assert window.grows
+    assert not window.every_token
+
+
+def test_components_bound_the_value_and_a_redundant_one_is_seen():
+    twice = Retrieval(
+        [lambda x: 1 - x[0], lambda x: x[0], lambda x: x[0]],
+        lambda z: 1 - z[0] + (z[1] + z[2]) / 2,
+        length=12,
+        dim=1,
+        distribution="cube",
+    )
+    support = quick(twice)
+    assert (support.value, support.proved, support.at_most, support.exact) == (2, 2, 3, False)
+    assert any("search" in words for words in support.not_covered)
+
+
+@pytest.mark.parametrize(
+    ("of", "offending"),
+    [
+        (lambda x: jnp.argmax(x[:, 0]), "int32"),
+        (lambda x: 1.0 * jnp.argmax(x[:, 0]), "zero"),
+        (lambda x: np.asarray(x).sum(), "jax.numpy"),
+        (lambda x: {}["missing"], "KeyError"),
+    ],
+)
+def test_a_target_without_a_gradient_is_refused(of, offending):
+    with pytest.raises(InputError, match=offending):
+        quick(function(of, name="mine"))
+
+
+def test_stored_examples_are_refused_with_what_would_be_right():
+    x = np.random.default_rng(0).normal(size=(120, 4, 2))
+    with pytest.raises(InputError, match="estimate_support"):
+        support_dim(ArrayTask(x, x[:, 0, 0]))
+
+
+PIECES = {
+    "maximum": lambda x: jnp.max(x[:, 0]) * jnp.min(x[:, 1]),
+    "sort": lambda x: jnp.sort(x[:, 0])[2] * x[0, 1],
+    "top": lambda x: jnp.sum(jax.lax.top_k(x[:, 0], 2)[0]) * x[1, 1],
+    "read": lambda x: x[jnp.argmax(x[:, 0]), 1],
+    "median": lambda x: jnp.median(x[:, 0]),
+    "relu": lambda x: jnp.sum(jax.nn.relu(x)),
+}
+
+
+@pytest.mark.parametrize("of", PIECES.values(), ids=PIECES)
+@settings(max_examples=2, deadline=None)
+@given(seed=st.integers(0, 99))
+def test_the_enclosed_gradient_of_a_piece_holds_the_gradient(of, seed):
+    tokens = np.random.default_rng(seed).normal(size=(5, 2))
+    with jax.enable_x64(True):
+        box = ball(tokens, 1e-9)
+        slopes = enclose(jax.grad(decided_on(of, box)), box)
+        exact = np.asarray(jax.grad(of)(jnp.asarray(tokens)))
+    assert np.all(slopes.low <= exact)
+    assert np.all(exact <= slopes.high)
+
+
+@pytest.mark.parametrize("of", [jnp.max, lambda x: jnp.sum(jnp.sort(x, axis=0)[0]), lambda x: jnp.floor(x[0, 0])])
+def test_a_comparison_that_the_box_leaves_open_is_not_decided(of):
+    tied = np.ones((4, 2))
+    with jax.enable_x64(True), pytest.raises(EnclosureError, match="not decided"):
+        enclose(jax.grad(decided_on(of, ball(tied, 1e-9))), ball(tied, 1e-9))
+
+
+def test_components_get_distinct_places_of_their_sets():
+    task = sum_of_maxima(length=8, intrinsic_dim=3, windows=[(0, 0.25), (0, 0.25), (0, 1)])
+    places = distinct_places(task, np.random.default_rng(0))
+    assert len(set(places)) == 3
+    assert all(place in task.position_sets[i] for i, place in enumerate(places))
+    crowded = sum_of_maxima(length=4, intrinsic_dim=2, windows=[(0, 0.25), (0, 0.25)])
+    assert sorted(distinct_places(crowded, np.random.default_rng(0)))[0] == -1
