@@ -5,8 +5,7 @@ from types import ModuleType
 from .._errors import did_you_mean, require
 from ..analysis.claim import Claim
 from .base import AbstractStudy, ClosedFormStudy
-from .beyond import alphabet, architectures, depth, norm
-from .beyond import shared_keys, sparse
+from .beyond import alphabet, architectures, depth, norm, shared_keys, sparse
 from .head_count import figure1b, figure2e, figure3, figure4, table2, table3, table4, table5
 from .rank import figure1, figure_d, figure_n, in_context, positions, random_features
 from .real_data import cifar, marco
@@ -14,8 +13,7 @@ from .real_data.base import RealDataStudy
 
 HEAD_COUNT = (table2, table3, table4, table5, figure1b, figure2e, figure3, figure4)
 RANK = (figure1, figure_n, figure_d, positions, in_context)
-BEYOND: tuple[ModuleType, ...] = (depth, architectures, norm, alphabet)
-BEYOND: tuple[ModuleType, ...] = (shared_keys, sparse)
+BEYOND: tuple[ModuleType, ...] = (depth, shared_keys, sparse, architectures, norm, alphabet)
 """Studies of questions that neither paper answers; nothing is published beside them."""
 STUDIES: dict[str, AbstractStudy] = {module.STUDY.name: module.STUDY for module in (*HEAD_COUNT, *RANK, *BEYOND)}
 CLOSED_FORM: dict[str, ClosedFormStudy] = {random_features.STUDY.name: random_features.STUDY}

@@ -37,7 +37,7 @@ SEARCHES |= {"depth", "depth_roles", "two_layers", "content_roles"}
 SEARCHES |= {"hard_heads", "bounded_heads", "steep_head"}
 SEARCHES |= {"biased_floor", "many_points"}
 SEARCHES |= {"shared_keys"}
-SEARCHES |= {"uniqueness", "full_rank", "closed_forms", "floors", "majority_vote", "support"}
+SEARCHES |= {"support"}
 """Claims whose checks search, sample or compile for seconds. Each has quick cases in the tests of its module."""
 
 

@@ -5,8 +5,7 @@ A verdict is what the check saw when it was run.
 
 from collections.abc import Iterator
 
-from . import depth, enough_heads, floors, norm, rank, shared_keys, too_few_heads, zonal
-from . import enough_heads, rank, support, too_few_heads
+from . import depth, enough_heads, floors, norm, rank, shared_keys, support, too_few_heads, zonal
 from .claim import Claim, Entry, NotRun
 from .not_run import FIRST_PAPER, SECOND_PAPER
 
@@ -41,7 +40,6 @@ CLAIMS: tuple[Claim, ...] = (
     floors.bounded_heads,
     floors.steep_head,
     shared_keys.shared_keys,
-    rank.any_length,
     support.support,
 )
 
