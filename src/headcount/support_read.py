@@ -30,6 +30,9 @@ QUANTILE = 0.9
 EXAMPLES = 400
 """Validation examples whose gradients are computed, at most."""
 MAX_OUTPUTS = 16
+"""Outputs whose gradients are computed, at most."""
+BLOCK = 16
+"""Examples at a time: bounds the memory."""
 
 
 RECORD = (34, 35)
@@ -83,7 +86,10 @@ def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bo
 
     @jax.jit
     def squares(sequences: Float[Array, "examples length dim"]) -> Float[Array, "examples length"]:
-        return jnp.sum((jax.vmap(jax.jacrev(answers))(sequences) * spread) ** 2, axis=(1, 3))
+        def of_one(one: Float[Array, "length dim"]) -> Float[Array, " length"]:
+            return jnp.sum((jax.jacrev(answers)(one) * spread) ** 2, axis=(0, 2))
+
+        return jax.lax.map(of_one, sequences, batch_size=BLOCK)
 
     sizes = np.asarray(squares(shown), np.float64)
     sizes = np.where(np.isfinite(sizes), sizes, 0.0)
