@@ -23,7 +23,6 @@ SPECS = (
     a_spec(**SHAPE, layers=2, answered_at="sequence", masks_padding=True, padding="nan", always_maps=True),
     a_spec(**SHAPE, layers=2, answered_at="tokens", norm="layer", norm_first=True, always_maps=True),
     a_spec(**SHAPE, answered_at="query", query_is_key=False, always_maps=True),
-    ClassTokenSpec(**SHAPE, hidden=3, masks_padding=True, kv_heads=1, attention="linear"),
     a_spec(**SHAPE, layers=2, answered_at="tokens", causal=True, kv_heads=1, always_maps=True),
 )
 

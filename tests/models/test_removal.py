@@ -100,7 +100,6 @@ def test_with_all_heads_the_answers_are_the_models(positions, outputs):
         ("none", {"masks_padding": True}),
         ("concatenated", {"vocabulary": 3}),
         ("additive", {"masks_padding": True, "vocabulary": 3}),
-        ("none", {"kv_heads": 1}),
         ("additive", {"kv_heads": 1, "window": 2, "masks_padding": True}),
     ],
 )
