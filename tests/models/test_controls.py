@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import headcount as hc
 from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.models.controls import CONTROLS, ConvolutionSpec, PoolingSpec, RecurrentSpec
 
@@ -141,24 +140,3 @@ def test_they_are_the_same_in_pytorch(laws):
         assert dict(module.named_parameters()).keys() == model.to_arrays().keys()
         assert_close(module(torch.tensor(tokens)).detach().numpy(), answers(model, tokens))
         assert_close(module(torch.tensor(tokens[0])).detach().numpy(), answers(model, tokens)[0])
-
-
-@pytest.mark.slow
-@every_control
-def test_they_are_measured_stored_and_read(control, tmp_path):
-    task = hc.find_task("max-plus-min", length=4)
-    sizes = {"length": task.length, "dim": task.dim, "outputs": task.outputs}
-    train = hc.TrainSpec(steps=5, batch=4, train_examples=16, validation_examples=20)
-    measured = hc.measure(
-        task,
-        heads=[2],
-        lengths=[4],
-        seeds=1,
-        model=lambda heads: control.matched(hc.ClassTokenSpec(heads=heads, head_dim=2), **sizes, hidden=4),
-        train=train,
-        out=tmp_path,
-    )
-    assert [record.outcome.value for record in measured.records] == ["finished"]
-    model = hc.load(tmp_path)[0].model(heads=2)
-    assert (type(model.spec), model.spec.heads) == (control, 2)
-    assert np.all(np.isfinite(model(np.ones((4, 1), np.float32))))
