@@ -64,7 +64,7 @@ def test_nets_between_layers_and_a_norm_before_the_readout():
 
 
 WAYS = (
-    {"kv_heads": 1, "window": 2, "positions": "additive", "attention": "top-k", "top_k": 1, "beta": 9.0},
+    {"kv_heads": 1, "window": 3, "positions": "additive", "attention": "top-k", "top_k": 2, "beta": 9.0},
     {"kv_heads": 2, "heads": 4, "layers": 2, "causal": True, "window": 3},
     {"attention": "linear", "positions": "additive", "kv_heads": 1},
 )
