@@ -55,6 +55,23 @@ def test_the_own_keys_are_those_of_as_many_as_heads():
     assert own.values("heads") == HEADS
 
 
+def test_a_drop_to_an_error_far_above_the_best_needs_no_number_of_heads():
+    """With narrow shared keys the error falls at three heads and stays: three heads are not enough for the task."""
+
+    def error(heads, group, dim):
+        if group < heads and dim < 4:
+            return 2e-2 if heads >= 3 else 0.5
+        return as_predicted(heads, group, dim)
+
+    found = answer(a_map(error))
+    (narrow,) = (each for each in found.map if (each.kv_heads, each.head_dim) == (1, 2))
+    assert narrow.needs.at == 3
+    assert 100 < narrow.behind < 400
+    assert found.heads == 4
+    assert "200 times the best" in found.sentence
+    assert "far" in {word for row in heads_needed_grid(found)["rows"] for word in row}
+
+
 def test_one_count_everywhere_is_one_sentence():
     found = answer(a_map(lambda heads, *_: 1e-4 if heads >= 4 else 2e-2, groups=(1,)).select(kv_heads=1))
     assert found.sentence == "needs 4 heads [4, 4] at every head_dim tried"

@@ -30,7 +30,8 @@ class HeadsAt:
     """How many heads are needed at one kv_heads ("own": as many as heads) and head_dim; None where that was not varied.
 
     `needs` is None where the head counts `tried` show no transition: `kind` is "floor" where more heads do no better,
-    and "none" where nothing can be said. `sentence` says what they show.
+    and "none" where nothing can be said. `sentence` says what they show. `behind` is the error with enough heads over
+    the smallest such error of the map: where it is large, more heads do not make up for what is missing there.
     """
 
     kv_heads: int | str | None
@@ -40,6 +41,7 @@ class HeadsAt:
     error: float | None
     tried: tuple[int, ...]
     sentence: str
+    behind: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)

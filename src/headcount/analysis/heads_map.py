@@ -15,6 +15,8 @@ from .table import ErrorTable
 from .words import count_of_heads, listed
 
 MAP_AXES = ("kv_heads", "head_dim")
+FAR_BEHIND = 10.0
+"""An error this many times the smallest of the map is of another order: heads are not what is short there."""
 OWN = "own"
 """In place of a number of kv_heads: every head has its own keys and values."""
 
@@ -52,7 +54,8 @@ def _own(table: ErrorTable) -> ErrorTable:
 def answer_by_place(table: ErrorTable, answer_part: Callable[[ErrorTable], Answer]) -> Answer:
     """The answer of a table of heads x kv_heads x head_dim: what is needed at each, and in one sentence.
 
-    The interval of the answer is that of the place that needs fewest heads; `map` has all of them.
+    The interval of the answer is that of the place that needs fewest heads, of those that are not far behind the best;
+    `map` has all of them.
     """
     parts = parts_of(table)
     answers = {place: answer_part(part) for place, part in parts.items()}
@@ -68,7 +71,12 @@ def answer_by_place(table: ErrorTable, answer_part: Callable[[ErrorTable], Answe
         )
         for (kv_heads, head_dim), found in answers.items()
     )
-    needing = [each for each in places if each.needs is not None]
+    least = min((each.error for each in places if each.needs is not None and each.error is not None), default=0.0)
+    places = tuple(
+        replace(each, behind=each.error / least) if each.needs is not None and each.error and least > 0 else each
+        for each in places
+    )
+    needing = [each for each in places if each.needs is not None and each.behind < FAR_BEHIND]
     if not needing:
         reason = "at no kv_heads and head_dim tried do the head counts show a drop that lasts"
         return Answer(sentence=f"no transition found: {reason}", reason=reason, map=places)
@@ -91,9 +99,11 @@ def answer_by_place(table: ErrorTable, answer_part: Callable[[ErrorTable], Answe
 def _sentence(places: tuple[HeadsAt, ...]) -> str:
     """`needs 4 heads at every kv_heads and head_dim tried`, or which places need how many."""
     by_count: dict[int | None, list[HeadsAt]] = {}
+    behind = [each for each in places if each.behind >= FAR_BEHIND]
     for each in places:
-        by_count.setdefault(None if each.needs is None else each.needs.at, []).append(each)
-    if len(by_count) == 1:
+        if each not in behind:
+            by_count.setdefault(None if each.needs is None else each.needs.at, []).append(each)
+    if len(by_count) == 1 and not behind:
         (count,) = by_count
         assert count is not None
         return f"needs {count_of_heads(count)} {_interval(places)} at every {_axes(places)} tried"
@@ -101,6 +111,9 @@ def _sentence(places: tuple[HeadsAt, ...]) -> str:
     words = [f"{count_of_heads(count)} with {_where(by_count[count])}" for count in counts]
     if None in by_count:
         words.append(f"no transition with {_where(by_count[None])}")
+    if behind:
+        times = " and ".join(sorted({f"{each.behind:.2g}" for each in behind}, key=float))
+        words.append(f"with {_where(behind)} more heads do not make up: the error stays {times} times the best")
     return f"needs {'; '.join(words)}"
 
 
@@ -127,7 +140,9 @@ def _where(places: list[HeadsAt]) -> str:
 
 
 def need_words(place: HeadsAt) -> str:
-    """What a map writes at a place: `4`, `4 [3, 4]`, or that the head counts tried show no transition."""
+    """What a map writes at a place: `4`, `4 [3, 4]`, `far`, or that the head counts tried show no transition."""
     if place.needs is None:
         return "floor" if place.kind == "floor" else "none"
+    if place.behind >= FAR_BEHIND:
+        return "far"
     return str(place.needs.at) if place.needs.low == place.needs.high else str(place.needs)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..analysis import Answer, ErrorTable
 from ..analysis.answer_base import HeadsAt
-from ..analysis.heads_map import OWN, need_words, parts_of
+from ..analysis.heads_map import FAR_BEHIND, OWN, need_words, parts_of
 from .chart import Chart, HeatMap, Series
 from .charts import ACROSS, judged_by
 
@@ -21,7 +21,7 @@ def heads_needed_map(answer: Answer) -> HeatMap:
     """Heads needed at every kv_heads (columns) and head_dim (rows); an empty cell shows no transition."""
     groups, dims, at = _places(answer)
     needs = [[at.get((group, dim)) for group in groups] for dim in dims]
-    values = [[np.nan if one is None or one.needs is None else one.needs.at for one in row] for row in needs]
+    values = [[_needed(one) for one in row] for row in needs]
     return HeatMap(
         name="heads-needed",
         title="Heads needed by kv heads and head dim",
@@ -32,10 +32,17 @@ def heads_needed_map(answer: Answer) -> HeatMap:
         values=np.array(values, float),
         unit="heads needed",
         caption="heads needed [interval over seeds], by the rule for heads at each place; none: no transition; "
-        "floor: more heads do no better",
+        "floor: more heads do no better; far: an error tenfold above the best of the map, whatever the heads",
         counts=True,
         words=tuple(tuple("-" if one is None else need_words(one) for one in row) for row in needs),
     )
+
+
+def _needed(place: HeadsAt | None) -> float:
+    """The number of heads at a place; NaN where none is enough."""
+    if place is None or place.needs is None or place.behind >= FAR_BEHIND:
+        return float("nan")
+    return float(place.needs.at)
 
 
 def heads_needed_grid(answer: Answer) -> dict[str, Any]:

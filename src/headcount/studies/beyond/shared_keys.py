@@ -4,11 +4,13 @@ Predicted (theory/constructions/shared_keys.py): with one set of keys and values
 enough, as where each has its own; below, the construction does not exist.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...analysis import Answer, answer, error_table
+import numpy as np
+
+from ...analysis import Answer, ErrorTable, answer, error_table
 from ...analysis.answer_base import HeadsAt
 from ...analysis.claim import Claim, Verdict, verdict_of
 from ...analysis.heads_map import OWN
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from ...models import ClassTokenSpec
 
 INTRINSIC_DIM = 4
+FAR = 10.0
+"""An error this many times larger is of another order of magnitude."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +73,10 @@ class SharedKeysStudy(AbstractStudy):
             asks=self.asks,
             headline=f"The sum of four maxima {found.sentence}" if found.needs else f"No map yet: {found.sentence}",
             claims=(
-                stays_claim(found, INTRINSIC_DIM),
-                moves_claim(found, INTRINSIC_DIM),
                 own_claim(found, INTRINSIC_DIM),
+                stays_claim(found, INTRINSIC_DIM),
+                near_claim(table, INTRINSIC_DIM),
+                far_claim(table, INTRINSIC_DIM),
             ),
             grids=(Grid(**heads_needed_grid(found)),) if found.map else (),
             charts=heads_map_charts(table, found) if found.map else (),
@@ -108,11 +113,48 @@ def stays_claim(found: Answer, intrinsic_dim: int) -> Claim:
     return _judged(statement, places, [_needs(each) == intrinsic_dim for each in places], intrinsic_dim)
 
 
-def moves_claim(found: Answer, intrinsic_dim: int) -> Claim:
+def near_claim(table: ErrorTable, intrinsic_dim: int) -> Claim:
+    """Wide enough, D heads with one key head lose little."""
+    statement = (
+        "With one key head of head_dim >= D, D heads have an error within tenfold of D heads with their own keys."
+    )
+    ratios = {dim: ratio for dim, ratio in _ratios(table, intrinsic_dim).items() if dim >= intrinsic_dim}
+    return _told(statement, ratios, lambda ratio: ratio < FAR)
+
+
+def far_claim(table: ErrorTable, intrinsic_dim: int) -> Claim:
     """Too narrow, D query heads are not enough."""
-    statement = "With one key head of head_dim < D the transition is not at D query heads."
-    places = [each for each in found.map if each.kv_heads == 1 and (each.head_dim or 0) < intrinsic_dim]
-    return _judged(statement, places, [_needs(each) != intrinsic_dim for each in places], intrinsic_dim)
+    statement = (
+        "With one key head of head_dim < D, D heads are more than tenfold worse than D heads with their own keys."
+    )
+    ratios = {dim: ratio for dim, ratio in _ratios(table, intrinsic_dim).items() if dim < intrinsic_dim}
+    return _told(statement, ratios, lambda ratio: ratio >= FAR)
+
+
+def _ratios(table: ErrorTable, heads: int) -> dict[int, float]:
+    """By head_dim, the error of D heads that share one set of keys over that of D heads with their own.
+
+    Best of seeds, geometric mean over lengths.
+    """
+    best, ratios = table.reduced("seed"), {}
+    for head_dim in best.values("head_dim"):
+        at = {"heads": heads, "head_dim": head_dim}
+        one, own = (
+            np.array([best.at(kv_heads=count, length=length, **at) for length in best.values("length")])
+            for count in (1, heads)
+        )
+        logs = np.log(one / own)
+        if np.isfinite(logs).any():
+            ratios[head_dim] = float(np.exp(np.nanmean(logs)))
+    return ratios
+
+
+def _told(statement: str, ratios: dict[int, float], holds: Callable[[float], bool]) -> Claim:
+    if not ratios:
+        return Claim(statement, Verdict.UNDECIDED, "not measured with D heads")
+    judged = [holds(ratio) for ratio in ratios.values()]
+    evidence = "; ".join(f"head_dim {dim}: {ratio:.3g}-fold" for dim, ratio in ratios.items())
+    return Claim(statement, verdict_of(judged, [not one for one in judged]), f"{evidence} (best of seeds)")
 
 
 def own_claim(found: Answer, intrinsic_dim: int) -> Claim:
