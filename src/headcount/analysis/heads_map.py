@@ -12,7 +12,7 @@ import numpy as np
 
 from .answer_base import Answer, HeadsAt
 from .table import ErrorTable
-from .words import count_of_heads, listed
+from .words import count_of_heads, factor_words, listed
 
 MAP_AXES = ("kv_heads", "head_dim")
 FAR_BEHIND = 10.0
@@ -112,7 +112,7 @@ def _sentence(places: tuple[HeadsAt, ...]) -> str:
     if None in by_count:
         words.append(f"no transition with {_where(by_count[None])}")
     if behind:
-        times = " and ".join(sorted({f"{each.behind:.2g}" for each in behind}, key=float))
+        times = " and ".join(factor_words(times) for times in sorted({each.behind for each in behind}))
         words.append(f"with {_where(behind)} more heads do not make up: the error stays {times} times the best")
     return f"needs {'; '.join(words)}"
 
