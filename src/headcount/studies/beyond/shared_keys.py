@@ -186,7 +186,7 @@ STUDY = SharedKeysStudy(
     asks="Do heads that share keys and values count as heads? Heads needed by kv_heads and head_dim, D = 4.",
     efforts={
         Scale.SMOKE: SharedEffort(lengths=(8,), seeds=2, steps=200, heads=(3, 4), head_dims=(2, 4)),
-        Scale.LAPTOP: SharedEffort(lengths=(8,), seeds=3, steps=3000, heads=(1, 2, 3, 4, 5, 6), head_dims=(2, 4)),
+        Scale.LAPTOP: SharedEffort(lengths=(8,), seeds=4, steps=8000, heads=(1, 2, 3, 4, 5, 6), head_dims=(2, 4, 8)),
         Scale.PAPER: SharedEffort(
             lengths=(16,), seeds=8, steps=10_000, heads=(1, 2, 3, 4, 5, 6), head_dims=(2, 3, 4, 8)
         ),
