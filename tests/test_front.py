@@ -59,7 +59,13 @@ def test_a_public_name_documents_its_arguments_what_it_returns_and_raises(name):
         assert not bare, f"{name} has methods without a docstring: {bare}"
 
 
-@pytest.mark.parametrize("module", MODULES)
+TRAINING = {"headcount.engine.run", "headcount.measurement", "headcount.measuring"}
+"""Modules whose examples train models."""
+
+
+@pytest.mark.parametrize(
+    "module", [pytest.param(name, marks=pytest.mark.slow) if name in TRAINING else name for name in MODULES]
+)
 def test_examples_in_docstrings_run(module, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if module.endswith("torch_module"):

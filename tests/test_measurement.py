@@ -106,6 +106,7 @@ def test_an_option_beside_what_decides_it_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_further_axes_are_swept_and_the_best_counts(tmp_path):
     axes = {"hidden": [4, 6], "data_seed": [0, 1]}
     measured = hc.measure(

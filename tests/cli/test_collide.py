@@ -178,6 +178,7 @@ def test_models_that_cannot_be_searched_are_refused(tmp_path):
     assert [[record.cell for record in group] for group in groups] == [list(made.cells)]
 
 
+@pytest.mark.slow
 def test_weights_that_are_missing_or_not_finite_are_told(tmp_path):
     made = swept(heads=(1,), seeds=(0,))
     missing = headcount("collide", fabricated.write(tmp_path / "none", fabricated.finished(made), {"": made}), *QUICK)

@@ -74,7 +74,11 @@ def both(pretended, tmp_path):
     ("words", "arguments"),
     [
         ("sum-of-maxima --lengths 8,16", {"lengths": [8, 16]}),
-        ("sum-of-maxima --lengths 8 --effort thorough", {"lengths": [8], "effort": "thorough"}),
+        pytest.param(
+            "sum-of-maxima --lengths 8 --effort thorough",
+            {"lengths": [8], "effort": "thorough"},
+            marks=pytest.mark.slow,
+        ),
         ("sum-of-maxima --seeds 2", {"seeds": 2}),
         pytest.param("sum-of-maxima --ranks 4 --lengths 8", {"ranks": [4], "lengths": [8]}, marks=pytest.mark.slow),
         pytest.param("farthest-point --dim 4", {"dim": 4}, marks=pytest.mark.slow),

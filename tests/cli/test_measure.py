@@ -234,10 +234,18 @@ def test_what_an_encoder_is_made_of_can_be_said(tmp_path, pretended, options, mo
             marks=pytest.mark.slow,
         ),
         pytest.param("biased-nearest-neighbour --dim 3 --terms 5", {"dim": 3, "terms": 5}, marks=pytest.mark.slow),
-        ("in-context-regression --inputs 2 --noise 0.5 --lengths 7", {"inputs": 2, "noise": 0.5}),
-        ("farthest-point --dim 4 --lengths 2 --points orthogonal", {"points": "orthogonal"}),
+        pytest.param(
+            "in-context-regression --inputs 2 --noise 0.5 --lengths 7",
+            {"inputs": 2, "noise": 0.5},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "farthest-point --dim 4 --lengths 2 --points orthogonal",
+            {"points": "orthogonal"},
+            marks=pytest.mark.slow,
+        ),
         ("sum-of-maxima --intrinsic-dim 2 --task-seed 3 --distribution cube", {"task_seed": 3, "distribution": "cube"}),
-        ("max-plus-min --windows 0:0.5,0.5:1", {"windows": [[0, 0.5], [0.5, 1]]}),
+        pytest.param("max-plus-min --windows 0:0.5,0.5:1", {"windows": [[0, 0.5], [0.5, 1]]}, marks=pytest.mark.slow),
     ],
 )
 def test_tasks_take_their_options(tmp_path, pretended, options, task):

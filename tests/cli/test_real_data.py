@@ -389,6 +389,7 @@ def test_a_users_images_are_measured(images, tmp_path):
     assert "wrong answers" in said_on(tmp_path / "page.html")[0]
 
 
+@pytest.mark.slow
 def test_a_users_passages_are_measured(mine, bert, tmp_path):
     out = tmp_path / "results"
     command = ("measure", mine, "--embeddings", bert, *SHORT, "--lengths", "3", "--out", out, "--json")

@@ -25,7 +25,8 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["class token", pytest.param("deep encoder", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["class token", "deep encoder"])
 def test_a_seed_learns_the_same_alone_and_beside_another(tmp_path, kind):
     script = "import sys; from tests.engine.test_alone import check; check(*sys.argv[1:])"
     environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}

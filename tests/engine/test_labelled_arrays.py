@@ -55,7 +55,7 @@ MASK = np.arange(4) < 2 + np.arange(120)[:, None] % 3
     ("task", "fields"),
     [
         (ArrayTask(X, X[:, 0, 0], mask=MASK, answered_at="query"), {"width": 4}),
-        (ArrayTask(IDS, IDS.max(axis=1) * 100.0, mask=MASK), {}),
+        pytest.param(ArrayTask(IDS, IDS.max(axis=1) * 100.0, mask=MASK), {}, marks=pytest.mark.slow),
     ],
     ids=["query", "ids"],
 )

@@ -114,7 +114,7 @@ def assert_grades_are_those_of_the_stored_weights(task: Numbers, run: Run) -> No
 @pytest.mark.parametrize(
     ("layout", "error", "more"),
     [
-        ("classes", 0.1, set()),
+        pytest.param("classes", 0.1, set(), marks=pytest.mark.slow),
         ("candidates", 0.5, {"mrr", "fitted_mrr"}),
         pytest.param("pairs", 0.5, {"mrr", "fitted_mrr"}, marks=pytest.mark.slow),
     ],
@@ -149,6 +149,7 @@ def test_side_by_side_agrees_with_one_after_another():
         assert all(np.max(np.abs(one[name] - other[name])) < 0.01 for name in one)
 
 
+@pytest.mark.slow
 def test_dropping_changes_training_and_no_grade():
     dropping = trained(dropout=0.25)
     assert_grades_are_those_of_the_stored_weights(Numbers(), dropping)

@@ -171,7 +171,12 @@ def turns_taken(model, tokens) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("allowed", "turns", "bias", "kv_heads"), [(1, 4, False, None), (3 * LENGTH**2, 2, True, None), (1, 4, True, 1)]
+    ("allowed", "turns", "bias", "kv_heads"),
+    [
+        (1, 4, False, None),
+        pytest.param(3 * LENGTH**2, 2, True, None, marks=pytest.mark.slow),
+        pytest.param(1, 4, True, 1, marks=pytest.mark.slow),
+    ],
 )
 def test_heads_that_take_turns_give_the_same(monkeypatch, allowed, turns, bias, kv_heads):
     spec = a_spec(heads=2, multiplier=2, bias=bias, kv_heads=kv_heads)
@@ -190,7 +195,7 @@ def products(model, tokens) -> int:
     return sum(equation.primitive.name == "dot_general" for equation in jaxpr.eqns)
 
 
-@pytest.mark.parametrize(("rank", "head_dim"), [(1, 3), (3, 1)])
+@pytest.mark.parametrize(("rank", "head_dim"), [(1, 3), pytest.param(3, 1, marks=pytest.mark.slow)])
 def test_thin_products_are_matrix_products(monkeypatch, rank, head_dim):
     model, tokens = in_double(scrambled(a_spec(rank=rank, head_dim=head_dim))), some_tokens()
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")  # where thin products are sums
@@ -334,7 +339,7 @@ def test_tokens_of_zeros_change_nothing(chosen, there, seed):
     assert_close(got[there] if spec.answered_at == "tokens" else got, want)
 
 
-@pytest.mark.parametrize("answered_at", ["query", "sequence"])
+@pytest.mark.parametrize("answered_at", ["query", pytest.param("sequence", marks=pytest.mark.slow)])
 def test_padding_changes_no_gradient(answered_at):
     spec = a_spec(layers=2, masks_padding=True, answered_at=answered_at, query_is_key=True)
     assert_same_function(spec, padding=(0,))
@@ -426,7 +431,10 @@ def test_tokens_and_what_is_added_to_them_are_dropped_apart():
     "changes",
     [
         {"answered_at": "tokens"},
-        {"answered_at": "sequence", "norm": "layer", "norm_first": True, "final_norm": True, "activation": "gelu"},
+        pytest.param(
+            {"answered_at": "sequence", "norm": "layer", "norm_first": True, "final_norm": True, "activation": "gelu"},
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=str,
 )

@@ -29,7 +29,7 @@ def clause(report, name):
 
 @pytest.mark.parametrize(
     ("intrinsic_dim", "dim"),
-    [(1, 2), (3, 2), *(pytest.param(*sizes, marks=pytest.mark.slow) for sizes in [(1, 1), (2, 4)])],
+    [(3, 2), *(pytest.param(*sizes, marks=pytest.mark.slow) for sizes in [(1, 1), (1, 2), (2, 4)])],
 )
 def test_quadratic_basins_meet_every_clause(intrinsic_dim, dim):
     task = quadratic_basins(intrinsic_dim=intrinsic_dim, dim=dim, length=8)

@@ -246,6 +246,7 @@ def test_a_fault_of_a_rule_is_raised(monkeypatch):
         _min_gap(in_double(TASKS["maxima"]), [point(tokens) for tokens in drawn("maxima", 0)])
 
 
+@pytest.mark.slow
 def test_a_norm_keeps_every_collision_and_adds_those_that_differ_by_a_common_shift():
     """Proved with the norm, a pair of class outputs that differ by a shift is none without it, and far from one."""
     names = ("a norm", "a norm that merges")
