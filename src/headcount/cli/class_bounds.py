@@ -85,6 +85,7 @@ def class_bounds(request: ClassRequest) -> tuple[Bound, ...]:
         intrinsic_dim=request.intrinsic_dim,
         head_dim=request.head_dim,
         outer_slope=request.readout_slope,
+        values=setting.values,
     )
     return (
         class_floor(setting),
@@ -146,12 +147,14 @@ def _phase_chart(request: ClassRequest) -> Chart:
     heads = "1 head" if request.heads == 1 else f"{request.heads} heads"
     return Chart(
         name="phase",
-        title=f"Where heads matter: {heads} of {request.head_dim} numbers for D = {request.intrinsic_dim}",
+        title=f"Where heads matter: {heads} of {request.head_dim} numbers at most {request.setting.values:g} for D = "
+        f"{request.intrinsic_dim}",
         x_label="sequence length T (tokens)",
         y_label="decades of readout slope (log10 K)",
         x_ticks=lengths,
         log_x=True,
         series=tuple(series),
-        caption="marked: one head with this slope answers within eps; thin: below it every model errs by more than "
-        f"eps on some sequence; between them (shaded: eps = {request.eps:g}) nothing is proved",
+        caption="marked: one head with this slope answers within eps, the better of two constructions (one counts, for "
+        "T below about 1 / eps; one averages exponentials); thin: below it every model errs by more than eps on some "
+        f"sequence; between them (shaded: eps = {request.eps:g}) nothing is proved",
     )

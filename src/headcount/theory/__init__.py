@@ -28,6 +28,7 @@ from .constructions.two_layers import construct_two_layers
 from .constructions.wide_head import construct_wide, wide_size
 from .floors.alphabet import AlphabetFloor, alphabet_floor, error_of_orders
 from .floors.bounded import BoundedClass, class_floor, least_length, slope_needed
+from .floors.counting import counting_slope
 from .floors.one_head import OneHead, one_head_answer, one_head_slope
 from .floors.phase import Phase, phase_diagram
 from .floors.trained import AlphabetErrors, alphabet_errors
@@ -70,6 +71,7 @@ __all__ = [
     "construct_shared",
     "construct_two_layers",
     "construct_wide",
+    "counting_slope",
     "domain_of",
     "error_of_orders",
     "exact_head",

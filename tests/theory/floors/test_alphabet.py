@@ -98,6 +98,17 @@ def test_a_model_made_hard_is_never_below_the_floor_and_its_soft_error_is_exact(
     assert errors.soft == pytest.approx(np.mean((answers - targets) ** 2) / np.var(targets), rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("kv_heads", 1), ("window", 2), ("causal", True), ("attention", "hard"), ("positions", "additive")],
+)
+def test_a_model_that_reads_otherwise_is_refused(field, value):
+    task = AlphabetMaxima(length=4, intrinsic_dim=2, symbols=3)
+    model = ClassTokenSpec(heads=2, head_dim=2, hidden=8, **{field: value}).init(0, length=4, dim=3, outputs=1)
+    with pytest.raises(InputError, match=field):
+        alphabet_errors(model, task)
+
+
 @drawn
 @given(st.integers(2, 30), st.floats(0.1, 1e4), st.integers(0, 99))
 def test_soft_heads_with_a_wide_score_gap_are_hard(length, slope, seed):

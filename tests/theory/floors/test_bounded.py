@@ -13,7 +13,7 @@ from headcount._errors import InputError
 from headcount.models import ClassTokenSpec
 from headcount.tasks import quadratic_basins
 from headcount.theory import BoundedClass, class_floor, find_pigeonhole, least_length, phase_diagram, slope_needed
-from headcount.theory.floors.bounded import promised_distance, promised_pair
+from headcount.theory.floors.bounded import log_multisets, promised_distance, promised_pair
 from headcount.theory.floors.nearest import digit_head, nearest_outputs, random_head
 
 ONE = BoundedClass(heads=1, intrinsic_dim=2, length=128)
@@ -122,6 +122,29 @@ def test_one_steep_head_is_never_where_every_model_fails(length, eps, intrinsic_
     setting = BoundedClass(heads=1, intrinsic_dim=intrinsic_dim, length=length, head_dim=intrinsic_dim)
     (phase,) = phase_diagram(setting, [length], [eps], outer_slope=float(intrinsic_dim))
     assert phase.fails_below <= phase.enough_from
+    (larger,) = phase_diagram(
+        dataclasses.replace(setting, values=100.0), [length], [eps], outer_slope=float(intrinsic_dim)
+    )
+    assert larger.enough_from == pytest.approx(phase.enough_from - 2)
+    assert larger.fails_below == pytest.approx(phase.fails_below - 2)
+
+
+@pytest.mark.parametrize("points", [2, 3, 128, 129, 200])
+@pytest.mark.parametrize("free", [5, 128, 129, 10**9, 2**40])
+def test_the_number_of_choices_is_not_overstated(points, free):
+    exact = math.log(math.comb(free + points - 1, points - 1))
+    logs = log_multisets(np.array([float(points)]), np.array([float(free)]))
+    assert exact * (1 - 1e-4) <= logs[0, 0] <= exact * (1 + 1e-13)
+
+
+def test_no_floor_is_above_what_more_grid_points_than_moments_leave():
+    """Once K V sqrt(n s) is at least half of the rise; below that, no pigeonhole is needed."""
+    ceiling = ONE.rise / (2 * (ONE.moments + 1))
+    for slope in (0.25 / math.sqrt(2), 1.0, 10.0):
+        assert (class_floor(dataclasses.replace(ONE, length=10**6, slope=slope)).value or 0.0) <= ceiling
+    floor = class_floor(dataclasses.replace(ONE, slope=0.01)).value
+    assert floor is not None
+    assert floor > ceiling
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """One head of D numbers keeps its promise, everywhere, with the slope it names."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._errors import InputError
-from headcount.tasks import max_plus_min, quadratic_basins
-from headcount.theory import one_head_answer, one_head_slope
+from headcount.tasks import Retrieval, max_plus_min, quadratic_basins
+from headcount.tasks.presets import ScalarEnds
+from headcount.theory import counting_slope, one_head_answer, one_head_slope
+from headcount.theory.floors.counting import counting_error, sum_weights
 from headcount.theory.floors.one_head import one_head_error
 
 TASK = max_plus_min(length=128)
@@ -61,3 +65,42 @@ def test_an_error_too_small_for_float64_is_refused_with_one_that_is_not():
     assert refused.value.given == 0.001
     with pytest.raises(InputError):
         one_head_answer(TASK, 0.1, low=1.0, high=0.0)
+
+
+def test_an_outer_map_that_is_steep_outside_the_range_is_not_evaluated_there():
+    outer = lambda z: jnp.sum(z) + 1e6 * jnp.sum(jnp.maximum(-z, 0) ** 2)  # noqa: E731
+    task = Retrieval(ScalarEnds(), outer, length=4, dim=1, distribution="cube")
+    head = one_head_answer(task, 0.05, outer_slope=2.0)
+    assert largest(head, task, np.array([[[0.0], [1.0], [1.0], [1.0]], [[0.0], [0.0], [0.0], [1.0]]])) <= head.promised
+
+
+def test_the_slope_of_an_outer_map_that_is_not_known_must_be_given():
+    task = Retrieval(ScalarEnds(), lambda z: 10 * z[0] - 7 * z[1], length=4, dim=1, distribution="cube")
+    with pytest.raises(InputError) as refused:
+        one_head_answer(task, 0.05)
+    assert refused.value.what == "outer_slope"
+    head = one_head_answer(task, 0.2, outer_slope=17.0)
+    assert largest(head, task, np.array([[[0.0], [1.0], [1.0], [1.0]], [[0.0], [0.0], [0.0], [1.0]]])) <= head.promised
+
+
+@pytest.mark.parametrize(("prime", "length"), [(5, 3), (13, 2), (2, 5), (7, 1)])
+def test_a_head_that_counts_answers_with_the_slope_it_promises(prime, length):
+    """All sequences of cells of max + min: the steepest pair is within the slope, and no two share an output."""
+    cells = np.array(list(itertools.combinations_with_replacement(range(prime), length)))
+    weights = np.array(sum_weights(prime, length))
+    assert weights.max() < prime**length
+    outputs = weights[cells].mean(axis=1) / prime**length
+    ordered = np.argsort(outputs)
+    minima = (cells.min(axis=1)[ordered] + 0.5) / prime
+    distances = np.diff(outputs[ordered])
+    assert distances.min() > 0
+    steepest = 2 * np.max(np.abs(np.diff(minima)) / distances)  # two numbers, each as steep
+    assert steepest <= 10 ** counting_slope(length, 1 / prime, outer_slope=2.0) * (1 + 1e-9)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 100), st.floats(1e-3, 0.5), st.floats(1, 10))
+def test_the_slope_of_counting_promises_its_error(length, eps, outer_slope):
+    decades = counting_slope(length, eps, outer_slope=outer_slope)
+    assert counting_error(length, decades * (1 + 1e-9), outer_slope=outer_slope) <= eps
+    assert counting_error(length, -1.0, outer_slope=outer_slope) == np.inf

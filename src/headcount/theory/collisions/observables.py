@@ -202,14 +202,14 @@ class Moments(AbstractHeadObservables):
         return jnp.concatenate([weights[np.unique(self.owners)], weights[self.owners] * self.values(token, place)])
 
 
-def check_fit(model: ClassTokenTransformer, task: GeneratedTask) -> None:
+def check_fit(model: ClassTokenTransformer, task: GeneratedTask, *, done: str = "collisions are searched") -> None:
     """Check that a model reads the task's sequences. Raises `InputError` where the model has another token dimension,
     or positions for another length, or reads otherwise than by soft attention of heads with their own keys.
     """
     differs = {"kv_heads": None, "window": None, "causal": False, "attention": "soft"}
     for name, plain in differs.items():
         given = getattr(model.spec, name)
-        why = f"collisions are searched with {name} {plain} alone, the model has {given}."
+        why = f"{done} with {name} {plain} alone, the model has {given}."
         require(given == plain, why, what=name, given=given)
     table = model.position_table
     dim = model.encoder_in.weight.shape[1]

@@ -1,9 +1,10 @@
 """The least error of any hard heads on an alphabet of q symbols, by enumeration.
 
-A hard head with one query returns the value of the token with the highest score. Its scores put the symbols in a total
-order, and all it tells of a sequence is which symbol present comes first. What s heads tell is a partition of the
-2^q - 1 sets of symbols that can be present; the best readout answers the mean target of each part. The least error over
-all s-tuples of orders is a floor for every encoder, all values and every readout:
+A hard head with one query returns the value of the token with the highest score. Without positions its scores, if all
+are different, put the symbols in a total order, and all it tells of a sequence is which symbol present comes first.
+What s heads tell is a partition of the 2^q - 1 sets of symbols that can be present; the best readout answers the mean
+target of each part. The least error over all s-tuples of orders
+is a floor for every such encoder, all values and every readout:
 
     NMSE >= 1 - max over orders of Var(E[y | first symbols]) / Var(y)
 
@@ -12,8 +13,8 @@ programming over the set C of symbols it has not ranked yet, since what it tells
 
     best(C) = max over p in C of gain(sets A with p in A, A within C) + best(C without p)
 
-Not covered: heads that average over ties or are soft (a uniform average tells the counts of all symbols, so one soft
-head has no floor on an alphabet), positions, more than one layer.
+Not covered: heads that average over ties, the limit of soft ones, or are soft (a uniform average tells the counts of
+all symbols, so one such head has no floor on an alphabet); positions, in scores or in values; more than one layer.
 """
 
 import itertools
@@ -136,8 +137,8 @@ def hard_bound(floor: AlphabetFloor, intrinsic_dim: int, length: int) -> Bound:
         f"tokens; attained by the orders {', '.join('>'.join(map(str, order)) for order in floor.orders)}",
         source="ours: every tuple of orders, with the best readout",
         conditions=(
-            Condition("hard heads, ties broken to one symbol", None),
-            Condition("one layer, one query, no positions", None),
+            Condition("hard heads, scores of symbols all different (averaged ties can be below)", None),
+            Condition("one layer, one query, no positions in scores or values", None),
             Condition("independent uniform symbols", None),
         ),
     )

@@ -27,6 +27,7 @@ Source: Yu et al. (arXiv 2510.06662), Theorem 2(2), whose constants are not give
 """
 
 import dataclasses
+import functools
 import math
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -45,6 +46,8 @@ MAX_LENGTH = 2**40
 _POINTS = np.unique(np.round(np.concatenate([np.arange(2, 128), np.geomspace(128, 1e9, 200)])))
 _FREE = np.unique(np.round(np.concatenate([np.arange(1, 129), np.geomspace(129, 2.0 * MAX_LENGTH, 260)])))
 """Grids over which Q (points per component, or per place) and t (free places) are chosen."""
+_FEW = 129
+"""Points or free places below which the logarithm of the number of choices is a sum of as many terms."""
 _SAFETY = 1e-9
 """Share of log k given away, so that rounding cannot make a bound too good."""
 
@@ -258,8 +261,30 @@ def _grids(setting: BoundedClass) -> tuple[Float[np.ndarray, "points one"], ...]
         # Every place has its own points: Q = (points per place) t.
         per_place = _POINTS[:, None]
         return per_place * free, free, free * np.log(per_place)
-    points = _POINTS[:, None]
-    return points, free, gammaln(free + points) - gammaln(free + 1) - gammaln(points)
+    return _POINTS[:, None], free, _all_multisets()[:, : free.shape[1]]
+
+
+@functools.cache
+def _all_multisets() -> Float[np.ndarray, "points free"]:
+    return log_multisets(_POINTS, _FREE)
+
+
+def log_multisets(points: Float[np.ndarray, " points"], free: Float[np.ndarray, " free"]) -> np.ndarray:
+    """log C(t + Q - 1, t) for every Q of `points` and t of `free`, never more than it is by above 1e-13 of itself.
+
+    The difference of log-gammas loses all digits where one of the two is small: there factors are added up.
+    """
+    above = gammaln(free + points[:, None])
+    # What rounding of three log-gammas can add is taken away.
+    logs = (above - gammaln(free + 1) - gammaln(points)[:, None]) - 8 * np.finfo(float).eps * above
+    factors = np.arange(1.0, _FEW)
+    few = points < _FEW
+    by_points = np.cumsum(np.log1p(free / factors[:, None]), axis=0)
+    logs[few] = by_points[points[few].astype(int) - 2]
+    few = free < _FEW
+    by_free = np.cumsum(np.log1p((points[:, None] - 1) / factors), axis=1)
+    logs[:, few] = by_free[:, free[few].astype(int) - 1]
+    return logs
 
 
 def _log10_distance(setting: BoundedClass, free: np.ndarray, log_choices: np.ndarray) -> np.ndarray:

@@ -4,12 +4,13 @@ All scores are equal, so the head averages. Its D values and the readout are
 
     v_i(x, t) = exp(-b (f_i(x) - low)) for t in S_i, else 0            in [0, 1]
     m_i       = (T / |S_i|) (mean of v_i)                              in [exp(-b (high - low)), 1]
-    z^_i      = low - log(m_i) / b - log|S_i| / (2 b)                  F0(z^_1, .., z^_D)
+    z^_i      = low - log(m_i) / b - log|S_i| / (2 b), clipped to [low, high]         F0(z^_1, .., z^_D)
 
 The largest term of a mean of N terms is at least the mean and at most N times it, so |z^_i - z_i| <= log|S_i| / (2 b)
-for every sequence, and the answer is within L0 log(T) / (2 b), L0 = sup |grad F0|_1. The readout has the slope
-L0 (T / |S_i|) exp(b (high - low)) / b at most: exponential in 1 / eps. With bounded slope Theorem 2(2) forbids it
-(`bounded`). Adding heads is not the only way out; slope, which is precision, is the other.
+for every sequence, and the answer is within L0 log(T) / (2 b), L0 = sup |grad F0|_1 on [low, high]^D. The readout has
+the slope L0 (T / |S_i|) exp(b (high - low)) / b at most: exponential in 1 / eps. For T below about 1 / eps the slope of
+a head that counts (`counting`) is less. With bounded slope Theorem 2(2) forbids both (`bounded`). Adding heads is not
+the only way out; slope, which is precision, is the other.
 """
 
 import math
@@ -19,15 +20,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._errors import require, require_count
+from ..._errors import InputError, require, require_count
 from ..._shapes import Target, Tokens
 from ...tasks import Retrieval
 from ..bounds import Bound, Condition
+from ..constructions.relu_nets import known_outer
+from .counting import counting_error, counting_slope
 
 MAX_SHARPNESS = 700.0
 """b (high - low) above which exp(-b (f_i - low)) is not a normal number in float64."""
 ROUNDING = 1e-12
-SOURCE = "ours: uniform average of exponentials, logarithmic readout"
+SOURCE = "ours: the better of a mean of exponentials with a logarithmic readout, and of counts of cells (Bose, Chowla)"
 
 
 class OneHead(eqx.Module):
@@ -57,6 +60,8 @@ class OneHead(eqx.Module):
         lowest = math.exp(-self.sharpness * (self.high - self.low))
         means = jnp.clip(output * self.task.length / sizes, lowest, 1.0)
         minima = self.low - (jnp.log(means) + jnp.log(sizes) / 2) / self.sharpness
+        # No minimum lies outside, where F0 may be of any slope.
+        minima = jnp.clip(minima, self.low, self.high)
         return jnp.atleast_1d(self.task.outer(minima))
 
     def __call__(self, tokens: Tokens) -> Target:
@@ -107,7 +112,8 @@ def one_head_answer(
     Args:
         task: A retrieval whose components take values in [low, high], as on the cube.
         eps: The largest error allowed.
-        outer_slope: L0 = sup |grad F0|_1; by default D, a sum's.
+        outer_slope: L0 = sup |grad F0|_1 on [low, high]^D. May be left out where the outer map is known: a sum, or that
+            of max-plus-min.
         low: Least value of a component.
         high: Largest value of a component.
 
@@ -115,7 +121,8 @@ def one_head_answer(
         A `OneHead`: call it with tokens; `.promised` bounds its error and `.decades` the slope of its readout.
 
     Raises:
-        InputError: `eps` is out of range, or needs exponentials below what float64 can hold.
+        InputError: `eps` is out of range, or needs exponentials below what float64 can hold; or the outer map is not
+            known and `outer_slope` is missing.
 
     Example:
         >>> import headcount as hc
@@ -126,7 +133,8 @@ def one_head_answer(
     """
     require(0 < eps < 1, what="eps", given=eps, needed="between 0 and 1")
     require(math.isfinite(high - low) and low < high, what="low", given=low, needed=f"below high, {high:g}")
-    slope = float(len(task.position_sets)) if outer_slope is None else outer_slope
+    slope = _outer_slope(task) if outer_slope is None else outer_slope
+    require(0 < slope < math.inf, what="outer_slope", given=slope, needed="positive and finite")
     largest = max(len(places) for places in task.position_sets)
     smallest = min(len(places) for places in task.position_sets)
     sharpness = _sharpness(largest, eps, slope, high - low)
@@ -148,22 +156,33 @@ def one_head_answer(
     )
 
 
+def least_slope(length: int, eps: float, *, outer_slope: float, share: float = 1.0, values: float = 1.0) -> float:
+    """log10 of the lesser slope of the two heads, the one that averages exponentials and the one that counts cells.
+
+    With values of at most V slopes are those of values of at most 1, divided by V.
+    """
+    steep = one_head_slope(length, eps, outer_slope=outer_slope, share=share)
+    return min(steep, counting_slope(length, eps, outer_slope=outer_slope)) - math.log10(values)
+
+
 def one_head_bounds(
-    length: int, eps: float, slope: float, *, intrinsic_dim: int, head_dim: int, outer_slope: float
+    length: int, eps: float, slope: float, *, intrinsic_dim: int, head_dim: int, outer_slope: float, values: float = 1.0
 ) -> tuple[Bound, Bound]:
     """The slope with which one head is enough, and the error it promises with a given slope."""
-    error = one_head_error(length, math.log10(slope), outer_slope=outer_slope)
+    decades = math.log10(slope) + math.log10(values)
+    error = min(promise(length, decades, outer_slope=outer_slope) for promise in (one_head_error, counting_error))
     shared = {
         "source": SOURCE,
         "conditions": (
             Condition("head_dim n >= D", head_dim >= intrinsic_dim),
-            Condition("f_i in an interval of length 1, values at most 1, every S_i the whole sequence", None),
-            Condition("an encoder that gives exponentials, a readout that gives logarithms", None),
+            Condition(f"f_i in an interval of length 1, values at most {values:g}, S_i the whole sequence", None),
+            Condition(f"F0 of slope |grad F0|_1 at most {outer_slope:g}", None),
+            Condition("any encoder, any readout of that slope", None),
         ),
     }
     enough = Bound(
         name="one head: decades of slope enough",
-        value=one_head_slope(length, eps, outer_slope=outer_slope),
+        value=least_slope(length, eps, outer_slope=outer_slope, values=values),
         claim=f"one head of D = {intrinsic_dim} numbers answers within eps = {eps:g}; log10 of its readout's slope",
         **shared,
     )
@@ -171,10 +190,22 @@ def one_head_bounds(
         name="one head: error promised",
         value=error if math.isfinite(error) else None,
         claim=f"one head of D = {intrinsic_dim} numbers with a readout of slope {slope:g} errs by at most this",
-        why="" if math.isfinite(error) else f"says nothing: a slope of {slope:g} is too small for any exponential",
+        why="" if math.isfinite(error) else f"says nothing: a slope of {slope:g} is too small for both heads",
         **shared,
     )
     return enough, promised
+
+
+def _outer_slope(task: Retrieval) -> float:
+    outer = known_outer(task)
+    if outer is None:
+        raise InputError(
+            f"{task.name}: outer_slope, sup |grad F0|_1, must be given; it is known of a sum and of max-plus-min only.",
+            what="outer_slope",
+            given=None,
+            needed="sup |grad F0|_1 of the outer map",
+        )
+    return outer.steepness
 
 
 def _sharpness(length: int, eps: float, outer_slope: float, span: float) -> float:

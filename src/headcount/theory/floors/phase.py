@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 from ..._errors import require
 from .bounded import BoundedClass, slope_needed
-from .one_head import one_head_slope
+from .one_head import least_slope
 
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
     """log10 of two slopes at one length and error. Between them nothing is proved.
 
-    Every model of s heads whose values are at most 1 and whose slope is below `fails_below` errs by more than eps on
-    some sequence; with `enough_from` there is one head of D numbers that never does.
+    Every model of s heads with the setting's largest value and a slope below `fails_below` errs by more than eps on
+    some sequence; with `enough_from`, the lesser slope of two constructions, there is one head of D numbers that never
+    does.
     """
 
     length: int
@@ -29,7 +30,7 @@ def phase_diagram(
     """The two slopes at every length and error.
 
     Args:
-        setting: The class and the task; its length and slope are not used, and values must be at most 1.
+        setting: The class and the task; its length and slope are not used.
         lengths: T.
         errors: eps.
         outer_slope: L0, sup |grad F0|_1, of the one head's readout.
@@ -55,8 +56,8 @@ def phase_diagram(
         Phase(
             length=length,
             eps=eps,
-            fails_below=slope_needed(dataclasses.replace(setting, length=length, values=1.0), eps),
-            enough_from=one_head_slope(length, eps, outer_slope=outer_slope, share=setting.share),
+            fails_below=slope_needed(dataclasses.replace(setting, length=length), eps),
+            enough_from=least_slope(length, eps, outer_slope=outer_slope, share=setting.share, values=setting.values),
         )
         for eps in errors
         for length in lengths

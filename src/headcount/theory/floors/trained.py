@@ -13,6 +13,7 @@ from ..._precision import in_double
 from ...models import ClassTokenTransformer
 from ...tasks import AlphabetMaxima
 from ..collisions.heads import coordinates_read, fold
+from ..collisions.observables import check_fit
 from .alphabet import Order, alphabet_floor, error_of_orders
 
 MAX_MULTISETS = 200_000
@@ -49,7 +50,8 @@ def alphabet_errors(model: ClassTokenTransformer, task: AlphabetMaxima) -> Alpha
         Its error as trained, the error of its heads' orders with the best readout, and the floor of any hard heads.
 
     Raises:
-        InputError: The model has positions or several layers, or the sequences are too many.
+        InputError: The model has positions or several layers, reads otherwise than by soft attention of heads with
+            their own keys, or the sequences are too many.
 
     Example:
         >>> import headcount as hc
@@ -61,6 +63,7 @@ def alphabet_errors(model: ClassTokenTransformer, task: AlphabetMaxima) -> Alpha
         >>> errors.hard >= errors.floor
         True
     """
+    check_fit(model, task, done="errors on an alphabet are computed")
     require(model.position_table is None, "positions must be off: a hard head then orders symbols at places.")
     heads = len(model.attention[0].query)
     count = math.comb(task.length + task.dim - 1, task.dim - 1)
