@@ -1,4 +1,4 @@
-"""How many tokens a trained model reads from at once: an estimate of the support dimension where a task is data.
+"""How many tokens matter at once, beside an answer: the support dimension of a task, or of data an estimate.
 
 Stored examples have no gradient; a model trained on them has. With g_t the gradient of its answer with respect to token
 t, the participation number (sum_t g_t^2)^2 / sum_t g_t^4 is k where k gradients are equally large and the others zero.
@@ -7,7 +7,7 @@ examples lie where the model is wrong. docs/support.md has how often it was righ
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ._errors import InputError, require
+from ._errors import HeadcountError, InputError, require
 from .analysis import Answer
 from .analysis.support import ATTACHMENT
 from .engine.data import PROBE_EXAMPLES
 from .heads_read import best_shown
 from .models import from_arrays, spec_from_dict
 from .store import Experiment, Record, Store
-from .tasks import AbstractTask, ArrayTask
+from .tasks import AbstractTask, ArrayTask, GeneratedTask
 from .tasks.objective import AbstractLabelObjective
 
 QUANTILE = 0.9
@@ -99,6 +99,34 @@ def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bo
     return SupportEstimate(
         value=float(np.quantile(participation, QUANTILE)), examples=len(sizes), length=tokens.shape[1]
     )
+
+
+def task_support(task: AbstractTask, lengths: Sequence[int]) -> dict[str, Any] | None:
+    """The support dimension of a task at the longest of these lengths, as it is kept beside an experiment.
+
+    It is beside the question, so nothing is raised: None of data and of a target without a gradient, and `skipped` says
+    why it could not be computed.
+    """
+    if not isinstance(task, GeneratedTask) or isinstance(task, ArrayTask):
+        return None
+    from .theory.support import support_dim
+
+    try:
+        content = support_dim(task.at(max(lengths))).as_dict()
+    except HeadcountError:
+        return None
+    except Exception as error:  # a user's function, in a precision and at sequences that it was not written for
+        return {"skipped": f"{type(error).__name__}: {error}"}
+    return {name: value for name, value in content.items() if name not in ("witness", "gradients")}
+
+
+def attach_task_support(store: Store, experiment: str, task: AbstractTask, lengths: Sequence[int]) -> None:
+    """Keep the support dimension of a task beside an experiment, unless that of this length is there."""
+    if store.attachments(experiment).get(ATTACHMENT, {}).get("length") == max(lengths):
+        return
+    content = task_support(task, lengths)
+    if content is not None:
+        store.attach(experiment, ATTACHMENT, content)
 
 
 def attach_support(

@@ -306,8 +306,8 @@ def _require_own_derivative(
     require(
         not np.any(vanish | appear),
         f"{task.name}: JAX's gradient is not that of the target at {np.sum(vanish | appear)} of {task.length} tokens, "
-        "as with jax.custom_vjp or jax.custom_jvp. The support dimension is that of the target itself; leave the custom "
-        "derivative out.",
+        "as with jax.custom_vjp or jax.custom_jvp. The support dimension is that of the target itself; leave the "
+        "custom derivative out.",
         what="task",
     )
 
