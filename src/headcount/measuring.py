@@ -128,7 +128,8 @@ def measure(
             with shown_live(folder, "", shown_by(bar)) as (listener, live):
                 measurement = measure_question(asked, store, effort=effort, minutes=minutes, listener=listener)
                 live.ended = measurement.ended
-        attach_task_support(store, measurement.experiment.name, asked_task, lengths_of(asked))
+        if measurement.records:
+            attach_task_support(store, measurement.experiment.name, asked_task, lengths_of(asked))
     return measurement
 
 

@@ -34,7 +34,8 @@ MAX_OUTPUTS = 16
 BLOCK = 16
 """Examples at a time: bounds the memory."""
 
-
+LONGEST = 64
+"""The support dimension of a task is searched at the longest length measured up to this: a search takes seconds."""
 RECORD = (34, 35)
 """On how many tasks of known D the rounded estimate was D, and of how many, after 1,000 steps of 6 heads:
 `benchmarks/support_record.py`."""
@@ -102,7 +103,7 @@ def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bo
 
 
 def task_support(task: AbstractTask, lengths: Sequence[int]) -> dict[str, Any] | None:
-    """The support dimension of a task at the longest of these lengths, as it is kept beside an experiment.
+    """The support dimension of a task at one of these lengths, as it is kept beside an experiment.
 
     It is beside the question, so nothing is raised: None of data and of a target without a gradient, and `skipped` says
     why it could not be computed.
@@ -112,21 +113,25 @@ def task_support(task: AbstractTask, lengths: Sequence[int]) -> dict[str, Any] |
     from .theory.support import support_dim
 
     try:
-        content = support_dim(task.at(max(lengths))).as_dict()
+        content = support_dim(task.at(_searched_length(lengths))).as_dict()
     except HeadcountError:
         return None
     except Exception as error:  # a user's function, in a precision and at sequences that it was not written for
-        return {"skipped": f"{type(error).__name__}: {error}"}
+        return {"skipped": ": ".join([type(error).__name__, *str(error).splitlines()[:1]])}
     return {name: value for name, value in content.items() if name not in ("witness", "gradients")}
 
 
 def attach_task_support(store: Store, experiment: str, task: AbstractTask, lengths: Sequence[int]) -> None:
     """Keep the support dimension of a task beside an experiment, unless that of this length is there."""
-    if store.attachments(experiment).get(ATTACHMENT, {}).get("length") == max(lengths):
+    if store.attachments(experiment).get(ATTACHMENT, {}).get("length") == _searched_length(lengths):
         return
     content = task_support(task, lengths)
     if content is not None:
         store.attach(experiment, ATTACHMENT, content)
+
+
+def _searched_length(lengths: Sequence[int]) -> int:
+    return max((length for length in lengths if length <= LONGEST), default=min(lengths))
 
 
 def attach_support(
