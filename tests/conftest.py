@@ -18,6 +18,14 @@ jaxtyping.jaxtyped = tests.helpers.shape_checks.checked  # the hook finds both b
 jaxtyping.install_import_hook("headcount", "tests.helpers.shape_checks.check")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_support_search():
+    """No search for the support dimension, half a second per measurement, but where a test is about it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headcount.measuring.attach_task_support", lambda *_: None)
+        yield
+
+
 @pytest.fixture(autouse=True, scope="module")
 def forget_programs():
     """No module keeps another's programs in memory: they add up to gigabytes. On disk they stay."""

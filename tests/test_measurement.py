@@ -6,6 +6,7 @@ import pytest
 import headcount as hc
 from headcount._errors import InputError, StoreError
 from headcount.store import Store
+from headcount.support_read import attach_task_support
 
 from .helpers import fabricated
 from .helpers.sweeps import TASK, TRAIN, class_token
@@ -16,7 +17,9 @@ def measured(tmp_path_factory):
     """Two head counts and seeds, really trained, a little."""
     folder = tmp_path_factory.mktemp("measured")
     axes = {"heads": [1, 2], "lengths": [4], "seeds": 2}
-    return hc.measure(TASK, **axes, model=class_token, train=TRAIN, out=folder, progress=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headcount.measuring.attach_task_support", attach_task_support)
+        return hc.measure(TASK, **axes, model=class_token, train=TRAIN, out=folder, progress=False)
 
 
 @pytest.fixture
@@ -34,6 +37,11 @@ def test_what_is_loaded_is_what_was_measured(measured):
         assert np.array_equal(loaded.table.errors, measured.table.errors)
         assert loaded.run is None
     assert measured.run.trained == 4
+
+
+def test_the_support_dimension_at_the_longest_length_is_kept(measured):
+    support = measured.support()
+    assert (support["value"], support["length"]) == (TASK.intrinsic_dim, 4)
 
 
 def test_measuring_again_trains_nothing(measured):

@@ -79,7 +79,7 @@ class Measurement:
 
     def support(self) -> "dict[str, Any] | None":
         """How many tokens the target depends on at once, as it was stored beside the models: the support dimension of a
-        task that has a gradient and was measured on the command line (`value`, `exact`), or of data an `estimate` from
+        task that has a gradient, at the longest length up to 64 (`value`, `exact`), or of data an `estimate` from
         the gradients of the best model; None where neither is there. See docs/support.md.
         """
         with contextlib.suppress(StoreError), Store.open_for_reading(self.folder) as store:

@@ -19,7 +19,7 @@ from .report.files import file_name
 from .report.progress import NoBar, StepBar, automatic_progress
 from .request import Request
 from .store import Store, TrainSpec, Value
-from .support_read import attach_support
+from .support_read import attach_support, attach_task_support
 from .tasks import AbstractTask, ArrayTask
 from .tasks.find import FILE_OPTIONS, find_task
 
@@ -128,6 +128,8 @@ def measure(
             with shown_live(folder, "", shown_by(bar)) as (listener, live):
                 measurement = measure_question(asked, store, effort=effort, minutes=minutes, listener=listener)
                 live.ended = measurement.ended
+        if measurement.records:
+            attach_task_support(store, measurement.experiment.name, asked_task, lengths_of(asked))
     return measurement
 
 
@@ -151,6 +153,11 @@ def _task_of(given: Any, y: Any, options: dict[str, Any]) -> AbstractTask:
     return ArrayTask(given, y, **options)
 
 
+def lengths_of(asked: Sweep | Question) -> list[int]:
+    """The lengths that are measured."""
+    return sorted(set(asked.lengths) if isinstance(asked, Question) else {cell.length for cell in asked.cells})
+
+
 def measure_sweep(
     asked: Sweep,
     store: Store,
@@ -166,10 +173,9 @@ def measure_sweep(
     run: RunSummary = run_sweep(asked, store, command=command, listener=listener, stop=stop)
     (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
     first = min((cell.train for cell in asked.cells), key=lambda train: train.data_seed)
-    lengths = sorted({cell.length for cell in asked.cells})
     attach_notes(store, experiment.name, asked.tasks[0])
     standardised = spec_of(asked.cells[0]).standardises
-    attach_baselines(store, experiment.name, asked.tasks[0], lengths, first, standardised=standardised)
+    attach_baselines(store, experiment.name, asked.tasks[0], lengths_of(asked), first, standardised=standardised)
     measurement = Measurement(
         experiment=experiment, records=tuple(experiment.own(store.records())), folder=store.root, run=run
     )

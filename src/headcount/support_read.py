@@ -1,4 +1,4 @@
-"""How many tokens a trained model reads from at once: an estimate of the support dimension where a task is data.
+"""How many tokens matter at once, beside an answer: the support dimension of a task, or of data an estimate.
 
 Stored examples have no gradient; a model trained on them has. With g_t the gradient of its answer with respect to token
 t, the participation number (sum_t g_t^2)^2 / sum_t g_t^4 is k where k gradients are equally large and the others zero.
@@ -7,7 +7,7 @@ examples lie where the model is wrong. docs/support.md has how often it was righ
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ._errors import InputError, require
+from ._errors import HeadcountError, InputError, require
 from .analysis import Answer
 from .analysis.support import ATTACHMENT
 from .engine.data import PROBE_EXAMPLES
 from .heads_read import best_shown
 from .models import from_arrays, spec_from_dict
 from .store import Experiment, Record, Store
-from .tasks import AbstractTask, ArrayTask
+from .tasks import AbstractTask, ArrayTask, GeneratedTask
 from .tasks.objective import AbstractLabelObjective
 
 QUANTILE = 0.9
@@ -34,7 +34,8 @@ MAX_OUTPUTS = 16
 BLOCK = 16
 """Examples at a time: bounds the memory."""
 
-
+LONGEST = 64
+"""The support dimension of a task is searched at the longest length measured up to this: a search takes seconds."""
 RECORD = (34, 35)
 """On how many tasks of known D the rounded estimate was D, and of how many, after 1,000 steps of 6 heads:
 `benchmarks/support_record.py`."""
@@ -101,6 +102,38 @@ def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bo
     )
 
 
+def task_support(task: AbstractTask, lengths: Sequence[int]) -> dict[str, Any] | None:
+    """The support dimension of a task at one of these lengths, as it is kept beside an experiment.
+
+    It is beside the question, so nothing is raised: None of data and of a target without a gradient, and `skipped` says
+    why it could not be computed.
+    """
+    if not isinstance(task, GeneratedTask) or isinstance(task, ArrayTask):
+        return None
+    from .theory.support import support_dim
+
+    try:
+        content = support_dim(task.at(_searched_length(lengths))).as_dict()
+    except HeadcountError:
+        return None
+    except Exception as error:  # a user's function, in a precision and at sequences that it was not written for
+        return {"skipped": ": ".join([type(error).__name__, *str(error).splitlines()[:1]])}
+    return {name: value for name, value in content.items() if name not in ("witness", "gradients")}
+
+
+def attach_task_support(store: Store, experiment: str, task: AbstractTask, lengths: Sequence[int]) -> None:
+    """Keep the support dimension of a task beside an experiment, unless that of this length is there."""
+    if store.attachments(experiment).get(ATTACHMENT, {}).get("length") == _searched_length(lengths):
+        return
+    content = task_support(task, lengths)
+    if content is not None:
+        store.attach(experiment, ATTACHMENT, content)
+
+
+def _searched_length(lengths: Sequence[int]) -> int:
+    return max((length for length in lengths if length <= LONGEST), default=min(lengths))
+
+
 def attach_support(
     store: Store,
     experiment: Experiment,
@@ -138,11 +171,12 @@ def _estimated(store: Store, record: Record, task: ArrayTask) -> dict[str, Any]:
     labels = isinstance(task.objective, AbstractLabelObjective)
     estimate = estimate_support(model, np.asarray(split.validation.content), labels=labels)
     right, tried = RECORD
+    record_words = f"right on {right} of {tried} tasks of known D (16 tokens, D up to 5)"
     words = f"the best model reads from about {estimate.value:.1f} of {estimate.length} tokens at once"
     return {
         "key": record.cell.key,
         "estimate": estimate.value,
         "length": estimate.length,
         "examples": estimate.examples,
-        "words": f"{words} (this estimate was right on {right} of {tried} tasks of known D)",
+        "words": f"{words} (this estimate was {record_words})",
     }

@@ -22,10 +22,10 @@ def cache(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def no_support_search(monkeypatch, request):
+def no_support_said(monkeypatch, request):
     """No search for the support dimension, half a second per measurement, but where a test is about it."""
     if "support_search" not in request.fixturenames:
-        monkeypatch.setattr("headcount.cli.measure.say_support", lambda task: None)
+        monkeypatch.setattr("headcount.cli.measure.say_support", lambda *_: None)
 
 
 @pytest.fixture

@@ -296,6 +296,7 @@ def test_the_support_dimension_is_told_before_training_and_compared_after(
     support = measurement.support()
     assert support is not None
     assert support["exact"]
+    assert support["length"] == 8
 
 
 def test_a_target_without_a_gradient_is_measured_without_a_word_of_support(tmp_path, pretended, support_search):

@@ -23,7 +23,8 @@ def support_words(support: Mapping[str, Any] | None, answer: Answer | None) -> s
     words = str(support["sentence"])
     if support.get("every_token") or support.get("grows") or support.get("answered_at") != "sequence":
         return words
-    return f"{words}; {_agreement(int(support['value']), answer, estimated=not support['exact'])}"
+    known = support["exact"] and support["components"] is not None
+    return f"{words}; {_agreement(int(support['value']), answer, estimated=not known)}"
 
 
 def _agreement(value: int, answer: Answer | None, *, estimated: bool) -> str:

@@ -9,7 +9,7 @@ from ..effort import DEFAULT_EFFORT, effort_of
 from ..effort.costs import costs
 from ..engine import Sweep, plan_sweep
 from ..measurement import Measurement
-from ..measuring import default_folder, measure_sweep
+from ..measuring import default_folder, lengths_of, measure_sweep
 from ..report.cells import error_cells
 from ..report.render import check_ending
 from ..report.render.terminal import section_view
@@ -86,7 +86,7 @@ def measure(
         else:
             print_costs(costs(asked, effort_of(effort or DEFAULT_EFFORT)), folder, as_json)
         return
-    support = say_support(asked_task)
+    support = say_support(asked_task, lengths_of(asked))
     page = start_live_page(folder) if live else None
     every = isinstance(asked, Sweep)
     measurement = run(asked, folder, measure_sweep) if every else ask(asked, folder, effort, minutes)

@@ -1,34 +1,22 @@
 """The support dimension of a task, before anything is trained."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .._errors import HeadcountError
 from ..analysis.support import ATTACHMENT
 from ..store import Store
-from ..tasks import AbstractTask, ArrayTask, GeneratedTask
+from ..support_read import task_support
+from ..tasks import AbstractTask
 from .app import say
 
 
-def say_support(task: AbstractTask) -> dict[str, Any] | None:
-    """Say how many tokens the target depends on, and give it as JSON; None where that cannot be said.
-
-    It is beside the question: no failure of it fails a measurement.
-    """
-    if not isinstance(task, GeneratedTask) or isinstance(task, ArrayTask):
-        return None
-    from ..theory.support import support_dim
-
-    try:
-        support = support_dim(task)
-    except HeadcountError:
-        return None  # a target without a gradient
-    except Exception as error:  # a user's function, in a precision and at sequences that it was not written for
-        say(f"support dimension not known ({type(error).__name__})")
-        return None
-    say(support.sentence)
-    content = support.as_dict()
-    return {name: value for name, value in content.items() if name not in ("witness", "gradients")}
+def say_support(task: AbstractTask, lengths: Sequence[int]) -> dict[str, Any] | None:
+    """Say how many tokens the target depends on, and give it as JSON; None where there is nothing to say."""
+    support = task_support(task, lengths)
+    if support is not None:
+        say(support.get("sentence") or f"support dimension not known ({support['skipped']})")
+    return support
 
 
 def keep_support(folder: Path, experiment: str, support: dict[str, Any] | None) -> None:

@@ -90,10 +90,12 @@ def _supports_view(supports: dict[str, Support]) -> FittedTable:
 
 def _in_short(support: Support) -> str:
     if support.every_token or support.grows:
-        return "no retrieval: every token matters" if support.every_token else "no retrieval: more in longer sequences"
+        return "every token matters, at all lengths tried" if support.every_token else "more in longer sequences"
     if support.answered_at != "sequence":
         return "the token that is read; the choice has no gradient"
-    return f"D = {support.value}, exact" if support.exact else f"D = {support.value}, estimated"
+    if support.exact and support.components is not None:
+        return f"D = {support.value}, exact"
+    return f"D is at least {support.proved}" if support.certified else f"D is {support.value} or more, estimated"
 
 
 def _presets_view() -> Group:

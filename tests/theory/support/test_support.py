@@ -85,14 +85,78 @@ def test_the_certificate_is_about_the_gradient_at_the_witness():
     assert support.as_dict()["witness"] == support.witness.tolist()
 
 
-def test_a_target_of_every_token_is_no_retrieval():
+def test_a_target_of_every_token_has_no_one_number_of_components():
     support = quick(average(length=4))
     assert support.every_token
     assert support.by_length == {4: 4, 8: 8}
+    assert "every token matters" in support.sentence
     assert not support.consequence
+    assert not quick(average(length=4), lengths=()).every_token
     window = quick(function(lambda x: jnp.sum(x[: len(x) // 2] ** 2)))
     assert window.grows
     assert not window.every_token
+
+
+@pytest.mark.parametrize("components", [5, 8])
+def test_more_components_than_half_the_tokens_do_not_grow_with_the_length(components):
+    """A length with fewer tokens than components has a smaller count for want of tokens."""
+    turns = 2 * np.pi * np.arange(components) / components
+    directions = np.stack([np.cos(turns), np.sin(turns)])
+    support = support_dim(function(lambda x: jnp.sum(jnp.max(x @ directions, axis=0)), length=8), starts=64)
+    assert (support.value, support.proved) == (components, components)
+    assert set(support.by_length) == ({8, 16, 32} if components == 8 else {4, 8, 16})
+    assert not support.grows
+    assert not support.every_token
+    assert "may be larger" in support.consequence
+
+
+def test_heads_that_are_enough_are_the_components_also_where_fewer_tokens_matter():
+    """Clause 2.4 fails: the two maxima never matter at once, and one head cannot find both."""
+    ends = Retrieval(
+        [lambda x: x[0], lambda x: 1 - x[0]],
+        lambda z: jnp.sum(jax.nn.relu(z - 0.6) ** 2),
+        length=8,
+        dim=1,
+        distribution="cube",
+    )
+    support = quick(ends)
+    assert (support.value, support.components) == (1, 2)
+    assert "2 heads are enough" in support.consequence
+    assert "if it has a representation" in quick(function(lambda x: jnp.max(x[:, 0]))).consequence
+
+
+def test_stopped_gradients_are_gradients_of_the_target():
+    stopped = jax.jit(jax.lax.stop_gradient)
+    cancels = Retrieval(
+        [lambda x: x[0], lambda x: 1 - x[0]],
+        lambda z: z[0] + z[1] - stopped(z[1]),
+        length=8,
+        dim=1,
+        distribution="cube",
+    )
+    support = quick(cancels)
+    assert (support.value, support.proved) == (1, 1)
+    with pytest.raises(InputError, match="zero"):
+        quick(function(lambda x: jnp.sum(x + stopped(jnp.round(x) - x))))
+    tokens = np.array([[0.3, 0.0]])
+    with jax.enable_x64(True):
+        slopes = enclose(
+            jax.grad(decided_on(lambda x: x[0, 0] - stopped(x[0, 0]), ball(tokens, 1e-9))), ball(tokens, 1e-9)
+        )
+    assert slopes.mignitude.max() == 0
+
+
+def test_a_custom_derivative_that_is_not_the_targets_own_is_refused():
+    rounded = jax.custom_vjp(lambda x: jnp.round(x))
+    rounded.defvjp(lambda x: (jnp.round(x), None), lambda _, slope: (slope,))
+    with pytest.raises(InputError, match="6 of 6"):
+        quick(function(lambda x: jnp.sum(rounded(x))))
+
+
+def test_a_function_that_is_written_for_one_length_is_counted_at_that():
+    weights = np.arange(1.0, 9.0)
+    support = quick(function(lambda x: jnp.max(weights * x[:, 0]), length=8))
+    assert (support.value, support.by_length) == (1, {8: 1})
 
 
 def test_components_bound_the_value_and_a_redundant_one_is_seen():

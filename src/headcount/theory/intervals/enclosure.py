@@ -37,11 +37,12 @@ def enclose(function: Callable[..., Any], *boxes: Interval) -> Interval:
     shapes = [jax.ShapeDtypeStruct(box.shape, jnp.float64) for box in boxes]
     closed = jax.make_jaxpr(function)(*shapes)
     with np.errstate(invalid="ignore", over="ignore"):
-        (result,) = _evaluate(closed.jaxpr, [_constant(value) for value in closed.consts], list(boxes))
+        (result,) = _evaluate(closed.jaxpr, [constant(value) for value in closed.consts], list(boxes))
     return _checked(result)
 
 
-def _constant(value: Any) -> Interval:
+def constant(value: Any) -> Interval:
+    """The interval of one known array, in float64 where it is real."""
     if jnp.issubdtype(getattr(value, "dtype", np.int64), jax.dtypes.extended):
         raise EnclosureError("random keys have no bound.")
     array = np.asarray(value)
@@ -55,15 +56,15 @@ def _evaluate(jaxpr: Jaxpr, constants: list[Interval], arguments: list[Interval]
     known.update(zip(jaxpr.invars, arguments, strict=True))
 
     def read(variable: Any) -> Interval:
-        return _constant(variable.val) if isinstance(variable, Literal) else known[variable]
+        return constant(variable.val) if isinstance(variable, Literal) else known[variable]
 
-    for equation in _needed(jaxpr):
+    for equation in needed(jaxpr):
         inputs = [read(variable) for variable in equation.invars]
         name = equation.primitive.name
         try:
             if name not in (*INNER, *CARRYING):
                 inputs = [_checked(x) for x in inputs]
-            outputs = _apply(name, inputs, equation.params, equation)
+            outputs = apply_rule(name, inputs, equation.params, equation)
         except EnclosureError as error:
             error.operation = error.operation or name
             raise
@@ -81,7 +82,7 @@ def _checked(x: Interval) -> Interval:
     return x
 
 
-def _needed(jaxpr: Jaxpr) -> list[Any]:
+def needed(jaxpr: Jaxpr) -> list[Any]:
     """The equations that the outputs depend on: tracing a derivative leaves comparisons that nothing uses."""
     wanted = {variable for variable in jaxpr.outvars if not isinstance(variable, Literal)}
     kept = []
@@ -92,16 +93,17 @@ def _needed(jaxpr: Jaxpr) -> list[Any]:
     return kept[::-1]
 
 
-def _apply(name: str, inputs: list[Interval], params: dict[str, Any], equation: Any) -> list[Interval]:
+def apply_rule(name: str, inputs: list[Interval], params: dict[str, Any], equation: Any) -> list[Interval]:
+    """The results of one operation on intervals; raises `EnclosureError` where it has no rule."""
     if name in INNER:
         inner = next(value for value in params.values() if isinstance(value, ClosedJaxpr | Jaxpr))
-        consts = [_constant(value) for value in inner.consts] if isinstance(inner, ClosedJaxpr) else []
+        consts = [constant(value) for value in inner.consts] if isinstance(inner, ClosedJaxpr) else []
         return _evaluate(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner, consts, inputs)
     known = bool(inputs) and all(_is_integer(x) and np.array_equal(x.low, x.high) for x in inputs)
     if known and not any(jnp.issubdtype(variable.aval.dtype, jnp.floating) for variable in equation.outvars):
         # Integers and truth values that do not depend on the input are computed by JAX itself.
         result = equation.primitive.bind(*(jnp.asarray(x.low) for x in inputs), **equation.params)
-        return [_constant(part) for part in (result if equation.primitive.multiple_results else [result])]
+        return [constant(part) for part in (result if equation.primitive.multiple_results else [result])]
     logical = name in ("and", "or", "not") and any(x.low.dtype != bool for x in inputs)
     if logical or (name in ARITHMETIC and any(_is_integer(x) for x in inputs)):
         raise EnclosureError(f'"{name}" of integers that depend on the input has no bound.')

@@ -2,25 +2,26 @@
 
     k(H) = the largest k such that on a non-empty open set of sequences H is C^1 and dH/dx(t) != 0 at k tokens t
 
-If H = F0(z_1, .., z_D) with z_i = min over t in S_i of f_i(x(t)), all C^1, then k(H) <= D: where z_i is differentiable,
-its gradient sits on at most one token. If clauses 2.1, 2.2 and 2.4 of Assumption 2 hold and T >= 4 D, then k(H) = D. So
-every such representation of one function has the same D, the smallest of any representation. The proof is in
-docs/support.md.
+If H = F0(z_1, .., z_D) with z_i = min over t in S_i of f_i(x(t)), f_i continuous, then k(H) <= D: around almost every
+sequence each z_i is a function of one token. If F0 and f_i are C^1, clauses 2.1, 2.2 and 2.4 of Assumption 2 hold and
+T >= 4 D, then k(H) = D. So every such representation of one function has the same D, the smallest of any
+representation. The proof is in docs/support.md.
 
 A certificate proves a lower bound, k(H) >= k: at a box around the witness, the gradients of k tokens are enclosed and
 exclude zero. The upper bound is the number of components of a `Retrieval`, or the length.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from ..._errors import InputError, require, require_count
 from ...tasks import AbstractTask, GeneratedTask, Retrieval
-from ..intervals import EnclosureError, ball, enclose
+from ..intervals import EnclosureError, Interval, ball, enclose
 from .gradients import answers_of, require_gradient
 from .pieces import decided_on
 from .search import Found, most_tokens
@@ -52,7 +53,7 @@ class Support:
     unproved: str
     """Why fewer gradients are proved than found; empty where all are."""
     by_length: dict[int, int]
-    """The most tokens found at other lengths, and at this one."""
+    """The most tokens found at other lengths, and at this one; nothing is proved of other lengths."""
     typical: float
     """The median number of tokens that matter, over sequences as the task draws them."""
     answered_at: str = "sequence"
@@ -74,14 +75,19 @@ class Support:
 
     @property
     def every_token(self) -> bool:
-        """Whether every token matters, at every length that was tried, so that no D is the same at all lengths."""
-        return self.components is None and all(count == length for length, count in self.by_length.items())
+        """Whether every token matters at each of several lengths; if so at all lengths, no one D fits."""
+        several = self.components is None and len(self.by_length) > 1
+        return several and all(count == length for length, count in self.by_length.items())
 
     @property
     def grows(self) -> bool:
-        """Whether longer sequences have more tokens that matter, so that the target is no retrieval of one D."""
-        counts = [count for _, count in sorted(self.by_length.items())]
-        return self.components is None and len(counts) > 1 and counts[-1] > counts[-2]
+        """Whether longer sequences have more tokens that matter; if that goes on, no one D fits.
+
+        A length at which every token matters is not compared with longer ones: it has room for no more.
+        """
+        counts = sorted(self.by_length.items())
+        shorter = [count for length, count in counts[:-1] if count < length]
+        return self.components is None and bool(shorter) and counts[-1][1] > max(shorter)
 
     @property
     def long_enough(self) -> bool:
@@ -91,28 +97,38 @@ class Support:
     @property
     def sentence(self) -> str:
         """The value with what is proved of it."""
-        others = [f"{count} of {length}" for length, count in sorted(self.by_length.items()) if length != self.length]
+        counts = [(length, count) for length, count in sorted(self.by_length.items()) if length != self.length]
+        others = ", ".join(f"{count} of {length}" for length, count in counts)
         proof = "proved" if self.certified else f"not proved: {self.unproved}"
         most = f"{self.value} of {self.length} tokens {'matters' if self.value == 1 else 'matter'} at one sequence"
-        if self.every_token and others:
-            most = f"every token matters ({self.value} of {self.length}, {proof}; also {', '.join(others)})"
-            return f"{most}: no retrieval of a fixed D"
-        if self.grows:
-            return f"{most} ({proof}), {', '.join(others)} at other lengths: no retrieval of a fixed D"
+        if self.every_token or self.grows:
+            most = f"every token matters, {self.value} of {self.length}" if self.every_token else most
+            if_so = "no one D fits if this goes on with the length"
+            return f"{most} ({proof}; searched: {others}): {'; '.join(filter(None, [self._no_fewer, if_so]))}"
+        more = f"; {others} at other lengths (searched)" if any(count > self.value for _, count in counts) else ""
         if self.exact:
             bound = f"{self.length} tokens" if self.components is None else f"{self.components} components"
-            return f"support dimension {self.value}: {most} (proved), and never more (there are {bound})"
+            return f"support dimension {self.value}: {most} (proved), and never more (there are {bound}){more}"
         bound = "" if self.components is None else f", at most {self.at_most} can"
-        return f"support dimension {self.value}: {most} ({proof}); no search found more{bound}"
+        return f"support dimension {self.value}: {most} ({proof}); no search found more{bound}{more}"
+
+    @property
+    def _no_fewer(self) -> str:
+        return f"no retrieval with fewer than {self.proved} components" if self.proved > 1 else ""
 
     @property
     def consequence(self) -> str:
-        """What the value means for heads; empty where it means nothing, because the target is no retrieval."""
+        """What the value means for heads; empty where it means nothing of one number of heads."""
         if self.every_token or self.grows or self.answered_at != "sequence":
             return ""
-        one_fact = f"no retrieval with fewer than {self.proved} components has this target" if self.proved else ""
-        heads = f"{self.value} head{'s are' if self.value > 1 else ' is'} enough for a retrieval (Theorem 2)"
-        return "; ".join(filter(None, [one_fact, heads]))
+        if self.components is not None:
+            heads = f"{_heads(self.components)} enough (Theorem 2)"
+        elif self.long_enough:
+            heads = f"if it has a representation that meets 2.1, 2.2, 2.4 and T >= 4 D, {_heads(self.value)} enough"
+        else:
+            heads = f"D may be larger: T = {self.length} is below 4 x {self.value}"
+        searched = "" if self.certified else f"{self.value} is a lower bound found by a search"
+        return "; ".join(filter(None, [self._no_fewer, heads, searched]))
 
     @property
     def not_covered(self) -> tuple[str, ...]:
@@ -170,9 +186,9 @@ def support_dim(
 
     Args:
         task: A task with a target that JAX can differentiate.
-        lengths: Further lengths to search, to see whether the value grows; where None, twice the task's own
-            length of a target that depends on every token, else half of it. None of a `Retrieval`, whose components
-            bound the value.
+        lengths: Further lengths to search, to see whether the value grows; those at which the target cannot be
+            computed are left out. Where None, half the task's own length, and longer ones while every token matters
+            at the shorter. None of a `Retrieval`, whose components bound the value.
         starts: Sequences that the search starts from: sampled ones, clusters, and tokens near every component's
             minimiser.
         rounds: Changes that are tried of each of them.
@@ -184,7 +200,7 @@ def support_dim(
 
     Raises:
         InputError: The target has no gradient: stored examples, integers, a function that JAX cannot trace, or one that
-            is constant around every sequence tried.
+            is constant around every sequence tried. Or it has a custom derivative that is not its own.
 
     Example:
         >>> import headcount as hc
@@ -207,9 +223,6 @@ def support_dim(
         "(argmax, round, sign) has no support dimension. A target must change smoothly with the tokens.",
         what="task",
     )
-    by_length = {task.length: best.count}
-    for other in _other_lengths(task, best.count, lengths):
-        by_length[other.length] = most_tokens(other, **options, enough=other.length).count
     proved, radius, unproved = _certify(task, best, relative)
     return Support(
         task=task.name,
@@ -221,30 +234,45 @@ def support_dim(
         proved=proved,
         radius=radius,
         unproved=unproved,
-        by_length=by_length,
+        by_length=_by_length(task, best.count, lengths, options),
         typical=best.typical,
         answered_at=task.answered_at,
     )
 
 
-def _other_lengths(task: GeneratedTask, count: int, lengths: tuple[int, ...] | None) -> list[GeneratedTask]:
-    """The task at the further lengths that it has."""
-    if lengths is None:
-        if isinstance(task, Retrieval):
-            return []
-        lengths = (2 * task.length if count == task.length else task.length // 2,)
-    others = []
-    for length in lengths:
+def _by_length(
+    task: GeneratedTask, count: int, lengths: tuple[int, ...] | None, options: Mapping[str, Any]
+) -> dict[int, int]:
+    """The most tokens at this length, and at the further ones at which the target can be computed.
+
+    A length at which every token matters does not tell whether the count grows. So the lengths that are chosen here are
+    searched until two have tokens that do not matter, or every token matters at twice the length too.
+    """
+    counts = {task.length: count}
+    if lengths is not None:
+        chosen = lengths
+    elif isinstance(task, Retrieval):
+        chosen = ()
+    else:
+        chosen = (2 * task.length, 4 * task.length) if count == task.length else (task.length // 2, 2 * task.length)
+    for length in chosen:
+        told = sum(most < at for at, most in counts.items()) > 1 or counts.get(2 * task.length) == 2 * task.length
+        if lengths is None and told:
+            break
         try:
-            if length != task.length:
-                others.append(task.at(length))
+            other = require_gradient(task.at(length))
         except InputError:
-            continue  # a task of one length
-    return others
+            continue  # a task of one length, or a function that is written for one
+        if length not in counts:
+            counts[length] = most_tokens(other, **options, enough=length).count
+    return counts
 
 
 def _certify(task: GeneratedTask, best: Found, relative: float) -> tuple[int, float, str]:
-    """How many gradients at the witness are proved non-zero, on a box of which radius, and why not more."""
+    """How many gradients at the witness are proved non-zero, on a box of which radius, and why not more.
+
+    Raises `InputError` where the enclosed gradient is not the one that JAX gave the search.
+    """
     counted = best.sizes > relative * best.sizes.max()
     proved, at, reason = 0, 0.0, ""
     with jax.enable_x64(True):
@@ -260,9 +288,29 @@ def _certify(task: GeneratedTask, best: Found, relative: float) -> tuple[int, fl
             except EnclosureError as error:
                 reason = str(error).rstrip(".")
                 continue
+            _require_own_derivative(task, best, counted, slopes)
             count = int(np.sum(np.any(slopes.mignitude > 0, axis=-1) & counted))
             if count > proved:
                 proved, at = count, radius
             if proved == best.count:
                 return proved, at, ""
     return proved, at, reason or f"the enclosed gradients of {best.count - proved} tokens contain zero"
+
+
+def _require_own_derivative(
+    task: GeneratedTask, best: Found, counted: Bool[np.ndarray, " length"], slopes: Interval
+) -> None:
+    """The search counts gradients as JAX gives them, a certificate those of the function: both must see the same."""
+    vanish = counted & (slopes.magnitude.max(axis=-1) < best.sizes / 1000)
+    appear = ~counted & (slopes.mignitude.max(axis=-1) > best.sizes.max() / 1000)
+    require(
+        not np.any(vanish | appear),
+        f"{task.name}: JAX's gradient is not that of the target at {np.sum(vanish | appear)} of {task.length} tokens, "
+        "as with jax.custom_vjp or jax.custom_jvp. The support dimension is that of the target itself; leave the "
+        "custom derivative out.",
+        what="task",
+    )
+
+
+def _heads(count: int) -> str:
+    return "1 head is" if count == 1 else f"{count} heads are"

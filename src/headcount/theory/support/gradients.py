@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from jaxtyping import Array, Float
 
 from ..._errors import InputError, require
@@ -16,6 +17,9 @@ from ...tasks import AbstractTask, ArrayTask, GeneratedTask
 
 Answers = Callable[[Tokens], Float[Array, " answers"]]
 Sizes = Callable[[Float[Array, "sequences length dim"]], Float[Array, "sequences answers length"]]
+
+CALLS = ("jit", "pjit", "closed_call", "remat", "remat2", "checkpoint")
+"""Operations that only call a function, by JAX's own derivative of it."""
 
 
 def require_gradient(task: AbstractTask) -> GeneratedTask:
@@ -74,9 +78,11 @@ def answers_of(task: GeneratedTask) -> Answers:
 def gradient_sizes(task: GeneratedTask) -> Sizes:
     """The largest entry of the gradient at each token, per answer, of many sequences; compiled.
 
-    Use it under `jax.enable_x64(True)`. A gradient that is not finite counts as zero.
+    Use it under `jax.enable_x64(True)`. A gradient that is not finite counts as zero. `stop_gradient` is the identity;
+    custom derivatives are used as they are, and only a certificate is independent of them.
     """
-    slopes = jax.jacrev(answers_of(task))
+    closed = jax.make_jaxpr(answers_of(task))(jax.ShapeDtypeStruct((task.length, task.dim), jnp.float64))
+    slopes = jax.jacrev(lambda tokens: _without_stops(closed.jaxpr, closed.consts, [tokens])[0])
 
     @jax.jit
     def sizes(sequences: Float[Array, "sequences length dim"]) -> Float[Array, "sequences answers length"]:
@@ -84,6 +90,29 @@ def gradient_sizes(task: GeneratedTask) -> Sizes:
         return jnp.where(jnp.isfinite(blocks), blocks, 0.0)
 
     return sizes
+
+
+def _without_stops(jaxpr: Jaxpr, constants: list[Any], arguments: list[Any]) -> list[Any]:
+    """The outputs of a traced function in which `stop_gradient` is the identity, also in functions that it calls."""
+    known: dict[Any, Any] = dict(zip(jaxpr.constvars, constants, strict=True))
+    known.update(zip(jaxpr.invars, arguments, strict=True))
+
+    def read(variable: Any) -> Any:
+        return variable.val if isinstance(variable, Literal) else known[variable]
+
+    for equation in jaxpr.eqns:
+        inputs, primitive = [read(variable) for variable in equation.invars], equation.primitive
+        inner = equation.params.get("jaxpr")
+        if primitive.name == "stop_gradient":
+            outputs = inputs
+        elif primitive.name in CALLS and isinstance(inner, ClosedJaxpr | Jaxpr):
+            closed = isinstance(inner, ClosedJaxpr)
+            outputs = _without_stops(inner.jaxpr if closed else inner, inner.consts if closed else [], inputs)
+        else:
+            outputs = primitive.bind(*inputs, **primitive.get_bind_params(equation.params))
+            outputs = outputs if primitive.multiple_results else [outputs]
+        known.update(zip(equation.outvars, outputs, strict=True))
+    return [read(variable) for variable in jaxpr.outvars]
 
 
 def count_tokens(sizes: Float[np.ndarray, "*others length"], relative: float) -> Any:

@@ -2,7 +2,8 @@
 
 The derivative of a minimum, as JAX writes it, asks which entry is equal to the result, which intervals cannot decide.
 On a box where one entry is certainly the lowest, the minimum *is* that entry; likewise maxima, sorts and reads at an
-index. What remains has derivatives that `enclose` bounds.
+index. What remains has derivatives that `enclose` bounds. They are those of the function itself: `stop_gradient` is the
+identity, and custom derivatives are not used.
 """
 
 import operator
@@ -17,7 +18,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from jaxtyping import Array
 
 from ..intervals import EnclosureError, Interval
-from ..intervals.enclosure import INNER, _apply, _constant, _needed  # pyright: ignore[reportPrivateUsage]
+from ..intervals.enclosure import INNER, apply_rule, constant, needed
 
 EXACT = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 
@@ -47,7 +48,7 @@ def decided_on(function: Callable[[Array], Array], box: Interval) -> Callable[[A
 
 
 def _known(value: Any) -> _Known:
-    interval = _constant(value)
+    interval = constant(value)
     return _Known(interval, interval.low)
 
 
@@ -58,7 +59,7 @@ def _replay(jaxpr: Jaxpr, constants: list[_Known], arguments: list[_Known]) -> l
     def read(variable: Any) -> _Known:
         return _known(variable.val) if isinstance(variable, Literal) else known[variable]
 
-    for equation in _needed(jaxpr):
+    for equation in needed(jaxpr):
         outputs = _step(equation, [read(variable) for variable in equation.invars])
         known.update(zip(equation.outvars, outputs, strict=True))
     return [read(variable) for variable in jaxpr.outvars]
@@ -70,6 +71,8 @@ def _step(equation: Any, inputs: list[_Known]) -> list[_Known]:
         inner = next(value for value in params.values() if isinstance(value, ClosedJaxpr | Jaxpr))
         consts = [_known(value) for value in inner.consts] if isinstance(inner, ClosedJaxpr) else []
         return _replay(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner, consts, inputs)
+    if name == "stop_gradient":
+        return inputs  # the identity: what is enclosed is the derivative of the function, not what JAX makes of it
     if name in ("eq", "ne") and equation.invars[0] is equation.invars[1]:
         return [_known(np.full(inputs[0].interval.shape, name == "eq"))]  # how NaN is looked for
     if name in DECIDED and _is_float(inputs[0].interval):
@@ -77,7 +80,7 @@ def _step(equation: Any, inputs: list[_Known]) -> list[_Known]:
     if name in EXACT and _exact_sum(name, inputs) is not None:
         return [_known(_exact_sum(name, inputs))]
     with jax.ensure_compile_time_eval():
-        intervals = _apply(name, [each.interval for each in inputs], params, equation)
+        intervals = apply_rule(name, [each.interval for each in inputs], params, equation)
     if all(_is_certain(interval) for interval in intervals):
         return [_known(interval.low) for interval in intervals]
     values = equation.primitive.bind(*(each.value for each in inputs), **params)
