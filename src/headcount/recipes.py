@@ -141,6 +141,8 @@ def model_for(
         return alone
 
     def sharing(heads: int, **fields: Any) -> AbstractSpec:
+        both = "give head_dims or total_dim, which sets the head_dim, not both."
+        require("head_dim" not in fields, both, what="head_dims total_dim")
         require("rank" not in fields, "give ranks or total_dim, which sets the rank, not both.", what="ranks total_dim")
         return make.with_total_dim(total_dim, heads=heads, **(shared | fields))
 
