@@ -102,9 +102,11 @@ def test_one_number_of_kv_heads_is_tried_with_heads_that_it_divides(shared, head
     ("options", "words"),
     [
         ({"head_dims": [2, 4], "total_dim": 32, "heads": [1, 2]}, ["head_dims", "total_dim"]),
-        ({"kv_heads": 2, "heads": [3]}, ["kv_heads", "2", "3"]),
+        ({"head_dims": [2, 4], "head_dim": 8}, ["head_dim", "head_dims"]),
+        ({"kv_heads": 3, "heads": [4]}, ["kv_heads", "3", "1, 2, 4"]),
+        ({"attention": "top-k", "top_k": 5}, ["top_k", "5", "4"]),
         ({"window": 5}, ["window", "5", "4"]),
-        ({"causal": True}, ["causal", "layer"]),
+        ({"causal": True}, ["causal", "2 layers"]),
         ({"attention": "lineer"}, ["attention", '"linear"']),
         ({"top_k": 2}, ["top_k", "2"]),
         ({"attention": "top-k"}, ["top_k"]),

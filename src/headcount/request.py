@@ -59,6 +59,8 @@ class Request:
             for name, value in {"effort": self.effort, "minutes": self.minutes}.items():
                 hint = f"{self.combines} asks for every combination, which {name} does not change; give one of the two."
                 require(value is None, hint, what=f"{name} {self.combines}", given=value)
+        both = self.head_dims is not None and self.options.get("head_dim") is not None
+        require(not both, "give head_dim or head_dims, not both.", what="head_dim head_dims")
         effort_of(self.effort or DEFAULT_EFFORT)
         minutes = self.minutes
         good = minutes is None or 0 < minutes < float("inf")

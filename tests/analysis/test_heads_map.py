@@ -6,8 +6,10 @@ import numpy as np
 
 from headcount.analysis import ErrorTable, answer
 from headcount.analysis.heads_map import OWN, parts_of
+from headcount.analysis.heads_rule import ONE_SEED
 from headcount.analysis.prose import prose
 from headcount.report.heads_map import heads_needed_grid, heads_needed_map, place_name, worst_length
+from headcount.report.render.evidence import evidence_rows
 from headcount.report.render.rows import error_rows
 from headcount.report.section import Section
 
@@ -107,6 +109,13 @@ def test_where_nothing_drops_there_is_no_answer():
     found = answer(a_map(lambda heads, *_: 2e-2 / heads))
     assert (found.kind, found.needs) == ("none", {})
     assert found.map
+
+
+def test_one_reason_for_all_places_is_that_of_the_map():
+    found = answer(a_map(as_predicted).select(seed=(0,)))
+    assert (found.kind, found.reason) == ("none", ONE_SEED)
+    section = Section(name="", title="", asks="", headline="", answer=found)
+    assert [words for _, words in evidence_rows(section)] == [found.sentence]
 
 
 def test_map_and_grid_say_the_same():

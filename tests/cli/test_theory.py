@@ -90,6 +90,7 @@ def test_two_points_are_drawn_where_the_dimension_has_no_more(tmp_path):
         ([*SETTING, "--heads", 0], ("--heads", "0")),
         ([*SETTING, "--plot", "k.bmp"], ("k.bmp",)),
         ([*SETTING, "--gamma", -1], ("--gamma", "-1")),
+        (["--class", "soft", "--heads", 1, "--length", 8], ("--class", "soft", "hard")),
         ([*SETTING, "--terms", 5], ("--terms", "--rank")),
     ],
 )

@@ -77,7 +77,9 @@ def answer_by_place(table: ErrorTable, answer_part: Callable[[ErrorTable], Answe
     notes = _notes(places, answers)
     needing = [each for each in places if each.needed is not None]
     if not needing:
-        reason = "at no kv_heads and head_dim tried do the head counts show a drop that lasts"
+        reasons = {each.reason for each in answers.values()}
+        several = "at no kv_heads and head_dim tried do the head counts show a drop that lasts"
+        reason = reasons.pop() if len(reasons) == 1 else several
         return Answer(sentence=f"no transition found: {reason}", reason=reason, map=places, notes=notes)
     fewest = min(needing, key=lambda each: each.needed or 0)
     best = answers[fewest.kv_heads, fewest.head_dim]

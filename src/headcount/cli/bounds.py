@@ -9,7 +9,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
-from .._choices import MODEL_CLASSES
+from .._choices import MODEL_CLASSES, require_choice
 from .._errors import require
 from ..report.chart import Chart, Series
 from ..report.render import FORMATS, check_ending, save_chart
@@ -93,6 +93,7 @@ def bounds(
         check_ending(plot)
     require(terms is None or rank is not None, "--terms is an option of --rank; give --rank too.")
     if model_class is not None:
+        require_choice("class", model_class, MODEL_CLASSES)
         require(rank is None, "give --class or --rank, not both.")
         require(intrinsic_dim is not None, "--class needs the task's --intrinsic-dim.")
         assert intrinsic_dim is not None

@@ -31,7 +31,7 @@ def heads_needed_map(answer: Answer) -> HeatMap:
         column_label="kv heads (sets of keys and values)",
         values=np.array(values, float),
         unit="heads needed",
-        caption="heads needed [interval over seeds], by the rule for heads at each place; none: no transition; "
+        caption="heads needed [interval over seeds], by the rule for heads at each place; none: no transition found; "
         "floor: more heads do no better; far: at every head count an error tenfold above the best of the map, and "
         f"above {FAR_ABOVE:g} of the best constant answer's",
         counts=True,
