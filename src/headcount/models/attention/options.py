@@ -47,7 +47,7 @@ def require_attention(spec: Attends) -> None:
         require(
             spec.heads % spec.kv_heads == 0,
             f"kv_heads must divide heads, got kv_heads {spec.kv_heads} and heads {spec.heads}; "
-            f"heads {spec.heads} can share {', '.join(map(str, divisors))}.",
+            f"use one of {', '.join(map(str, divisors))}.",
             what="kv_heads",
             given=spec.kv_heads,
             needed=f"a divisor of {spec.heads}",
