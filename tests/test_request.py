@@ -91,12 +91,22 @@ def test_shared_keys_are_an_option_or_a_map_of_what_divides():
         Request(task=task, kv_heads=[1, 2], effort="quick")
 
 
+@pytest.mark.parametrize(("shared", "heads"), [(2, (2, 4, 6)), (3, (3, 6)), (4, (4, 8, 12))])
+def test_one_number_of_kv_heads_is_tried_with_heads_that_it_divides(shared, heads):
+    request = Request(task=hc.find_task("max-plus-min", length=4), kv_heads=shared)
+    assert request.planned().heads == heads
+    assert f"kv_heads {shared}" in request.notes[0]
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"kv_heads": 2, "heads": [3]}, ["kv_heads", "2", "3"]),
+        ({"head_dims": [2, 4], "total_dim": 32, "heads": [1, 2]}, ["head_dims", "total_dim"]),
+        ({"head_dims": [2, 4], "head_dim": 8}, ["head_dim", "head_dims"]),
+        ({"kv_heads": 3, "heads": [4]}, ["kv_heads", "3", "1, 2, 4"]),
+        ({"attention": "top-k", "top_k": 5}, ["top_k", "5", "4"]),
         ({"window": 5}, ["window", "5", "4"]),
-        ({"causal": True}, ["causal", "layer"]),
+        ({"causal": True}, ["causal", "2 layers"]),
         ({"attention": "lineer"}, ["attention", '"linear"']),
         ({"top_k": 2}, ["top_k", "2"]),
         ({"attention": "top-k"}, ["top_k"]),

@@ -23,6 +23,7 @@ import numpy as np
 from ._errors import require, require_count
 from .engine.data import PROBE_EXAMPLES
 from .models import ClassTokenSpec, ClassTokenTransformer, from_arrays, spec_from_dict
+from .models.attention import ATTENTION_FIELDS
 from .store import Cell, Experiment, Outcome, Record, Store
 from .tasks import GeneratedTask
 from .theory import Certificate, Collision, Domain, certify, domain_of, find_collisions
@@ -87,7 +88,8 @@ WHERE = ("anywhere", "near data")
 def chosen(experiments: list[Experiment], records: list[Record], seeds: int) -> list[list[Record]]:
     """Finished class-token models that differ by seed and learning rate alone, the best `seeds` of each kind.
 
-    Kinds come by length and then heads; a model of two experiments counts once.
+    Kinds come by length and then heads; a model of two experiments counts once. Models that read otherwise are left
+    out: `left_out` says how many. Raises `InputError` where none is left.
     """
     require_count("seeds", seeds)
     groups: dict[tuple, list[Record]] = {}
@@ -95,18 +97,35 @@ def chosen(experiments: list[Experiment], records: list[Record], seeds: int) -> 
     for experiment in experiments:
         for record in experiment.own(records):
             cell = record.cell
-            searchable = record.outcome is Outcome.FINISHED and cell.model.get("kind") == ClassTokenSpec.kind
-            if searchable and cell.key not in grouped:
+            if _finished(record) and not _reads_otherwise(cell) and cell.key not in grouped:
                 place = experiment.coordinates(cell.key)
                 kind = tuple((axis, value) for axis, value in place.items() if axis not in ("seed", "learning_rate"))
                 groups.setdefault((experiment.name, kind), []).append(record)
                 grouped.add(cell.key)
-    require(
-        len(groups) > 0,
-        "there is no finished class-token model to search; encoders have no single output that could collide.",
-    )
+    none = "there is no finished class-token model to search; encoders have no single output that could collide."
+    require(len(groups) > 0, f"there is no model to search: {left_out(records)}." if left_out(records) else none)
     best = [sorted(group, key=lambda record: record.error)[:seeds] for group in groups.values()]
     return sorted(best, key=lambda group: (group[0].cell.length, group[0].cell.model["heads"], group[0].cell.key))
+
+
+def left_out(records: list[Record]) -> str:
+    """How many finished class-token models are not searched, and why; empty where all are."""
+    models = {record.cell.key: record.cell for record in records if _finished(record)}
+    otherwise = [names for cell in models.values() if (names := _reads_otherwise(cell))]
+    if not otherwise:
+        return ""
+    given = ", ".join(name for name in ATTENTION_FIELDS if any(name in names for names in otherwise))
+    count = f"{len(otherwise)} {'model has' if len(otherwise) == 1 else 'models have'}"
+    return f"{count} another {given}; soft attention over all tokens is searched, of heads with their own keys"
+
+
+def _finished(record: Record) -> bool:
+    return record.outcome is Outcome.FINISHED and record.cell.model.get("kind") == ClassTokenSpec.kind
+
+
+def _reads_otherwise(cell: Cell) -> list[str]:
+    """The fields of a model by which its heads read otherwise; a stored spec leaves out those at their defaults."""
+    return [name for name in ATTENTION_FIELDS if name in cell.model]
 
 
 def collide(

@@ -109,7 +109,10 @@ def model_for(
     places = ("additive" if task.uses_positions else "none") if positions in (None, "auto") else positions
     one_layer = layers == 1 or (layers is None and (task.tokenise is None or LABELLED_LAYERS == 1))
     if one_layer and task.answered_at != "tokens":
-        _refuse({"causal": causal or None}, "with one layer only the last place asks, which comes after all others")
+        _refuse(
+            {"causal": causal or None},
+            "with one layer only the last place asks, which comes after all others; use 2 layers",
+        )
     if task.tokenise is not None:
         refused = {"total_dim": total_dim, "hidden": hidden, "multiplier": multiplier, "beta": beta}
         _refuse(refused, f"the encoders of {task.name} grow with their heads")
@@ -141,6 +144,8 @@ def model_for(
         return alone
 
     def sharing(heads: int, **fields: Any) -> AbstractSpec:
+        both = "give head_dims or total_dim, which sets the head_dim, not both."
+        require("head_dim" not in fields, both, what="head_dims total_dim")
         require("rank" not in fields, "give ranks or total_dim, which sets the rank, not both.", what="ranks total_dim")
         return make.with_total_dim(total_dim, heads=heads, **(shared | fields))
 

@@ -59,6 +59,8 @@ class Request:
             for name, value in {"effort": self.effort, "minutes": self.minutes}.items():
                 hint = f"{self.combines} asks for every combination, which {name} does not change; give one of the two."
                 require(value is None, hint, what=f"{name} {self.combines}", given=value)
+        both = self.head_dims is not None and self.options.get("head_dim") is not None
+        require(not both, "give head_dim or head_dims, not both.", what="head_dim head_dims")
         effort_of(self.effort or DEFAULT_EFFORT)
         minutes = self.minutes
         good = minutes is None or 0 < minutes < float("inf")
@@ -93,7 +95,7 @@ class Request:
         model, train = self._model_and_train()
         if self.learning_rates is not None:
             train = replace(train, learning_rate=self.learning_rates[0])
-        tried = recipes.axes_for(self.task, heads=self.heads, lengths=self.lengths)
+        tried = recipes.axes_for(self.task, heads=self._tried_heads, lengths=self.lengths)
         asked = Question(
             task=self.task,
             model=model,
@@ -114,7 +116,7 @@ class Request:
         model, train = self._model_and_train()
         tried = recipes.axes_for(
             self.task,
-            heads=self.heads,
+            heads=self._tried_heads,
             ranks=self.ranks,
             kv_heads=self._groups,
             head_dims=self.head_dims,
@@ -143,6 +145,19 @@ class Request:
         return None if isinstance(self.kv_heads, int) else self.kv_heads
 
     @property
+    def _tried_heads(self) -> Sequence[int] | None:
+        """The head counts given; where none are, those of the recipe that one number of kv_heads divides.
+
+        Its first three multiples where that leaves fewer than two.
+        """
+        shared = self.options.get("kv_heads")
+        if self.heads is not None or shared is None or self.model is not None or "heads" in (self.axes or {}):
+            return self.heads
+        require_count("kv_heads", shared)
+        dividing = tuple(count for count in recipes.HEADS if count % shared == 0)
+        return dividing if len(dividing) > 1 else (shared, 2 * shared, 3 * shared)
+
+    @property
     def _asks(self) -> str:
         if self.kv_heads is not None or (self.head_dims is not None and len(self.head_dims) > 1):
             return MAP_QUESTION
@@ -162,6 +177,9 @@ class Request:
             groups: [count for count, dividing in self._divided(tried).items() if groups not in dividing]
             for groups in self._groups or ()
         }
+        if self._tried_heads is not None and self.heads is None:
+            skipped = [count for count in recipes.HEADS if count not in self._tried_heads]
+            without = {self.options["kv_heads"]: skipped}
         words = [f"kv_heads {groups} with {listed(counts)} heads" for groups, counts in without.items() if counts]
         return (f"left out, as kv_heads must divide heads: {'; '.join(words)}",) if words else ()
 

@@ -6,8 +6,12 @@ import numpy as np
 
 from headcount.analysis import ErrorTable, answer
 from headcount.analysis.heads_map import OWN, parts_of
+from headcount.analysis.heads_rule import ONE_SEED
 from headcount.analysis.prose import prose
 from headcount.report.heads_map import heads_needed_grid, heads_needed_map, place_name, worst_length
+from headcount.report.render.evidence import evidence_rows
+from headcount.report.render.rows import error_rows
+from headcount.report.section import Section
 
 from .tables import HEADS
 
@@ -63,13 +67,37 @@ def test_a_drop_to_an_error_far_above_the_best_needs_no_number_of_heads():
             return 2e-2 if heads >= 3 else 0.5
         return as_predicted(heads, group, dim)
 
-    found = answer(a_map(error))
+    table = a_map(error)
+    found = answer(table)
     (narrow,) = (each for each in found.map if (each.kv_heads, each.head_dim) == (1, 2))
-    assert narrow.needs.at == 3
+    assert (narrow.needs.at, narrow.needed, narrow.far) == (3, None, True)
     assert 100 < narrow.behind < 400
     assert found.heads == 4
     assert "200 times the best" in found.sentence
+    assert "at every head count" in found.sentence
     assert "far" in {word for row in heads_needed_grid(found)["rows"] for word in row}
+    rows = error_rows(Section(name="", title="", asks="", headline="", claims=(), table=table, answer=found))
+    (column,) = (i for i, name in enumerate(rows.columns) if "kv heads 1" in name and "head dim 2" in name)
+    assert not any(row.cells[column].solved or row.cells[column].smallest for row in rows.rows)
+    assert sum(cell.smallest for row in rows.rows for cell in row.cells) == sum(
+        each.needed is not None for each in found.map
+    )
+    assert "far above" in " ".join(prose(table, found))
+
+
+def test_a_place_with_a_tiny_error_is_not_far():
+    """Both are solved: one with an error twenty times the other's, which is still next to nothing."""
+    found = answer(a_map(lambda heads, group, dim: 1.0 if heads < 4 else 2e-6 if dim == 2 else 1e-7, groups=(1,)))
+    assert [(each.needed, each.far) for each in found.map] == [(4, False)] * len(found.map)
+    assert max(each.behind for each in found.map) > 10
+    assert "times the best" not in found.sentence
+
+
+def test_notes_of_the_places_are_kept():
+    table = a_map(as_predicted)
+    errors = np.stack([table.errors, 2 * table.errors], axis=-1)
+    several = ErrorTable(axes=table.axes | {"learning_rate": (0.01, 0.1)}, errors=errors)
+    assert answer(several).notes == ("best over learning_rate 0.01, 0.1",)
 
 
 def test_one_count_everywhere_is_one_sentence():
@@ -81,6 +109,13 @@ def test_where_nothing_drops_there_is_no_answer():
     found = answer(a_map(lambda heads, *_: 2e-2 / heads))
     assert (found.kind, found.needs) == ("none", {})
     assert found.map
+
+
+def test_one_reason_for_all_places_is_that_of_the_map():
+    found = answer(a_map(as_predicted).select(seed=(0,)))
+    assert (found.kind, found.reason) == ("none", ONE_SEED)
+    section = Section(name="", title="", asks="", headline="", answer=found)
+    assert [words for _, words in evidence_rows(section)] == [found.sentence]
 
 
 def test_map_and_grid_say_the_same():

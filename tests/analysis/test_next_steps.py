@@ -120,6 +120,15 @@ def test_overfitting_states_both_errors():
     assert not any("verfit" in each.why for each in next_steps(situation(*errors_of(flat, train_nmse=0.2))))
 
 
+def test_a_window_that_hides_tokens_is_widened_before_heads_are_added():
+    made, records = errors_of(lambda at: 0.5 / at["heads"] ** 2)
+    settings = dict(made.experiment.settings) | {"model": {"window": 4, "layers": 1}}
+    windowed = replace(made, experiment=replace(made.experiment, settings=settings))
+    advised = commands(next_steps(situation(windowed, records)))
+    assert f"--window {max(LINE['length'])}" in advised
+    assert "--heads" not in advised
+
+
 def test_where_models_without_attention_learn_y_depends_on_x():
     made, records = errors_of(lambda at: 1.0)
     mean = Baseline("constant", "predicting the mean", 1.0)

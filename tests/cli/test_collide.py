@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from headcount.collide import SearchOptions, _drawn, chosen
+from headcount.collide import SearchOptions, _drawn, chosen, left_out
 from headcount.engine import sweep
 from headcount.models import ClassTokenSpec, folded, from_arrays, spec_from_dict, textbook
 from headcount.store import Outcome, Store, TrainSpec
@@ -176,6 +176,22 @@ def test_models_that_cannot_be_searched_are_refused(tmp_path):
         [encoders.experiment, made.experiment], fabricated.finished(made) + fabricated.finished(encoders), 2
     )
     assert [[record.cell for record in group] for group in groups] == [list(made.cells)]
+
+
+def test_models_that_read_otherwise_are_left_out_before_any_work(tmp_path):
+    made = sweep(
+        TASK,
+        axes={"heads": (2,), "kv_heads": (1, 2), "length": (6,), "seed": (0, 1)},
+        model=lambda heads, kv_heads: ClassTokenSpec(heads=heads, kv_heads=kv_heads, head_dim=2, hidden=8),
+        train=TRAIN,
+    )
+    records = fabricated.finished(made)
+    ((record, _),) = chosen([made.experiment], records, 2)
+    assert "kv_heads" not in record.cell.model
+    assert [word in left_out(records) for word in ("2 models", "kv_heads", "heads with their own keys")] == [True] * 3
+    shared = [each for each in records if "kv_heads" in each.cell.model]
+    folder = fabricated.write(tmp_path / "shared", shared, {"": made})
+    a_sentence(headcount("collide", folder), 2, "kv_heads", "own keys")
 
 
 @pytest.mark.slow

@@ -62,11 +62,18 @@ def test_with_a_rank_the_second_papers_bounds_are_told():
         "--heads 8 --rank 64 --dim 64 --length 2",
         "--heads 8 --rank 200 --dim 256 --length 2",
         "--heads 8 --rank 8 --dim 24 --length 16",
+        "--heads 4 --rank 2 --dim 8 --length 16",
     ],
 )
 def test_a_bound_is_drawn_for_any_setting(tmp_path, numbers):
     assert headcount("bounds", *numbers.split(), "--plot", tmp_path / "bound.svg").code == 0
     assert "<svg" in (tmp_path / "bound.svg").read_text()
+
+
+def test_two_points_are_drawn_where_the_dimension_has_no_more(tmp_path):
+    drawn = headcount("bounds", *RANK, "--length", 65, "--plot", tmp_path / "bound.svg")
+    assert "R^64 has no 65 orthogonal points" in drawn.err
+    assert "The nearest of two orthogonal points" in (tmp_path / "bound.svg").read_text()
 
 
 @pytest.mark.parametrize(
@@ -77,13 +84,14 @@ def test_a_bound_is_drawn_for_any_setting(tmp_path, numbers):
         ([*RANK, "--rank", 65], ("--rank", "64", "65")),
         ([*RANK, "--heads", 0], ("--heads", "0")),
         ([*RANK, "--length", 1], ("--length", "1")),
-        ([*RANK, "--length", 65, "--plot", "k.svg"], ("--length", "65")),
         ([*RANK, "--terms", 2], ("--terms", "2")),
         (["--heads", 8, "--length", 2, "--rank", 1], ("--rank", "--dim")),
         ([*SETTING, "--eps", 2], ("--eps", "2.0")),
         ([*SETTING, "--heads", 0], ("--heads", "0")),
         ([*SETTING, "--plot", "k.bmp"], ("k.bmp",)),
         ([*SETTING, "--gamma", -1], ("--gamma", "-1")),
+        (["--class", "soft", "--heads", 1, "--length", 8], ("--class", "soft", "hard")),
+        ([*SETTING, "--terms", 5], ("--terms", "--rank")),
     ],
 )
 def test_a_setting_that_cannot_be_is_refused_in_a_sentence(arguments, words):

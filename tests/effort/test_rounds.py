@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from headcount.effort import EFFORTS
+from headcount.models import ClassTokenSpec
 from headcount.tasks import ArrayTask
 
 from ..helpers.sweeps import TASK, class_token
@@ -159,6 +160,12 @@ def test_widths_that_follow_the_heads_are_not_descended():
     question = a_question([1, 2, 3, 4, 5], model=lambda heads, **_: class_token(heads, hidden=2 * heads))
     assert not question.removes_heads
     assert {cell.start for cell in play(FOUR, pytest.fail, question).cells} == {"random"}
+
+
+def test_fields_that_do_not_go_with_fewer_heads_are_not_descended():
+    """Heads that share a width: a rank of 16 is more than one of the narrow heads carries."""
+    shared = lambda heads, **_: ClassTokenSpec.with_total_dim(32, heads=heads, rank=16)  # noqa: E731
+    assert not a_question([1, 2, 4, 8], model=shared).removes_heads
 
 
 # The same again.

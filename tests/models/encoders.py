@@ -47,7 +47,7 @@ _chosen = st.fixed_dictionaries(
         "causal": st.booleans(),
     },
 )
-options = _chosen.map(lambda chosen: chosen | ({"top_k": 2} if chosen["attention"] == "top-k" else {}))
+options = _chosen.map(lambda chosen: chosen | ({"top_k": 1} if chosen["attention"] == "top-k" else {}))
 """What an EncoderSpec is made of. The spec is made in the test: its types are checked at random entries."""
 
 

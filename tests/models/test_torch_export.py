@@ -69,6 +69,22 @@ def test_a_class_token_transformer(chosen, way, seed):
     assert_same_module(spec, lambda model, tokens: model(tokens), seed=seed, dim=3, outputs=2)
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        ClassTokenSpec(heads=2, head_dim=2, hidden=3, layers=2, window=2, causal=True),
+        EncoderSpec(heads=2, rank=2, width=4, window=2),
+        EncoderSpec(heads=2, rank=2, width=4, causal=True, answered_at="tokens"),
+    ],
+    ids=str,
+)
+def test_a_module_answers_on_another_device(spec):
+    torch = pytest.importorskip("torch")
+    module = spec.init(0, length=LENGTH, dim=4, outputs=2).to_torch().to("meta")
+    answers = module(torch.zeros(BATCH, LENGTH, 4, device="meta"))
+    assert answers.device.type == "meta"
+
+
 @settings(deadline=None, max_examples=40)
 @given(options, st.integers(0, 2**16), st.sampled_from([2, 4]), st.sampled_from([1, 4]))
 def test_an_encoder_of_any_options(chosen, seed, dim, outputs):

@@ -58,6 +58,12 @@ def test_a_lead_counts_where_it_is_clear(ratio, verdict):
     assert [claim.verdict.value for claim in section.claims[-2:]] == [verdict, verdict]
 
 
+def test_one_seed_decides_nothing():
+    section = section_of(expected, Scale.SMOKE)
+    assert {claim.verdict for claim in section.claims} == {Verdict.UNDECIDED}
+    assert section.grids[0].rows
+
+
 def test_the_best_learning_rate_of_a_seed_counts():
     section = section_of(lambda at: 10 * at["learning_rate"], Scale.PAPER)
     assert set(section.charts[0].values[np.isfinite(section.charts[0].values)]) == {0.03}

@@ -31,7 +31,8 @@ class HeadsAt:
 
     `needs` is None where the head counts `tried` show no transition: `kind` is "floor" where more heads do no better,
     and "none" where nothing can be said. `sentence` says what they show. `behind` is the error with enough heads over
-    the smallest such error of the map: where it is large, more heads do not make up for what is missing there.
+    the smallest such error of the map. `far`: the error drops with heads and yet stays far above that of the best place
+    at every head count tried, so that no number of them is enough; see `heads_map`.
     """
 
     kv_heads: int | str | None
@@ -42,6 +43,12 @@ class HeadsAt:
     tried: tuple[int, ...]
     sentence: str
     behind: float = 1.0
+    far: bool = False
+
+    @property
+    def needed(self) -> int | None:
+        """The fewest heads that are enough at this place; None where none of those tried are known to be."""
+        return None if self.needs is None or self.far else self.needs.at
 
 
 @dataclass(frozen=True, kw_only=True)

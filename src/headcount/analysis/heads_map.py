@@ -17,6 +17,8 @@ from .words import count_of_heads, factor_words, listed
 MAP_AXES = ("kv_heads", "head_dim")
 FAR_BEHIND = 10.0
 """An error this many times the smallest of the map is of another order: heads are not what is short there."""
+FAR_ABOVE = 1e-4
+"""As a share of the best constant answer's error: a place with a smaller error is solved, whatever the best one has."""
 OWN = "own"
 """In place of a number of kv_heads: every head has its own keys and values."""
 
@@ -71,16 +73,15 @@ def answer_by_place(table: ErrorTable, answer_part: Callable[[ErrorTable], Answe
         )
         for (kv_heads, head_dim), found in answers.items()
     )
-    least = min((each.error for each in places if each.needs is not None and each.error is not None), default=0.0)
-    places = tuple(
-        replace(each, behind=each.error / least) if each.needs is not None and each.error and least > 0 else each
-        for each in places
-    )
-    needing = [each for each in places if each.needs is not None and each.behind < FAR_BEHIND]
+    places = _compared(places, answers, parts)
+    notes = _notes(places, answers)
+    needing = [each for each in places if each.needed is not None]
     if not needing:
-        reason = "at no kv_heads and head_dim tried do the head counts show a drop that lasts"
-        return Answer(sentence=f"no transition found: {reason}", reason=reason, map=places)
-    fewest = min(needing, key=lambda each: each.needs.at)  # pyright: ignore[reportOptionalMemberAccess]
+        reasons = {each.reason for each in answers.values()}
+        several = "at no kv_heads and head_dim tried do the head counts show a drop that lasts"
+        reason = reasons.pop() if len(reasons) == 1 else several
+        return Answer(sentence=f"no transition found: {reason}", reason=reason, map=places, notes=notes)
+    fewest = min(needing, key=lambda each: each.needed or 0)
     best = answers[fewest.kv_heads, fewest.head_dim]
     assert fewest.needs is not None
     return Answer(
@@ -93,17 +94,54 @@ def answer_by_place(table: ErrorTable, answer_part: Callable[[ErrorTable], Answe
         error=best.error,
         fold=best.fold,
         map=places,
+        notes=notes,
+    )
+
+
+def _compared(
+    places: tuple[HeadsAt, ...], answers: dict[tuple[Any, Any], Answer], parts: dict[tuple[Any, Any], ErrorTable]
+) -> tuple[HeadsAt, ...]:
+    """The places, each with how many times the error of the best it has, and whether it is far behind that one.
+
+    It is where its error is `FAR_BEHIND` times the best one's, is above `FAR_ABOVE`, and dropped by less.
+    """
+    needing = [each for each in places if each.needs is not None and each.error]
+    if not needing:
+        return places
+
+    def fold(place: HeadsAt) -> float:
+        return answers[place.kv_heads, place.head_dim].fold or 1.0
+
+    best = min(needing, key=lambda each: each.error or 0.0)
+    compared = []
+    for each in places:
+        if each.needs is not None and each.error and best.error:
+            behind = each.error / best.error
+            above = each.error > FAR_ABOVE * float(np.nanmax(parts[each.kv_heads, each.head_dim].baseline))
+            each = replace(each, behind=behind, far=behind >= FAR_BEHIND and above and fold(each) < fold(best))
+        compared.append(each)
+    return tuple(compared)
+
+
+def _notes(places: tuple[HeadsAt, ...], answers: dict[tuple[Any, Any], Answer]) -> tuple[str, ...]:
+    """The notes of all places, each once, with where it was made unless everywhere."""
+    made_at: dict[str, list[HeadsAt]] = {}
+    for each in places:
+        for note in dict.fromkeys(answers[each.kv_heads, each.head_dim].notes):
+            made_at.setdefault(note, []).append(each)
+    return tuple(
+        note if len(where) == len(places) else f"with {_where(where)}: {note}" for note, where in made_at.items()
     )
 
 
 def _sentence(places: tuple[HeadsAt, ...]) -> str:
     """`needs 4 heads at every kv_heads and head_dim tried`, or which places need how many."""
     by_count: dict[int | None, list[HeadsAt]] = {}
-    behind = [each for each in places if each.behind >= FAR_BEHIND]
+    far = [each for each in places if each.far]
     for each in places:
-        if each not in behind:
-            by_count.setdefault(None if each.needs is None else each.needs.at, []).append(each)
-    if len(by_count) == 1 and not behind:
+        if not each.far:
+            by_count.setdefault(each.needed, []).append(each)
+    if len(by_count) == 1 and not far:
         (count,) = by_count
         assert count is not None
         return f"needs {count_of_heads(count)} {_interval(places)} at every {_axes(places)} tried"
@@ -111,9 +149,9 @@ def _sentence(places: tuple[HeadsAt, ...]) -> str:
     words = [f"{count_of_heads(count)} with {_where(by_count[count])}" for count in counts]
     if None in by_count:
         words.append(f"no transition with {_where(by_count[None])}")
-    if behind:
-        times = " and ".join(factor_words(times) for times in sorted({each.behind for each in behind}))
-        words.append(f"with {_where(behind)} more heads do not make up: the error stays {times} times the best")
+    if far:
+        ends = dict.fromkeys(factor_words(pick(each.behind for each in far)) for pick in (min, max))
+        words.append(f"with {_where(far)} the error stays {' to '.join(ends)} times the best at every head count")
     return f"needs {'; '.join(words)}"
 
 
@@ -143,6 +181,6 @@ def need_words(place: HeadsAt) -> str:
     """What a map writes at a place: `4`, `4 [3, 4]`, `far`, or that the head counts tried show no transition."""
     if place.needs is None:
         return "floor" if place.kind == "floor" else "none"
-    if place.behind >= FAR_BEHIND:
+    if place.far:
         return "far"
     return str(place.needs.at) if place.needs.low == place.needs.high else str(place.needs)

@@ -237,6 +237,11 @@ def _more_heads(of: Situation) -> Iterator[NextStep]:
     judged = of.judged
     if judged is None or of.answer.reason not in MORE_HEADS or differ_by_chance(judged, of.examples):
         return
+    window, longest = of.setting("model", "window"), max(judged.values("length"))
+    if window is not None and window < longest and _layers(of) == 1:
+        hidden = f"With one layer and a window of {window}, no head sees the other tokens of {longest}"
+        yield of.step(f"{hidden}; a window over all of them", window=longest)
+        return
     most = judged.values("heads")[-1]
     if most < MAX_HEADS:
         more = range(1, max(ENOUGH_HEADS, 2 * most) + 1)

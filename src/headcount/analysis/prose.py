@@ -64,16 +64,20 @@ def prose(
 
 def _of_map(answer: Answer) -> list[str]:
     """Where most heads are needed, and where fewest; where none of those tried are enough."""
-    needing = [each for each in answer.map if each.needs is not None]
+    needing = [each for each in answer.map if each.needed is not None]
     if not needing:
         return [f"there is no answer: {answer.reason}"]
-    counts = [each.needs.at for each in needing if each.needs is not None]
+    counts = [each.needed for each in needing if each.needed is not None]
     ends = str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-    without = len(answer.map) - len(needing)
+    far = sum(each.far for each in answer.map)
+    without = len(answer.map) - len(needing) - far
     shows = "shows" if len(needing) == 1 else "show"
     words = [f"of {len(answer.map)} combinations, {len(needing)} {shows} a drop that lasts, at {ends} heads"]
     shows = "shows" if without == 1 else "show"
     words += [f"{without} {shows} none: more heads, wider ones, or more steps may"] if without else []
+    words += (
+        [f"{far} {'stays' if far == 1 else 'stay'} far above the best error at every head count tried"] if far else []
+    )
     return words
 
 

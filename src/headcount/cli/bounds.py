@@ -9,7 +9,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.markup import escape
 
-from .._choices import MODEL_CLASSES
+from .._choices import MODEL_CLASSES, require_choice
 from .._errors import require
 from ..report.chart import Chart, Series
 from ..report.render import FORMATS, check_ending, save_chart
@@ -49,8 +49,11 @@ def bounds(
     outer_slope: Annotated[float | None, typer.Option(help="sup |grad F0|_1 (default: D, a sum's).")] = None,
     gamma: Annotated[float, typer.Option(help="Rate of the component nets: width C / delta^gamma.")] = Setting.gamma,
     terms: Annotated[
-        int, typer.Option(help="With --rank: biased nearest neighbours in a target of its Theorem 3.")
-    ] = RankSetting.terms,
+        int | None,
+        typer.Option(
+            help=f"With --rank: biased nearest neighbours in a target of its Theorem 3 (default: {RankSetting.terms})."
+        ),
+    ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -88,7 +91,9 @@ def bounds(
     """
     if plot is not None:
         check_ending(plot)
+    require(terms is None or rank is not None, "--terms is an option of --rank; give --rank too.")
     if model_class is not None:
+        require_choice("class", model_class, MODEL_CLASSES)
         require(rank is None, "give --class or --rank, not both.")
         require(intrinsic_dim is not None, "--class needs the task's --intrinsic-dim.")
         assert intrinsic_dim is not None
@@ -128,9 +133,12 @@ def bounds(
     if rank is not None:
         require(intrinsic_dim is None, "give --intrinsic-dim or --rank, not both: they belong to different papers.")
         require(dim > 1, f"--rank needs the --dim of the points, of at least 2, got {dim}.")
+        terms = RankSetting.terms if terms is None else terms
         rank_setting = RankSetting(heads=heads, rank=rank, dim=dim, length=length, layers=layers, eps=eps, terms=terms)
         chart = None if plot is None else _floor_chart(rank_setting)
         _print(all_rank_bounds(rank_setting), as_json)
+        if chart is not None and length > dim:
+            say(f"two points are drawn: R^{dim} has no {length} orthogonal points; use --length up to {dim}")
         _draw(chart, plot)
         return
     assert intrinsic_dim is not None
@@ -201,14 +209,11 @@ def _exponent_chart(setting: Setting) -> Chart:
 
 
 def _floor_chart(setting: RankSetting) -> Chart:
-    """The smallest error of any heads of this rank against their number, one line per dimension."""
-    points, rank = setting.length, setting.rank
-    require(
-        points <= setting.dim,
-        f"the floor is drawn for orthogonal points, and R^{setting.dim} has no {points}.",
-        what="length",
-        given=points,
-    )
+    """The smallest error of any heads of this rank against their number, one line per dimension.
+
+    For two points where the dimension has not as many orthogonal ones as the setting.
+    """
+    points, rank = setting.length if setting.length <= setting.dim else 2, setting.rank
     dims = sorted({*(dim for dim in DIMS if dim > rank and dim >= points), setting.dim})
     one = rank == 1 and points == 2
 

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from .._cache import keep_compiled_programs
 from .._errors import InputError, require
-from ..collide import WHERE, Floors, SearchOptions, chosen, to_json
+from ..collide import WHERE, Floors, SearchOptions, chosen, left_out, to_json
 from ..collide import as_json as floors_json
 from ..collide import collide as search
 from ..models import ClassTokenTransformer, from_arrays, spec_from_dict
@@ -71,7 +71,10 @@ def collide(
     options = SearchOptions(radius=radius, anchors=anchors, starts=starts, steps=steps, slope=slope, seed=seed)
     task_of = functools.partial(_generated_task, reference=task, targets=targets, sequence=sequence)
     with Store.open_for_reading(folder) as store:
-        groups = _filtered(chosen(store.experiments(), store.records(), seeds), heads, lengths)
+        records = store.records()
+        groups = _filtered(chosen(store.experiments(), records, seeds), heads, lengths)
+        if left_out(records):
+            say(f"left out: {left_out(records)}")
         found: list[Floors] = []
         with counted_progress(messages, "searching", sum(len(group) for group in groups), "models") as on_done:
             for floors in search(groups, store, task_of, options):

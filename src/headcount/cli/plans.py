@@ -60,6 +60,7 @@ def print_plan(plan: Plan, folder: Path, as_json: bool) -> None:
         {
             "length": bucket.shape.length,
             "heads": sorted({spec_of(cell).heads for cell in bucket.cells}),
+            "head_dim": sorted({spec_of(cell).head_dim for cell in bucket.cells}),
             "rank": sorted({spec_of(cell).rank for cell in bucket.cells}),
             "members": len(bucket.cells),
             "steps": bucket.shape.train.steps,
@@ -71,7 +72,7 @@ def print_plan(plan: Plan, folder: Path, as_json: bool) -> None:
         print_json({"out": str(folder), **counts, **_expected(plan), "device": plan.machine.description})
         return
     view = Table(title=escape(f"the plan for {folder}"), title_justify="left", box=None)
-    for column in ("length", "heads", "rank", "members", "steps"):
+    for column in ("length", "heads", "head dim", "rank", "members", "steps"):
         view.add_column(column, justify="right")
     for row in rows:
         view.add_row(*(", ".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values()))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from .._errors import InputError
 from ..engine import Sweep, spec_of
 from ..engine.sweep import sweep
 from ..models import AbstractSpec
@@ -51,7 +52,12 @@ class Question:
     def removes_heads(self) -> bool:
         """Whether models of fewer heads can descend from those of more: the same spec, but for the heads."""
         few, many = (self.model(count) for count in (self.heads[0], self.heads[-1]))
-        return many.removes_heads and few == replace(many, heads=few.heads)  # pyright: ignore[reportArgumentType]
+        if not many.removes_heads:
+            return False
+        try:
+            return few == replace(many, heads=few.heads)  # pyright: ignore[reportArgumentType]
+        except InputError:  # the other fields of the larger model do not go with so few heads
+            return False
 
     def between(self, low: int, high: int) -> list[int]:
         """The head counts that may be tried, from `low` to `high`."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..analysis import Answer, ErrorTable
 from ..analysis.answer_base import HeadsAt
-from ..analysis.heads_map import FAR_BEHIND, OWN, need_words, parts_of
+from ..analysis.heads_map import FAR_ABOVE, OWN, need_words, parts_of
 from .chart import Chart, HeatMap, Series
 from .charts import ACROSS, judged_by
 
@@ -31,8 +31,9 @@ def heads_needed_map(answer: Answer) -> HeatMap:
         column_label="kv heads (sets of keys and values)",
         values=np.array(values, float),
         unit="heads needed",
-        caption="heads needed [interval over seeds], by the rule for heads at each place; none: no transition; "
-        "floor: more heads do no better; far: an error tenfold above the best of the map, whatever the heads",
+        caption="heads needed [interval over seeds], by the rule for heads at each place; none: no transition found; "
+        "floor: more heads do no better; far: at every head count an error tenfold above the best of the map, and "
+        f"above {FAR_ABOVE:g} of the best constant answer's",
         counts=True,
         words=tuple(tuple("-" if one is None else need_words(one) for one in row) for row in needs),
     )
@@ -40,9 +41,7 @@ def heads_needed_map(answer: Answer) -> HeatMap:
 
 def _needed(place: HeadsAt | None) -> float:
     """The number of heads at a place; NaN where none is enough."""
-    if place is None or place.needs is None or place.behind >= FAR_BEHIND:
-        return float("nan")
-    return float(place.needs.at)
+    return float("nan") if place is None or place.needed is None else float(place.needed)
 
 
 def heads_needed_grid(answer: Answer) -> dict[str, Any]:

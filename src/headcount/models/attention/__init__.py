@@ -13,7 +13,7 @@ An absent token has weight exactly 0 in all of them.
 """
 
 from .grouped import of_heads
-from .options import ATTENTION_FIELDS, require_attention, require_window
+from .options import ATTENTION_FIELDS, require_attention, require_tokens
 from .unread import places_of, unread
 from .weights import weights_of_scores
 
@@ -22,7 +22,7 @@ __all__ = [
     "of_heads",
     "places_of",
     "require_attention",
-    "require_window",
+    "require_tokens",
     "unread",
     "weights_of_scores",
 ]

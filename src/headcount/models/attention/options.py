@@ -43,9 +43,11 @@ def require_attention(spec: Attends) -> None:
         if getattr(spec, name) is not None:
             require_count(name, getattr(spec, name))
     if spec.kv_heads is not None:
+        divisors = [count for count in range(1, spec.heads + 1) if spec.heads % count == 0]
         require(
             spec.heads % spec.kv_heads == 0,
-            f"kv_heads must divide heads, got kv_heads {spec.kv_heads} and {spec.heads} heads.",
+            f"kv_heads must divide heads, got kv_heads {spec.kv_heads} and heads {spec.heads}; "
+            f"use one of {', '.join(map(str, divisors))}.",
             what="kv_heads",
             given=spec.kv_heads,
             needed=f"a divisor of {spec.heads}",
@@ -59,12 +61,14 @@ def require_attention(spec: Attends) -> None:
     require(used, unused, what="top_k", given=spec.top_k, needed='left out unless attention is "top-k"')
 
 
-def require_window(spec: Attends, length: int) -> None:
-    """Raise `InputError` where a window is longer than the sequences it is to be slid over."""
-    require(
-        spec.window is None or spec.window <= length,
-        f"window must be at most the length of the sequences, {length}, got {spec.window}.",
-        what="window",
-        given=spec.window,
-        needed=f"at most {length}",
-    )
+def require_tokens(spec: Attends, length: int) -> None:
+    """Raise `InputError` where a window, or the number of tokens that a head keeps, is more than there are."""
+    for name in ("window", "top_k"):
+        given = getattr(spec, name)
+        require(
+            given is None or given <= length,
+            f"{name} must be at most the length of the sequences, {length}, got {given}.",
+            what=name,
+            given=given,
+            needed=f"at most {length}",
+        )

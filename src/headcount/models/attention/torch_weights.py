@@ -19,10 +19,10 @@ def of_heads(per_group: Tensor, heads: int, *, blocks: int = 1) -> Tensor:
     return shared.expand(-1, -1, heads // groups, *shared.shape[3:]).reshape(batch, heads, *shape)
 
 
-def places_of(absent: Tensor | None, batch: int, count: int) -> Tensor:
-    """The place of every token among those that are there, (batch, places)."""
+def places_of(absent: Tensor | None, tokens: Tensor) -> Tensor:
+    """The place of every token of (batch, places, width) among those that are there, (batch, places)."""
     if absent is None:
-        return torch.arange(count).expand(batch, -1)
+        return torch.arange(tokens.shape[1], device=tokens.device).expand(len(tokens), -1)
     return ((~absent).long().cumsum(-1) - 1).clamp(min=0)
 
 

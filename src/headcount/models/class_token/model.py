@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
+from ..._errors import require
 from ..._keys import named_generator
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
 from ..attention import of_heads, places_of, unread
@@ -151,8 +152,12 @@ class ClassTokenTransformer(AbstractModel):
         another added weight, so the gradient of all of them vanishes there. Models of several head counts can so share
         one program. An added head that shares the values of others does have some: see `Attention.written`. A norm sees
         every number: models with one are never padded.
+
+        Raises `InputError` for another number of heads than those of a model with a norm.
         """
         if self.spec.final_norm:
+            needed = f"{self.spec.heads}: a norm before the readout would see heads that are added or cut off"
+            require(heads == self.spec.heads, what="heads", given=heads, needed=needed)
             return self
         spec = replace(self.spec, heads=heads)
         sizes = {"heads": heads, "groups": spec.groups, "total": spec.total_dim}

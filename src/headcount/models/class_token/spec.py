@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, final
 
 from ..._choices import POSITIONS, AttentionKind, Positions, Precision, require_choice
 from ..._errors import require, require_count
-from ..attention import ATTENTION_FIELDS, require_attention, require_window
+from ..attention import ATTENTION_FIELDS, require_attention, require_tokens
 from ..base import AbstractSpec, Arrays, axis_size
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class ClassTokenSpec(AbstractSpec):
         return self.layers == 1 and not self.final_norm and divides and self.attention == "soft"
 
     def require_length(self, length: int) -> None:
-        require_window(self, length)
+        require_tokens(self, length)
 
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "ClassTokenTransformer":
         from .model import draw

@@ -71,10 +71,10 @@ class ClassTokenModule(nn.Module):
             tokens = tokens.masked_fill(absent[..., None], 0.0)
         embedded = self.embed(tokens)
         class_token = self.class_token.expand(len(tokens), 1, -1)
-        places = places_of(absent, *tokens.shape[:2])
+        places = places_of(absent, tokens)
         after = places[:, -1:] + 1  # where the class token is
-        by_class_token = unread(self.spec, absent, after, places, torch.ones(1))
-        by_tokens = unread(self.spec, absent, places, places, torch.zeros(1))
+        by_class_token = unread(self.spec, absent, after, places, places.new_ones(1))
+        by_tokens = unread(self.spec, absent, places, places, places.new_zeros(1))
         for place, attend in enumerate(self.attention):
             read, moved = attend(class_token, embedded, by_class_token), attend(embedded, embedded, by_tokens)
             class_token, embedded = class_token + read, embedded + moved

@@ -25,7 +25,7 @@ from ..._choices import (
     require_choice,
 )
 from ..._errors import require, require_count
-from ..attention import ATTENTION_FIELDS, require_attention, require_window
+from ..attention import ATTENTION_FIELDS, require_attention, require_tokens
 from ..base import AbstractSpec, Arrays, axis_size
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class EncoderSpec(AbstractSpec):
         return replace(self, rank=rank, head_dim=rank if self.head_dim == self.rank else self.head_dim)
 
     def require_length(self, length: int) -> None:
-        require_window(self, length)
+        require_tokens(self, length)
 
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "Encoder":
         from .model import draw

@@ -104,7 +104,7 @@ class EncoderModule(nn.Module):
             absent = functional.pad(absent, (0, stream.shape[1] - tokens.shape[1]), value=False)
         once = spec.answered_at != "tokens"
         last_key = -1 if once and not spec.query_is_key else None
-        places, after = places_of(absent, *stream.shape[:2]), torch.zeros(stream.shape[1])
+        places, after = places_of(absent, stream), stream.new_zeros(stream.shape[1])
         after[-1] = float(spec.answered_at == "sequence" or last_key is not None)
         seen = None if absent is None else absent[:, :last_key]
         hidden = unread(spec, seen, places, places[:, :last_key], after)

@@ -16,6 +16,8 @@ def evidence_rows(section: Section) -> list[tuple[str, str]]:
         return []
     if section.answer.map:
         rows = [(place_name(each.kv_heads, each.head_dim), each.sentence) for each in section.answer.map]
+        if len({sentence for _, sentence in rows}) == 1:
+            rows = [("at every place", rows[0][1])]
     elif section.about_rank:
         rows = _rank_evidence(section.answer)
     else:

@@ -170,14 +170,14 @@ def _summary(seeds: Summary | None, asked: int | None, published: ErrorTable | N
 def _map_rows(table: ErrorTable, answer: Answer) -> ErrorRows:
     """Errors by heads, a column per kv_heads and head_dim; from the head count that is needed there they are solved."""
     parts = {at: worst_length(part) for at, part in parts_of(table).items()}
-    needs = {(each.kv_heads, each.head_dim): each.needs for each in answer.map}
+    needs = {(each.kv_heads, each.head_dim): each.needed for each in answer.map}
 
     def cell(at: tuple[Any, Any], heads: int) -> ErrorCell:
         need = needs.get(at)
         return ErrorCell(
             best=parts[at].at(heads=heads),
-            solved=need is not None and heads >= need.at,
-            smallest=need is not None and heads == need.at,
+            solved=need is not None and heads >= need,
+            smallest=need is not None and heads == need,
         )
 
     return ErrorRows(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...analysis import ErrorTable, count_of_heads, error_table
+from ...analysis.bootstrap import MIN_SEEDS
 from ...report.chart import HeatMap
 from ...report.section import Grid, Section
 from ...store import Experiment, Record, TrainSpec
@@ -118,19 +119,20 @@ class ArchitectureStudy(AbstractStudy):
     def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
         table = error_table(experiment, records)
         best = by_column(table.reduced("seed"))
+        judged = by_column(_with_seeds(table).reduced("seed"))
         return Section(
             name=self.name,
             title=self.title,
             asks=self.asks,
             headline=_headline(best),
             claims=(
-                retrieval_claim(best),
-                fewer_heads_claim(best),
-                mean_claim(best),
-                recurrent_claim(best),
-                average_claim(best),
-                value_claim(best),
-                query_claim(best),
+                retrieval_claim(judged),
+                fewer_heads_claim(judged),
+                mean_claim(judged),
+                recurrent_claim(judged),
+                average_claim(judged),
+                value_claim(judged),
+                query_claim(judged),
             ),
             grids=(_grid(best, by_column(table.reduced("seed", "median"))),),
             charts=(_map(best, len(table.values("seed"))),),
@@ -195,6 +197,14 @@ def control(task: "AbstractTask", architecture: str) -> Callable[[int], "Abstrac
     spec_class: Any = KINDS[fields.pop("kind")]
     sizes = {"length": task.length, "dim": task.dim, "outputs": task.outputs}
     return lambda heads: spec_class.matched(attention(task)(heads), **sizes, **fields)
+
+
+def _with_seeds(table: ErrorTable) -> ErrorTable:
+    """The table less the models with too few finished seeds to judge by."""
+    if not table.has("seed"):
+        return replace(table, errors=np.full_like(table.errors, np.nan))
+    finished = np.isfinite(table.errors).sum(axis=table.index("seed"), keepdims=True)
+    return replace(table, errors=np.where(finished >= MIN_SEEDS, table.errors, np.nan))
 
 
 def by_column(table: ErrorTable) -> dict[str, dict[str, float]]:

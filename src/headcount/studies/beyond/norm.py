@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from ...analysis import NMSE, Answer, ErrorTable, answer, error_table
-from ...analysis.bootstrap import MIN_SEEDS, TAIL, bootstrap
+from ...analysis.bootstrap import MIN_SEEDS
 from ...analysis.claim import Claim, Verdict, decided
 from ...analysis.signals import MIN_DROP
 from ...report.chart import Chart, Series
@@ -20,7 +19,8 @@ from ...report.charts import error_chart
 from ...report.section import Grid, Section
 from ...store import Experiment, Record
 from ..base import Effort, Scale
-from ..claims.heads import TENFOLD, transition_claim
+from ..claims.heads import TENFOLD, same_answer_claim, transition_claim
+from ..claims.ratios import folds, log_ratios
 from ..head_count.table import ALL_LENGTHS, HeadCountStudy, paper_task
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class NormStudy(HeadCountStudy):
             headline=f"The sum of four maxima: {_both(answers)}",
             claims=(
                 *(_transition_claim(halves, answers, norm) for norm in NORMS),
-                _same_answer_claim(answers),
+                same_answer_claim("A norm before the readout does not move the transition.", answers, NORMS),
                 *(_drop_claim(halves, norm) for norm in NORMS),
                 _cost_claim(halves),
             ),
@@ -102,85 +102,32 @@ def _transition_claim(halves: dict[str, ErrorTable], answers: dict[str, Answer],
     return replace(judged, evidence=answers[norm].sentence)  # nothing is published of a norm
 
 
-def _same_answer_claim(answers: dict[str, Answer]) -> Claim:
-    """The norm moves the answer where the intervals share no head count, and does not where both are the same one."""
-    statement = "A norm before the readout does not move the transition."
-    needs = {norm: each.needs["heads"] for norm, each in answers.items() if each.kind == "needs"}
-    evidence = _both(answers)
-    if len(needs) < len(NORMS):
-        return Claim(statement, Verdict.UNDECIDED, evidence)
-    plain, normed = needs["none"], needs["layer"]
-    if normed.low > plain.high or plain.low > normed.high:
-        return Claim(statement, Verdict.DIFFERS, evidence)
-    certain = plain == normed and plain.low == plain.high
-    return Claim(statement, Verdict.HOLDS if certain else Verdict.UNDECIDED, evidence)
-
-
 def _drop_claim(halves: dict[str, ErrorTable], norm: str) -> Claim:
     """How far the best of seeds falls at D heads: the geometric mean over lengths, and 90 % of resamples of seeds."""
     before = INTRINSIC_DIM - 1
     statement = f"{NORMS[norm].capitalize()} the error falls sharply from {before} to {INTRINSIC_DIM} heads."
-    ratio = _log_ratios(halves.get(norm), before, halves.get(norm), INTRINSIC_DIM)
+    ratio = log_ratios(halves.get(norm), before, halves.get(norm), INTRINSIC_DIM)
     if ratio is None:
         missing = f"no length has {MIN_SEEDS} finished seeds at both {before} and {INTRINSIC_DIM} heads"
         return Claim(statement, Verdict.UNDECIDED, missing)
     low, _, high = ratio
     verdict = decided(low >= MIN_DROP) if low >= MIN_DROP or high < MIN_DROP else Verdict.UNDECIDED
-    return Claim(statement, verdict, f"{_folds(ratio)} (geometric mean over lengths; best of seeds)")
+    return Claim(statement, verdict, f"{folds(ratio)} (geometric mean over lengths; best of seeds)")
 
 
 def _cost_claim(halves: dict[str, ErrorTable]) -> Claim:
     """At every head count the errors with and without the norm are of one order of magnitude."""
     statement = "At every head count the error with a norm is within tenfold of that without."
-    ratios = {heads: _log_ratios(halves.get("layer"), heads, halves.get("none"), heads) for heads in HEADS}
+    ratios = {heads: log_ratios(halves.get("layer"), heads, halves.get("none"), heads) for heads in HEADS}
     known = {heads: ratio for heads, ratio in ratios.items() if ratio is not None}
     if not known:
         return Claim(statement, Verdict.UNDECIDED, f"no head count has {MIN_SEEDS} seeds with and without a norm")
-    evidence = "with over without, best of seeds: " + "; ".join(f"h = {h} {_folds(r)}" for h, r in known.items())
+    evidence = "with over without, best of seeds: " + "; ".join(f"h = {h} {folds(r)}" for h, r in known.items())
     outside = [low > TENFOLD or high < -TENFOLD for low, _, high in known.values()]
     within = [low >= -TENFOLD and high <= TENFOLD for low, _, high in known.values()]
     if any(outside):
         return Claim(statement, Verdict.DIFFERS, evidence)
     return Claim(statement, Verdict.HOLDS if all(within) and len(known) > 1 else Verdict.UNDECIDED, evidence)
-
-
-Decades = tuple[float, float, float]
-"""log10 of a ratio: the lower end of its interval, the ratio itself, the upper end."""
-
-
-def _log_ratios(above: ErrorTable | None, heads: int, below: ErrorTable | None, other: int) -> Decades | None:
-    """log10 of the error of `heads` in one table over that of `other` heads in another: the mean over shared lengths.
-
-    The interval holds 90 % of resamples of the seeds. None where no length has enough seeds of both.
-    """
-    if above is None or below is None or heads not in above.values("heads") or other not in below.values("heads"):
-        return None
-    rows = [_by_length(above, heads), _by_length(below, other)]
-    shared = [length for length in rows[0] if length in rows[1]]
-    if not shared:
-        return None
-    logs, drawn = [], []
-    for place, row in enumerate(rows):
-        seeds = max(len(row[length]) for length in shared)
-        errors = np.full((len(shared), seeds), np.nan)
-        for i, length in enumerate(shared):
-            errors[i, : len(row[length])] = np.maximum(row[length], 1e-30)  # an error of zero has no logarithm
-        logs.append(np.log10(np.nanmin(errors, axis=1)).mean())
-        drawn.append(np.log10(bootstrap(errors, seed=place).best).mean(axis=1))
-    low, high = np.quantile(drawn[0] - drawn[1], [TAIL, 1 - TAIL])
-    return float(low), float(logs[0] - logs[1]), float(high)
-
-
-def _by_length(table: ErrorTable, heads: int) -> dict[int, Float[np.ndarray, " seeds"]]:
-    """The errors of a head count at every length with enough finished seeds."""
-    rows = table.select(heads=heads).ordered("length", "seed").errors
-    finished = {length: row[np.isfinite(row)] for length, row in zip(table.values("length"), rows, strict=True)}
-    return {length: row for length, row in finished.items() if len(row) >= MIN_SEEDS}
-
-
-def _folds(decades: Decades) -> str:
-    low, middle, high = (10**each for each in decades)
-    return f"{middle:.3g}-fold [{low:.3g}, {high:.3g}]"
 
 
 def _grid(halves: dict[str, ErrorTable]) -> Grid:

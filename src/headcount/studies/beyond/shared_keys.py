@@ -4,20 +4,21 @@ Predicted (theory/constructions/shared_keys.py): with one set of keys and values
 enough, as where each has its own; below, the construction does not exist.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ...analysis import Answer, ErrorTable, answer, error_table
 from ...analysis.answer_base import HeadsAt
+from ...analysis.bootstrap import MIN_SEEDS
 from ...analysis.claim import Claim, Verdict, verdict_of
 from ...analysis.heads_map import OWN
 from ...report.heads_map import heads_map_charts, heads_needed_grid, place_name
 from ...report.section import Grid, Section
 from ...store import Experiment, Record
 from ..base import AbstractStudy, Effort, Scale
+from ..claims.heads import TENFOLD
+from ..claims.ratios import Decades, folds, log_ratios
 from ..head_count.table import TASK_SEED, paper_task
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from ...models import ClassTokenSpec
 
 INTRINSIC_DIM = 4
-FAR = 10.0
-"""An error this many times larger is of another order of magnitude."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +109,7 @@ def stays_claim(found: Answer, intrinsic_dim: int) -> Claim:
     """Wide enough, one key head is as good as many."""
     statement = "With one key head of head_dim >= D the transition stays at D query heads."
     places = [each for each in found.map if each.kv_heads == 1 and (each.head_dim or 0) >= intrinsic_dim]
-    return _judged(statement, places, [_needs(each) == intrinsic_dim for each in places], intrinsic_dim)
+    return _judged(statement, places, intrinsic_dim)
 
 
 def near_claim(table: ErrorTable, intrinsic_dim: int) -> Claim:
@@ -119,7 +118,8 @@ def near_claim(table: ErrorTable, intrinsic_dim: int) -> Claim:
         "With one key head of head_dim >= D, D heads have an error within tenfold of D heads with their own keys."
     )
     ratios = {dim: ratio for dim, ratio in _ratios(table, intrinsic_dim).items() if dim >= intrinsic_dim}
-    return _told(statement, ratios, lambda ratio: ratio < FAR)
+    within = [high <= TENFOLD for _, _, high in ratios.values()]
+    return _judged_ratios(statement, ratios, within, [low > TENFOLD for low, _, _ in ratios.values()])
 
 
 def far_claim(table: ErrorTable, intrinsic_dim: int) -> Claim:
@@ -128,55 +128,48 @@ def far_claim(table: ErrorTable, intrinsic_dim: int) -> Claim:
         "With one key head of head_dim < D, D heads are more than tenfold worse than D heads with their own keys."
     )
     ratios = {dim: ratio for dim, ratio in _ratios(table, intrinsic_dim).items() if dim < intrinsic_dim}
-    return _told(statement, ratios, lambda ratio: ratio >= FAR)
+    beyond = [low > TENFOLD for low, _, _ in ratios.values()]
+    return _judged_ratios(statement, ratios, beyond, [high <= TENFOLD for _, _, high in ratios.values()])
 
 
-def _ratios(table: ErrorTable, heads: int) -> dict[int, float]:
+def _ratios(table: ErrorTable, heads: int) -> dict[int, Decades]:
     """By head_dim, the error of D heads that share one set of keys over that of D heads with their own.
 
-    Best of seeds, geometric mean over lengths.
+    Head_dims with too few finished seeds are left out.
     """
-    best, ratios = table.reduced("seed"), {}
-    for head_dim in best.values("head_dim"):
-        at = {"heads": heads, "head_dim": head_dim}
-        one, own = (
-            np.array([best.at(kv_heads=count, length=length, **at) for length in best.values("length")])
-            for count in (1, heads)
-        )
-        logs = np.log(one / own)
-        if np.isfinite(logs).any():
-            ratios[head_dim] = float(np.exp(np.nanmean(logs)))
-    return ratios
+    if not {1, heads} <= set(table.values("kv_heads")):
+        return {}
+    ratios = {}
+    for head_dim in table.values("head_dim"):
+        one, own = (table.select(head_dim=head_dim, kv_heads=count) for count in (1, heads))
+        ratios[head_dim] = log_ratios(one, heads, own, heads)
+    return {head_dim: ratio for head_dim, ratio in ratios.items() if ratio is not None}
 
 
-def _told(statement: str, ratios: dict[int, float], holds: Callable[[float], bool]) -> Claim:
+def _judged_ratios(statement: str, ratios: dict[int, Decades], holds: list[bool], differs: list[bool]) -> Claim:
+    """A claim about ratios at several head_dims; undecided where the interval of one has tenfold within."""
     if not ratios:
-        return Claim(statement, Verdict.UNDECIDED, "not measured with D heads")
-    judged = [holds(ratio) for ratio in ratios.values()]
-    evidence = "; ".join(f"head_dim {dim}: {ratio:.3g}-fold" for dim, ratio in ratios.items())
-    return Claim(statement, verdict_of(judged, [not one for one in judged]), f"{evidence} (best of seeds)")
+        return Claim(statement, Verdict.UNDECIDED, f"not measured with {MIN_SEEDS} seeds of D heads")
+    evidence = "; ".join(f"head_dim {dim}: {folds(ratio)}" for dim, ratio in ratios.items())
+    return Claim(statement, verdict_of(holds, differs), f"{evidence} (best of seeds)")
 
 
 def own_claim(found: Answer, intrinsic_dim: int) -> Claim:
     """What the other two are compared with."""
-    statement = "Where every head has its own keys and values, it is at D heads for every head_dim tried."
+    statement = "Where every head has its own keys and values, the transition is at D heads for every head_dim tried."
     places = [each for each in found.map if each.kv_heads == OWN]
-    return _judged(statement, places, [_needs(each) == intrinsic_dim for each in places], intrinsic_dim)
+    return _judged(statement, places, intrinsic_dim)
 
 
-def _needs(place: HeadsAt) -> int | None:
-    return None if place.needs is None else place.needs.at
-
-
-def _judged(statement: str, places: list[HeadsAt], true: list[bool], intrinsic_dim: int) -> Claim:
-    """A claim about places, of which those count that were measured on both sides of D."""
+def _judged(statement: str, places: list[HeadsAt], intrinsic_dim: int) -> Claim:
+    """A claim that places need D heads; a place without a transition, or not measured above D, decides nothing."""
     both = {intrinsic_dim - 1, intrinsic_dim}
-    measured = [both <= set(each.tried) and max(each.tried) > intrinsic_dim for each in places]
-    if not any(measured):
+    measured = [each for each in places if both <= set(each.tried) and max(each.tried) > intrinsic_dim]
+    if not measured:
         return Claim(statement, Verdict.UNDECIDED, "not measured on both sides of D heads")
     evidence = "; ".join(f"{place_name(each.kv_heads, each.head_dim)}: {each.sentence}" for each in places)
-    holds = [one and there for one, there in zip(true, measured, strict=True)]
-    differs = [not one and there for one, there in zip(true, measured, strict=True)]
+    holds = [each.needed == intrinsic_dim for each in measured]
+    differs = [each.needs is not None and each.needed != intrinsic_dim for each in measured]
     return Claim(statement, verdict_of(holds, differs), evidence)
 
 

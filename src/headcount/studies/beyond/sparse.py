@@ -18,6 +18,7 @@ from ...report.charts import judged_by
 from ...report.section import Grid, Section
 from ...store import Experiment, Record
 from ..base import AbstractStudy, Effort, Scale
+from ..claims.heads import TENFOLD, same_answer_claim
 from ..head_count.table import TASK_SEED, paper_task
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ WAYS: dict[str, dict[str, Any]] = {
     DEEP: {"layers": 2},
     "causal, 2 layers": {"layers": 2, "causal": True},
 }
-FAR = 10.0
-"""An error this many times that of soft attention at its best does not retrieve."""
 RETRIEVES = 0.01
 """Soft attention has learned the task where its best error is below this."""
 
@@ -73,12 +72,10 @@ class SparseStudy(AbstractStudy):
         parts = {way: part for way, part in every.items() if part.errors.size}
         answers = {way: answer(part) for way, part in parts.items()}
         claims = (
-            same_claim("Top-k attention needs as many heads as soft attention.", answers, "top-k, k = 2", SOFT),
+            _same("Top-k attention needs as many heads as soft attention.", answers, "top-k, k = 2", SOFT),
             far_claim("A window of half the sequence retrieves at no head count.", parts, "window T / 2"),
             far_claim("Linear attention retrieves at no head count.", parts, "linear"),
-            same_claim(
-                "In two layers causal order leaves the transition where it is.", answers, "causal, 2 layers", DEEP
-            ),
+            _same("In two layers causal order leaves the transition where it is.", answers, "causal, 2 layers", DEEP),
         )
         return Section(
             name=self.name,
@@ -100,9 +97,9 @@ class SparseStudy(AbstractStudy):
         return (
             *(smaller if scale is not Scale.PAPER else ()),
             f"Length {LENGTH}, heads of 8 numbers, one draw of the a_i (number {TASK_SEED}). A way does not retrieve "
-            f"where its best error over head counts is {FAR:g} times that of soft attention or more. Causal order "
-            "needs two layers: with one, only the class token asks, after all tokens. Hard attention gives scores no "
-            "gradient: queries and keys stay as drawn.",
+            f"where its best error over head counts is {10**TENFOLD:g} times that of soft attention or more. Causal "
+            "order needs two layers: with one, only the class token asks, after all tokens. Hard attention gives "
+            "scores no gradient: queries and keys stay as drawn.",
         )
 
 
@@ -112,15 +109,8 @@ def _model(heads: int, way: str) -> "ClassTokenSpec":
     return ClassTokenSpec(heads=heads, **WAYS[way])
 
 
-def same_claim(statement: str, answers: dict[str, Answer], way: str, other: str) -> Claim:
-    """Two ways have one transition."""
-    if way not in answers or other not in answers:
-        return Claim(statement, Verdict.UNDECIDED, "not measured")
-    ours, theirs = answers[way], answers[other]
-    evidence = f"{way}: {ours.sentence}; {other}: {theirs.sentence}"
-    if theirs.kind != "needs":
-        return Claim(statement, Verdict.UNDECIDED, evidence)
-    return Claim(statement, decided(ours.kind == "needs" and ours.heads == theirs.heads), evidence)
+def _same(statement: str, answers: dict[str, Answer], way: str, other: str) -> Claim:
+    return same_answer_claim(statement, answers, {way: way, other: other})
 
 
 def far_claim(statement: str, parts: dict[str, ErrorTable], way: str) -> Claim:
@@ -131,7 +121,7 @@ def far_claim(statement: str, parts: dict[str, ErrorTable], way: str) -> Claim:
     evidence = f"best error {decimal(best[way])}, of soft attention {decimal(best[SOFT])}"
     if best[SOFT] > RETRIEVES:
         return Claim(statement, Verdict.UNDECIDED, f"soft attention has not learned the task either: {evidence}")
-    return Claim(statement, decided(best[way] >= FAR * best[SOFT]), evidence)
+    return Claim(statement, decided(best[way] >= 10**TENFOLD * best[SOFT]), evidence)
 
 
 def _short(found: Answer) -> str:

@@ -1,6 +1,7 @@
 """Judges: each takes tables of errors and names of axes, and returns a claim with its verdict and its evidence.
 
 heads    error by heads and length (first paper, synthetic tasks)
+ratios   of two errors, with an interval over seeds
 width    error by hidden width (first paper)
 labels   share of wrong answers by heads and length (first paper, real data)
 rank     error by rank at equal parameters (second paper)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from ...analysis.bootstrap import MIN_SEEDS
 from ...analysis.claim import Claim, Verdict, verdict_of
 
 Errors = dict[str, dict[str, float]]
@@ -77,7 +78,9 @@ def _judged(
     """The first of each pair errs at least so many times as much as the second; refuted where the ratio is below."""
     known = [(task, one, other) for task, one, other in pairs if one is not None and other is not None]
     if not known:
-        return Claim(statement, Verdict.UNDECIDED, "these models were not trained; --scale laptop does")
+        return Claim(
+            statement, Verdict.UNDECIDED, f"no such models have {MIN_SEEDS} finished seeds; --scale laptop trains them"
+        )
     ratios = [one[1] / other[1] for _, one, other in known]
     evidence = "; ".join(f"{task}: {_named(names[0], one)}, {_named(names[1], other)}" for task, one, other in known)
     holds = [ratio >= at_least for ratio in ratios] + [False] * (len(pairs) - len(known))

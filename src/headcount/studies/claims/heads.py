@@ -1,6 +1,6 @@
 """Judges of error by heads and length, the published table beside it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,6 +36,23 @@ def transition_claim(table: ErrorTable, answer: Answer, transition: int, stateme
     # Nothing found where it could have been found is an answer; with too little measured it is none.
     both_sides = {transition - 1, transition} <= set(measured) and max(measured) > transition
     return Claim(statement, Verdict.DIFFERS if both_sides else Verdict.UNDECIDED, f"ours: {answer.sentence}")
+
+
+def same_answer_claim(statement: str, answers: Mapping[str, Answer], names: Mapping[str, str]) -> Claim:
+    """Two kinds of models need equally many heads: `names` says them in words.
+
+    They do not where the intervals share no head count, and do where both are the same single one.
+    """
+    one, other = names
+    measured = [f"{names[kind]}, {answers[kind].sentence}" for kind in names if kind in answers]
+    evidence = "; ".join(measured) or "no model has finished"
+    needs = {kind: answers[kind].needs["heads"] for kind in names if kind in answers and answers[kind].kind == "needs"}
+    if len(needs) < len(names):
+        return Claim(statement, Verdict.UNDECIDED, evidence)
+    if needs[other].low > needs[one].high or needs[one].low > needs[other].high:
+        return Claim(statement, Verdict.DIFFERS, evidence)
+    certain = needs[one] == needs[other] and needs[one].low == needs[one].high
+    return Claim(statement, Verdict.HOLDS if certain else Verdict.UNDECIDED, evidence)
 
 
 @dataclass(frozen=True)

@@ -35,4 +35,4 @@ def support() -> Result:
     tasks += [("max + min", max_plus_min(length=8)), ("basins", quadratic_basins(length=12))]
     words, verdict = _proved(tasks)
     every = support_dim(average(length=8), starts=64)
-    return f"{words}; of an average {every.value} of {every.length} tokens, no retrieval", verdict
+    return f"{words}; of an average {every.value} of {every.length} tokens", verdict
