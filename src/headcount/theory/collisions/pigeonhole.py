@@ -123,7 +123,7 @@ def pair_of_proof(
     resolution: int | None = None,
     seed: int = 0,
 ) -> Pigeonhole:
-    """`find_pigeonhole` for any number of heads: with D or more the proof's basin may not exist, an `InputError`."""
+    """`find_pigeonhole` for any number of heads: with D or more the proof's basin may not exist, a `NoBasinError`."""
     require_count("subsequences", subsequences, least=2)
     _check(model, task)
     count = len(model.attention[0].query)

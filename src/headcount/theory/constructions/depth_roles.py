@@ -10,7 +10,7 @@ attends to there. The class token reads h L minima and the tokens h (L - 1), the
 Psi_i and the gates r_i are those of Theorem 2(1); each minimum is read within `bounds.head_error`, so that the promise
 is that of `construct`. Neither the width nor the nets grow with T, M grows with 1 / eps as in Theorem 2(1), and
 L h < D: Conjecture 1 of Yu et al. (arXiv 2510.06662), that this needs nets whose size is exponential in T, is
-contradicted for this class of models. Entries above 1, where Assumption 1 has at most 1, come from writing ReLU by GELU.
+contradicted for this class of models. Entries above 1, which Assumption 1 excludes, come from writing ReLU by GELU.
 """
 
 from ..._errors import require, require_count

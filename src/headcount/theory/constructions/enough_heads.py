@@ -40,9 +40,9 @@ MAX_DELTA = 0.1
 class Construction:
     """A model whose error on every sequence of the cube is at most `promised`.
 
-    Where `proved`, this is a theorem, given the slopes and curvatures that the ridges state. Those are not proved: values
-    at 1,001 equally spaced and 1,001 random points do not contradict them (`Ridge.check`). Otherwise `promised` is an
-    estimate, from errors and slopes measured at sample points (`fits.py`).
+    Where `proved`, this is a theorem, given the slopes and curvatures that the ridges state. Those are not proved:
+    values at 1,001 equally spaced and 1,001 random points do not contradict them (`Ridge.check`). Otherwise `promised`
+    is an estimate, from errors and slopes measured at sample points (`fits.py`).
     """
 
     model: ClassTokenTransformer

@@ -6,9 +6,9 @@ has the smallest Psi_i(t) over S_i(t); the net between keeps of those D numbers 
     kept_j = relu(read_j + delta - (1 + 2 delta) (1 - label_j)) = (min Psi_j + delta) [j = i(t)],
 
 and in layer 2 a uniform mean over tokens, times T over the number of places of a label, adds them up. The one head has
-rank D and width of order D: both grow with D, and neither depends on T. The promise is that of `construct`: each minimum is read within
-`bounds.head_error`. So with nets and labels inside the model no law of the form D <= c(L, h) holds from two layers on for heads of any width,
-Conjecture 1 of Yu et al. (arXiv 2510.06662) included.
+rank D and width of order D: both grow with D, and neither depends on T. The promise is that of `construct`: each
+minimum is read within `bounds.head_error`. So with nets and labels inside the model, and heads as wide as they need to
+be, no law of the form D <= c(L, h) holds from two layers on, Conjecture 1 of Yu et al. (arXiv 2510.06662) included.
 """
 
 import numpy as np
