@@ -131,11 +131,13 @@ def test_only_covered_basins_are_taken_for_no_pair(monkeypatch):
 
         monkeypatch.setattr(too_few_heads, "pair_of_proof", refuse)
 
+    control = too_few_heads.too_few_heads.control
+    assert control is not None
     refuses(NoBasinError("covered"))
-    assert too_few_heads.too_few_heads.control.check()[1] is Verdict.FAILS
+    assert control.check()[1] is Verdict.FAILS
     refuses(InputError("another"))
     with pytest.raises(InputError, match="another"):
-        too_few_heads.too_few_heads.control.check()
+        control.check()
 
 
 def test_what_is_not_run_has_a_reason_and_no_line_of_its_own():
