@@ -7,10 +7,11 @@ import pytest
 
 from headcount.analysis import ErrorTable
 from headcount.analysis.claim import Verdict
-from headcount.studies.beyond.depth import near_laws
+from headcount.studies.beyond.depth import TOTAL_DIM, near_laws
 from headcount.studies.beyond.depth_views import headline, largest_chart
 from headcount.studies.claims.depth import (
     ATTENTION_ONLY,
+    FITS,
     LAWS,
     ONE_MISSED,
     ROLES,
@@ -21,7 +22,8 @@ from headcount.studies.claims.depth import (
     missed,
     nearest_law,
 )
-from headcount.theory import roles
+from headcount.tasks import sum_of_maxima
+from headcount.theory import roles, roles_of_maxima
 
 LAYERS, HEADS, DIMS = (1, 2, 3), (1, 2), tuple(range(1, 16))
 BOTH = (ATTENTION_ONLY, "nets")
@@ -90,6 +92,16 @@ def test_what_nets_inside_lose_counts_against_them():
     less = inside_claim(one_each.select(layers=[1]))
     assert less.verdict is Verdict.DIFFERS
     assert "solved only without: L = 1, h = 1, D = 4" in less.evidence
+
+
+@pytest.mark.parametrize(("shape", "dim"), [*FITS.items(), ((4, 2), 14)])
+def test_models_of_roles_fit_the_width_of_the_study_up_to_what_is_said(shape, dim):
+    layers, heads = shape
+    tried = range(dim, min(dim + 1, roles(heads, layers)) + 1)
+    tasks = [sum_of_maxima(length=16, intrinsic_dim=each, dim=6) for each in tried]
+    widths = [roles_of_maxima(task, heads=heads, layers=layers).spec.total_dim for task in tasks]
+    assert widths[0] <= TOTAL_DIM
+    assert all(width > TOTAL_DIM for width in widths[1:])
 
 
 def test_the_law_of_roles_is_what_is_constructed():
