@@ -155,14 +155,14 @@ def claims(monkeypatch):
 
 
 def test_the_ledger_is_told_and_written(claims, tmp_path):
-    claims(Verdict.HOLDS, Verdict.ESTIMATED, Verdict.CONJECTURE)
+    claims(Verdict.HOLDS, Verdict.ESTIMATED, Verdict.UNDECIDED)
     shown = headcount("prove", "--write", tmp_path / "claims.md")
     assert shown.code == 0
-    assert "3 claims: 1 holds, 1 estimated, 1 conjecture" in shown.out
+    assert "3 claims: 1 holds, 1 estimated, 1 undecided" in shown.out
     assert "seen 1 of [2]" in shown.out
     assert (tmp_path / "claims.md").read_text().count("**holds**") == 1
     told = strict_json(headcount("prove", "--json").out)
-    assert [entry["verdict"] for entry in told["claims"]] == ["holds", "estimated", "conjecture"]
+    assert [entry["verdict"] for entry in told["claims"]] == ["holds", "estimated", "undecided"]
     assert [each["source"] for each in told["not_run"]] == [each.source for each in NOT_RUN]
     for each in NOT_RUN:
         assert each.source in shown.out

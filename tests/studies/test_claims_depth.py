@@ -1,14 +1,17 @@
 """Claims about depth on fabricated errors: the law that made them is not refuted, smaller ones are."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from headcount.analysis import ErrorTable
 from headcount.analysis.claim import Verdict
-from headcount.studies.beyond.depth import near_laws
+from headcount.studies.beyond.depth import TOTAL_DIM, near_laws
 from headcount.studies.beyond.depth_views import headline, largest_chart
 from headcount.studies.claims.depth import (
     ATTENTION_ONLY,
+    FITS,
     LAWS,
     ONE_MISSED,
     ROLES,
@@ -19,15 +22,17 @@ from headcount.studies.claims.depth import (
     missed,
     nearest_law,
 )
+from headcount.tasks import sum_of_maxima
+from headcount.theory import roles, roles_of_maxima
 
 LAYERS, HEADS, DIMS = (1, 2, 3), (1, 2), tuple(range(1, 16))
 BOTH = (ATTENTION_ONLY, "nets")
 
 
-def table_of(solved, stuck=0.0, seeds=8):
+def table_of(solved, stuck=0.0, seeds=8, length=8):
     """A table where `solved(layers, heads, inside, dim)`; of the starts that could solve it a share is stuck."""
     axes = {"layers": LAYERS, "heads": HEADS, "inside": BOTH, "intrinsic_dim": DIMS}
-    axes |= {"task_seed": (0, 1), "length": (8,), "seed": tuple(range(seeds))}
+    axes |= {"task_seed": (0, 1), "length": (length,), "seed": tuple(range(seeds))}
     errors = np.full([len(values) for values in axes.values()], np.nan)
     for place in np.ndindex(errors.shape):
         layers, heads, inside, dim, _, _, seed = (values[i] for values, i in zip(axes.values(), place, strict=True))
@@ -52,9 +57,10 @@ def test_errors_made_by_a_law_refute_only_smaller_ones(law):
 
 
 def test_a_law_holds_only_where_more_was_tried_and_nothing_is_constructed_beyond_it():
-    limited = [limit for limit in limits(table_of(of_law(ROLES))) if (limit.layers, limit.heads) != (2, 2)]
+    limited = limits(table_of(of_law(ROLES), length=16))
     assert law_claim(ROLES, limited).verdict is Verdict.HOLDS
-    assert law_claim(ROLES, limits(table_of(of_law(ROLES)))).verdict is Verdict.UNDECIDED, "2 x 2 has eight"
+    longer = limits(table_of(of_law(ROLES), length=32))
+    assert law_claim(ROLES, longer).verdict is Verdict.UNDECIDED, "2 x 2 has eight, from 32 tokens on"
     assert nearest_law(limited) is ROLES
     fewer = limits(table_of(of_law(LAWS[0])))
     assert law_claim(LAWS[0], fewer).verdict is Verdict.UNDECIDED, "a construction solves more"
@@ -74,6 +80,33 @@ def test_nets_inside_are_compared_with_attention_alone():
     more = table_of(lambda layers, heads, inside, dim: inside == "nets" or of_law(ROLES)(layers, heads, inside, dim))
     assert inside_claim(more).verdict is Verdict.HOLDS
     assert inside_claim(more.select(inside=[ATTENTION_ONLY])).verdict is Verdict.UNDECIDED
+
+
+def test_what_nets_inside_lose_counts_against_them():
+    shape_of = {
+        "nets": lambda layers, dim: dim <= (3 if layers == 1 else 5),
+        ATTENTION_ONLY: lambda layers, dim: dim <= (5 if layers == 1 else 3),
+    }
+    one_each = table_of(lambda layers, _, inside, dim: shape_of[inside](layers, dim)).select(layers=[1, 2])
+    assert inside_claim(one_each).verdict is Verdict.UNDECIDED
+    less = inside_claim(one_each.select(layers=[1]))
+    assert less.verdict is Verdict.DIFFERS
+    assert "solved only without: L = 1, h = 1, D = 4" in less.evidence
+
+
+@pytest.mark.parametrize(("shape", "dim"), [*FITS.items(), ((4, 2), 14)])
+def test_models_of_roles_fit_the_width_of_the_study_up_to_what_is_said(shape, dim):
+    layers, heads = shape
+    tried = range(dim, min(dim + 1, roles(heads, layers)) + 1)
+    tasks = [sum_of_maxima(length=16, intrinsic_dim=each, dim=6) for each in tried]
+    widths = [roles_of_maxima(task, heads=heads, layers=layers).spec.total_dim for task in tasks]
+    assert widths[0] <= TOTAL_DIM
+    assert all(width > TOTAL_DIM for width in widths[1:])
+
+
+def test_the_law_of_roles_is_what_is_constructed():
+    for layers, heads in itertools.product((1, 2, 3, 4), repeat=2):
+        assert ROLES.largest(layers, heads) == roles(heads, layers)
 
 
 def test_errors_are_counted_in_maxima_missed():

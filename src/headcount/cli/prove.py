@@ -20,7 +20,6 @@ _COLOURS = {
     "holds": "green",
     "estimated": "yellow",
     "undecided": "magenta",
-    "conjecture": "cyan",
     "contradicted": "bold yellow",
     "fails": "bold red",
 }
@@ -28,7 +27,6 @@ MEANINGS = {
     "holds": "seen here, or proved and not contradicted by what was tried; the control does not pass",
     "estimated": "the same, but it rests on samples or searches",
     "undecided": "the check cannot tell: its control passes too, or the theorem says nothing at a size that can be run",
-    "conjecture": "proved by nobody",
     "contradicted": "a witness refutes what a paper states, for the class of models named in the line",
     "fails": "our own program does not keep its promise",
 }

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 import headcount
+from headcount._errors import InputError
 from headcount.cli.prove import _page as ledger_page
 from headcount.tasks import max_plus_min
 from headcount.theory import construct, largest_error
-from headcount.theory.claims import CLAIMS, NOT_RUN, Claim, Control, Entry, NotRun, Verdict, prove
+from headcount.theory.claims import CLAIMS, NOT_RUN, Claim, Control, Entry, NotRun, Verdict, prove, too_few_heads
 from headcount.theory.claims.claim import BORNE_OUT
 from headcount.theory.claims.enough_heads import HALVES, without_gates
+from headcount.theory.collisions.basins import NoBasinError
 
 PAGE = (Path(__file__).parents[3] / "docs" / "claims.md").read_text()
 EXPECTED = {
@@ -92,30 +94,50 @@ def test_a_claim_of_searches_holds(claim):
     assert_holds(claim)
 
 
-def test_every_claim_that_holds_or_is_estimated_has_a_control():
+def test_every_claim_that_is_judged_by_a_check_has_a_control():
     without = {name_of(claim) for claim in CLAIMS if claim.control is None}
     assert all(EXPECTED.get(name) not in (None, *BORNE_OUT) for name in without), without
 
 
 def test_a_claim_whose_control_passes_too_is_undecided():
-    def claim_with(control: Verdict) -> Claim:
+    def claim_with(control: Verdict, seen: Verdict = Verdict.HOLDS) -> Claim:
         return Claim(
             statement="s",
             source="nowhere",
             program="none",
-            check=lambda: ("1", Verdict.HOLDS),
+            check=lambda: ("1", seen),
             control=Control(breaks="zeroed", check=lambda: ("2", control)),
         )
 
     assert claim_with(Verdict.FAILS)().verdict is Verdict.HOLDS
     assert claim_with(Verdict.ESTIMATED)().verdict is Verdict.UNDECIDED
     assert "zeroed: 2" in claim_with(Verdict.ESTIMATED)().control
+    assert claim_with(Verdict.FAILS, Verdict.CONTRADICTED)().verdict is Verdict.CONTRADICTED
+    assert claim_with(Verdict.CONTRADICTED, Verdict.CONTRADICTED)().verdict is Verdict.UNDECIDED
 
 
 def test_a_construction_without_gates_breaks_its_promise_on_windows():
     task = max_plus_min(length=8, windows=HALVES)
     built = construct(task, 0.1)
     assert largest_error(without_gates(built.model), task, starts=8, steps=20)[0] > built.promised
+
+
+def test_only_covered_basins_are_taken_for_no_pair(monkeypatch):
+    """Any other refusal is a fault of the check, which must not make a control fail."""
+
+    def refuses(error):
+        def refuse(*_, **__):
+            raise error
+
+        monkeypatch.setattr(too_few_heads, "pair_of_proof", refuse)
+
+    control = too_few_heads.too_few_heads.control
+    assert control is not None
+    refuses(NoBasinError("covered"))
+    assert control.check()[1] is Verdict.FAILS
+    refuses(InputError("another"))
+    with pytest.raises(InputError, match="another"):
+        control.check()
 
 
 def test_what_is_not_run_has_a_reason_and_no_line_of_its_own():

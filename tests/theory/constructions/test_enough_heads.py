@@ -109,6 +109,17 @@ def test_an_adversary_finds_what_is_wrong_with_a_wrong_model():
     assert found > 0.5
 
 
+def test_an_adversary_looks_at_every_output_and_an_answer_that_is_no_number_is_infinitely_wrong():
+    task = Retrieval([lambda x: x[0]], lambda z: jnp.stack([z[0], z[0]]), length=2, dim=1, distribution="cube")
+    few = {"starts": 4, "steps": 2}
+    assert largest_error(lambda x: task.target(x) + jnp.array([0.0, 3.0]), task, **few)[0] == pytest.approx(3)
+    assert largest_error(lambda x: task.target(x) * jnp.nan, task, **few)[0] == np.inf
+    # A root has no slope at 0, where corners start: its answers are finite all the same.
+    root = largest_error(lambda x: task.target(x) + jnp.sqrt(jnp.abs(jnp.sum(x) - jnp.sum(x))), task, **few)
+    assert root[0] == 0
+    assert np.isfinite(root[1]).all()
+
+
 @pytest.mark.parametrize("length", [8, pytest.param(32, marks=pytest.mark.slow)])
 def test_an_adversary_finds_the_worst_case_of_the_softmax(length):
     """One token ahead by a of |S| - 1 others: the head is off by (|S| - 1) a / (|S| - 1 + e^(beta a)), at most
@@ -137,6 +148,13 @@ def test_a_ridge_that_states_too_little_is_refused(stated, what, seen):
         assert refused.value.what == what
         assert refused.value.given == stated[what]
         assert float(refused.value.needed.split()[-1]) == pytest.approx(seen, rel=0.15)
+
+
+def test_a_ridge_that_keeps_its_statement_at_equally_spaced_points_only_is_refused():
+    wave = Ridge((1.0,), lambda s: s + 0.01 * np.sin(1000 * np.pi * s), slope=1.0, curvature=0.0)
+    with pytest.raises(InputError) as refused:
+        wave.check(0.0, 1.0)
+    assert refused.value.what == "curvature"
 
 
 def test_a_ridge_in_single_precision_is_not_refused_for_its_rounding():

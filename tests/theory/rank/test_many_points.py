@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy.special import eval_gegenbauer
 
 from headcount._errors import InputError
+from headcount.theory.claims.claim import Verdict
 from headcount.theory.claims.rank import on_sphere
-from headcount.theory.claims.zonal import fitted_error, orthonormal_points
+from headcount.theory.claims.zonal import judged, orthonormal_points
 from headcount.theory.rank.harmonics import harmonics, rank_floor, sign_eigenvalue
 from headcount.theory.rank.many_points import degree_shares, many_points_floor
 
@@ -54,6 +55,14 @@ def test_the_share_that_a_head_holds_never_rises_with_the_degree(dim, data):
     assert all(later <= held[place] * (1 + 1e-9) for place, later in enumerate(held[1:]))
 
 
+def fitted_error(answers: list[np.ndarray], target: np.ndarray) -> float:
+    """The mean squared error of the best sum of the answers, each through a matrix of its own, on unseen samples."""
+    seen = np.concatenate([*answers, np.ones((len(target), 1))], axis=1)
+    half = len(target) // 2
+    weights = np.linalg.lstsq(seen[:half], target[:half])[0]
+    return float(np.mean(np.sum((target[half:] - seen[half:] @ weights) ** 2, axis=1)))
+
+
 @pytest.mark.parametrize(("heads", "rank", "hard"), [(1, 1, True), (4, 1, False), (2, 2, True)])
 def test_no_heads_with_any_value_matrices_beat_the_floor(heads, rank, hard):
     dim, length, count = 5, 4, 8000
@@ -67,6 +76,13 @@ def test_no_heads_with_any_value_matrices_beat_the_floor(heads, rank, hard):
         weights = (scores == scores.max(axis=1, keepdims=True)) if hard else weights / weights.sum(1, keepdims=True)
         answers.append(np.einsum("en,enk->ek", weights, points))
     assert fitted_error(answers, nearest) > many_points_floor(heads, rank, dim, length) > 0
+
+
+def test_errors_below_a_floor_and_no_errors_at_all_are_no_evidence():
+    squares = np.random.default_rng(0).uniform(0.3, 0.5, (50, 40))
+    assert judged({"above": (squares, 0.39)})[1] is Verdict.ESTIMATED
+    assert judged({"above": (squares, 0.39), "below": (squares, 0.45)})[1] is Verdict.FAILS
+    assert judged({})[1] is Verdict.FAILS
 
 
 @pytest.mark.parametrize(

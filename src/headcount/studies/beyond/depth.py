@@ -12,7 +12,7 @@ from ...analysis import error_table
 from ...report.section import Section
 from ...store import Experiment, Record
 from ..base import AbstractStudy, Effort, Scale
-from ..claims.depth import ATTENTION_ONLY, LAWS, ONE_MISSED, SOLVED, inside_claim, law_claim, limits
+from ..claims.depth import ATTENTION_ONLY, FITS, LAWS, ONE_MISSED, SOLVED, inside_claim, law_claim, limits
 from .depth_views import error_charts, error_grid, headline, largest_chart, largest_grid
 
 if TYPE_CHECKING:
@@ -99,12 +99,13 @@ class DepthStudy(AbstractStudy):
         )
 
     def choices(self, scale: Scale) -> tuple[str, ...]:
+        narrower = ", ".join(f"D = {dim} at L = {layers}, h = {heads}" for (layers, heads), dim in FITS.items())
         ours = (
             f"A model that misses one of D maxima leaves an NMSE of about {ONE_MISSED:g} / D. Solved: at most "
             f"{SOLVED:g} of that, best of seeds, geometric mean over lengths and draws; intervals are over all three.",
             "Not solved means that no start solved it. Where D is at most h (2 L - 1) a model that solves it is "
-            "written down (theory.roles_of_maxima), so those starts are stuck; the same goes for L = h = 2, D = 8, "
-            "task_seed 0, from 16 tokens on (theory.construct_by_content). Above, nobody knows.",
+            f"written down (theory.roles_of_maxima), so those starts are stuck. In a width of {TOTAL_DIM} it fits up to "
+            f"{narrower}. The same goes for L = h = 2, D = 8, task_seed 0, from 32 tokens on (theory.construct_by_content). Above, nobody knows.",
             f"Class-token models of width {TOTAL_DIM} shared by the heads, encoder and readout of 32 units, attention "
             f"layers with residuals; nets inside have {INNER_HIDDEN} units, positions are learned and added. Tokens "
             f"are standard normal in {DIM} dimensions, directions are unit vectors well apart.",

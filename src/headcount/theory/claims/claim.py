@@ -15,13 +15,12 @@ class Verdict(enum.StrEnum):
     HOLDS = "holds"
     ESTIMATED = "estimated"
     UNDECIDED = "undecided"
-    CONJECTURE = "conjecture"
     CONTRADICTED = "contradicted"
     FAILS = "fails"
 
 
-BORNE_OUT = (Verdict.HOLDS, Verdict.ESTIMATED)
-"""Verdicts that a control must not reach."""
+BORNE_OUT = (Verdict.HOLDS, Verdict.ESTIMATED, Verdict.CONTRADICTED)
+"""Verdicts that rest on a check, and that its control must not reach."""
 
 Result = tuple[str, Verdict]
 """The numbers that a check gave, and what they say of the claim."""

@@ -1,5 +1,7 @@
 """Claims about depth: Conjecture 1 of Yu et al. (arXiv 2510.06662), and the constructions that contradict it."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,14 +14,18 @@ from ..bounds import Setting, depth_conjecture
 from ..constructions.adversary import largest_error
 from ..constructions.content_roles import construct_by_content
 from ..constructions.depth_roles import construct_roles, roles
-from ..constructions.enough_heads import Construction
+from ..constructions.enough_heads import Construction, construct
 from ..constructions.two_layers import construct_two_layers
 from .claim import Control, Result, Verdict, claim, verdict_of
 
 EPS = 0.1
 STARTS, STEPS = 16, 60
+EPSES = (0.1, 0.03, 0.01, 0.003, 0.001)
+SAME_EXPONENT = 0.05
 SEQUENCES, RIGHT = 4000, 1e-5
 """Sequences drawn, and the NMSE up to which no maximum was missed on any of them."""
+FAILED = 0.1
+"""An error on one sequence from which a maximum was missed: others are of the order of 1 / beta = 0.003."""
 
 
 def _basins(intrinsic_dim: int, length: int) -> Retrieval:
@@ -32,18 +38,19 @@ def _kept(built: Construction, task: Retrieval) -> tuple[str, bool]:
     return f"{error:.1e} of {built.promised:.1e}", built.proved and error <= built.promised <= EPS
 
 
+def _silenced(built: Construction) -> Construction:
+    """Its tokens ask nothing. The constant by which they do is a bias of the encoder where it writes no component."""
+    bias = built.model.encoder_out.bias.copy()
+    bias[np.all(built.model.encoder_out.weight == 0, axis=1)] = 0.0
+    return replace(built, model=eqx.tree_at(lambda one: one.encoder_out.bias, built.model, bias))
+
+
 def _roles(silent_tokens: bool = False) -> Result:
     parts, holds = [], True
     for heads, layers in ((2, 2),) if silent_tokens else ((2, 2), (1, 3)):
         task = _basins(roles(heads, layers), 8)
         built = construct_roles(task, EPS, heads=heads, layers=layers)
-        if silent_tokens:
-            # The constant by which tokens ask is a bias of the encoder where it writes no component.
-            bias = built.model.encoder_out.bias.copy()
-            bias[np.all(built.model.encoder_out.weight == 0, axis=1)] = 0.0
-            model = eqx.tree_at(lambda one: one.encoder_out.bias, built.model, bias)
-            built = Construction(**vars(built) | {"model": model})
-        text, kept = _kept(built, task)
+        text, kept = _kept(_silenced(built) if silent_tokens else built, task)
         holds &= kept
         parts.append(f"L = {layers}, h = {heads}, D = {task.intrinsic_dim}: {text}")
     return f"basins, T = 8, found of promised: {'; '.join(parts)}", verdict_of(holds)
@@ -56,7 +63,7 @@ def _two_layers(without_labels: bool = False) -> Result:
         built = construct_two_layers(task, EPS)
         if without_labels:
             model = eqx.tree_at(lambda one: one.position_table, built.model, np.zeros_like(built.model.position_table))
-            built = Construction(**vars(built) | {"model": model})
+            built = replace(built, model=model)
         text, kept = _kept(built, task)
         holds &= kept
         parts.append(f"D = {intrinsic_dim}, T = {length}: {text}")
@@ -74,7 +81,8 @@ def depth_roles() -> Result:
 
 
 @claim(
-    "two layers of one head, a net between them and a label per place, retrieve any D minima within any eps",
+    "two layers of one head, a net between them and a label per place, retrieve any D <= T minima within any eps; the "
+    "width of the head grows with D",
     source="ours, with nets and labels",
     program="theory.construct_two_layers, theory.largest_error",
     control=Control(breaks="all labels zero", check=lambda: _two_layers(without_labels=True)),
@@ -84,29 +92,34 @@ def two_layers() -> Result:
 
 
 def _by_content(without_roles: bool = False) -> Result:
-    parts, errors = [], []
-    for length in (16, 32):
+    parts, holds = [], True
+    for length, sequences in ((32, SEQUENCES),) if without_roles else ((32, SEQUENCES), (16, 5 * SEQUENCES)):
         task = sum_of_maxima(length=length, intrinsic_dim=8, dim=6)
         model = construct_by_content(task)
         if without_roles:
             model = eqx.tree_at(lambda one: one.encoder_in.weight, model, replace_fn=lambda w: w * (np.abs(w) <= 1))
-        errors.append(_sampled_nmse(model, task))
-        parts.append(f"T = {length}: {errors[-1]:.1e}")
+        error, failed = _sampled(model, task, sequences)
+        # At 16 tokens some sequences fail, and nothing is claimed.
+        holds &= length < 32 or (error <= RIGHT and failed == 0)
+        parts.append(f"T = {length}: {failed} of {sequences:,} sequences fail, NMSE {error:.1e}")
     return (
-        f"sum of 8 maxima of normal tokens, d = 6, L = 2, h = 2: NMSE over {SEQUENCES:,} sequences {', '.join(parts)}",
-        verdict_of(errors[-1] <= RIGHT, estimated=True),
+        f"sum of 8 maxima of normal tokens, d = 6, L = 2, h = 2, the first draw of directions, {'; '.join(parts)}",
+        verdict_of(holds, estimated=True),
     )
 
 
-def _sampled_nmse(model: ClassTokenTransformer, task: Retrieval) -> float:
-    tokens = jr.normal(jr.key(0), (SEQUENCES, task.length, task.dim))
+def _sampled(model: ClassTokenTransformer, task: Retrieval, sequences: int) -> tuple[float, int]:
+    """The NMSE on random sequences, and on how many of them a maximum was missed."""
+    tokens = jr.normal(jr.key(0), (sequences, task.length, task.dim))
     single = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), model)
     answers, targets = jax.jit(lambda x: (jax.vmap(single)(x), jax.vmap(task.target)(x)))(tokens)
-    return float(jnp.mean((answers - targets) ** 2) / jnp.var(targets))
+    off = jnp.abs(answers - targets)
+    return float(jnp.mean(off**2) / jnp.var(targets)), int(jnp.sum(off > FAILED))
 
 
 @claim(
-    "on random sequences two attention layers of two heads have eight maxima, (h + 1)^L - 1, more than h L (L + 1) / 2",
+    "on random sequences of 32 tokens two attention layers of two heads have eight maxima, (h + 1)^L - 1, more than "
+    "h L (L + 1) / 2",
     source="ours, on average",
     program="theory.construct_by_content",
     control=Control(breaks="all tokens in one role", check=lambda: _by_content(without_roles=True)),
@@ -115,25 +128,43 @@ def content_roles() -> Result:
     return _by_content()
 
 
-@claim(
-    "L layers are efficient only if L h >= D",
-    source="Conjecture 1",
-    program="theory.bounds.depth_conjecture, theory.construct_roles",
-    repair="contradicted for the class-token models of this package: residual attention layers whose tokens are "
-    "updated too, the class token no key. Attention only reaches D = h (2 L - 1), with nets and labels inside any D, "
-    "at a width and a net size that do not depend on T. Whether a bound of the form D <= c(L, h) holds for attention "
-    "only is open; training solves somewhat more (`headcount reproduce depth`)",
-)
-def depth() -> Result:
+def _conjecture(silent_tokens: bool = False) -> Result:
+    """Two layers of one head on three minima, their size over T and over eps."""
     task, sizes = _basins(3, 8), []
     bound = depth_conjecture(Setting(heads=1, intrinsic_dim=3, length=8, layers=2))
-    text, kept = _kept(construct_roles(task, EPS, heads=1, layers=2), task)
+    one = construct_roles(task, EPS, heads=1, layers=2)
+    text, kept = _kept(_silenced(one) if silent_tokens else one, task)
+    if silent_tokens:
+        return f"found of promised {text}", Verdict.CONTRADICTED if kept else Verdict.FAILS
     for length in (8, 64, 512):
         built = construct_roles(_basins(3, length), EPS, heads=1, layers=2)
         sizes.append(f"{built.parameters} at T = {length}")
-        kept &= built.proved and built.promised <= EPS
+        kept &= built.proved and built.promised <= EPS and built.parameters == one.parameters
+    deep = [construct_roles(task, eps, heads=1, layers=2) for eps in EPSES]
+    wide = [construct(task, eps) for eps in EPSES]
+    kept &= all(built.proved and built.promised <= eps for built, eps in zip(deep, EPSES, strict=True))
+    exponents = [np.polyfit(np.log(EPSES), np.log([each.parameters for each in built]), 1)[0] for built in (deep, wide)]
+    kept &= bool(abs(exponents[0] - exponents[1]) < SAME_EXPONENT)
     return (
         f"D = 3 would need {bound.value:.0f} heads in each of two layers; one does, found of promised {text}, "
-        f"with M = {', '.join(sizes)}",
+        f"with M = {', '.join(sizes)}; at eps = {', '.join(f'{eps:g}' for eps in EPSES)} M is "
+        f"{', '.join(str(built.parameters) for built in deep)}, as eps^{exponents[0]:.2f}; one layer of D heads has "
+        f"{', '.join(str(built.parameters) for built in wide)}, eps^{exponents[1]:.2f}",
         Verdict.CONTRADICTED if kept else Verdict.FAILS,
     )
+
+
+@claim(
+    "L layers are efficient only if L h >= D",
+    source="Conjecture 1",
+    program="theory.bounds.depth_conjecture, theory.construct_roles, theory.construct",
+    repair="contradicted for the class-token models of this package: residual attention layers whose tokens are "
+    "updated too, the class token no key. For D <= h (2 L - 1), attention only, M grows with 1/eps as in Theorem 2(1), "
+    "and neither width nor M depends on T; entries above 1 (Assumption 1) come from writing ReLU by GELU. With nets "
+    "and labels inside two layers of one head reach any D <= T, with a head width that grows with D. Whether a bound "
+    "of the form D <= c(L, h) holds for attention only is open; training solves more than h (2 L - 1) for some shapes "
+    "and less for others (`headcount reproduce depth`)",
+    control=Control(breaks="the tokens ask nothing", check=lambda: _conjecture(silent_tokens=True)),
+)
+def depth() -> Result:
+    return _conjecture()

@@ -5,11 +5,11 @@ import math
 
 import numpy as np
 
-from ..._errors import InputError
 from ..._keys import named_generator
 from ...models import ClassTokenSpec, ClassTokenTransformer
 from ...tasks import Retrieval, max_plus_min, quadratic_basins
 from ..bounds import steep_net_size, unique_dim
+from ..collisions.basins import NoBasinError
 from ..collisions.certificates import certify
 from ..collisions.domain import domain_of
 from ..collisions.pigeonhole import find_pigeonhole, pair_of_proof
@@ -62,7 +62,7 @@ def _pair_in(heads: int) -> Result:
     model = built.model.with_heads(heads)
     try:
         pair = pair_of_proof(model, max_plus_min(length=32), subsequences=1000)
-    except InputError:
+    except NoBasinError:
         return "a most responsive token in every basin, so no pair", Verdict.FAILS
     units = len(model.readout_in.bias)
     needed = pair.size.value or 0.0

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from ..._errors import require
+from ..._errors import InputError
 from ..._keys import named_generator
 from ...tasks import Retrieval
 from ...tasks.assumptions import AssumptionReport
@@ -28,6 +28,10 @@ POINTS, CLIMBERS, CLIMB_STEPS, SAMPLES = 1024, 16, 200, 257
 at which the slopes along a segment are evaluated."""
 START = 0.25
 """Start of a segment, as a share of the way from the minimiser to its end: at the minimiser f_i is flat."""
+
+
+class NoBasinError(InputError):
+    """The most responsive tokens cover every basin, so that the proof has no pair."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +107,7 @@ def uncovered_basin(
     """The component i whose segment moves the target most, the distance from x^(i) to the nearest fixed token, and it.
 
     Candidates lead from every minimiser along every axis in both directions, up to where f_i stops rising or reaches
-    the value of a fixed token, or where F0 has lost half of its slope.
+    the value of a fixed token, or where F0 has lost half of its slope. Raises `NoBasinError` where there is none.
     """
     candidates: list[tuple[float, int, float, Segment]] = []
     outputs = np.argmax(np.abs(report.outer_gradient), axis=0)
@@ -129,11 +133,11 @@ def uncovered_basin(
                 outer_slope=outer_slope,
             )
             candidates.append((outer_slope * float(value[last] - value[first]), i, radius, segment))
-    require(
-        len(candidates) > 0,
-        f"{task.name}: no f_i rises along an axis from its minimiser before it reaches the value of a most responsive "
-        "token; minimisers must be further apart.",
-    )
+    if not candidates:
+        raise NoBasinError(
+            f"{task.name}: no f_i rises along an axis from its minimiser before it reaches the value of a most "
+            "responsive token; minimisers must be further apart."
+        )
     _, component, radius, segment = max(candidates, key=lambda each: each[0])
     return component, radius, segment
 

@@ -43,11 +43,10 @@ from .heads import Coordinates, Heads, coordinates_read, fold
 from .observables import Moments, check_fit, seen_by_readout
 from .search import Collision
 
-CLAUSES_NEEDED = ("2.1", "2.2", "2.3", "2.4", "sets")
-"""The clauses of Assumption 2 that Theorem 2(2) states. That f_i lies in [0, 1] is only a matter of units."""
 CLAUSES_USED = ("2.1", "2.2", "2.4", "sets")
-"""Those that the proof uses. Of 2.3 (Hessian) it uses only that f_i rises along a segment from its minimiser, which
-linear components do too, and which `uncovered_basin` tests by itself."""
+"""The clauses of Assumption 2 that the proof uses. Theorem 2(2) states 2.3 (Hessian) too, of which the proof uses only
+that f_i rises along a segment from its minimiser: linear components do too, and `uncovered_basin` tests it by itself.
+That f_i lies in [0, 1] is only a matter of units."""
 MIN_FREE = 2
 ROUNDING = 1e-15
 """Distances below this, relative to the size of the attention outputs, are rounding in float64."""
@@ -124,7 +123,7 @@ def pair_of_proof(
     resolution: int | None = None,
     seed: int = 0,
 ) -> Pigeonhole:
-    """`find_pigeonhole` for any number of heads: with D or more the proof's basin may not exist, an `InputError`."""
+    """`find_pigeonhole` for any number of heads: with D or more the proof's basin may not exist, a `NoBasinError`."""
     require_count("subsequences", subsequences, least=2)
     _check(model, task)
     count = len(model.attention[0].query)

@@ -8,14 +8,15 @@ attends to there. The class token reads h L minima and the tokens h (L - 1), the
     score of head i in layer l:  [asked by the class token] (-Psi_a + r_a)(s) + [asked by a token] (-Psi_b + r_b)(s)
 
 Psi_i and the gates r_i are those of Theorem 2(1); each minimum is read within `bounds.head_error`, so that the promise
-is that of `construct`. Neither the width nor the nets grow with T, and L h < D: Conjecture 1 of Yu et al. (arXiv
-2510.06662), that this needs nets whose size is exponential in T, is contradicted for this class of models.
+is that of `construct`. Neither the width nor the nets grow with T, M grows with 1 / eps as in Theorem 2(1), and
+L h < D: Conjecture 1 of Yu et al. (arXiv 2510.06662), that this needs nets whose size is exponential in T, is
+contradicted for this class of models. Entries above 1, which Assumption 1 excludes, come from writing ReLU by GELU.
 """
 
 from ..._errors import require, require_count
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
-from .enough_heads import Construction, Nets, net_parameters, nets_of
+from .enough_heads import Construction, Nets, nets_of
 from .maxima import directions_of, maxima_nets
 from .registers import Head, Registers, deep_model, gate_size, position_table, score_of
 from .relu_nets import RidgeSum
@@ -68,15 +69,7 @@ def construct_roles(
     """
     _require_roles(task, heads, layers)
     nets = nets_of(task, eps, components=components, outer=outer)
-    model = _arranged(task, nets, heads, layers)
-    return Construction(
-        model=model,
-        promised=nets.promised,
-        proved=nets.proved,
-        delta=nets.delta,
-        beta=nets.beta,
-        parameters=net_parameters(model),
-    )
+    return Construction.of(nets, _arranged(task, nets, heads, layers))
 
 
 def roles_of_maxima(task: Retrieval, *, heads: int, layers: int, beta: float = 300.0) -> ClassTokenTransformer:

@@ -14,7 +14,7 @@ Source: Yu et al. (arXiv 2510.06662), Theorem 2(1), with a gate of depth G = 2 i
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -40,9 +40,9 @@ MAX_DELTA = 0.1
 class Construction:
     """A model whose error on every sequence of the cube is at most `promised`.
 
-    Where `proved`, this is a theorem, given the slopes and curvatures that the ridges state and that no sampled value
-    contradicts (`Ridge.check`). Otherwise it is an estimate, from errors and slopes measured at sample points
-    (`fits.py`).
+    Where `proved`, this is a theorem, given the slopes and curvatures that the ridges state. Those are not proved:
+    values at 1,001 equally spaced and 1,001 random points do not contradict them (`Ridge.check`). Otherwise `promised`
+    is an estimate, from errors and slopes measured at sample points (`fits.py`).
     """
 
     model: ClassTokenTransformer
@@ -52,6 +52,18 @@ class Construction:
     beta: float
     parameters: int
     """M: weights and biases of both feed-forward nets."""
+
+    @classmethod
+    def of(cls, nets: "Nets", model: ClassTokenTransformer, *, more_parameters: int = 0) -> Self:
+        """The promise of `nets` for a model that arranges them; M counts encoder, readout and `more_parameters`."""
+        return cls(
+            model=model,
+            promised=nets.promised,
+            proved=nets.proved,
+            delta=nets.delta,
+            beta=nets.beta,
+            parameters=net_parameters(model) + more_parameters,
+        )
 
 
 def construct(
@@ -64,15 +76,7 @@ def construct(
     the task, a given part differs from the task's or from its own slope and curvature, or a part cannot be fitted.
     """
     nets = nets_of(task, eps, components=components, outer=outer)
-    model = _assemble(task, nets)
-    return Construction(
-        model=model,
-        promised=nets.promised,
-        proved=nets.proved,
-        delta=nets.delta,
-        beta=nets.beta,
-        parameters=net_parameters(model),
-    )
+    return Construction.of(nets, _assemble(task, nets))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from scipy.linalg import block_diag
 
 from ..._errors import InputError, require, require_count
+from ..._keys import named_generator
 from ...tasks import Retrieval
 from ...tasks.presets import Basins, ScalarEnds, largest_plus_smallest
 
@@ -155,8 +156,9 @@ def min_net(count: int, eps: float) -> ReluNet:
 
 
 PROBES = 1001
-"""Equally spaced points at which the slope and curvature that a ridge states are tested. Steps of no power of two: on
-dyadic points a polynomial in float64 has values that look like float32."""
+"""Points at which the slope and curvature that a ridge states are tested: so many equally spaced and as many random
+ones, since a wave may vanish at all of the first. Steps of no power of two: on dyadic points a polynomial in float64
+has values that look like float32."""
 COARSE = 20
 """Of values in float32 only every 20th is used: their second differences over short steps are rounding."""
 SLACK = 1e-6
@@ -186,18 +188,32 @@ class Ridge:
         Every first (second) divided difference is a value of g' (g'') in between, so one that exceeds the stated bound
         by more than rounding refutes it. Differences that do not exceed it are no proof.
         """
-        points = np.linspace(low, high, PROBES)
-        with jax.enable_x64(True):
-            values = np.array([float(self.function(float(point))) for point in points])
-        if high == low or not np.isfinite(values).all():
-            return  # `interpolation_net` refuses these
+        drawn = named_generator(0, "probes of a ridge").uniform(low, high, PROBES)
+        for points in (np.linspace(low, high, PROBES), np.sort(drawn)):
+            with jax.enable_x64(True):
+                values = np.array([float(self.function(float(point))) for point in points])
+            if high == low or not np.isfinite(values).all():
+                return  # `interpolation_net` refuses these
+            self._check_at(points, values)
+
+    def _check_at(self, points: Float[np.ndarray, " points"], values: Float[np.ndarray, " points"]) -> None:
+        """`check` at these increasing points, with the values that g has there."""
+        low, high = points[0], points[-1]
         single = np.array_equal(values, values.astype(np.float32))
         stride = COARSE if single else 1
-        values, step = values[::stride], stride * (high - low) / (PROBES - 1)
+        points, values = points[::stride], values[::stride]
         rounding = 4 * float(np.finfo(np.float32 if single else float).eps) * max(1.0, float(np.abs(values).max()))
-        for name, stated, order in (("slope", self.slope, 1), ("curvature", self.curvature, 2)):
-            seen = float(np.abs(np.diff(values, order)).max()) / step**order
-            if seen > stated * (1 + SLACK) + order * rounding / step**order:
+        steps = np.maximum(np.diff(points), np.finfo(float).tiny)
+        slopes, unsure = np.diff(values) / steps, rounding / steps
+        between = (steps[1:] + steps[:-1]) / 2
+        bends = np.diff(slopes) / between, (unsure[1:] + unsure[:-1]) / between
+        for name, stated, (differences, off) in (
+            ("slope", self.slope, (slopes, unsure)),
+            ("curvature", self.curvature, bends),
+        ):
+            above = np.abs(differences) - off
+            if np.max(above) > stated * (1 + SLACK):
+                seen = float(np.abs(differences)[np.argmax(above)])
                 raise InputError(
                     f"the ridge along {self.direction} has a {name} of at least {seen:.4g} on [{low:.4g}, {high:.4g}], "
                     f"it states at most {stated:.4g}.",

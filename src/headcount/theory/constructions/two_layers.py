@@ -1,4 +1,4 @@
-"""Two layers of one head retrieve any D minima, with a net between the layers and a label per place.
+"""Two layers of one head retrieve any D <= T minima, with a net between the layers and a label per place.
 
 Place t has the label i(t) = t mod D. In layer 1 every token asks by its label, so token t reads Psi of the token that
 has the smallest Psi_i(t) over S_i(t); the net between keeps of those D numbers the one of the label,
@@ -6,16 +6,16 @@ has the smallest Psi_i(t) over S_i(t); the net between keeps of those D numbers 
     kept_j = relu(read_j + delta - (1 + 2 delta) (1 - label_j)) = (min Psi_j + delta) [j = i(t)],
 
 and in layer 2 a uniform mean over tokens, times T over the number of places of a label, adds them up. The one head has
-rank D and width of order D; neither depends on T. The promise is that of `construct`: each minimum is read within
-`bounds.head_error`. So with nets and labels inside the model no law of the form D <= c(L, h) holds from two layers on,
-Conjecture 1 of Yu et al. (arXiv 2510.06662) included.
+rank D and width of order D: both grow with D, and neither depends on T. The promise is that of `construct`: each
+minimum is read within `bounds.head_error`. So with nets and labels inside the model, and heads as wide as they need to
+be, no law of the form D <= c(L, h) holds from two layers on, Conjecture 1 of Yu et al. (arXiv 2510.06662) included.
 """
 
 import numpy as np
 
 from ..._errors import require
 from ...tasks import Retrieval
-from .enough_heads import Construction, net_parameters, nets_of
+from .enough_heads import Construction, nets_of
 from .registers import Head, Registers, deep_model, gate_size, position_table, score_of
 from .relu_nets import Affine, ReluNet, RidgeSum
 
@@ -72,14 +72,8 @@ def construct_two_layers(
         position_table=position_table(task, registers, labels),
         inner=[_keeps_own_label(registers, count, nets.delta)],
     )
-    return Construction(
-        model=model,
-        promised=nets.promised,
-        proved=nets.proved,
-        delta=nets.delta,
-        beta=nets.beta,
-        parameters=net_parameters(model) + 2 * count * registers.total + count + registers.total,
-    )
+    of_inner = 2 * count * registers.total + count + registers.total
+    return Construction.of(nets, model, more_parameters=of_inner)
 
 
 def _keeps_own_label(registers: Registers, count: int, delta: float) -> ReluNet:
