@@ -104,8 +104,9 @@ class DepthStudy(AbstractStudy):
             f"A model that misses one of D maxima leaves an NMSE of about {ONE_MISSED:g} / D. Solved: at most "
             f"{SOLVED:g} of that, best of seeds, geometric mean over lengths and draws; intervals are over all three.",
             "Not solved means that no start solved it. Where D is at most h (2 L - 1) a model that solves it is "
-            f"written down (theory.roles_of_maxima), so those starts are stuck. In a width of {TOTAL_DIM} it fits up to "
-            f"{narrower}. The same goes for L = h = 2, D = 8, task_seed 0, from 32 tokens on (theory.construct_by_content). Above, nobody knows.",
+            f"written down (theory.roles_of_maxima), so those starts are stuck; of width {TOTAL_DIM} up to {narrower}. "
+            "The same goes for L = h = 2, D = 8, task_seed 0, from 32 tokens on (theory.construct_by_content). Above, "
+            "nobody knows.",
             f"Class-token models of width {TOTAL_DIM} shared by the heads, encoder and readout of 32 units, attention "
             f"layers with residuals; nets inside have {INNER_HIDDEN} units, positions are learned and added. Tokens "
             f"are standard normal in {DIM} dimensions, directions are unit vectors well apart.",
