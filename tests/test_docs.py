@@ -99,7 +99,7 @@ def script(monkeypatch):
 @pytest.mark.parametrize(
     "page",
     [
-        page if page in ("README.md", "docs/tasks.md") else pytest.param(page, marks=pytest.mark.slow)
+        page if page == "README.md" else pytest.param(page, marks=pytest.mark.slow)
         for page in PAGES  # others train, search and certify
         if blocks(page, "python")
     ],

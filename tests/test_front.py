@@ -68,7 +68,7 @@ TRAINING = {"headcount.engine.run", "headcount.measurement", "headcount.measurin
 )
 def test_examples_in_docstrings_run(module, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    if module.endswith("torch_module"):
+    if module.endswith(("torch_module", "torch_weights")):
         pytest.importorskip("torch", reason="an extra, which the default tests do without")
     imported = importlib.import_module(module)
     ran = doctest.testmod(imported, optionflags=FLAGS, verbose=False)

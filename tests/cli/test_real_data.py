@@ -372,6 +372,7 @@ def test_fewer_candidates_than_the_study_shows_are_told(bert, tmp_path):
 # measure
 
 
+@pytest.mark.slow
 def test_a_users_images_are_measured(images, tmp_path):
     out = tmp_path / "results"
     command = ("measure", images, *SHORT, "--out", out, "--json")

@@ -23,6 +23,7 @@ from ..helpers.sweeps import TRAIN, swept
 GRADES = {"error", "final_error", "train_error", "cross_entropy", "baseline", "baseline_noise"}
 
 
+@pytest.mark.slow
 def test_labels_are_graded_by_their_error_rate_and_so_are_the_stored_weights():
     x = np.random.default_rng(0).normal(2, 3, (120, 4, 2))
     task = ArrayTask(x, np.where(x.max(axis=(1, 2)) > 6, "above", "below"), labels=True)

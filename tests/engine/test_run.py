@@ -342,7 +342,7 @@ def test_on_a_gpu_one_bucket_trains_while_others_are_in_hand(root, monkeypatch):
     [
         (TASK, class_token, TRAIN, 2),
         pytest.param(TASK, class_token, STREAM, 2, marks=pytest.mark.slow),
-        (FARTHEST, encoder, STREAM, 1),
+        pytest.param(FARTHEST, encoder, STREAM, 1, marks=pytest.mark.slow),
         pytest.param(NEAREST, lambda heads: encoder(heads, answered_at="query"), TRAIN, 2, marks=pytest.mark.slow),
     ],
     ids=["stored", "stream", "encoder on a stream", "encoder on stored examples"],

@@ -325,6 +325,7 @@ def test_scores_are_divided_by_the_root_of_the_rank():
     there=st.lists(st.booleans(), min_size=LENGTH, max_size=LENGTH).filter(any),
     seed=st.integers(0, 2**16),
 )
+@pytest.mark.slow
 def test_tokens_of_zeros_change_nothing(chosen, there, seed):
     """Tokens are embedded, with a bias, so that one of zeros is none inside."""
     spec = a_spec(layers=2, masks_padding=True, **chosen)

@@ -40,7 +40,17 @@ def sweep_of():
     return sweep
 
 
-@every_study
+LARGE = {"depth", "architectures"}
+"""Studies whose sweeps join a hundred parts."""
+
+
+@pytest.mark.parametrize(
+    "study",
+    [
+        pytest.param(each, marks=pytest.mark.slow if name in LARGE else (), id=name)
+        for name, each in (STUDIES | REAL_DATA).items()
+    ],
+)
 def test_its_experiment_is_the_one_its_sections_are_tested_on(study, sweep_of):
     for scale in SCALES:
         trained, fabricated_one = sweep_of(study, scale).experiment, fabricated.study_sweep(study, scale).experiment

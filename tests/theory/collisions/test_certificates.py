@@ -275,6 +275,7 @@ def certified_or_refused(collision, weights, task: str = "maxima") -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_sequences_that_differ_at_a_shared_place_are_no_exact_collision():
     case, proof = CASES["moments with a shared place"], certificate("moments with a shared place")
     pair = proof.pair.copy()
@@ -293,6 +294,7 @@ def test_coordinates_that_the_observables_omit_but_the_model_reads_are_not_taken
     assert not certified_or_refused(collision, weights)
 
 
+@pytest.mark.slow
 def test_a_collision_of_another_deep_model_is_not_taken_for_this_ones():
     with jax.enable_x64(True):
         collision = collision_at(certificate("two layers").pair, CASES["two layers"].observables())

@@ -48,6 +48,7 @@ QUICK = ("roles of halves, L = 2, h = 2", "two layers, D = 3")
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
 )
+@pytest.mark.slow
 def test_no_adversary_finds_more_than_was_promised(name):
     task, built = CASES[name](0.1)
     assert built.proved

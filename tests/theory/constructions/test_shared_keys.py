@@ -12,6 +12,7 @@ from ...helpers.tolerance import assert_close, in_double
 
 
 @pytest.mark.parametrize("head_dim", [None, 5])
+@pytest.mark.slow
 def test_it_answers_as_heads_with_their_own_keys_do(head_dim):
     task = quadratic_basins(length=6)
     own, shared = construct(task, 0.1), construct_shared(task, 0.1, head_dim=head_dim)

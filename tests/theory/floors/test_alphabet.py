@@ -87,6 +87,7 @@ def test_bad_values_and_orders_are_refused():
         error_of_orders(np.eye(3), ((0, 0, 1),), 4)
 
 
+@pytest.mark.slow
 def test_a_model_made_hard_is_never_below_the_floor_and_its_soft_error_is_exact():
     task = AlphabetMaxima(length=4, intrinsic_dim=2, symbols=3)
     tokens = np.eye(3, dtype=np.float32)[all_sequences(3, 4)]

@@ -25,7 +25,7 @@ def quick(task, **options):
     return support_dim(task, **{"starts": 16, "rounds": 5, **options})
 
 
-@pytest.mark.parametrize("number", [7, 15, 37])
+@pytest.mark.parametrize("number", [7, *(pytest.param(each, marks=pytest.mark.slow) for each in (15, 37))])
 def test_generated_tasks_have_the_support_they_were_made_with(number):
     """Copies and idle components, windows, a line of two outputs; the slow tier has fifty."""
     known = generated(number)
