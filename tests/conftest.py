@@ -10,7 +10,7 @@ import pytest
 import tests.helpers.shape_checks
 
 # Most of what examples find is found by the first few; `make slow-test` tries many more.
-hypothesis.settings.register_profile("quick", max_examples=15, deadline=None)
+hypothesis.settings.register_profile("quick", max_examples=10, deadline=None)
 hypothesis.settings.register_profile("thorough", max_examples=300, deadline=None)
 hypothesis.settings.load_profile("quick")
 

@@ -181,8 +181,8 @@ def test_a_layer_norm_holds_fifty_digits_of_it(centre, radius, signs):
         normed = enclose(layer_norm, box)
         wanted = layer_normed(precise(centre) + precise(signs) * mpmath.mpf(radius))
         assert all(low <= value <= high for low, value, high in zip(normed.low, wanted, normed.high, strict=True))
-        if radius == 0:
-            assert np.max(normed.high - normed.low) <= 1e-12
+        if radius == 0:  # the norm's slope, up to 316, times the rounding of its entries
+            assert np.max(normed.high - normed.low) <= 1e-11
 
 
 @pytest.mark.parametrize("seed", range(2))
