@@ -154,3 +154,10 @@ def test_the_same_seed_gives_the_same_bits(options, tmp_path):
     one, other = (measured.model(heads=2).to_arrays() for measured in both)
     for name, array in one.items():
         np.testing.assert_array_equal(array, other[name])
+
+
+@pytest.mark.parametrize("options", [{"attention": "top-k", "top_k": 3}, {"window": 3}], ids=str)
+def test_a_stored_model_that_asks_for_several_tokens_is_read_back(options):
+    """Arrays without positions do not tell the length; the fewest tokens that will do stand for it."""
+    model = ClassTokenSpec(heads=2, head_dim=3, hidden=5, **options).init(0, length=4, dim=3, outputs=1)
+    assert from_arrays(model.spec, model.to_arrays()).spec == model.spec

@@ -13,12 +13,13 @@ An absent token has weight exactly 0 in all of them.
 """
 
 from .grouped import of_heads
-from .options import ATTENTION_FIELDS, require_attention, require_tokens
+from .options import ATTENTION_FIELDS, least_length, require_attention, require_tokens
 from .unread import places_of, unread
 from .weights import weights_of_scores
 
 __all__ = [
     "ATTENTION_FIELDS",
+    "least_length",
     "of_heads",
     "places_of",
     "require_attention",

@@ -61,6 +61,11 @@ def require_attention(spec: Attends) -> None:
     require(used, unused, what="top_k", given=spec.top_k, needed='left out unless attention is "top-k"')
 
 
+def least_length(spec: Attends) -> int:
+    """The fewest tokens that a sequence may have: as many as a window or top-k attention asks for."""
+    return max(spec.window or 1, spec.top_k or 1)
+
+
 def require_tokens(spec: Attends, length: int) -> None:
     """Raise `InputError` where a window, or the number of tokens that a head keeps, is more than there are."""
     for name in ("window", "top_k"):

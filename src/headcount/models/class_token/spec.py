@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, final
 
 from ..._choices import POSITIONS, AttentionKind, Positions, Precision, require_choice
 from ..._errors import require, require_count
-from ..attention import ATTENTION_FIELDS, require_attention, require_tokens
+from ..attention import ATTENTION_FIELDS, least_length, require_attention, require_tokens
 from ..base import AbstractSpec, Arrays, axis_size
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ class ClassTokenSpec(AbstractSpec):
 
     def sizes(self, arrays: Arrays) -> dict[str, int]:
         outputs, dim = axis_size(arrays, "readout_out.bias", 0), axis_size(arrays, "encoder_in.weight", 1)
-        length = (self.window or 1) if self.positions == "none" else axis_size(arrays, "position_table", 0)
+        length = least_length(self) if self.positions == "none" else axis_size(arrays, "position_table", 0)
         if self.positions == "concatenated":
             dim -= axis_size(arrays, "position_table", 1)
         dim = 1 if self.vocabulary else dim

@@ -25,7 +25,7 @@ from ..._choices import (
     require_choice,
 )
 from ..._errors import require, require_count
-from ..attention import ATTENTION_FIELDS, require_attention, require_tokens
+from ..attention import ATTENTION_FIELDS, least_length, require_attention, require_tokens
 from ..base import AbstractSpec, Arrays, axis_size
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ class EncoderSpec(AbstractSpec):
 
     def sizes(self, arrays: Arrays) -> dict[str, int]:
         return {
-            "length": axis_size(arrays, "position_table", 0) if "position_table" in arrays else self.window or 1,
+            "length": axis_size(arrays, "position_table", 0) if "position_table" in arrays else least_length(self),
             "dim": self._dim(arrays),
             "outputs": axis_size(arrays, "read.weight", 0) if "read.weight" in arrays else self.width,
         }

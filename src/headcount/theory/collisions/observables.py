@@ -156,7 +156,8 @@ class CentredOutputs(AbstractObservables):
     """
 
     outputs: HeadOutputs
-    mixing: Float[AnyArray, "centred observed"]
+    mixing: Float[AnyArray, "*models centred observed"]
+    """Of one model, or of several side by side before they are mapped over."""
     shared: tuple[int, ...] = eqx.field(static=True, default=())
 
     def of(self, tokens: Tokens, scale: Scale) -> Float[Array, " centred"]:
