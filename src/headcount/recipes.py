@@ -107,8 +107,8 @@ def model_for(
     if positions is not None:
         require_choice("positions", positions, ("auto", *POSITIONS))
     places = ("additive" if task.uses_positions else "none") if positions in (None, "auto") else positions
-    one_layer = layers == 1 or (layers is None and (task.tokenise is None or LABELLED_LAYERS == 1))
-    if one_layer and task.answered_at != "tokens":
+    depth = layers or (1 if task.tokenise is None else LABELLED_LAYERS)
+    if depth == 1 and task.answered_at != "tokens":
         _refuse(
             {"causal": causal or None},
             "with one layer only the last place asks, which comes after all others; use 2 layers",

@@ -171,7 +171,7 @@ def _estimated(store: Store, record: Record, task: ArrayTask) -> dict[str, Any]:
     labels = isinstance(task.objective, AbstractLabelObjective)
     estimate = estimate_support(model, np.asarray(split.validation.content), labels=labels)
     right, tried = RECORD
-    record_words = f"right on {right} of {tried} tasks of known D (16 tokens, D up to 5)"
+    record_words = f"right on {right} of {tried} tasks of known D (16 tokens, D up to 5, 1,000 steps)"
     words = f"the best model reads from about {estimate.value:.1f} of {estimate.length} tokens at once"
     return {
         "key": record.cell.key,
