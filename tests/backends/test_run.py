@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from headcount import doctor
-from headcount.backends import choose, described, kernels_here
+from headcount.backends import Kernels, choose, described, kernels_here
 from headcount.engine import hardware, plan_sweep, run, run_sweep
 from headcount.engine.train import program
 from headcount.store import Outcome, Store
@@ -55,9 +55,12 @@ def test_what_a_kernel_cannot_do_is_trained_by_the_reference_and_said_once(tmp_p
 
 
 def test_the_doctor_says_what_is_lost_without_kernels(monkeypatch):
+    monkeypatch.setattr(doctor, "chosen", lambda: "reference")
+    monkeypatch.setattr(doctor, "kernels_here", lambda: Kernels(installed=False, problem="not installed"))
     found = doctor._backend()
     assert found.fine
-    assert "reference" in found.found
+    assert "not installed" in found.found
+    monkeypatch.undo()
     monkeypatch.setenv("HEADCOUNT_BACKEND", "auto")
     monkeypatch.setenv("HEADCOUNT_KERNELS_LIBRARY", "/none.so")
     broken = doctor._backend()

@@ -81,17 +81,18 @@ def load(path: Path | None, platform: str) -> Kernels:
     try:
         require_whole(path)
         opened = ctypes.CDLL(str(path))
-        said = {name: _word(opened, f"headcount_kernels_{name}") for name in ("version", "cpu", "gpu")}
+        version, instructions = (_word(opened, f"headcount_kernels_{name}") for name in ("version", "cpu"))
     except (OSError, AttributeError) as error:
         return Kernels(problem=f"the fused kernels of {path} cannot be loaded ({_line(error)}); {REINSTALL}")
-    targets = tuple(said["gpu"].split())
-    unit, problem = said["cpu"], ""
+    has_gpu_part = hasattr(opened, "headcount_kernels_gpu")
+    targets = tuple(_word(opened, "headcount_kernels_gpu").split()) if has_gpu_part else ()
+    unit, problem = instructions, ""
     if platform == "gpu":
         unit, problem = _gpu_unit(targets)
     problem = problem or _register(opened, path, platform)
     if problem:
         return Kernels(problem=problem)
-    return Kernels(library=Library(path=path, version=said["version"], unit=unit, gpu_targets=targets))
+    return Kernels(library=Library(path=path, version=version, unit=unit, gpu_targets=targets))
 
 
 def require_whole(path: Path) -> None:
