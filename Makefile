@@ -4,7 +4,9 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
+# Python compiles to bytecode what is imported, when it is first imported; pip would take longer to do so for everything.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test slow-test docs gallery picture calibration clean
 

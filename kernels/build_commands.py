@@ -25,7 +25,7 @@ Others have no jaxlib (macOS on Intel processors since 0.5) or no tested compile
 
 MACOS = "11.0"  # the oldest that jaxlib runs on
 GPU_TARGETS = ("80", "90", "100")  # A100; H100 and H200; B200. A newer GPU translates the PTX of the last one.
-CUDA_PACKAGES = "nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime nvidia-cuda-cccl"
+CUDA_PACKAGES = "nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime"
 COMPILERS = ("c++", "g++", "clang++")
 
 
