@@ -297,7 +297,7 @@ class BucketTrainer:
         if self.watch is None or not bucket.shape.from_random or prepared.data.probe is None:
             return {}
         cell = bucket.cells[0]
-        model = jax.tree.map(lambda leaf: np.asarray(leaf[0]), states.model).with_heads(spec_of(cell).heads)
+        model = jax.tree.map(lambda leaf: np.asarray(leaf)[0], states.model).with_heads(spec_of(cell).heads)
         return self.watch(Glimpse(cell, step, model, prepared.removal_tokens(), error, prepared.baseline))
 
     def _results(
