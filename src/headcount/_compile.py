@@ -18,6 +18,11 @@ def deterministic_jit(function: Callable[..., Any], *, donate: Sequence[int] = (
     return jax.jit(function, donate_argnums=tuple(donate), compiler_options=options or None)
 
 
+def compile_ahead(program: Callable[..., Any], *arguments: Any) -> None:
+    """Compile a jitted function for these arguments, so that calling it with their like only runs it."""
+    program.lower(*arguments).compile()  # pyright: ignore[reportFunctionMemberAccess]
+
+
 def on_device(array: Any, dtype: Any = None) -> Array:
     """The array as JAX computes with it. `jnp.asarray` would compile a program for every shape."""
     return jax.device_put(array if dtype is None else np.asarray(array, dtype))

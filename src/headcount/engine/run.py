@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._compile import compile_ahead
 from .._errors import HeadcountError, StoreError
 from .._version import __version__
 from ..backends import described, say_once
@@ -259,12 +260,13 @@ class BucketTrainer:
         steps = checkpoint_steps(shape.train.steps)
         compiled_for = (parts, bucket.slots, len(data.validation.targets), type(data.train))
         with self._compile_locks.setdefault(compiled_for, threading.Lock()):
-            # No steps yet: the curve's first point, and a program that two threads must not compile twice.
-            states, measured = parts.advance(states, members, data, 0)
+            # Before it waits for the device, and not by two threads at once.
+            compile_ahead(parts.advance, states, members, data, 0)
             self._tell_ready(compiled_for)
         error = task.objective.error
-        curves = [np.asarray(measured.validation[error])]
         with self._device:
+            states, measured = parts.advance(states, members, data, 0)  # no steps yet: the curve's first point
+            curves = [np.asarray(measured.validation[error])]
             began = time.monotonic()
             seen: dict[str, Any] = {}
             for before, now in itertools.pairwise(steps):

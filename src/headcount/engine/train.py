@@ -27,13 +27,11 @@ from ..tasks import AbstractObjective, Choice
 from ..tasks.objective import Grades
 from .buckets import ProgramShape, spec_of
 from .data import BucketData, RawExamples, StoredTokens
-from .hardware import Sizes
+from .hardware import FUSED_BLOCK, Sizes
 from .whole_steps import WholeSteps
 
 EVALUATION_BLOCK = 256
 """Examples evaluated at a time, of lists of candidates at most a batch: bounds the memory of a validation pass."""
-FUSED_BLOCK = 2048
-"""The same where tokens are pooled by the fused back end, which keeps no hidden vectors."""
 CALIBRATED = 8
 """Models calibrated at a time."""
 DROPOUT = 1
