@@ -319,7 +319,7 @@ def test_on_a_gpu_one_bucket_trains_while_others_are_in_hand(root, monkeypatch):
 
     class Alone:
         def __init__(self, parts):
-            self.parts, self.start = parts, parts.start
+            self.parts, self.start, self.backend = parts, parts.start, parts.backend
 
         def advance(self, states, members, data, steps):
             assert training.acquire(blocking=False)

@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._choices import Backend
 from .._compile import compile_ahead
 from .._errors import HeadcountError, StoreError
 from .._version import __version__
@@ -32,7 +33,7 @@ from .hardware import Hardware
 from .listener import Listener
 from .plan import Plan, plan_sweep, sizes_of
 from .sweep import Sweep
-from .train import Program, TrainState, program
+from .train import TrainState, program
 
 POLL_SECONDS = 0.25
 WATCHED_AT = 7
@@ -285,7 +286,7 @@ class BucketTrainer:
         grades |= {name: grade for name, grade in measured.validation.items() if name != error}
         grades |= {f"fitted_{name}": grade for name, grade in fitted.items()}
         grades = {name: np.asarray(grade) for name, grade in grades.items()}
-        provenance = self._provenance(parts, seconds)
+        provenance = self._provenance(parts.backend, seconds)
         return self._results(bucket, states, grades, np.stack(curves), prepared, provenance, seen)
 
     def _tell_ready(self, compiled_for: tuple) -> None:
@@ -351,12 +352,12 @@ class BucketTrainer:
         if self.stop.is_set():
             raise StopRequested
 
-    def _provenance(self, parts: Program, seconds: float) -> dict[str, Any]:
+    def _provenance(self, backend: Backend, seconds: float) -> dict[str, Any]:
         finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         return {
             "seconds": round(seconds, 4),
             "device": self.machine.description,
-            "backend": described(parts.backend),
+            "backend": described(backend),
             "finished": finished,
             "versions": versions(),
         }
