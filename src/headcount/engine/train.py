@@ -156,17 +156,17 @@ class Program:
         """Train all members for some steps, then measure them. The old states are used up."""
 
         def advance(states: TrainState, members: Member, data: BucketData, steps):
-            whole = self._whole_steps(data)
-            if whole is None:
+            if self._kernel is None or not isinstance(data.train, StoredTokens):
                 return self._map(
                     lambda pair: self.advance_one(pair[0], pair[1], data, steps), (states, members), members.active
                 )
-            states, totals = self._advance_together(whole, states, members, data, steps)
+            states, totals = self._advance_together(self._kernel, states, members, data.train, steps)
             return self._map(
                 lambda pair: self.measure_one(pair[0], data, pair[1], steps), (states, totals), members.active
             )
 
-        return deterministic_jit(advance, donate=(0,))
+        # Where a kernel takes the steps, what is compiled is validation.
+        return deterministic_jit(advance, donate=(0,), light=self._kernel is not None)
 
     @functools.cached_property
     def judge(self) -> Callable[[TrainState, Member, StoredTokens | RawExamples], dict[str, Float[Array, " members"]]]:
@@ -185,7 +185,7 @@ class Program:
 
             return jax.vmap(one)(models) if self.side_by_side else jax.lax.map(one, models)
 
-        return deterministic_jit(calibrate)
+        return deterministic_jit(calibrate, light=True)
 
     def _map(self, function: Callable[[Any], Any], members: Any, active: Bool[Array, " members"]) -> Any:
         # Full float32 products: a GPU's default would round them to 10 bits and hide errors below 1e-3.
@@ -216,18 +216,17 @@ class Program:
         best = jnp.fmin(state.best_error, measured.validation[self.objective.error])
         return state._replace(best_error=best), measured
 
-    def _whole_steps(self, data: BucketData) -> WholeSteps | None:
-        """The kernel that takes whole steps; None where the back end has none for this program and data."""
-        if self.backend != "fused" or not isinstance(data.train, StoredTokens):
-            return None
-        return WholeSteps.of(self.shape, self.sizes, self.objective)
+    @functools.cached_property
+    def _kernel(self) -> WholeSteps | None:
+        """The kernel that takes whole steps; None where the back end has none for this program."""
+        stored = self.shape.train.train_examples > 0
+        return WholeSteps.of(self.shape, self.sizes, self.objective) if self.backend == "fused" and stored else None
 
     def _advance_together(
-        self, whole: WholeSteps, states: TrainState, members: Member, data: BucketData, steps
+        self, whole: WholeSteps, states: TrainState, members: Member, stored: StoredTokens, steps
     ) -> tuple[TrainState, Float[Array, " members"]]:
         """All members after some steps, and the sum of each one's batch errors."""
-        train, stored = self.shape.train, data.train
-        assert isinstance(stored, StoredTokens)
+        train = self.shape.train
 
         def plan_one(member: Member, step: Int[Array, ""]) -> tuple[Float[Array, ""], Int[Array, " batch"]]:
             rate = member.learning_rate * schedule(step, member.steps, train.warmup)
