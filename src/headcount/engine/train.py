@@ -155,25 +155,25 @@ class Program:
     @functools.cached_property
     def advance(self) -> Callable[[TrainState, Member, BucketData, int], tuple[TrainState, Measured]]:
         """Train all members for some steps, then measure them. The old states are used up."""
-        if self._whole_steps is None:
+        if self._kernel is None:
             return self._advance
 
         def advance(states: TrainState, members: Member, data: BucketData, steps: int):
-            whole = self._whole_steps
-            if whole is None or not isinstance(data.train, StoredTokens):
+            kernel = self._kernel
+            if kernel is None or not isinstance(data.train, StoredTokens):
                 return self._advance(states, members, data, steps)
-            moving, totals = whole.advance(states.model, states.optimiser, states.step, members, data.train, steps)
+            moving, totals = kernel.advance(states.model, states.optimiser, states.step, members, data.train, steps)
             return self._measure(states, moving, totals, members, data, steps)
 
         return advance
 
     def compile(self, states: TrainState, members: Member, data: BucketData) -> None:
         """Compile what `advance` runs for these arguments; nothing is trained."""
-        whole = self._whole_steps
-        if whole is None or not isinstance(data.train, StoredTokens):
+        kernel = self._kernel
+        if kernel is None or not isinstance(data.train, StoredTokens):
             compile_ahead(self._advance, states, members, data, 0)
             return
-        moving, totals = whole.compile(states.model, states.optimiser, states.step, members, data.train)
+        moving, totals = kernel.compile(states.model, states.optimiser, states.step, members, data.train)
         compile_ahead(self._measure, states, moving, totals, members, data, 0)
 
     @functools.cached_property
@@ -198,7 +198,7 @@ class Program:
                 lambda pair: self.measure_one(pair[0], data, pair[1], steps), (states, totals), members.active
             )
 
-        return deterministic_jit(measure, donate=(0,))
+        return deterministic_jit(measure, donate=(0,), light=True)
 
     @functools.cached_property
     def judge(self) -> Callable[[TrainState, Member, StoredTokens | RawExamples], dict[str, Float[Array, " members"]]]:
@@ -217,7 +217,7 @@ class Program:
 
             return jax.vmap(one)(models) if self.side_by_side else jax.lax.map(one, models)
 
-        return deterministic_jit(calibrate)
+        return deterministic_jit(calibrate, light=True)
 
     def _map(self, function: Callable[[Any], Any], members: Any, active: Bool[Array, " members"]) -> Any:
         # Full float32 products: a GPU's default would round them to 10 bits and hide errors below 1e-3.
@@ -249,9 +249,10 @@ class Program:
         return state._replace(best_error=best), measured
 
     @functools.cached_property
-    def _whole_steps(self) -> WholeSteps | None:
+    def _kernel(self) -> WholeSteps | None:
         """The kernel that takes whole steps of stored tokens; None where the back end has none for this program."""
-        return WholeSteps.of(self.shape, self.sizes, self.objective) if self.backend == "fused" else None
+        stored = self.shape.train.train_examples > 0
+        return WholeSteps.of(self.shape, self.sizes, self.objective) if self.backend == "fused" and stored else None
 
     def step_one(self, state: TrainState, member: Member, data: BucketData) -> tuple[TrainState, Float[Array, ""]]:
         """One step of Adam; the error is that of its batch, before the update."""

@@ -107,7 +107,7 @@ class WholeSteps:
             )
             return moving, totals + errors
 
-        return deterministic_jit(call, donate=(0, 1))
+        return deterministic_jit(call, donate=(0, 1), light=True)
 
 
 @functools.cache
@@ -122,10 +122,10 @@ def _drawing(batch: int) -> Callable[..., tuple[Array, Array]]:
         steps = (taken + done)[:, None] + jnp.arange(FUSED_STEPS, dtype=jnp.int32)
         return jax.vmap(jax.vmap(one, in_axes=(None, 0)))(members, steps)
 
-    return deterministic_jit(draw)
+    return deterministic_jit(draw, light=True)
 
 
-@jax.jit
+@jax.jit  # nothing is computed, so nothing is to be deterministic
 def _begin(models: AbstractModel, moments: optax.OptState) -> tuple[Moving, Totals]:
     """Weights and moments as the kernel has them, and no errors yet."""
     weights = jnp.concatenate([leaf.reshape(len(leaf), -1) for leaf in jax.tree.leaves(models)], axis=1)
