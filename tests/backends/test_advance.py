@@ -89,6 +89,7 @@ def one(tree, i: int):
     return jax.tree.map(lambda part: part[i], tree)
 
 
+@functools.cache
 def plainly(setting: Setting, seed: int = 0):
     """The member after its steps in float64: textbook layer, optax, one step at a time; and its mean error."""
     spec, train = setting.spec, setting.train
@@ -162,7 +163,7 @@ def test_a_member_has_the_same_bits_alone_in_company_in_any_order_and_again(fuse
     together = trained(ADDED, fused, ((0, 3), (1, 1), (2, 2)))
     again = trained.__wrapped__(ADDED, fused, ((0, 3), (1, 1), (2, 2)))
     assert_trees_equal(again, together)
-    turned = trained(ADDED, fused, ((1, 1), (2, 2), (0, 3)), slots=5)
+    turned = trained(ADDED, fused, ((1, 1), (2, 2), (0, 3)))
     alone = trained(ADDED, fused, ((1, 1),), slots=1)
     for other, i in ((turned, 0), (alone, 0)):
         assert_trees_equal(one(other[0].model, i), one(together[0].model, 1))
@@ -175,6 +176,7 @@ def test_steps_may_be_taken_in_any_portions(fused):
     assert_trees_equal(whole[0].model, parts[0].model)
 
 
+@pytest.mark.slow
 def test_back_ends_agree_while_rounding_is_small(fused):
     """Within the stated rounding: 2e-4 of the largest number after 40 steps."""
     (states, measured), (plain, plain_measured) = (trained(ADDED, by, steps=(40,)) for by in (fused, "reference"))
