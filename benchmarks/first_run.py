@@ -38,7 +38,7 @@ class Seconds(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FirstRun:
-    """What each part took, of those that the revision has, and megabytes of the installed packages and of the kernels."""
+    """What the parts took, those that the revision has, and megabytes of the installed packages and of the kernels."""
 
     parts: dict[str, Seconds]
     installed: float

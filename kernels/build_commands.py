@@ -116,7 +116,7 @@ def _names(gpu_targets: tuple[str, ...]) -> str:
 def _nvcc(tools: Tools, folder: Path) -> list[str]:
     targets = [f"-gencode=arch=compute_{number},code=sm_{number}" for number in tools.gpu_targets]
     targets.append(f"-gencode=arch=compute_{tools.gpu_targets[-1]},code=compute_{tools.gpu_targets[-1]}")
-    host = ["-ccbin", tools.compiler[0], "--threads", "0"]
+    host = ["-ccbin", tools.compiler[0], "--threads", "0", "--split-compile", "0"]  # all cores
     source = ["-I", str(SOURCES), _source("gpu/kernels.cu")]
     return [tools.nvcc, "-fatbin", "-O3", "-std=c++17", *host, *targets, *source, "-o", str(folder / "kernels.fatbin")]
 
