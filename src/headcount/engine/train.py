@@ -116,27 +116,24 @@ class Program:
         padded = [model.with_heads(self.shape.model.heads) for model in models]
         calibrates = type(models[0]).calibrated is not AbstractModel.calibrated
         if calibrates and data.probe is not None and trained is None:
-            padded = self._calibrated(padded, np.asarray(data.probe)[:EVALUATION_BLOCK])
+            probe: Any = np.asarray(data.probe)[:EVALUATION_BLOCK]
+            padded = self._calibrated(padded, probe)
         filled = [*cells, *[cells[0]] * empty]
-        members = Member(
-            key=named_keys([cell.seed for cell in filled], "batches"),
-            learning_rate=np.array([cell.train.learning_rate for cell in filled], np.float32),
-            steps=np.array([cell.train.steps for cell in filled], np.int32),
-            active=np.arange(len(filled)) < len(cells),
-            heads=np.array([spec_of(cell).heads for cell in filled], np.int32),
-        )
+        fields: dict[str, Any] = {  # NumPy until they are put on the device
+            "learning_rate": np.array([cell.train.learning_rate for cell in filled], np.float32),
+            "steps": np.array([cell.train.steps for cell in filled], np.int32),
+            "active": np.arange(len(filled)) < len(cells),
+            "heads": np.array([spec_of(cell).heads for cell in filled], np.int32),
+        }
+        members = Member(key=named_keys([cell.seed for cell in filled], "batches"), **fields)
         stacked = _stacked([*padded, *padded[:1] * empty])
         moments = jax.eval_shape(jax.vmap(self._optimiser.init), stacked)
-        states = TrainState(
-            stacked,
-            jax.tree.map(lambda part: np.zeros(part.shape, part.dtype), moments),  # as Adam's all start
-            np.zeros(len(filled), np.int32),
-            np.full(len(filled), np.inf, np.float32),
-        )
-        return jax.device_put(states), jax.device_put(members)
+        at_zero = jax.tree.map(lambda part: np.zeros(part.shape, part.dtype), moments)  # as Adam's all start
+        counts: Any = np.zeros(len(filled), np.int32), np.full(len(filled), np.inf, np.float32)
+        return jax.device_put(TrainState(stacked, at_zero, *counts)), jax.device_put(members)
 
     def _calibrated(
-        self, models: Sequence[AbstractModel], tokens: Float[np.ndarray, "examples length dim"]
+        self, models: list[AbstractModel], tokens: Float[AnyArray, "examples length dim"]
     ) -> list[AbstractModel]:
         """The models scaled by some tokens, a few at a time: one program serves any number of them."""
         calibrated = []
