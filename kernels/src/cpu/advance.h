@@ -59,8 +59,8 @@ inline int samples_per_tile(const PoolSizes& sizes) {
 
 struct AdvanceMemory {
   PoolSizes sizes;
-  int samples;  // per tile
-  int groups;   // of lane_count samples per tile
+  int samples;        // per tile
+  int groups;         // of lane_count samples per tile
   int block;          // tokens of which r is computed at a time
   bool keeps_hidden;  // r of all tokens of a tile
   float* weights;

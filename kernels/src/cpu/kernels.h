@@ -9,7 +9,8 @@
 
 namespace headcount {
 
-// Samples that are worked on together. A constant, so that sums run in the same order however tiles are spread over threads.
+// Samples that are worked on together. A constant, so that sums run in the same order however tiles are spread over
+// threads.
 constexpr int tile_samples = 64;
 
 struct PoolSizes {

@@ -1,9 +1,11 @@
 // Attention of one query per head, folded: forward and backward of lane_count samples at a time.
 //
-//   r_t = relu(weight x_t + bias_t),  l_it = direction_i . r_t + offset_ti,  a_i = softmax_t(l_i),  pooled_i = sum_t a_it r_t
+//   r_t = relu(weight x_t + bias_t),  l_it = direction_i . r_t + offset_ti,  a_i = softmax_t(l_i),  pooled_i = sum_t
+//   a_it r_t
 //
-// Every step is a product of small matrices whose elements are vectors of samples. r of all tokens stays in the cache from
-// the forward to the backward pass, or else tokens are taken in blocks, and r of a block is computed when it is needed.
+// Every step is a product of small matrices whose elements are vectors of samples. r of all tokens stays in the cache
+// from the forward to the backward pass, or else tokens are taken in blocks, and r of a block is computed when it is
+// needed.
 #pragma once
 #include "cpu/kernels.h"
 #include "cpu/lanes.h"
@@ -48,9 +50,8 @@ inline HEADCOUNT_INLINED void add_products(Lanes (&sums)[rows][columns], Grid<co
   const Right* of_right = right.first + column * right.column;
   for (int k = 0; k < inner; k++) {
     Lanes factors[columns];
-    unrolled<columns>([&](auto j) HEADCOUNT_INLINED {
-      factors[j.value] = splat(of_right[k * right.row + j.value * right.column]);
-    });
+    unrolled<columns>(
+        [&](auto j) HEADCOUNT_INLINED { factors[j.value] = splat(of_right[k * right.row + j.value * right.column]); });
     unrolled<rows>([&](auto i) HEADCOUNT_INLINED {
       const Lanes factor = of_left[k * left.column + i.value * left.row];
       unrolled<columns>([&](auto j) HEADCOUNT_INLINED { sums[i.value][j.value] += factor * factors[j.value]; });
@@ -100,11 +101,11 @@ inline int tokens_per_block(const PoolSizes& sizes) {
 
 // What the gradient of a group of samples needs beside its arguments, and the sums over the samples of a lane.
 struct PoolSums {
-  Lanes* d_scores;      // of a block of tokens, [block, h]
-  Lanes* score_sums;    // what the softmax subtracts, [h]
-  Lanes* d_weight;      // [N, d]
-  Lanes* d_bias;        // [N]
-  Lanes* d_direction;   // [h, N]
+  Lanes* d_scores;     // of a block of tokens, [block, h]
+  Lanes* score_sums;   // what the softmax subtracts, [h]
+  Lanes* d_weight;     // [N, d]
+  Lanes* d_bias;       // [N]
+  Lanes* d_direction;  // [h, N]
 
   PoolSums() = default;
   PoolSums(Memory& memory, const PoolSizes& sizes, int block)
@@ -138,7 +139,8 @@ inline __attribute__((noinline)) void encode(const PoolSizes& sizes, const PoolW
     const float* bias = weights.bias + static_cast<ptrdiff_t>(first + row) * bias_row + column;
     for_each(sums, [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED { sum = splat(bias[i * bias_row + j]); });
     add_products(sums, numbers, weight, row, column, sizes.dim);
-    for_each(sums, [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED { hidden(row + i, column + j) = positive_part(sum); });
+    for_each(sums,
+             [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED { hidden(row + i, column + j) = positive_part(sum); });
   });
 }
 
@@ -194,9 +196,8 @@ inline void pool_lanes(const PoolSizes& sizes, const PoolWeights& weights, const
     if (block < sizes.length) encode(sizes, weights, tokens, first, count, hidden);
     in_blocks(sizes.hidden, sizes.heads, [&](auto rows, auto columns, int row, int column) HEADCOUNT_INLINED {
       Lanes sums[rows.value][columns.value];
-      for_each(sums, [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED {
-        sum = first > 0 ? sums_of_heads(row + i, column + j) : Lanes{};
-      });
+      for_each(sums, [&](Lanes& sum, int i, int j)
+                         HEADCOUNT_INLINED { sum = first > 0 ? sums_of_heads(row + i, column + j) : Lanes{}; });
       add_products(sums, constant(hidden.transposed()), constant(attention.from_row(first)), row, column, count);
       for_each(sums, [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED { sums_of_heads(row + i, column + j) = sum; });
     });

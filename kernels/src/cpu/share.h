@@ -7,7 +7,7 @@
 #include <mutex>
 #include <new>
 
-namespace headcount {
+namespace headcount::cpu {
 
 // Memory that a kernel asked for: aligned for vectors, and zero.
 class AlignedMemory {
@@ -27,8 +27,8 @@ class AlignedMemory {
 // Calls work(piece, memory) for every piece from 0 to count, on any thread, with `bytes` of memory per thread. Returns
 // false if there was no memory.
 //
-// The caller takes pieces like every other thread, and waits only for pieces that another thread has begun: a pool whose
-// threads are all busy delays nothing, and a thread that comes late finds no piece left.
+// The caller takes pieces like every other thread, and waits only for pieces that another thread has begun: a pool
+// whose threads are all busy delays nothing, and a thread that comes late finds no piece left.
 template <class Pool, class Work>
 bool share(Pool& pool, int64_t count, size_t bytes, const Work& work) {
   struct State {
@@ -63,4 +63,4 @@ bool share(Pool& pool, int64_t count, size_t bytes, const Work& work) {
   return !state->out_of_memory;
 }
 
-}  // namespace headcount
+}  // namespace headcount::cpu
