@@ -193,7 +193,6 @@ ffi::Error advance_members(ffi::ThreadPool threads, Floats weights, Floats mean,
   checks.shape("error", *error, {members});
   if (checks.failed()) return checks.error();
   task.batch = narrow(batch);
-  task.examples = narrow(examples);
   task.tokens = tokens.typed_data();
   task.targets = targets.typed_data();
   const int32_t steps = *count.typed_data();

@@ -63,8 +63,9 @@ class OfMembers {
     }
     std::vector<int64_t> wanted = members;
     wanted.insert(wanted.end(), inner.begin(), inner.end());
-    checks.require(fits, std::string(name) + " has shape " + text_of(shape) + "; it must be " + text_of(wanted) +
-                             ", where each of the first " + std::to_string(members.size()) + " may be 1.");
+    const std::string or_one = members.empty() ? "." : ", or 1 along the axes of members, which come first.";
+    checks.require(fits,
+                   std::string(name) + " has shape " + text_of(shape) + "; it must be " + text_of(wanted) + or_one);
     if (!fits) return;
     strides_.resize(members.size());
     int64_t stride = 1;
