@@ -22,7 +22,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from build_commands import BuildError, Tools, commands, find_tools, gpu_is_asked_for, instruction_sets
+from build_commands import (
+    CUDA_PACKAGES,
+    BuildError,
+    Tools,
+    commands,
+    find_tools,
+    gpu_is_asked_for,
+    gpu_targets,
+    instruction_sets,
+)
 from headcount_kernels import library_path
 
 LOST = "headcount works without them: it runs on plain JAX, and trains more slowly."
@@ -48,7 +57,8 @@ def build(target: Path, *, verbose: bool = False) -> str:
         tools = find_tools()
         if not tools.gpu_targets:
             _build_with(tools, target, verbose)
-            return f"{sets}; no GPU part"
+            missing = f", because there is no nvcc: pip install {CUDA_PACKAGES}" if gpu_targets() else ""
+            return f"{sets}; no GPU part{missing}"
         try:
             _build_with(tools, target, verbose)
         except BuildError as failure:
@@ -62,9 +72,8 @@ def build(target: Path, *, verbose: bool = False) -> str:
 
 
 def _build_with(tools: Tools, target: Path, verbose: bool) -> None:
-    with tempfile.TemporaryDirectory(
-        prefix=".build-", dir=target.parent
-    ) as folder:  # beside it, so that it can be moved
+    # Beside the target, so that the library can be moved there whole.
+    with tempfile.TemporaryDirectory(prefix=".build-", dir=target.parent) as folder:
         steps = commands(platform.system(), platform.machine(), tools, Path(folder))
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(lambda command: _call(command, verbose), steps.compiling))
