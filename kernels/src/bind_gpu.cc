@@ -20,7 +20,7 @@ namespace headcount {
 namespace {
 
 constexpr int PROCESSORS = 16, MOST_SHARED = 97, MAX_SHARED_OF_FUNCTION = 8;  // numbers of the driver's attributes
-constexpr int64_t COMFORTABLE = 74 << 10;  // bytes of shared memory that let three blocks share a processor
+constexpr int64_t COMFORTABLE = 112 << 10;  // bytes of shared memory that let two blocks share a processor
 
 ffi::Error wrong(const std::string& message) { return ffi::Error::InvalidArgument("headcount kernels: " + message); }
 
@@ -125,7 +125,7 @@ Manner manner_of(const Advance& run, int quads) {
   });
 }
 
-// As many sequences per warp as leave room for three blocks per processor. Long sequences are work enough one by one,
+// As many sequences per warp as leave room for two blocks per processor. Long sequences are work enough one by one,
 // and are so spread over more blocks where there are few members. It depends on sizes alone, never on the members.
 Manner choose(Advance& run, int quads, int64_t most) {
   const int32_t length = run.sizes.length;

@@ -136,7 +136,7 @@ __device__ void tile_sums(const Member& member, const Block& block, const Sequen
 __device__ inline float norm_of(const float* numbers, int count) {
   __shared__ float part[WARPS];
   float sum = 0.f;
-#pragma unroll 4
+#pragma unroll 8
   for (int index = threadIdx.x; index < count; index += THREADS) sum = fmaf(numbers[index], numbers[index], sum);
   sum = warp_sum(sum);
   if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;
@@ -152,25 +152,36 @@ __device__ __noinline__ void update(const Advance& run, int member, int count, i
                               const float* __restrict__ gradient, int thread, int threads) {
   __shared__ float corrections[2];
   if (threadIdx.x == 0) {
-    corrections[0] = float(1.0 - pow(double(FIRST_MOMENT_DECAY), double(steps_taken)));
-    corrections[1] = float(1.0 - pow(double(run.second_moment_decay), double(steps_taken)));
+    corrections[0] = -expm1f(steps_taken * logf(FIRST_MOMENT_DECAY));  // 1 - decay^steps
+    corrections[1] = -expm1f(steps_taken * logf(run.second_moment_decay));
   }
   const float norm = norm_of(gradient, count);
   const bool small = norm < run.clip;
   const float first = 1.f / corrections[0], second = 1.f / corrections[1], decay = run.second_moment_decay;
   const size_t place = size_t(member) * count;
-  float* __restrict__ means = run.mean + place;
-  float* __restrict__ squares = run.square + place;
-  float* __restrict__ weights = run.weights + place;
-#pragma unroll 4
-  for (int index = thread; index < count; index += threads) {
-    const float g = small ? gradient[index] : gradient[index] / norm * run.clip;
-    const float mean = (1.f - FIRST_MOMENT_DECAY) * g + FIRST_MOMENT_DECAY * means[index];
-    const float square = (1.f - decay) * g * g + decay * squares[index];
-    const float change = mean * first / (sqrtf(square * second) + ADAM_EPSILON);
-    means[index] = mean;
-    squares[index] = square;
-    weights[index] = (1.f - rate * run.weight_decay) * weights[index] - rate * change;
+  float* means = run.mean + place;
+  float* squares = run.square + place;
+  float* weights = run.weights + place;
+  constexpr int TOGETHER = 4;  // all are read before any is written: a thread waits for memory once for all of them
+  for (int start = thread; start < count; start += TOGETHER * threads) {
+    float g[TOGETHER], mean[TOGETHER], square[TOGETHER], weight[TOGETHER];
+#pragma unroll
+    for (int k = 0; k < TOGETHER; ++k) {
+      const int index = start + k * threads;
+      if (index < count) g[k] = gradient[index], mean[k] = means[index], square[k] = squares[index], weight[k] = weights[index];
+    }
+#pragma unroll
+    for (int k = 0; k < TOGETHER; ++k) {
+      const int index = start + k * threads;
+      if (index >= count) break;
+      const float clipped = small ? g[k] : g[k] / norm * run.clip;
+      mean[k] = (1.f - FIRST_MOMENT_DECAY) * clipped + FIRST_MOMENT_DECAY * mean[k];
+      square[k] = (1.f - decay) * clipped * clipped + decay * square[k];
+      means[index] = mean[k];
+      squares[index] = square[k];
+      const float change = mean[k] * first / (sqrtf(square[k] * second) + ADAM_EPSILON);
+      weights[index] = (1.f - rate * run.weight_decay) * weight[k] - rate * change;
+    }
   }
 }
 

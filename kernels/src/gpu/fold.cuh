@@ -56,6 +56,7 @@ __device__ __noinline__ void fold(const Member& member, const Block& block) {
   for (int j = threadIdx.x; j < hidden; j += THREADS) block.bias[j] = w[at.encoder_in_bias + j];
   const int warp = threadIdx.x / 32;
   const bool first_lane = threadIdx.x % 32 == 0;
+#pragma unroll 4
   for (int j = warp; j < hidden; j += WARPS) {
     const float sum = warp_dot(member.readout_in(j), w + at.class_token, total);
     if (first_lane) block.output_bias[j] = w[at.readout_in_bias + j] + sum;
@@ -69,6 +70,7 @@ __device__ __noinline__ void fold(const Member& member, const Block& block) {
       block.place_bias[index] = sum;
     }
   }
+#pragma unroll 4
   for (int index = warp; index < heads * s.rank; index += WARPS) {
     const float sum = warp_dot(member.query(index / s.rank, index % s.rank), w + at.class_token, total);
     if (first_lane) block.queries[index] = sum;
@@ -80,7 +82,7 @@ __device__ __noinline__ void fold(const Member& member, const Block& block) {
 #pragma unroll
     for (int q = 0; q < 4; ++q) row[q] = member.value(min(first + q, total - 1));
     float sum[4] = {};
-#pragma unroll 4
+#pragma unroll 8
     for (int e = 0; e < total; ++e) {
       const float weight = member.encoder_out(e)[m];
 #pragma unroll
@@ -90,6 +92,7 @@ __device__ __noinline__ void fold(const Member& member, const Block& block) {
     for (int q = 0; q < 4; ++q)
       if (first + q < total) block.values[m * (s.total() + 1) + first + q] = sum[q];
   }
+#pragma unroll 4
   for (int e = warp; e < total; e += WARPS) {
     const float sum = warp_dot(member.value(e), w + at.encoder_out_bias, total);
     if (first_lane) block.value_bias[e] = sum;
@@ -101,7 +104,7 @@ __device__ __noinline__ void fold(const Member& member, const Block& block) {
 #pragma unroll
     for (int q = 0; q < 4; ++q) row[q] = member.readout_in(min(first + q, hidden - 1));
     float sum[4] = {};
-#pragma unroll 4
+#pragma unroll 8
     for (int e = 0; e < total; ++e) {
       const float weight = member.output(e, column);
 #pragma unroll
@@ -115,6 +118,7 @@ __device__ __noinline__ void fold(const Member& member, const Block& block) {
   for (int index = threadIdx.x; index < heads * total; index += THREADS) {
     const int head = index / total, e = index % total;
     float sum = 0.f;
+#pragma unroll 8
     for (int r = 0; r < s.rank; ++r) sum = fmaf(block.queries[head * s.rank + r], member.key(head, r)[e], sum);
     block.towards[head * s.total() + e] = member.run.beta * sum;
   }
@@ -123,6 +127,7 @@ __device__ __noinline__ void fold(const Member& member, const Block& block) {
     const int head = index / hidden, m = index % hidden;
     float sum = 0.f;
     if (head < heads)
+#pragma unroll 8
       for (int e = 0; e < total; ++e) sum = fmaf(block.towards[head * s.total() + e], member.encoder_out(e)[m], sum);
     block.direction[m * four + head] = sum;
   }
@@ -157,6 +162,7 @@ __device__ __noinline__ void unfold_scores(const Member& member, const Block& bl
   for (int index = threadIdx.x; index < heads * total; index += THREADS) {
     const int head = index / total, e = index % total;
     float sum = 0.f;
+#pragma unroll 8
     for (int m = 0; m < hidden; ++m) sum = fmaf(turned[m * (s.total() + 1) + e], d_direction[head * hidden + m], sum);
     if (s.positions == Positions::additive)
       for (int t = 0; t < s.length; ++t)
@@ -215,7 +221,7 @@ __device__ __noinline__ void unfold(const Member& member, const Block& block, fl
     for (int head = 0; head < heads; ++head) {
       const float* row = member.value(head * n) + first;
       const float* slope = g + sum_of.values + head * n * hidden + m;
-#pragma unroll 4
+#pragma unroll 8
       for (int k = 0; k < n; ++k, row += wide, slope += hidden) {
 #pragma unroll
         for (int q = 0; q < 4; ++q) sum[q] = fmaf(row[min(q, last)], *slope, sum[q]);
@@ -235,14 +241,14 @@ __device__ __noinline__ void unfold(const Member& member, const Block& block, fl
     if (index < total) {
       for (int head = 0; head < heads; ++head) {
         const float* row = member.value(head * n) + e;
-#pragma unroll 4
+#pragma unroll 8
         for (int k = 0; k < n; ++k) sum = fmaf(row[k * wide], g[sum_of.value_bias + head * n + k], sum);
       }
     } else {
-#pragma unroll 4
+#pragma unroll 8
       for (int j = 0; j < hidden; ++j) sum = fmaf(member.readout_in(j)[e], g[sum_of.output_bias + j], sum);
       const float* query = w + at.query + e;
-#pragma unroll 4
+#pragma unroll 8
       for (int k = 0; k < heads * s.rank; ++k) sum = fmaf(block.d_queries[k], query[k * wide], sum);
     }
     gradient[(index < total ? at.encoder_out_bias : at.class_token) + e] = sum;
@@ -290,7 +296,7 @@ __device__ __noinline__ void unfold(const Member& member, const Block& block, fl
   for (int index = thread; index < total * ((total + 3) / 4); index += threads) {
     const int e = index % total, first = index / total * 4;
     float sum[4] = {};
-#pragma unroll 4
+#pragma unroll 8
     for (int j = 0; j < hidden; ++j) {
       const float weight = member.readout_in(j)[e];
 #pragma unroll

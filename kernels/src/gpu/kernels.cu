@@ -6,9 +6,9 @@ using headcount::Advance;
 using headcount::Pool;
 using headcount::THREADS;
 
-// Three blocks per processor: a step has many short phases, and others fill the time that one waits.
+// Two blocks per processor: a step has many short phases, and others fill the time that one waits.
 #define HEADCOUNT_ADVANCE(QUADS, PER_WARP)                                                                         \
-  extern "C" __global__ void __launch_bounds__(THREADS, 3)                                                         \
+  extern "C" __global__ void __launch_bounds__(THREADS, 2)                                                         \
       advance_##QUADS##_##PER_WARP(const __grid_constant__ Advance run) {                                          \
     headcount::advance_members<QUADS, PER_WARP, false>(run);                                                       \
   }

@@ -197,6 +197,7 @@ __device__ __noinline__ void readout_sums(const Advance& run, const Block& block
   for (int j = lane; j < s.hidden; j += 32) {
     for (int e = 4 * warp; e < total; e += 4 * WARPS) {  // four coordinates at a time: total4 leaves room
       float sum[4] = {};
+#pragma unroll 4
       for (int k = 0; k < count; ++k) {
         const float d = block.d_before[k * block.hidden4 + j];
         const float4 value = *reinterpret_cast<const float4*>(block.value + k * block.total4 + e);
@@ -215,6 +216,7 @@ __device__ __noinline__ void readout_sums(const Advance& run, const Block& block
 #pragma unroll
       for (int q = 0; q < 4; ++q) head[q] = min(e + q, total - 1) / s.head_dim * head_stride;
       const bool one = head[0] == head[3];
+#pragma unroll 4
       for (int k = 0; k < count; ++k) {
         const float4 d = *reinterpret_cast<const float4*>(block.d_value + k * block.total4 + e);
         const float* pooled = block.pooled + k * block.pooled_stride + j;
@@ -229,23 +231,28 @@ __device__ __noinline__ void readout_sums(const Advance& run, const Block& block
         if (e + q < total) partial[at.values + (e + q) * s.hidden + j] = sum[q];
     }
   }
-  for (int e = threadIdx.x; e < total; e += THREADS) {
+  // The rest are sums of columns, of which two may be multiplied: one thread each.
+  auto add_column = [&](const float* column, int stride, const float* by, int by_stride, float* place) {
     float sum = 0.f;
-    for (int k = 0; k < count; ++k) sum += block.d_value[k * block.total4 + e];
-    partial[at.value_bias + e] = sum;
-  }
-  for (int index = threadIdx.x; index < (s.outputs + 1) * s.hidden; index += THREADS) {
-    const int o = index / s.hidden, j = index % s.hidden;  // the last row is that of the first bias
-    float sum = 0.f;
-    for (int k = 0; k < count; ++k)
-      sum = o < s.outputs ? fmaf(block.d_answer[k * s.outputs + o], block.activation[k * block.hidden4 + j], sum)
-                          : sum + block.d_before[k * block.hidden4 + j];
-    partial[(o < s.outputs ? at.last + o * s.hidden : at.output_bias) + j] = sum;
-  }
-  for (int o = threadIdx.x; o < s.outputs + 1; o += THREADS) {
-    float sum = 0.f;
-    for (int k = 0; k < count; ++k) sum += o < s.outputs ? block.d_answer[k * s.outputs + o] : block.loss[k];
-    partial[o < s.outputs ? at.last_bias + o : at.error] = sum;
+#pragma unroll 8
+    for (int k = 0; k < count; ++k) sum = by ? fmaf(column[k * stride], by[k * by_stride], sum) : sum + column[k * stride];
+    *place = sum;
+  };
+  const int products = s.outputs * s.hidden;
+  for (int index = threadIdx.x; index < total + s.hidden + products + s.outputs + 1; index += THREADS) {
+    int i = index;
+    if (i < total) {
+      add_column(block.d_value + i, block.total4, nullptr, 0, partial + at.value_bias + i);
+    } else if ((i -= total) < s.hidden) {
+      add_column(block.d_before + i, block.hidden4, nullptr, 0, partial + at.output_bias + i);
+    } else if ((i -= s.hidden) < products) {
+      const int o = i / s.hidden, j = i % s.hidden;
+      add_column(block.activation + j, block.hidden4, block.d_answer + o, s.outputs, partial + at.last + i);
+    } else if ((i -= products) < s.outputs) {
+      add_column(block.d_answer + i, s.outputs, nullptr, 0, partial + at.last_bias + i);
+    } else {
+      add_column(block.loss, 1, nullptr, 0, partial + at.error);
+    }
   }
 }
 

@@ -143,7 +143,7 @@ __device__ void attend(const Sequences& sequences, const Encoder& encoder, int h
 #pragma unroll
       for (int i = 0; i < GROUP; ++i) score[i] = encoder.offset && i < present ? encoder.offset[t * heads + head + i] : 0.f;
       const float* bias = encoder.bias + t * encoder.bias_stride;
-#pragma unroll 4
+#pragma unroll 8
       for (int j = 0; j < encoder.hidden; ++j) {
         const float r = relu(dot<QUADS>(token, encoder.rows + j * QUADS, bias[j]));
         float direction[GROUP];
@@ -199,7 +199,7 @@ __device__ void attend(const Sequences& sequences, const Encoder& encoder, int h
           float sum[GROUP];
 #pragma unroll
           for (int i = 0; i < GROUP; ++i) sum[i] = 0.f;
-#pragma unroll 4
+#pragma unroll 8
           for (int k = 0; k < tokens; ++k) {
             const int slot = sub * spread.lanes + k;
             const float bias =
@@ -251,7 +251,7 @@ __device__ void attend_gradient(const Sequences& sequences, const Encoder& encod
       for (int i = 0; i < GROUP; ++i) change[i] = extra && i < present ? extra[place + t * heads + i] : 0.f;
       const float* bias = encoder.bias + t * encoder.bias_stride;
       const float* wanted = d_pooled + s * sequence_stride + head;
-#pragma unroll 4
+#pragma unroll 8
       for (int j = 0; j < hidden; ++j) {
         const float r = relu(dot<QUADS>(token, encoder.rows + j * QUADS, bias[j]));
         float d[GROUP];
@@ -320,7 +320,7 @@ __device__ void attend_gradient(const Sequences& sequences, const Encoder& encod
 #pragma unroll
           for (int i = 0; i < GROUP; ++i)
             d[i] = inside && i < present ? d_pooled[(block + sub) * sequence_stride + unit * padded + head + i] : 0.f;
-#pragma unroll 4
+#pragma unroll 8
           for (int k = 0; k < tokens; ++k) {
             const int slot = sub * spread.lanes + k;
             const float bias =
