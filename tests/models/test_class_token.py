@@ -153,12 +153,12 @@ def test_narrow_heads_of_one_layer_share_a_program():
 
 
 def test_folding_saves_what_it_says():
-    """Per sample at h = 4, T = 128: 0.10 million operations, and 3.0 million more for a layer that moves all tokens."""
+    """Per sample at h = 4, T = 128: 3.5 million operations for the textbook layers, 0.10 million folded."""
     spec, sizes = ClassTokenSpec(heads=4), {"length": 128, "dim": 4, "outputs": 1}
     assert spec.flops(**sizes) / 1e6 == pytest.approx(0.10, abs=0.01)
     every_token = ClassTokenSpec(heads=4, layers=2)
     saved = every_token.flops(**sizes) - products_performed(folded.predict, spec, **sizes)
-    assert saved / 1e6 == pytest.approx(3.0, abs=0.1)
+    assert saved / 1e6 == pytest.approx(3.5, abs=0.1)
 
 
 @pytest.mark.parametrize("positions", POSITIONS)

@@ -12,11 +12,8 @@ shared by the batch. Heads that share W_K and W_V fold alike: they differ by W_Q
 so linear attention forms them, W_K,g W2 r_t + W_K,g b2 for every group g, and pools r_t as the others do.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Bool, Float
 
 from ..._shapes import AnyArray, Target, Tokens
@@ -62,8 +59,8 @@ def attention_of_layers(model: ClassTokenTransformer, tokens: Tokens) -> tuple[F
     entering = _entering_layers(model, tokens, absent)
     unread = model.unread_at_class_token(len(tokens), absent)
     return tuple(
-        _weights_once(layer, model.spec, class_token, stream, unread).T
-        for layer, (class_token, stream) in zip(model.attention, entering, strict=True)
+        _weights_once(layer, model.spec, class_token, embedded, unread).T
+        for layer, (class_token, embedded) in zip(model.attention, entering, strict=True)
     )
 
 
@@ -117,128 +114,72 @@ def _pooled_values(
     return read + of_heads(layer.value @ encoder_out.bias, len(pooled))
 
 
-class _Stream(NamedTuple):
-    """The tokens between two layers as a linear map of features, map f_t + offset_t, which need not be formed.
-
-    Without a map they are the features themselves. The offset is one vector, or one for every token.
-    """
-
-    features: Float[AnyArray, "length features"]
-    map: Float[AnyArray, "total features"] | None = None
-    offset: Float[AnyArray, "*length total"] | None = None
-
-    def folded(self, weight: Float[AnyArray, "*rows total"]) -> Float[AnyArray, "*rows features"]:
-        """What a weight is to the features; formed once per batch."""
-        return weight if self.map is None else weight @ self.map
-
-    def times(self, weight: Float[AnyArray, "rows total"]) -> Float[AnyArray, "length rows"]:
-        """weight x^(t) for every token."""
-        product = self.features @ self.folded(weight).T
-        return product if self.offset is None else product + self.offset @ weight.T
-
-    def tokens(self) -> Float[AnyArray, "length total"]:
-        formed = self.features if self.map is None else self.features @ self.map.T
-        return formed if self.offset is None else formed + self.offset
-
-    def plus(self, read: Float[AnyArray, "length rows"], written: Float[AnyArray, "total rows"]) -> "_Stream":
-        """x^(t) + written read_t, whose features are those of both terms."""
-        before = jnp.eye(len(written), dtype=written.dtype) if self.map is None else self.map
-        features = jnp.concatenate([self.features, read], axis=1)
-        return _Stream(features, jnp.concatenate([before, written], axis=1), self.offset)
-
-
 def _deep_class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, " total"]:
     """L > 1: every layer but the last moves all tokens; the last has one query and pools before it projects."""
     tokens, absent = model.without_absent(tokens)
-    class_token, stream = _entering_layers(model, tokens, absent)[-1]
+    class_token, embedded = _entering_layers(model, tokens, absent)[-1]
     unread = model.unread_at_class_token(len(tokens), absent)
-    layer = model.attention[-1]
-    weights = _weights_once(layer, model.spec, class_token, stream, unread)
-    values = jnp.einsum("hnf,hf->hn", stream.folded(layer.values), weights.T @ stream.features)
-    if stream.offset is not None:
-        of_offset = jnp.einsum("hne,...e->...hn", layer.values, stream.offset)
-        values = values + (of_offset if stream.offset.ndim == 1 else jnp.einsum("th,thn->hn", weights, of_offset))
-    return class_token + jnp.tensordot(layer.written, values, axes=2)
+    return class_token + _query_once(model.attention[-1], model.spec, class_token, embedded, unread)
 
 
 def _entering_layers(
     model: ClassTokenTransformer, tokens: Tokens, absent: Bool[AnyArray, " length"] | None
-) -> list[tuple[Float[AnyArray, " total"], _Stream]]:
-    """The class token and the tokens before every layer.
-
-    The encoder's second layer and W_O are linear: neither is applied to a token before the layer that follows, unless
-    that one moves all tokens again, which is cheaper from tokens that were formed.
-    """
-    added = _added_positions(model)
-    offset = model.encoder_out.bias if added is None else model.encoder_out.bias + added
-    class_token = model.class_token
-    stream = _Stream(hidden_features(model, tokens), model.encoder_out.weight, offset)
-    entering = [(class_token, stream)]
-    unread = _unread_in_layer(model, len(tokens), absent)
+) -> list[tuple[Float[AnyArray, " total"], Float[AnyArray, "length total"]]]:
+    """The class token and the tokens before every layer."""
+    class_token, embedded = model.class_token, textbook.embed(model, tokens)
+    entering = [(class_token, embedded)]
+    at_class_token = model.unread_at_class_token(len(tokens), absent)
+    at_tokens = model.unread_at_tokens(len(tokens), absent)
     for place, layer in enumerate(model.attention[:-1]):
-        stream = _Stream(stream.tokens()) if place > 0 and stream.map is not None else stream
-        read = _self_attend(layer, model.spec, class_token, stream, unread)
-        written = layer.written.reshape(len(class_token), -1)
-        class_token, stream = class_token + written @ read[-1], stream.plus(read[:-1], written)
+        moved = _self_attend(layer, model.spec, embedded, at_tokens)
+        read = _query_once(layer, model.spec, class_token, embedded, at_class_token)
+        class_token, embedded = class_token + read, embedded + moved
         if model.inner:
-            net = model.inner[place]
-            class_token, stream = net(class_token), _Stream(jax.vmap(net)(stream.tokens()))
-        entering.append((class_token, stream))
+            class_token, embedded = model.inner[place](class_token), jax.vmap(model.inner[place])(embedded)
+        entering.append((class_token, embedded))
     return entering
 
 
-def _unread_in_layer(
-    model: ClassTokenTransformer, length: int, absent: Bool[AnyArray, " length"] | None
-) -> Bool[AnyArray, "*queries length"] | None:
-    """Which tokens each token and, after them, the class token does not read; one row where all read the same."""
-    at_tokens = model.unread_at_tokens(length, absent)
-    if at_tokens is None or at_tokens.ndim == 1:
-        return at_tokens
-    at_class_token = model.unread_at_class_token(length, absent)
-    row = jnp.zeros(length, bool) if at_class_token is None else at_class_token
-    return jnp.concatenate([at_tokens, row[None]])
+def _query_once(
+    layer: Attention,
+    spec: ClassTokenSpec,
+    query_token: Float[AnyArray, " total"],
+    tokens: Float[AnyArray, "length total"],
+    unread: Bool[AnyArray, " length"] | None,
+) -> Float[AnyArray, " total"]:
+    weights = _weights_once(layer, spec, query_token, tokens, unread)
+    values = jnp.einsum("hne,he->hn", layer.values, weights.T @ tokens)
+    return jnp.tensordot(layer.written, values, axes=2)
 
 
 def _weights_once(
     layer: Attention,
     spec: ClassTokenSpec,
     query_token: Float[AnyArray, " total"],
-    stream: _Stream,
+    tokens: Float[AnyArray, "length total"],
     unread: Bool[AnyArray, " length"] | None,
 ) -> Float[AnyArray, "length heads"]:
     if spec.attention == "linear":
-        keys = stream.times(layer.key.reshape(-1, len(query_token)))
-        return _kernel_weights(layer.query @ query_token, keys.reshape(len(keys), *layer.key.shape[:2]), unread)
-    queries = layer.query @ query_token
-    scores = stream.features @ jnp.einsum("hr,hrf->hf", queries, stream.folded(layer.keys)).T
-    if stream.offset is not None and stream.offset.ndim == 2:  # one for all tokens does not move a softmax
-        scores = scores + jnp.einsum("hr,thr->th", queries, jnp.einsum("hre,te->thr", layer.keys, stream.offset))
-    return weights_of_scores(textbook.masked(spec.beta * scores, unread), spec, axis=0)
+        keys = jnp.einsum("te,gre->tgr", tokens, layer.key)
+        return _kernel_weights(layer.query @ query_token, keys, unread)
+    direction = jnp.einsum("hn,hne->he", layer.query @ query_token, layer.keys)
+    return weights_of_scores(textbook.masked(spec.beta * (tokens @ direction.T), unread), spec, axis=0)
 
 
 def _self_attend(
     layer: Attention,
     spec: ClassTokenSpec,
-    class_token: Float[AnyArray, " total"],
-    stream: _Stream,
-    unread: Bool[AnyArray, "*queries length"] | None,
-) -> Float[AnyArray, "queries total"]:
-    """What the heads of a layer read, one beside the other, for every token and, after them, for the class token."""
-    maps = (layer.query, layer.key, layer.value)
-    # One product for all three: a training step of Table 5 took REPLACE.
-    projected = stream.times(jnp.concatenate([weight.reshape(-1, len(class_token)) for weight in maps]))
-    ends = np.cumsum([weight.shape[0] * weight.shape[1] for weight in maps])[:-1]
+    tokens: Float[AnyArray, "length total"],
+    unread: Bool[AnyArray, "*length length"] | None,
+) -> Float[AnyArray, "length total"]:
     queries, keys, values = (
-        part.reshape(len(part), *weight.shape[:2])
-        for part, weight in zip(jnp.split(projected, ends, axis=1), maps, strict=True)
+        jnp.einsum("hne,te->htn", weight, tokens) for weight in (layer.query, layer.key, layer.value)
     )
-    queries = jnp.concatenate([queries, (layer.query @ class_token)[None]]).swapaxes(0, 1)
-    keys, values = (of_heads(part.swapaxes(0, 1), len(queries)) for part in (keys, values))
+    keys, values = (of_heads(part, len(queries)) for part in (keys, values))
     if spec.attention == "linear":
         kernel = jnp.einsum("hqn,hkn->hqk", features(queries), features(keys))
         weights = shares(kernel, unread, axis=-1)
     else:
         scores = spec.beta * jnp.einsum("hqn,hkn->hqk", queries, keys)
         weights = weights_of_scores(scores if unread is None else jnp.where(unread, -jnp.inf, scores), spec, axis=-1)
-    read = jnp.einsum("hqk,hkn->qhn", weights, values)
-    return read.reshape(len(read), -1)
+    return jnp.einsum("ehn,hqn->qe", layer.written, weights @ values)

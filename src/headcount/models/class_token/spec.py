@@ -222,23 +222,17 @@ class ClassTokenSpec(AbstractSpec):
             if self.positions == "additive":
                 attention += 2 * length * total
             return encoder_in + attention + readout
-        projected = compared + self.groups * (self.rank + self.head_dim)
-        mixing = 2 * (length + 1) * length * (compared + total) + 2 * total * total
-        moved, features = 0, hidden
-        for place in range(self.layers - 1):
-            if place > 0 and not self.inner_hidden:
-                moved, features = moved + 2 * length * features * total, total
-            asked = 2 * compared * total if place > 0 else 0  # the first class token is the same for every example
-            moved, features = moved + 2 * length * features * projected + mixing + asked, features + total
-            if self.inner_hidden:
-                inner = 4 * (length + 1) * total * self.inner_hidden
-                moved, features = moved + 2 * length * features * total + inner, total
-        scores = features * self.groups * self.rank + compared if kernel else features * heads
-        one_query = 2 * length * (scores + features * heads) + 2 * compared * total + 2 * total * (features + total)
-        one_query += 0 if kernel else 2 * compared * features
-        if self.positions == "additive" and self.layers == 2 and not self.inner_hidden:
-            one_query += 2 * length * (total if kernel else compared + total)
-        return encoder_in + moved + one_query + readout
+        if self.positions == "concatenated" and not self.vocabulary:
+            encoder_in += 2 * length * POSITION_CODE_DIM * hidden
+        embedding = encoder_in + 2 * length * hidden * total
+        shared = self.groups * (self.rank + self.head_dim)
+        self_attention = 2 * length * (total + length) * (compared + total) + 2 * length * total * shared
+        asked = (2 if kernel else 4) * compared * total
+        scores = length * (total * self.groups * self.rank + compared if kernel else total * heads)
+        one_query = 2 * scores + 2 * length * heads * total + asked + 4 * total * total
+        inner = 4 * (length + 1) * total * self.inner_hidden * (self.layers - 1)
+        first_query = asked  # the first layer's class token is the same for every example
+        return embedding + (self.layers - 1) * self_attention + self.layers * one_query - first_query + inner + readout
 
     def activations(self, *, length: int, dim: int) -> int:
         at_class_token = 4 * self.total_dim
