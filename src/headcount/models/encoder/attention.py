@@ -80,16 +80,13 @@ def attend(
     at_once = max(1, min(spec.total_heads, WEIGHTS_AT_ONCE // per_head))
     at_once = next(count for count in range(at_once, 0, -1) if spec.total_heads % count == 0)
     parts = eqx.tree_at(lambda h: h.output_bias, heads, None, is_leaf=lambda leaf: leaf is None)
-    if _are_thin(spec, len(stream)):
-        total = _read_thin(parts, spec, stream, keys, unread)
-    elif at_once == spec.total_heads:
-        total = _read(parts, spec, stream, keys, unread)
+    read = _read_thin if _are_thin(spec, len(stream)) else _read
+    if at_once == spec.total_heads:
+        total = read(parts, spec, stream, keys, unread)
     else:
         parts = _ungrouped(parts, spec)
         turns = jax.tree.map(lambda weight: weight.reshape(-1, at_once, *weight.shape[1:]), parts)
-        take_turn = jax.checkpoint(
-            lambda sum_so_far, part: (sum_so_far + _read(part, spec, stream, keys, unread), None)
-        )
+        take_turn = jax.checkpoint(lambda sum_so_far, part: (sum_so_far + read(part, spec, stream, keys, unread), None))
         total, _ = jax.lax.scan(take_turn, jnp.zeros_like(stream), turns)
     total = total / spec.multiplier
     return total if heads.output_bias is None else total + heads.output_bias

@@ -3,7 +3,7 @@
 A product of matrices with one to four inner numbers keeps a GPU waiting, and the weights a_h(t, s) of all heads are the
 largest arrays of a layer by far. Here heads are the last axis, so that neighbouring threads have neighbouring heads,
 and no weights are kept for the gradient: they are computed again from queries, keys and the logarithm of the softmax's
-sum.
+sum. While a step runs, the compiler may still write some: 2.8 GB at 4,096 heads, 16 tokens and a batch of 256.
 
 Written for one sequence: queries (queries, rank, heads), keys (keys, rank, heads), values (keys, head_dim, heads).
 """
