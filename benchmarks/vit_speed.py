@@ -1,12 +1,13 @@
 """How fast vision transformers train: headcount's program beside plain PyTorch, members and head counts at once.
 
-python benchmarks/vit_speed.py [--device cpu|cuda] [--quick] [--compile] [--json FILE]
+python benchmarks/vit_speed.py [--device cpu|cuda] [--quick] [--compile MODE ...] [--json FILE]
 
 Images a second, on random images of 32 x 32 pixels in frames of 32 and 48 (65 and 145 tokens with the class token), 10
 heads, batch 256, each step's batch drawn, placed, standardised and cut into patches on the device. bfloat16 products on
 a GPU, float32 on a CPU.
 
-PyTorch         `plain_vit.py`, eager; --compile adds `torch.compile`. Without PyTorch the rest is measured alone
+PyTorch         `plain_vit.py`, eager and through `torch.compile`, in its default mode and in "reduce-overhead", which
+                uses CUDA graphs; --compile names other modes, or none. Without PyTorch the rest is measured alone
 one member      headcount's own program, one model; beside PyTorch's
 four members    four models in one program; beside the time of one after another
 head counts     1, 2, 4 and 8 heads, a program each: advanced one after another, and from four threads at once
@@ -47,13 +48,15 @@ class Effort(NamedTuple):
 
 EFFORTS = {"cuda": Effort(256, 200), "cpu": Effort(256, 3)}
 QUICK = {"cuda": Effort(256, 10), "cpu": Effort(8, 2)}
+COMPILED = {"cuda": ("default", "reduce-overhead"), "cpu": ()}
+"""Modes of torch.compile that are timed; on a CPU compiling takes minutes."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda where JAX sees a GPU, else cpu")
     parser.add_argument("--quick", action="store_true", help="a few steps, and small batches on a CPU")
-    parser.add_argument("--compile", action="store_true", help="time PyTorch's model through torch.compile too")
+    parser.add_argument("--compile", nargs="*", metavar="MODE", help="modes of torch.compile; default on a GPU: both")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers here")
     arguments = parser.parse_args()
     share_the_card()  # before JAX is imported
@@ -61,9 +64,10 @@ def main() -> None:
     if device == "cpu":
         os.environ["JAX_PLATFORMS"] = "cpu"
     effort = (QUICK if arguments.quick else EFFORTS)[device]
+    modes = COMPILED[device] if arguments.compile is None else tuple(arguments.compile)
     results = environment() | {"heads": HEADS, "members": MEMBERS, **effort._asdict()}
     talk.print(described(results))
-    results["sides"] = [measure(side, device, effort, arguments.compile) for side in SIDES]
+    results["sides"] = [measure(side, device, effort, modes) for side in SIDES]
     out = Console(highlight=False, soft_wrap=True)
     out.print(speed_table(results))
     out.print(head_counts_table(results))
@@ -85,7 +89,7 @@ def environment() -> dict:
     return {"device": hardware().description, "versions": versions}
 
 
-def measure(side: int, device: str, effort: Effort, compiled: bool) -> dict:
+def measure(side: int, device: str, effort: Effort, modes: tuple[str, ...]) -> dict:
     """All programs at one side of the frame, in images per second."""
     from headcount.engine import hardware
     from headcount.engine.data import prepare
@@ -97,7 +101,7 @@ def measure(side: int, device: str, effort: Effort, compiled: bool) -> dict:
     wanted = ((HEADS, 1), (HEADS, MEMBERS), *((heads, 1) for heads in HEAD_COUNTS))
     with ThreadPoolExecutor(hardware().workers) as pool:  # compiling takes longer than all that is timed
         one, four, *each = pool.map(lambda sizes: own_program(task, data, train, *sizes), wanted)
-    plain, faults = plain_trainers(device, side, batch, compiled)
+    plain, faults = plain_trainers(device, side, batch, modes)
     talk.print(f"side {side}: compiled and warm after {time.perf_counter() - began:.0f} s")
     turns = take_turns(
         {
@@ -123,7 +127,7 @@ def take_turns(programs: Mapping[str, Callable[[], float]]) -> dict[str, list[fl
     return {name: [timed[name] for timed in rounds] for name in programs}
 
 
-def plain_trainers(device: str, side: int, batch: int, compiled: bool) -> tuple[dict, dict[str, str]]:
+def plain_trainers(device: str, side: int, batch: int, modes: tuple[str, ...]) -> tuple[dict, dict[str, str]]:
     """PyTorch's trainers by name, and why one is missing."""
     try:
         import plain_vit
@@ -131,12 +135,12 @@ def plain_trainers(device: str, side: int, batch: int, compiled: bool) -> tuple[
         return {}, {"torch": f"PyTorch is missing: {error}"}
     sizes = {"device": device, "heads": HEADS, "side": side, "batch": batch}
     trainers, faults = {"torch": plain_vit.Trainer(**sizes)}, {}
-    if compiled:
+    for mode in modes:
         try:
-            trainers["torch_compile"] = plain_vit.Trainer(**sizes, compiled=True)
+            trainers[f"torch {mode}"] = plain_vit.Trainer(**sizes, mode=mode)
         except Exception as error:  # a compiler, or its own compiler, may be missing or fail in many ways
             first = str(error).strip().splitlines()[:1]
-            faults["torch_compile"] = f"torch.compile failed: {type(error).__name__}: {''.join(first)}"
+            faults[f"torch {mode}"] = f"torch.compile failed: {type(error).__name__}: {''.join(first)}"
     return trainers, faults
 
 
@@ -216,14 +220,17 @@ def speed_table(results: dict) -> Table:
         table.add_column(heading, justify=justify)
     for row in results["sides"]:
         ratios, tokens = row["ratios"], str(row["tokens"])
-        for name, label in (("torch", "PyTorch, eager"), ("torch_compile", "PyTorch, compiled")):
-            if name in row:
-                table.add_row(tokens, label, three_digits(row[name]), "")
-            elif name in row["faults"]:
-                table.add_row(tokens, label, "-", row["faults"][name])
-        beside = (("torch", "eager PyTorch"), ("torch_compile", "compiled PyTorch"))
-        compared = [f"{ratios[f'one_member_over_{name}']:.2f} x {label}" for name, label in beside if name in row]
-        table.add_row(tokens, "headcount, 1 member", three_digits(row["one_member"]), ", ".join(compared))
+        named = {
+            name: "PyTorch, eager" if name == "torch" else f"PyTorch, compiled, mode {name.split()[1]}"
+            for name in (*row["faults"], *row)
+            if name.split()[0] == "torch"
+        }
+        for name, label in named.items():
+            table.add_row(tokens, label, three_digits(row[name]) if name in row else "-", row["faults"].get(name, ""))
+        compared = [
+            f"{ratios[f'one_member_over_{name}']:.2f} x {label}" for name, label in named.items() if name in row
+        ]
+        table.add_row(tokens, "headcount, 1 member", three_digits(row["one_member"]), "; ".join(compared))
         factor = f"{ratios['four_members_over_one']:.2f} x one after another"
         table.add_row(tokens, f"headcount, {results['members']} members", three_digits(row["four_members"]), factor)
     return table

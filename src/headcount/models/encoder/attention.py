@@ -17,6 +17,7 @@ from ..._shapes import AnyArray
 from ..attention import of_heads, weights_of_scores
 from ..attention.hard import largest_alone
 from ..attention.linear import features, shares
+from . import thin
 from .spec import EncoderSpec
 
 WEIGHTS_AT_ONCE = 2**20
@@ -24,6 +25,8 @@ WEIGHTS_AT_ONCE = 2**20
 gradient. A batch of 256 then holds 1 GiB of them."""
 THIN = 2
 """Largest inner width whose products are sums on a GPU."""
+LANES = 32
+"""Threads of a GPU that work in step."""
 
 Stream = Float[AnyArray, "length stream"]
 Unread = Bool[AnyArray, "*queries keys"] | None
@@ -77,14 +80,13 @@ def attend(
     at_once = max(1, min(spec.total_heads, WEIGHTS_AT_ONCE // per_head))
     at_once = next(count for count in range(at_once, 0, -1) if spec.total_heads % count == 0)
     parts = eqx.tree_at(lambda h: h.output_bias, heads, None, is_leaf=lambda leaf: leaf is None)
+    read = _read_thin if _are_thin(spec, len(stream)) else _read
     if at_once == spec.total_heads:
-        total = _read(parts, spec, stream, keys, unread)
+        total = read(parts, spec, stream, keys, unread)
     else:
         parts = _ungrouped(parts, spec)
         turns = jax.tree.map(lambda weight: weight.reshape(-1, at_once, *weight.shape[1:]), parts)
-        take_turn = jax.checkpoint(
-            lambda sum_so_far, part: (sum_so_far + _read(part, spec, stream, keys, unread), None)
-        )
+        take_turn = jax.checkpoint(lambda sum_so_far, part: (sum_so_far + read(part, spec, stream, keys, unread), None))
         total, _ = jax.lax.scan(take_turn, jnp.zeros_like(stream), turns)
     total = total / spec.multiplier
     return total if heads.output_bias is None else total + heads.output_bias
@@ -112,6 +114,33 @@ def _read(
     weights = attention_weights(heads, spec, stream, keys, unread)
     carried = of_heads(_project(heads.value, heads.value_bias, keys), len(weights), blocks=spec.multiplier)
     return jnp.einsum("hqv,hvw->qw", _product_of_heads(weights, carried), heads.output)
+
+
+def _are_thin(spec: EncoderSpec, queries: int) -> bool:
+    """Whether `thin` is faster: on a GPU, with heads of few numbers that fill its threads."""
+    thin_heads = max(spec.rank, spec.head_dim) <= thin.WIDEST and spec.total_heads >= LANES and spec.kv_heads is None
+    return jax.default_backend() == "gpu" and spec.attention == "soft" and thin_heads and queries > 1
+
+
+def _read_thin(
+    heads: Heads,
+    spec: EncoderSpec,
+    stream: Stream,
+    keys: Float[AnyArray, "keys stream"],
+    unread: Unread,
+) -> Stream:
+    """As `_read`, with heads as the last axis; what is multiplied there is float32 at least."""
+
+    def projected(weight, bias, tokens):
+        flat = weight.transpose(2, 1, 0).reshape(weight.shape[2], -1)
+        numbers = (tokens @ flat).reshape(len(tokens), *weight.shape[1::-1])
+        numbers = numbers if bias is None else numbers + bias.T
+        return numbers.astype(_exact(numbers))
+
+    queries = projected(heads.query, heads.query_bias, stream) * spec.rank**-0.5
+    carried = projected(heads.value, heads.value_bias, keys)
+    read = thin.mix(queries, projected(heads.key, None, keys), carried, unread).astype(stream.dtype)
+    return read.reshape(len(stream), -1) @ heads.output.swapaxes(0, 1).reshape(-1, heads.output.shape[2])
 
 
 def _product_of_heads(
