@@ -1,0 +1,127 @@
+"""The four programs that train the same model, behind one face: build it, time some steps, read its memory.
+
+`fused` and `reference` are headcount's two back ends, `expert` is `expert_torch.py`, `plain` is `plain_torch.py`.
+"""
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+
+import expert_torch
+import jax
+import jax.numpy as jnp
+import memory
+import numpy as np
+import own_engine
+import plain_torch
+import torch
+
+from headcount import TrainSpec
+
+GRADIENT_TOLERANCE = 1e-4
+CHECKED_MEMBERS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """T, the members trained in one program, and heads. The plain program trains one model, whatever the members."""
+
+    length: int
+    members: int
+    heads: int = own_engine.HEADS
+
+    def __str__(self) -> str:
+        return f"T = {self.length}, {self.members:,} members, {self.heads} heads"
+
+
+class Headcount:
+    """headcount's program on one back end."""
+
+    def __init__(self, case: Case, device: str, backend: str, train: TrainSpec = own_engine.TRAIN):
+        self.device = device
+        self.engine = own_engine.Engine(
+            length=case.length, members=case.members, heads=case.heads, backend=backend, train=train
+        )
+
+    def seconds(self, steps: int) -> float:
+        return self.engine.seconds_per_model_step(steps)
+
+    def memory_bytes(self) -> int | None:
+        """On a GPU what the compiled program holds, on a CPU what some steps take."""
+        if self.device == "cuda":
+            return self.engine.gpu_bytes
+        return memory.resident_bytes_taken(lambda: self.engine.advance(2))
+
+
+class Expert:
+    """The compiled PyTorch program, started from weights that headcount draws."""
+
+    def __init__(self, case: Case, device: str, engine: own_engine.Engine):
+        self.device = device
+        tokens, targets = np.array(engine.data.train.tokens), np.array(engine.data.train.targets)
+        weights = expert_torch.weights_of(engine.drawn_models(case.members), device)
+        self.program = expert_torch.Expert(weights, tokens, targets, recipe_of(own_engine.TRAIN))
+        self.program.compile()
+
+    def seconds(self, steps: int) -> float:
+        self.program.capture()
+        seconds = self.program.seconds_per_model_step(steps)
+        self.program.require_finite()
+        return seconds
+
+    def memory_bytes(self) -> int | None:
+        taken = memory.bytes_taken(self.device, self.program.train_step)
+        return None if taken is None else self.program.held_bytes + taken
+
+
+class Plain:
+    """The plain PyTorch program, one model at a time."""
+
+    def __init__(self, case: Case, device: str, engine: own_engine.Engine, warmup: int = 5):
+        self.device = device
+        self.settings = plain_torch.Settings(
+            heads=case.heads, hidden=own_engine.HIDDEN, batch=own_engine.BATCH, warmup=warmup
+        )
+        self.tokens, self.targets = np.array(engine.data.train.tokens), np.array(engine.data.train.targets)
+
+    def seconds(self, steps: int) -> float:
+        return plain_torch.seconds_per_step(self.settings, self.tokens, self.targets, steps, self.device)
+
+    def memory_bytes(self) -> int | None:
+        return memory.bytes_taken(self.device, lambda: self.seconds(1))
+
+
+def recipe_of(train: TrainSpec) -> expert_torch.Recipe:
+    names = ("batch", "steps", "learning_rate", "warmup", "clip", "second_moment_decay")
+    return expert_torch.Recipe(**{name: getattr(train, name) for name in names})
+
+
+def gradient_difference(engine: own_engine.Engine, device: str) -> float:
+    """The expert's gradient against that of headcount's program on the same weights and batch, relative.
+
+    Raises `AssertionError` above 1e-4: the two would not do the same work.
+    """
+    examples = engine.data.train
+    tokens, targets = examples.tokens[: engine.batch], examples.targets[: engine.batch]
+    model = engine.drawn_models(min(CHECKED_MEMBERS, engine.members_count))
+
+    def loss(model: Any) -> jax.Array:
+        return engine.program.loss_one(model, tokens, targets, None)[0]
+
+    with jax.default_matmul_precision("highest"):
+        expected = jax.jit(jax.vmap(jax.grad(loss)))(jax.tree.map(jnp.asarray, model))
+    difference = expert_torch.gradient_difference(
+        expert_torch.weights_of(model, device),
+        np.array(tokens),
+        np.array(targets),
+        expert_torch.weights_of(expected, device),
+    )
+    assert difference <= GRADIENT_TOLERANCE, f"gradients differ by {difference:.1e}, allowed {GRADIENT_TOLERANCE:.0e}"
+    return difference
+
+
+def free_memory(device: str) -> None:
+    """Give back what programs that are gone have left with PyTorch."""
+    if device == "cuda":
+        with contextlib.suppress(RuntimeError):
+            torch.cuda.empty_cache()
