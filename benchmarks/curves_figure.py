@@ -45,7 +45,6 @@ def _draw_machine(panels: list[Axes], results: dict) -> None:
     limits = _limits([row["us"] for row in results["rows"] if "us" in row])
     for panel, axis in zip(panels, AXES, strict=False):
         fixed = ", ".join(f"{AXES[other]} {centre[other]}" for other in AXES if other != axis)
-        steps = along(results, axis)
         points = {
             program: [
                 (x, rows[program]["us"]) for x, rows in along(results, axis).items() if "us" in rows.get(program, {})
