@@ -18,6 +18,8 @@ Activation = Literal["relu", "gelu"]
 Precision = Literal["float32", "bfloat16"]
 Start = Literal["random", "continued", "descended"]
 """Where a model's training starts: at random weights, at those of a trained one, or at those less some heads."""
+Backend = Literal["reference", "fused"]
+"""What computes: plain JAX, or kernels of our own."""
 ModelClass = Literal["hard", "bounded"]
 """Classes of models that a floor holds for: hard heads on an alphabet, or bounded values and readout slope."""
 
@@ -29,6 +31,7 @@ ATTENTION_KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)
 ACTIVATIONS: tuple[Activation, ...] = get_args(Activation)
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 STARTS: tuple[Start, ...] = get_args(Start)
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
 MODEL_CLASSES: tuple[ModelClass, ...] = get_args(ModelClass)
 
 

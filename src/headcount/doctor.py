@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import recipes
+from .backends import VARIABLE, chosen, described, kernels_here, require_working
 from .engine import hardware, run_sweep, sweep, versions
 from .store import Store
 from .tasks import max_plus_min
@@ -26,7 +27,13 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Every check in turn; a check that raises is a finding, not an error."""
-    checks = {"versions": _versions, "device": _device, "disk": _disk, "training": _training}
+    checks = {
+        "versions": _versions,
+        "device": _device,
+        "back end": _backend,
+        "disk": _disk,
+        "training": _training,
+    }
     return [_guarded(name, check) for name, check in checks.items()]
 
 
@@ -45,6 +52,18 @@ def _versions() -> Finding:
 def _device() -> Finding:
     machine = hardware()
     return Finding("device", True, f"{machine.description}, {machine.memory / 2**30:.1f} GiB free")
+
+
+def _backend() -> Finding:
+    """Which back end computes. Without kernels all is fine, and slower; kernels that cannot be used are not."""
+    if chosen() == "fused":
+        require_working()
+        return Finding("back end", True, described("fused"))
+    available = kernels_here()
+    if available.library is not None:
+        return Finding("back end", True, f"reference, as {VARIABLE} says; {described('fused')} is installed")
+    lost = "reference: class-token models train several times slower than with the fused kernels"
+    return Finding("back end", not available.installed, f"{lost}; {available.problem}")
 
 
 def _disk() -> Finding:

@@ -1,9 +1,9 @@
 """Do stored results reproduce? A random sample of cells is trained again and compared, descended ones from their stored
 parents.
 
-On the machine and with the versions that made them, cells reproduce to the last bit on a CPU: anything else is
-different. Elsewhere, and on a GPU, where the order of a sum may change, rounding grows over thousands of steps; there a
-result is close when it is within a factor of five of the stored one, or of the median of its stored seeds.
+On the machine and with the versions and the back end that made them, cells reproduce to the last bit on a CPU: anything
+else is different. Elsewhere, and on a GPU, where the order of a sum may change, rounding grows over thousands of steps;
+there a result is close when it is within a factor of five of the stored one, or of the median of its stored seeds.
 """
 
 import dataclasses
@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from ._errors import require
 from ._keys import named_generator
@@ -24,6 +25,10 @@ from .tasks import AbstractTask
 
 CLOSE_FACTOR = 5.0
 """Two runs of 250 cells of Table 2 on one GPU differed by less than this in all but two, where a seed got stuck."""
+
+
+ORIGIN = {"device": "unknown", "versions": "unknown", "backend": "reference"}
+"""What of the provenance may change the last bits, and what a record without it was made by."""
 
 
 class Agreement(enum.StrEnum):
@@ -42,13 +47,20 @@ class Recheck:
 
     @property
     def moved(self) -> tuple[str, ...]:
-        """What differs between the machine that made the record and this one: device, versions."""
-        then, now = self.stored.provenance, self.again.provenance
-        return tuple(
-            f"{name}: {then.get(name, 'unknown')} then, {now.get(name, 'unknown')} now"
-            for name in ("device", "versions")
-            if then.get(name) != now.get(name)
-        )
+        """What differs between the run that made the record and this one: device, versions, back end."""
+        then, now = origin(self.stored), origin(self.again)
+        return tuple(f"{name}: {then[name]} then, {now[name]} now" for name in ORIGIN if then[name] != now[name])
+
+    @property
+    def stored_backend(self) -> str | None:
+        """The back end that made the stored record, where another one trained it now: "reference" or "fused"."""
+        then, now = (origin(record)["backend"].split()[0] for record in (self.stored, self.again))
+        return None if then == now else then
+
+
+def origin(record: Record) -> dict[str, Any]:
+    """What made a record."""
+    return {name: record.provenance.get(name, unknown) for name, unknown in ORIGIN.items()}
 
 
 def sample(records: Iterable[Record], count: int, seed: int) -> list[Record]:
@@ -114,10 +126,9 @@ def _siblings(record: Record, records: list[Record]) -> list[float]:
 
 
 def _repeatable(stored: Record, again: Record) -> bool:
-    """Whether both were made by the same versions on the same CPU."""
-    then, now = stored.provenance, again.provenance
-    same = all(then.get(name) == now.get(name) for name in ("device", "versions"))
-    return same and str(now.get("device", "")).startswith("CPU")
+    """Whether both were made by the same versions and back end on the same CPU."""
+    then, now = origin(stored), origin(again)
+    return then == now and str(now["device"]).startswith("CPU")
 
 
 def _compare(stored: Record, again: Record, siblings: list[float]) -> Recheck:

@@ -8,6 +8,7 @@ import typer
 
 from ..effort.levels import DEFAULT_EFFORT, EFFORTS
 from ..recipes import ENCODER_HIDDEN, HEADS, LABELLED_LAYERS, LABELLED_TRAIN, LENGTHS, TOP_HEADS, TRAIN
+from .backend import BACKEND_HELP, use_backend
 from .examples import EVERY_COMBINATION
 
 combinations = partial(typer.Option, rich_help_panel=EVERY_COMBINATION)
@@ -54,6 +55,7 @@ TrainExamples = Annotated[int | None, training(help=f"Training examples; 0: fres
 VALIDATION = f"Validation examples (default: {TRAIN.validation_examples})."
 ValidationExamples = Annotated[int | None, training(help=VALIDATION)]
 Precision = Annotated[str | None, training(help="float32 (default); encoders also bfloat16, half precision for a GPU.")]
+Backend = Annotated[str | None, training(help=BACKEND_HELP, callback=use_backend)]
 
 HeadDim = Annotated[int | None, model(help="Value width of a head (default: 8, an encoder's rank).")]
 TotalDim = Annotated[int | None, model(help="Width shared by all heads, instead of --head-dim.")]

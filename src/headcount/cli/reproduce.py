@@ -25,6 +25,7 @@ from ..studies.real_data.cifar import PATCHES, CifarStudy
 from ..studies.registry import CLOSED_FORM, REAL_DATA, STUDIES, study
 from .app import Json, data, messages, print_json, say, show_view
 from .arguments import counts
+from .backend import BackendOption
 from .plans import describe_plan
 from .running import run, settled
 
@@ -54,6 +55,7 @@ def reproduce(
         str | None, typer.Option(help="cifar, marco: only these T, as the tables count: 65,145.")
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="cifar, marco: only so many seeds.")] = None,
+    backend: BackendOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is left to do and stop.")] = False,
     as_json: Json = False,
 ) -> None:

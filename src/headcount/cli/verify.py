@@ -18,6 +18,7 @@ from ..store import Experiment, Store
 from ..tasks.find import task_of_spec
 from ..verify import Agreement, Recheck
 from .app import Folder, Json, data, messages, print_json, say
+from .backend import BackendOption
 from .options import SEQUENCE, TARGETS
 from .stopping import stop_on_signals
 
@@ -38,6 +39,7 @@ def verify(
     targets: Annotated[str | None, typer.Option(metavar="COLUMN|FILE", help=TARGETS)] = None,
     sequence: Annotated[str | None, typer.Option(metavar="COLUMN", help=SEQUENCE)] = None,
     embeddings: Annotated[Path | None, typer.Option(help="Folder of the BERT model of passages.")] = None,
+    backend: BackendOption = None,
     as_json: Json = False,
 ) -> None:
     """Train a random sample of stored cells again and say whether they reproduce. Nothing stored is changed."""
@@ -106,5 +108,7 @@ def _view(rechecks: list[Recheck], experiments: list[Experiment]) -> RenderableT
     summary = ", ".join(f"{count} {agreement}" for agreement, count in counts.items() if count)
     meanings = [f"  {agreement}: {MEANINGS[agreement][1]}" for agreement, count in counts.items() if count]
     moved = list(dict.fromkeys(line for each in rechecks for line in each.moved))
+    backends = dict.fromkeys(each.stored_backend for each in rechecks if each.stored_backend)
+    moved += [f"stored with another back end: --backend {name} trains as then" for name in backends]
     moved += list(dict.fromkeys(each.again.message for each in rechecks if each.again.message))
     return Group(view, "", f"[bold]{summary}[/bold]", *meanings, *(escape(f"  {line}") for line in moved))

@@ -58,8 +58,12 @@ class StoredTokens(eqx.Module):
     tokens: Float[Array, "examples length dim"]
     targets: Float[Array, "examples *places outputs"] | Int[Array, " examples"]
 
+    def chosen(self, key: Key, count: int) -> Int[Array, " count"]:
+        """Which examples a batch has."""
+        return jr.randint(key, (count,), 0, len(self.tokens))
+
     def batch(self, key: Key, count: int) -> tuple[Array, Array]:
-        chosen = jr.randint(key, (count,), 0, len(self.tokens))
+        chosen = self.chosen(key, count)
         return self.tokens[chosen], self.targets[chosen]
 
     def tokens_at(self, index: Int[Array, ""]) -> Array:

@@ -2,12 +2,14 @@
 
 import os
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import jax
 
+from .._choices import Backend
+from ..backends import chosen
 from .buckets import Shape
 
 MEMORY_SHARE = 0.5
@@ -23,17 +25,26 @@ GPU_WORKERS = 6
 
 @dataclass(frozen=True)
 class Hardware:
-    """`side_by_side`: members ride `vmap` (a GPU) rather than `lax.map` (a CPU). `workers`: buckets in hand at once."""
+    """`side_by_side`: members ride `vmap` (a GPU) rather than `lax.map` (a CPU). `workers`: buckets in hand at once.
+    `backend`: what computes, where it has kernels for a model."""
 
     platform: str
     description: str
     memory: int
     workers: int
     side_by_side: bool
+    backend: Backend = "reference"
 
 
-def hardware() -> Hardware:
-    """The device JAX chose."""
+def hardware(*, backend: str | None = None) -> Hardware:
+    """The device JAX chose, and the back end: "auto", "reference", "fused", or None for HEADCOUNT_BACKEND.
+
+    Raises `InputError` for any other back end, and where "fused" is asked for and is not available.
+    """
+    return replace(_device(), backend=chosen(backend))
+
+
+def _device() -> Hardware:
     device = jax.devices()[0]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if device.platform == "cpu":

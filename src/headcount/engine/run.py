@@ -20,17 +20,18 @@ import numpy as np
 
 from .._errors import HeadcountError, StoreError
 from .._version import __version__
+from ..backends import described, say_once
 from ..models import AbstractModel, from_arrays
 from ..store import Cell, Experiment, Outcome, Record, Store
 from ..store.weights import Weights
 from ..tasks import AbstractTask
-from .buckets import Bucket, Shape, parent_spec, spec_of
+from .buckets import Bucket, ProgramShape, Shape, parent_spec, spec_of
 from .data import PreparedData, PreparedExamples, RawExamples
 from .hardware import Hardware
 from .listener import Listener
 from .plan import Plan, plan_sweep, sizes_of
 from .sweep import Sweep
-from .train import TrainState, program
+from .train import Program, TrainState, program
 
 POLL_SECONDS = 0.25
 WATCHED_AT = 7
@@ -212,6 +213,7 @@ class BucketTrainer:
         self.examples = PreparedExamples() if examples is None else examples
         self._lock = threading.Lock()
         self._compile_locks: dict[tuple, threading.Lock] = {}
+        self._by_reference = set[ProgramShape]()
         # A GPU does one bucket's steps at a time: interleaved with others' they took twice as long in all.
         self._device = threading.Lock() if machine.side_by_side else contextlib.nullcontext()
 
@@ -229,8 +231,20 @@ class BucketTrainer:
                 halves = (bucket.cells[:half], bucket.cells[half:])
                 parts = [self.train(Bucket(bucket.shape, cells, len(cells))) for cells in halves]
                 return Trained(parts[0].records + parts[1].records, parts[0].weights | parts[1].weights)
+            if isinstance(error, jax.errors.JaxRuntimeError) and self._leave_to_reference(bucket.shape, error):
+                return self.train(bucket)
             message = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
             return Trained(tuple(_failure(cell, message) for cell in bucket.cells), {})
+
+    def _leave_to_reference(self, shape: Shape, error: Exception) -> bool:
+        """Whether it was a kernel that failed; models of this shape are then trained in plain JAX from now on."""
+        with self._lock:
+            fused = self.machine.backend == "fused" and shape.model.pools and shape.program not in self._by_reference
+            self._by_reference.add(shape.program)
+        if fused:
+            why = str(error).splitlines()[0].rstrip(".")
+            say_once(f"the fused kernels cannot train {shape.model} ({why}); plain JAX trains it, slower.")
+        return fused
 
     def _train(self, bucket: Bucket) -> Trained:
         self._check_stop()
@@ -238,7 +252,8 @@ class BucketTrainer:
         prepared = self.data_for(shape)
         data, task = prepared.data, self.tasks[shape.task].at(shape.length)
         with self._lock:  # a cache hit, or two threads would each make one
-            parts = program(shape.program, sizes_of(task), task.objective, self.machine.side_by_side)
+            backend = "reference" if shape.program in self._by_reference else self.machine.backend
+            parts = program(shape.program, sizes_of(task), task.objective, self.machine.side_by_side, backend)
         trained = None if shape.from_random else [self._parent(cell, prepared) for cell in bucket.cells]
         states, members = parts.start(bucket.cells, data, slots=bucket.slots, trained=trained)
         steps = checkpoint_steps(shape.train.steps)
@@ -268,7 +283,8 @@ class BucketTrainer:
         grades |= {name: grade for name, grade in measured.validation.items() if name != error}
         grades |= {f"fitted_{name}": grade for name, grade in fitted.items()}
         grades = {name: np.asarray(grade) for name, grade in grades.items()}
-        return self._results(bucket, states, grades, np.stack(curves), prepared, seconds, seen)
+        provenance = self._provenance(parts, seconds)
+        return self._results(bucket, states, grades, np.stack(curves), prepared, provenance, seen)
 
     def _tell_ready(self, compiled_for: tuple) -> None:
         with self._lock:
@@ -307,7 +323,7 @@ class BucketTrainer:
         grades: dict[str, np.ndarray],
         curves: np.ndarray,
         prepared: PreparedData,
-        seconds: float,
+        provenance: dict[str, Any],
         seen: dict[str, Any],
     ) -> Trained:
         """The members of a trained bucket as records, and the weights of those that finished."""
@@ -317,7 +333,7 @@ class BucketTrainer:
         records, weights = [], {}
         for i, cell in enumerate(bucket.cells):
             metrics = {name: float(grade[i]) for name, grade in grades.items()} | baseline
-            record = _record(cell, steps, curves[:, i], metrics, self._provenance(seconds) | (seen if i == 0 else {}))
+            record = _record(cell, steps, curves[:, i], metrics, provenance | (seen if i == 0 else {}))
             records.append(record)
             if record.outcome is Outcome.FINISHED:
                 model = jax.tree.map(operator.itemgetter(i), stacked).with_heads(spec_of(cell).heads)
@@ -333,11 +349,12 @@ class BucketTrainer:
         if self.stop.is_set():
             raise StopRequested
 
-    def _provenance(self, seconds: float) -> dict[str, Any]:
+    def _provenance(self, parts: Program, seconds: float) -> dict[str, Any]:
         finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         return {
             "seconds": round(seconds, 4),
             "device": self.machine.description,
+            "backend": described(parts.backend),
             "finished": finished,
             "versions": versions(),
         }

@@ -16,6 +16,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int
 
+from .._choices import Backend
 from .._compile import deterministic_jit
 from .._keys import named_key
 from .._shapes import Key
@@ -26,9 +27,12 @@ from ..tasks.objective import Grades
 from .buckets import ProgramShape, spec_of
 from .data import BucketData, RawExamples, StoredTokens
 from .hardware import Sizes
+from .whole_steps import WholeSteps
 
 EVALUATION_BLOCK = 256
 """Examples evaluated at a time, of lists of candidates at most a batch: bounds the memory of a validation pass."""
+FUSED_BLOCK = 2048
+"""The same where tokens are pooled by the fused back end, which keeps no hidden vectors."""
 DROPOUT = 1
 """Folded into the step's key to derive its dropout key."""
 
@@ -49,6 +53,8 @@ class Member(NamedTuple):
     learning_rate: Float[Array, ""]
     steps: Int[Array, ""]
     active: Bool[Array, ""]
+    heads: Int[Array, ""]
+    """Its own, without those that pad it."""
 
 
 class Measured(NamedTuple):
@@ -62,9 +68,19 @@ class Measured(NamedTuple):
 
 
 @functools.lru_cache(maxsize=64)
-def program(shape: ProgramShape, sizes: Sizes, objective: AbstractObjective, side_by_side: bool) -> "Program":
-    """The program of a shape; asked for again, also for another task, it is the same one, already compiled."""
-    return Program(shape, sizes, objective, side_by_side)
+def program(
+    shape: ProgramShape,
+    sizes: Sizes,
+    objective: AbstractObjective,
+    side_by_side: bool,
+    backend: Backend = "reference",
+) -> "Program":
+    """The program of a shape; asked for again, also for another task, it is the same one, already compiled.
+
+    The fused back end takes the shapes that it has kernels for; any other program is the reference's.
+    """
+    fits = shape.model.pools and shape.train.precision == "float32"
+    return Program(shape, sizes, objective, side_by_side, backend if fits else "reference")
 
 
 @dataclass(frozen=True)
@@ -78,6 +94,7 @@ class Program:
     sizes: Sizes
     objective: AbstractObjective
     side_by_side: bool
+    backend: Backend = "reference"
 
     def start(
         self,
@@ -103,6 +120,7 @@ class Program:
             learning_rate=jnp.array([cell.train.learning_rate for cell in filled], jnp.float32),
             steps=jnp.array([cell.train.steps for cell in filled], jnp.int32),
             active=jnp.arange(len(filled)) < len(cells),
+            heads=jnp.array([spec_of(cell).heads for cell in filled], jnp.int32),
         )
         return self._start(stacked, probe), members
 
@@ -115,8 +133,14 @@ class Program:
         """Train all members for some steps, then measure them. The old states are used up."""
 
         def advance(states: TrainState, members: Member, data: BucketData, steps):
+            whole = self._whole_steps(data)
+            if whole is None:
+                return self._map(
+                    lambda pair: self.advance_one(pair[0], pair[1], data, steps), (states, members), members.active
+                )
+            states, totals = self._advance_together(whole, states, members, data, steps)
             return self._map(
-                lambda pair: self.advance_one(pair[0], pair[1], data, steps), (states, members), members.active
+                lambda pair: self.measure_one(pair[0], data, pair[1], steps), (states, totals), members.active
             )
 
         return deterministic_jit(advance, donate=(0,))
@@ -164,14 +188,48 @@ class Program:
             return state, total + error
 
         state, total = jax.lax.fori_loop(0, steps, step, (state, jnp.zeros(())))
+        return self.measure_one(state, data, total, steps)
+
+    def measure_one(self, state: TrainState, data: BucketData, total, steps) -> tuple[TrainState, Measured]:
+        """The state with its best error so far, and what is recorded; `total` sums the errors of the last steps."""
         measured = Measured(self.judge_one(state.model, data.validation), total / steps / data.target_variance)
         best = jnp.fmin(state.best_error, measured.validation[self.objective.error])
         return state._replace(best_error=best), measured
 
+    def _whole_steps(self, data: BucketData) -> WholeSteps | None:
+        """The kernel that takes whole steps; None where the back end has none for this program and data."""
+        if self.backend != "fused" or not isinstance(data.train, StoredTokens):
+            return None
+        return WholeSteps.of(self.shape, self.sizes, self.objective)
+
+    def _advance_together(
+        self, whole: WholeSteps, states: TrainState, members: Member, data: BucketData, steps
+    ) -> tuple[TrainState, Float[Array, " members"]]:
+        """All members after some steps, and the sum of each one's batch errors."""
+        train, stored = self.shape.train, data.train
+        assert isinstance(stored, StoredTokens)
+
+        def plan_one(member: Member, step: Int[Array, ""]) -> tuple[Float[Array, ""], Int[Array, " batch"]]:
+            rate = member.learning_rate * schedule(step, member.steps, train.warmup)
+            return rate, stored.chosen(batch_key(member.key, step), train.batch)
+
+        model, moments, totals = whole.advance(
+            states.model,
+            states.optimiser,
+            states.step,
+            jnp.where(members.active, members.heads, 0),
+            steps,
+            jax.vmap(jax.vmap(plan_one, in_axes=(None, 0)), in_axes=(0, 0)),
+            members,
+            stored.tokens,
+            stored.targets,
+        )
+        return states._replace(model=model, optimiser=moments, step=states.step + steps), totals
+
     def step_one(self, state: TrainState, member: Member, data: BucketData) -> tuple[TrainState, Float[Array, ""]]:
         """One step of Adam; the error is that of its batch, before the update."""
         train = self.shape.train
-        key = jr.fold_in(member.key, state.step)
+        key = batch_key(member.key, state.step)
         keys = jr.split(jr.fold_in(key, DROPOUT), train.batch) if self.shape.model.drops else None
         tokens, targets = data.train.batch(key, train.batch)
         (_, error), gradient = jax.value_and_grad(self.loss_one, has_aux=True)(state.model, tokens, targets, keys)
@@ -186,22 +244,19 @@ class Program:
 
     def loss_one(self, model: AbstractModel, tokens: Array, targets: Array, keys: Array | None):
         """What training lowers on a batch, and the batch's error."""
-        answers = jax.vmap(respond, in_axes=(None, 0, None if keys is None else 0))(
-            self._rounded(model), self._rounded(tokens), keys
-        )
+        answers = respond(self._rounded(model), self._rounded(tokens), keys, backend=self.backend)
         return self.objective.loss(answers, targets)
 
     def judge_one(self, model: AbstractModel, examples: StoredTokens | RawExamples) -> Grades:
         """The grades on all examples, some of them at a time."""
-        block = (
-            min(EVALUATION_BLOCK, self.shape.train.batch) if isinstance(self.objective, Choice) else EVALUATION_BLOCK
-        )
+        block = FUSED_BLOCK if self.backend == "fused" else EVALUATION_BLOCK
+        block = min(block, self.shape.train.batch) if isinstance(self.objective, Choice) else block
         rounded = self._rounded(model)
-        indices = jnp.arange(len(examples.targets))
-        answers = jax.lax.map(
-            lambda index: respond(rounded, self._rounded(examples.tokens_at(index))), indices, batch_size=block
-        )
-        return self.objective.grades(answers, examples.targets)
+
+        def answers(indices: Int[Array, " block"]) -> Array:
+            return respond(rounded, self._rounded(jax.vmap(examples.tokens_at)(indices)), backend=self.backend)
+
+        return self.objective.grades(in_blocks(answers, len(examples.targets), block), examples.targets)
 
     def _rounded(self, numbers: Any) -> Any:
         """Weights or tokens in the precision they are multiplied in."""
@@ -210,13 +265,38 @@ class Program:
         return jax.tree.map(lambda part: part.astype(jnp.bfloat16), numbers)
 
 
-def respond(model: AbstractModel, tokens: Float[Array, "*sequences length dim"], key: Key | None = None) -> Array:
-    """The answer to one example; several sequences are answered one by one."""
-    if tokens.ndim == 2:
-        return model(tokens, key=key)
-    if key is None:
-        return jax.vmap(model)(tokens)
-    return jax.vmap(lambda sequence, own: model(sequence, key=own))(tokens, jr.split(key, len(tokens)))
+def batch_key(key: Key, step: Int[Array, ""]) -> Key:
+    """Draws the batch of one of a member's steps."""
+    return jr.fold_in(key, step)
+
+
+def respond(
+    model: AbstractModel,
+    tokens: Float[Array, "examples *sequences length dim"],
+    keys: Array | None = None,
+    *,
+    backend: Backend = "reference",
+) -> Array:
+    """The answers to some examples; the sequences of an example that has several are answered one by one."""
+    if tokens.ndim == 3:
+        return model.answers(tokens, keys, backend=backend)
+    if keys is None:
+        return jax.vmap(lambda sequences: model.answers(sequences, backend=backend))(tokens)
+    return jax.vmap(lambda sequences, key: model.answers(sequences, jr.split(key, len(sequences)), backend=backend))(
+        tokens, keys
+    )
+
+
+def in_blocks(function: Callable[[Int[Array, " block"]], Array], count: int, block: int) -> Array:
+    """What a function of several indices gives for all from 0 to `count`, at most `block` of them at a time."""
+    whole = count // block * block
+    indices = jnp.arange(count)
+    if whole <= block:  # no loop for one block
+        parts = [function(indices[:whole])] if whole else []
+    else:
+        results = jax.lax.map(function, indices[:whole].reshape(-1, block))
+        parts = [results.reshape(whole, *results.shape[2:])]
+    return jnp.concatenate(parts + ([function(indices[whole:])] if whole < count else []))
 
 
 def sequential_map(function: Callable[[Any], Any], members: Any, active: Bool[Array, " members"]) -> Any:

@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from .._choices import AnsweredAt, Precision
+from .._choices import AnsweredAt, Backend, Precision
 from .._errors import InputError, did_you_mean, require, require_count
 from .._shapes import AnyArray, Key, Target, TokenIds, Tokens, TokenTargets
+from ..backends.advance import ModelSizes
 
 if TYPE_CHECKING:
     import torch
@@ -93,6 +94,15 @@ class AbstractSpec(ABC):
         """Whether a trained model can lose a head and be one of the same spec with fewer heads."""
         return False
 
+    @property
+    def pools(self) -> bool:
+        """Whether the fused back end pools the model's tokens; see `AbstractModel.answers`."""
+        return False
+
+    def step_sizes(self, *, length: int, dim: int, outputs: int) -> ModelSizes | None:
+        """The sizes by which the fused back end takes whole training steps of the model; None where it cannot."""
+        return None
+
     @abstractmethod
     def init(self, seed: int, *, length: int, dim: int, outputs: int) -> "AbstractModel":
         """Initial weights for sequences of `length` tokens of `dim` numbers: a function of the arguments alone."""
@@ -157,6 +167,22 @@ class AbstractModel(eqx.Module):
 
         `key` is given in training, where it draws what is dropped; without one nothing is dropped.
         """
+
+    def answers(
+        self,
+        tokens: Float[AnyArray, "examples length dim"],
+        keys: AnyArray | None = None,
+        *,
+        backend: Backend = "reference",
+    ) -> Float[AnyArray, "examples *places outputs"]:
+        """The answers to a batch of sequences, each with its key where keys are given.
+
+        `backend` "fused" may only be asked for where its kernels are loaded; a model that has no use for them
+        (`spec.pools`) answers as the reference does.
+        """
+        return jax.vmap(lambda sequence, key: self(sequence, key=key), in_axes=(0, None if keys is None else 0))(
+            tokens, keys
+        )
 
     def with_heads(self, heads: int) -> Self:
         """The model padded with heads that change nothing, or cut to its first `heads` heads; itself if never padded.

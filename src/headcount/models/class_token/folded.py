@@ -12,11 +12,15 @@ shared by the batch. Heads that share W_K and W_V fold alike: they differ by W_Q
 so linear attention forms them, W_K,g W2 r_t + W_K,g b2 for every group g, and pools r_t as the others do.
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
+from ..._choices import Backend
 from ..._shapes import AnyArray, Target, Tokens
+from ...backends.pool import Pooled, pool_by, pool_one, scores_of
 from ..attention import of_heads, weights_of_scores
 from ..attention.linear import features, shares
 from ..base import looked_up
@@ -34,11 +38,44 @@ def class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray
     """The class token after the last attention layer, which the readout sees as it is, or normed."""
     if len(model.attention) > 1:
         return _deep_class_output(model, tokens)
-    (layer,) = model.attention  # pyright: ignore[reportAssignmentType]
-    tokens, absent = model.without_absent(tokens)
-    hidden = hidden_features(model, tokens)
-    weights = _attention_of_hidden(model, hidden, absent)
-    values = _pooled_values(layer, model.encoder_out, weights.T @ hidden)
+    return _attended(model, *_pooled(model, tokens))
+
+
+def predict_batch(
+    model: ClassTokenTransformer, tokens: Float[AnyArray, "examples length dim"], backend: Backend
+) -> Float[AnyArray, "examples outputs"]:
+    """The answers to a batch, pooled by a back end; for a model that pools (`spec.pools`)."""
+    pooled = pool_by(backend)(tokens, *fold(model), masks=model.spec.masks_padding)
+    return jax.vmap(lambda *parts: textbook.read_out(model, _attended(model, *parts)))(*pooled)
+
+
+class Folded(NamedTuple):
+    """What a batch shares: the encoder's first layer, and u_i of every head, with the score of every place."""
+
+    weight: Float[AnyArray, "hidden dim"]
+    bias: Float[AnyArray, "places hidden"]
+    direction: Float[AnyArray, "heads hidden"]
+    offset: Float[AnyArray, "added heads"]
+
+
+def fold(model: ClassTokenTransformer) -> Folded:
+    """A model of one layer whose scores are products of queries and keys, folded."""
+    (layer,) = model.attention
+    weight, bias = _first_layer(model)
+    direction = jnp.einsum("hn,hne->he", layer.query @ model.class_token, layer.keys)
+    added = _added_positions(model)
+    offset = jnp.zeros((0, len(direction)), direction.dtype) if added is None else model.beta * (added @ direction.T)
+    return Folded(weight, jnp.atleast_2d(bias), model.beta * (direction @ model.encoder_out.weight), offset)
+
+
+def _attended(
+    model: ClassTokenTransformer,
+    pooled: Float[AnyArray, "heads hidden"],
+    weights: Float[AnyArray, "length heads"],
+) -> Float[AnyArray, " total"]:
+    """c0 + W_O concat_i [...] of one sequence from what its tokens were pooled to."""
+    (layer,) = model.attention
+    values = _pooled_values(layer, model.encoder_out, pooled)
     added = _added_positions(model)
     if added is not None:
         values = values + jnp.einsum("th,thn->hn", weights, jnp.einsum("hne,te->thn", layer.values, added))
@@ -47,8 +84,17 @@ def class_output(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray
 
 def attention_weights(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, "length heads"]:
     """a_i(t) of a model of one layer: how much of token t each head reads."""
+    return _pooled(model, tokens)[1]
+
+
+def _pooled(model: ClassTokenTransformer, tokens: Tokens) -> Pooled:
+    """The pooled hidden features of one sequence, and the weights they are pooled with, whatever the attention."""
+    if model.spec.pools:
+        return pool_one(tokens, *fold(model), masks=model.spec.masks_padding)
     tokens, absent = model.without_absent(tokens)
-    return _attention_of_hidden(model, hidden_features(model, tokens), absent)
+    hidden = hidden_features(model, tokens)
+    weights = _attention_of_hidden(model, hidden, absent)
+    return weights.T @ hidden, weights
 
 
 def attention_of_layers(model: ClassTokenTransformer, tokens: Tokens) -> tuple[Float[AnyArray, "heads tokens"], ...]:
@@ -74,11 +120,9 @@ def _attention_of_hidden(
         constant = layer.key @ model.encoder_out.bias
         keys = keys + (constant if added is None else constant + jnp.einsum("te,gre->tgr", added, layer.key))
         return _kernel_weights(layer.query @ model.class_token, keys, unread)
-    direction = jnp.einsum("hn,hne->he", layer.query @ model.class_token, layer.keys)
-    scores = hidden @ (direction @ model.encoder_out.weight).T
-    if added is not None:
-        scores = scores + added @ direction.T
-    return weights_of_scores(textbook.masked(model.beta * scores, unread), model.spec, axis=0)
+    folded = fold(model)
+    scores = scores_of(hidden, folded.direction, folded.offset)
+    return weights_of_scores(textbook.masked(scores, unread), model.spec, axis=0)
 
 
 def _kernel_weights(
@@ -97,12 +141,20 @@ def _added_positions(model: ClassTokenTransformer) -> Float[AnyArray, "length to
 
 def hidden_features(model: ClassTokenTransformer, tokens: Tokens) -> Float[AnyArray, "length hidden"]:
     """r_t for every token. A concatenated position code is a bias of its own for each place."""
-    dim = model.spec.vocabulary or tokens.shape[1]
-    weight, bias = model.encoder_in.weight, model.encoder_in.bias
-    if model.position_table is not None and model.concatenated:
-        bias = bias + model.position_table @ weight[:, dim:].T
-    content = looked_up(weight[:, :dim], tokens) if model.spec.vocabulary else tokens @ weight[:, :dim].T
+    weight, bias = _first_layer(model)
+    content = looked_up(weight, tokens) if model.spec.vocabulary else tokens @ weight.T
     return jax.nn.relu(content + bias)
+
+
+def _first_layer(
+    model: ClassTokenTransformer,
+) -> tuple[Float[AnyArray, "hidden dim"], Float[AnyArray, "*length hidden"]]:
+    """W1 over the token alone, and its bias, which has a row per place where positions are concatenated."""
+    weight, bias, table = model.encoder_in.weight, model.encoder_in.bias, model.position_table
+    if table is None or not model.concatenated:
+        return weight, bias
+    dim = weight.shape[1] - table.shape[1]
+    return weight[:, :dim], bias + table @ weight[:, dim:].T
 
 
 def _pooled_values(

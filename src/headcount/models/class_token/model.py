@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
+from ..._choices import Backend
 from ..._errors import require
 from ..._keys import named_generator
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
@@ -112,6 +113,19 @@ class ClassTokenTransformer(AbstractModel):
         from . import folded
 
         return folded.predict(self, self._tokens(tokens))
+
+    def answers(
+        self,
+        tokens: Float[AnyArray, "examples length dim"],
+        keys: AnyArray | None = None,
+        *,
+        backend: Backend = "reference",
+    ) -> Float[AnyArray, "examples outputs"]:
+        if backend == "reference" or not self.spec.pools:
+            return super().answers(tokens, keys)
+        from . import folded
+
+        return folded.predict_batch(self, tokens, backend)
 
     def _tokens(self, tokens: Tokens | TokenIds) -> Any:
         table = self.position_table

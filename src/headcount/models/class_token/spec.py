@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, final
 
 from ..._choices import POSITIONS, AttentionKind, Positions, Precision, require_choice
 from ..._errors import require, require_count
+from ...backends.advance import ModelSizes
 from ..attention import ATTENTION_FIELDS, least_length, require_attention, require_tokens
 from ..base import AbstractSpec, Arrays, axis_size
 
@@ -175,6 +176,29 @@ class ClassTokenSpec(AbstractSpec):
         """
         divides = self.kv_heads in (None, 1)
         return self.layers == 1 and not self.final_norm and divides and self.attention == "soft"
+
+    @property
+    def pools(self) -> bool:
+        """Of one layer with soft attention to every token: what the class token reads is one pooling."""
+        return self.layers == 1 and self.attention == "soft" and self.window is None and not self.vocabulary
+
+    def step_sizes(self, *, length: int, dim: int, outputs: int) -> ModelSizes | None:
+        if not self.pools or self.final_norm:
+            return None
+        return ModelSizes(
+            length=length,
+            dim=dim,
+            code=self.position_dim,
+            hidden=self.hidden,
+            heads=self.heads,
+            groups=self.groups,
+            rank=self.rank,
+            head_dim=self.head_dim,
+            outputs=outputs,
+            positions=self.positions,
+            masks=self.masks_padding,
+            beta=self.beta,
+        )
 
     def require_length(self, length: int) -> None:
         require_tokens(self, length)

@@ -1,0 +1,7 @@
+"""One operation, several back ends: plain JAX (`reference`), and kernels for CPUs and GPUs (`fused`)."""
+
+from .choose import VARIABLE, chosen, described, kernels_here, say_once
+from .library import Kernels, Library, kernels
+from .working import require_working
+
+__all__ = ["VARIABLE", "Kernels", "Library", "chosen", "described", "kernels", "kernels_here", "require_working", "say_once"]

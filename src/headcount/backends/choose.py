@@ -1,0 +1,65 @@
+"""Which back end computes: `reference`, plain JAX, or `fused`, kernels of our own where they are installed.
+
+HEADCOUNT_BACKEND is auto (the default: fused where it works), reference or fused.
+"""
+
+import logging
+import os
+
+from .._choices import BACKENDS, Backend, require_choice
+from .._errors import InputError
+from .library import Kernels, kernels
+
+VARIABLE = "HEADCOUNT_BACKEND"
+_log = logging.getLogger(__name__)
+_told: set[str] = set()
+
+
+def chosen(asked: str | None = None) -> Backend:
+    """The back end that was asked for, by the argument or by HEADCOUNT_BACKEND.
+
+    With "auto" a library that is installed but cannot be used is reported once, and the reference runs.
+
+    Args:
+        asked: "auto", "reference" or "fused"; None takes HEADCOUNT_BACKEND.
+
+    Raises:
+        InputError: For any other word, and where "fused" is asked for and is not available.
+
+    Example:
+        >>> chosen("reference")
+        'reference'
+    """
+    wanted = asked or os.environ.get(VARIABLE) or "auto"
+    require_choice("backend", wanted, ("auto", *BACKENDS))
+    if wanted == "reference":
+        return "reference"
+    available = kernels_here()
+    if available.library is not None:
+        return "fused"
+    if wanted == "fused":
+        message = f'backend "fused" is not available: {available.problem}'
+        raise InputError(message, what="backend", given="fused", needed="auto or reference on this machine")
+    if available.installed:
+        say_once(f"{available.problem}. Until then plain JAX computes the same answers, slower.")
+    return "reference"
+
+
+def kernels_here() -> Kernels:
+    """The kernels for the device that JAX chose."""
+    import jax
+
+    return kernels(jax.default_backend())
+
+
+def described(backend: Backend) -> str:
+    """The back end as a record's provenance names it, such as "fused 0.1.0, AVX-512"."""
+    library = None if backend == "reference" else kernels_here().library
+    return "reference" if library is None else f"fused {library.version}, {library.unit}"
+
+
+def say_once(sentence: str) -> None:
+    """Report a sentence, unless this process has reported it before."""
+    if sentence not in _told:
+        _told.add(sentence)
+        _log.warning("headcount: %s", sentence)

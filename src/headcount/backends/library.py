@@ -1,0 +1,151 @@
+"""The library of kernels: found, loaded and made known to JAX, or why it is not.
+
+It is a shared library with C symbols and no Python ABI, from the package `headcount_kernels`, or the file that
+HEADCOUNT_KERNELS_LIBRARY names. JAX itself is imported only when the library is loaded.
+"""
+
+import ctypes
+import functools
+import importlib
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = "headcount_kernels"
+PATH_VARIABLE = "HEADCOUNT_KERNELS_LIBRARY"
+INSTALL = 'pip install "headcount[fast]"'
+REINSTALL = f"reinstall it: {INSTALL} --upgrade --force-reinstall"
+OPERATIONS = {
+    "headcount_pool": "HeadcountPool",
+    "headcount_pool_gradient": "HeadcountPoolGradient",
+    "headcount_advance": "HeadcountAdvance",
+}
+"""Targets of `jax.ffi` and the symbols behind them, which end in the platform."""
+PLATFORMS = {"cpu": ("cpu", "Cpu"), "gpu": ("CUDA", "Gpu")}
+"""JAX's name of the device, XLA's name of the platform, and the end of the symbols."""
+ELF = b"\x7fELF\x02\x01"
+"""How a 64-bit little-endian Linux library begins."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Library:
+    """A library of kernels that JAX knows.
+
+    `unit` is what its code is for on the device in use: an instruction set such as "AVX-512", or "CUDA sm_90".
+    """
+
+    path: Path
+    version: str
+    unit: str
+    gpu_targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernels:
+    """The library for a device, or a sentence on why there is none and what to do.
+
+    Not `installed`: there is no library at all, as on any machine that has only the pure-Python package.
+    """
+
+    library: Library | None = None
+    problem: str = ""
+    installed: bool = True
+
+
+def kernels(platform: str) -> Kernels:
+    """The kernels for a device, "cpu" or "gpu"; the library is loaded the first time."""
+    return _known(platform, os.environ.get(PATH_VARIABLE, ""))
+
+
+@functools.cache
+def _known(platform: str, path: str) -> Kernels:
+    return load(Path(path) if path else _packaged(), platform)
+
+
+def _packaged() -> Path | None:
+    try:
+        return importlib.import_module(PACKAGE).library_path()
+    except ImportError:
+        return None
+
+
+def load(path: Path | None, platform: str) -> Kernels:
+    """Load a library and make its operations known to JAX for a device. Nothing raises: see `Kernels.problem`."""
+    if path is None:
+        return Kernels(installed=False, problem=f"the fused kernels are not installed; to install them: {INSTALL}")
+    if platform not in PLATFORMS:
+        return Kernels(problem=f"there are no fused kernels for {platform}, only for {' and '.join(PLATFORMS)}.")
+    try:
+        require_whole(path)
+        opened = ctypes.CDLL(str(path))
+        said = {name: _word(opened, f"headcount_kernels_{name}") for name in ("version", "cpu", "gpu")}
+    except (OSError, AttributeError) as error:
+        return Kernels(problem=f"the fused kernels of {path} cannot be loaded ({_line(error)}); {REINSTALL}")
+    targets = tuple(said["gpu"].split())
+    unit, problem = said["cpu"], ""
+    if platform == "gpu":
+        unit, problem = _gpu_unit(targets)
+    problem = problem or _register(opened, path, platform)
+    if problem:
+        return Kernels(problem=problem)
+    return Kernels(library=Library(path=path, version=said["version"], unit=unit, gpu_targets=targets))
+
+
+def require_whole(path: Path) -> None:
+    """Raise `OSError` for a file that is missing or truncated: to load part of a library can end the process."""
+    with path.open("rb") as file:
+        header = file.read(64)
+    if len(header) < 64:
+        raise OSError("the file is truncated")
+    if header.startswith(ELF):  # its last part is a table, whose place and size the header says
+        (start,) = struct.unpack_from("<Q", header, 40)
+        size, count = struct.unpack_from("<HH", header, 58)
+        if path.stat().st_size < start + size * count:
+            raise OSError("the file is truncated")
+
+
+def _word(opened: ctypes.CDLL, name: str) -> str:
+    function = getattr(opened, name)
+    function.restype = ctypes.c_char_p
+    return (function() or b"").decode()
+
+
+def _register(opened: ctypes.CDLL, path: Path, platform: str) -> str:
+    """Make every operation known for a device; the reason where that fails."""
+    import jax
+
+    xla_platform, ending = PLATFORMS[platform]
+    try:
+        for target, symbol in OPERATIONS.items():
+            jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(getattr(opened, symbol + ending)), xla_platform)
+    except AttributeError:
+        return f"the fused kernels of {path} have no part for {platform}; {REINSTALL}"
+    except Exception as error:  # of a type that changes with JAX
+        remedy = f"install versions that fit: {INSTALL} --upgrade"
+        return f"JAX {jax.__version__} refuses the fused kernels of {path} ({_line(error)}); {remedy}"
+    return ""
+
+
+def _gpu_unit(targets: tuple[str, ...]) -> tuple[str, str]:
+    """The device's architecture, and what is wrong where none of the targets runs on it."""
+    import jax
+
+    capability = str(getattr(jax.devices()[0], "compute_capability", ""))
+    major, _, minor = capability.partition(".")
+    if not targets:
+        return "", f"the fused kernels were built without a GPU part; {REINSTALL}"
+    if not (major.isdigit() and minor.isdigit()):
+        return f"CUDA {capability}".strip(), ""  # unknown: tried, and the reference takes over where it fails
+    name, device = f"sm_{major}{minor}", int(major + minor)
+    for target in targets:
+        kind, _, number = target.partition("_")
+        built = int("".join(filter(str.isdigit, number)) or 0)
+        # Machine code runs on its own generation from its version on; PTX code on anything later.
+        if built <= device and (kind == "compute" or built // 10 == device // 10):
+            return f"CUDA {name}", ""
+    return "", f"the fused kernels were built for {' '.join(targets)}, and this GPU is {name}; {REINSTALL}"
+
+
+def _line(error: Exception) -> str:
+    return str(error).splitlines()[0].strip(" .") if str(error) else type(error).__name__

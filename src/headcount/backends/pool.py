@@ -1,0 +1,120 @@
+"""Pool the tokens of a sequence under single-query attention, with the gradient.
+
+    r_t      = relu(weight x_t + bias_t)              hidden numbers
+    a_i(t)   = softmax_t(direction_i . r_t + offset_ti)   over the tokens that are there
+    pooled_i = sum_t a_i(t) r_t
+
+`reference` is plain JAX; `pool` the same by the fused kernels, whose gradient keeps no hidden vector. Both take a batch
+of sequences and one set of weights, in float32; `vmap` adds members. A `bias` of one row is that of every token, an
+`offset` of no rows is none. With `masks`, a token that is all NaN is absent: no head reads it.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from .._choices import Backend
+from .._shapes import AnyArray, Tokens
+
+Pooled = tuple[Float[AnyArray, "*batch heads hidden"], Float[AnyArray, "*batch length heads"]]
+"""The pooled hidden numbers of every head, and the attention weights."""
+
+
+def pool_by(backend: Backend) -> Callable[..., Pooled]:
+    """The operation as a back end has it."""
+    return pool if backend == "fused" else reference
+
+
+def pool(
+    tokens: Float[AnyArray, "batch length dim"],
+    weight: Float[AnyArray, "hidden dim"],
+    bias: Float[AnyArray, "places hidden"],
+    direction: Float[AnyArray, "heads hidden"],
+    offset: Float[AnyArray, "added heads"],
+    *,
+    masks: bool,
+) -> Pooled:
+    """`reference` by the fused kernels, which must be loaded; other precisions than float32 by the reference."""
+    arguments = (tokens, weight, bias, direction, offset)
+    if any(jnp.asarray(each).dtype != jnp.float32 for each in arguments):
+        return reference(*arguments, masks=masks)
+    return _fused(*arguments, masks)
+
+
+def reference(
+    tokens: Float[AnyArray, "batch length dim"],
+    weight: Float[AnyArray, "hidden dim"],
+    bias: Float[AnyArray, "places hidden"],
+    direction: Float[AnyArray, "heads hidden"],
+    offset: Float[AnyArray, "added heads"],
+    *,
+    masks: bool,
+) -> Pooled:
+    """The batch in plain JAX."""
+    return jax.vmap(lambda sequence: pool_one(sequence, weight, bias, direction, offset, masks=masks))(tokens)
+
+
+def pool_one(
+    tokens: Tokens,
+    weight: Float[AnyArray, "hidden dim"],
+    bias: Float[AnyArray, "places hidden"],
+    direction: Float[AnyArray, "heads hidden"],
+    offset: Float[AnyArray, "added heads"],
+    *,
+    masks: bool,
+) -> Pooled:
+    """One sequence in plain JAX."""
+    absent = jnp.all(jnp.isnan(tokens), axis=-1) if masks else None
+    if absent is not None:
+        tokens = jnp.where(absent[:, None], 0, tokens)
+    hidden = jax.nn.relu(tokens @ weight.T + bias)
+    scores = scores_of(hidden, direction, offset)
+    if absent is not None:
+        scores = jnp.where(absent[:, None], -jnp.inf, scores)
+    weights = jax.nn.softmax(scores, axis=0)
+    return weights.T @ hidden, weights
+
+
+def scores_of(
+    hidden: Float[AnyArray, "length hidden"],
+    direction: Float[AnyArray, "heads hidden"],
+    offset: Float[AnyArray, "added heads"],
+) -> Float[AnyArray, "length heads"]:
+    """direction_i . r_t + offset_ti of one sequence."""
+    scores = hidden @ direction.T
+    return scores + offset if len(offset) else scores
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(5,))
+def _fused(tokens: Any, weight: Any, bias: Any, direction: Any, offset: Any, masks: bool) -> Pooled:
+    (batch, length, _), (heads, hidden) = tokens.shape, direction.shape
+    results = _float32((batch, heads, hidden)), _float32((batch, length, heads))
+    call = jax.ffi.ffi_call("headcount_pool", results, vmap_method="expand_dims")
+    return tuple(call(tokens, weight, bias, direction, offset, masks=np.int64(masks)))
+
+
+def _forward(tokens: Any, weight: Any, bias: Any, direction: Any, offset: Any, masks: bool) -> tuple[Pooled, Any]:
+    pooled, weights = _fused(tokens, weight, bias, direction, offset, masks)
+    return (pooled, weights), (tokens, weight, bias, direction, offset, pooled, weights)
+
+
+def _backward(masks: bool, kept: Any, changes: Any) -> tuple[Any, ...]:
+    tokens, weight, bias, direction, offset, pooled, weights = kept
+    results = tuple(_float32(each.shape) for each in (weight, bias, direction, offset))
+    call = jax.ffi.ffi_call("headcount_pool_gradient", results, vmap_method="expand_dims")
+    of_weights = call(tokens, weight, bias, direction, pooled, weights, *changes, masks=np.int64(masks))
+    # Of the tokens by the reference: where nobody asks for it, which is almost always, the compiler drops it.
+    _, of_tokens = jax.vjp(lambda x: reference(x, weight, bias, direction, offset, masks=masks), tokens)
+    return *of_tokens(tuple(changes)), *of_weights
+
+
+_fused.defvjp(_forward, _backward)
+
+
+def _float32(shape: tuple[int, ...]) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
