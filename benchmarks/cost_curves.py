@@ -26,8 +26,8 @@ from tables import curves_markdown, described
 from turns import take_turns
 
 BEGAN = time.monotonic()
-talk = Console(stderr=True, highlight=False, soft_wrap=True)
-paper = Console(highlight=False, soft_wrap=True)
+talk = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+paper = Console(highlight=False, markup=False, soft_wrap=True)
 
 LENGTHS, HEADS = (8, 32, 128, 512), (1, 2, 4, 8, 16)
 CENTRE = {"length": 32, "heads": 4}
@@ -226,13 +226,18 @@ def _headcount(case: Any, device: str, backend: str) -> Any:
 
 
 def _expert_program(case: Any, device: str, reference: Any, results: Results) -> Any:
-    from programs import Expert, gradient_difference
+    """The expert's program, in the form that was the faster one in the first case."""
+    from programs import fastest_expert, gradient_difference
 
     difference = _attempt(lambda: gradient_difference(reference.engine, device))
     if isinstance(difference, Exception):
         return difference
     results.content["gradient_difference"][str(case)] = difference
-    return _attempt(lambda: Expert(case, device, reference.engine))
+    forms = results.content.get("expert_form")
+    expert = _attempt(lambda: fastest_expert(case, device, reference.engine, forms))
+    if not isinstance(expert, Exception):
+        results.content["expert_form"] = [expert.form]
+    return expert
 
 
 def _torch_programs(case: Any, device: str, plan: Plan, reference: Any, expert: Any) -> dict[str, Any]:

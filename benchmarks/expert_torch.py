@@ -12,17 +12,19 @@ Symbols: m members, b batch, t tokens, d dim, h heads, n head_dim, e total_dim =
 `gradient_difference` compares its gradient with headcount's on the same weights and batch.
 """
 
+import functools
 import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 Weights = dict[str, Tensor]
+Form = Literal["products", "sums"]
 FIRST_MOMENT_DECAY, EPSILON = 0.9, 1e-8
 STEPS_PER_GRAPH = 5
 """Training steps that one CUDA graph holds."""
@@ -68,8 +70,12 @@ def weights_of(stacked_model: Any, device: str) -> Weights:
     return {name: torch.tensor(np.asarray(leaf(name)), device=device) for name, _ in WEIGHTS}
 
 
-def predict(weights: Mapping[str, Tensor], tokens: Tensor) -> Tensor:
-    """The answers of all members, each for its own batch: m b t d -> m b o."""
+def predict(weights: Mapping[str, Tensor], tokens: Tensor, form: Form = "products") -> Tensor:
+    """The answers of all members, each for its own batch: m b t d -> m b o.
+
+    The two forms compute the same: with "products" all work per token is batched matrix products, with "sums" it is
+    elementwise products and sums, which the compiler can fuse. The faster one depends on the machine.
+    """
     members, batch, length, dim = tokens.shape
     query, key, value, output = (weights[f"attention.{name}"] for name in ("query", "key", "value", "output"))
     encoder_out, class_token = weights["encoder_out.weight"], weights["class_token"]
@@ -81,13 +87,22 @@ def predict(weights: Mapping[str, Tensor], tokens: Tensor) -> Tensor:
     value_of_hidden = torch.einsum("mhne,meu->mhnu", value, encoder_out)
     value_bias = torch.einsum("mhne,me->mhn", value, weights["encoder_out.bias"])
 
-    flat = tokens.reshape(members, batch * length, dim)
-    hidden = torch.baddbmm(weights["encoder_in.bias"][:, None], flat, weights["encoder_in.weight"].mT).relu()
-    scores = torch.bmm(hidden, direction.mT).view(members, batch, length, heads)
-    attention = torch.softmax(scores, dim=2)
-    pooled = torch.bmm(
-        attention.reshape(members * batch, length, heads).mT, hidden.view(members * batch, length, units)
-    ).view(members, batch, heads, units)
+    if form == "products":
+        flat = tokens.reshape(members, batch * length, dim)
+        hidden = torch.baddbmm(weights["encoder_in.bias"][:, None], flat, weights["encoder_in.weight"].mT).relu()
+        scores = torch.bmm(hidden, direction.mT).view(members, batch, length, heads)
+        shares = torch.softmax(scores, dim=2).reshape(members * batch, length, heads)
+        pooled = torch.bmm(shares.mT, hidden.view(members * batch, length, units))
+        pooled = pooled.view(members, batch, heads, units)
+    else:
+        hidden = weights["encoder_in.bias"][:, None, None]
+        for place in range(dim):
+            column = weights["encoder_in.weight"][:, None, None, :, place]
+            hidden = hidden + tokens[..., place, None] * column
+        hidden = hidden.relu()
+        scores = (hidden[:, :, :, None] * direction[:, None, None]).sum(dim=-1)
+        shares = torch.softmax(scores, dim=2)
+        pooled = (shares[..., None] * hidden[:, :, :, None]).sum(dim=2)
 
     values = torch.einsum("mbhu,mhnu->mbhn", pooled, value_of_hidden) + value_bias[:, None]
     read = class_token[:, None] + torch.einsum("mbhn,mehn->mbe", values, output)
@@ -96,9 +111,9 @@ def predict(weights: Mapping[str, Tensor], tokens: Tensor) -> Tensor:
     return torch.baddbmm(weights["readout_out.bias"][:, None], active, weights["readout_out.weight"].mT)
 
 
-def losses(weights: Mapping[str, Tensor], tokens: Tensor, targets: Tensor) -> Tensor:
+def losses(weights: Mapping[str, Tensor], tokens: Tensor, targets: Tensor, form: Form = "products") -> Tensor:
     """The mean squared error of every member on its batch."""
-    return (predict(weights, tokens) - targets).square().mean(dim=(1, 2))
+    return (predict(weights, tokens, form) - targets).square().mean(dim=(1, 2))
 
 
 def update(
@@ -138,9 +153,17 @@ class Expert:
     """`members` models with their data on the device; `seconds_per_model_step` trains them and takes the time."""
 
     def __init__(
-        self, weights: Weights, tokens: np.ndarray, targets: np.ndarray, recipe: Recipe, *, compiled: bool = True
+        self,
+        weights: Weights,
+        tokens: np.ndarray,
+        targets: np.ndarray,
+        recipe: Recipe,
+        *,
+        form: Form = "products",
+        compiled: bool = True,
     ):
         torch.set_float32_matmul_precision("highest")
+        torch._dynamo.config.recompile_limit = 64  # one program per case
         self.weights, self.recipe = weights, recipe
         first = next(iter(weights.values()))
         self.members, self.device = len(first), first.device
@@ -148,7 +171,8 @@ class Expert:
         self.squares = {name: torch.zeros_like(part) for name, part in weights.items()}
         self.tokens, self.targets = (torch.tensor(part, device=self.device) for part in (tokens, targets))
         self.step = torch.zeros((), device=self.device)
-        self._losses = torch.compile(losses, dynamic=False) if compiled else losses
+        formed = functools.partial(losses, form=form)
+        self._losses = torch.compile(formed, dynamic=False) if compiled else formed
         self._update = torch.compile(update, dynamic=False) if compiled else update
         self._graph: torch.cuda.CUDAGraph | None = None
 
@@ -211,7 +235,9 @@ class Expert:
             torch.cuda.synchronize()
 
 
-def gradient_difference(weights: Weights, tokens: np.ndarray, targets: np.ndarray, expected: Weights) -> float:
+def gradient_difference(
+    weights: Weights, tokens: np.ndarray, targets: np.ndarray, expected: Weights, form: Form = "products"
+) -> float:
     """The largest difference to the gradients expected on the same batch, relative to the largest number of each.
 
     `expected` has the gradient of every weight, members leading; every member sees the same `tokens` and `targets`.
@@ -219,5 +245,5 @@ def gradient_difference(weights: Weights, tokens: np.ndarray, targets: np.ndarra
     device = next(iter(weights.values())).device
     members = len(next(iter(weights.values())))
     batch = [torch.tensor(part, device=device).expand(members, *part.shape) for part in (tokens, targets)]
-    computed = gradient(weights, *batch)
+    computed = gradient(weights, *batch, functools.partial(losses, form=form))
     return max(((computed[name] - expected[name]).abs().max() / expected[name].abs().max()).item() for name in expected)

@@ -8,6 +8,7 @@ never imports PyTorch, whose libraries would count.
 
 import resource
 import sys
+import threading
 import time
 from typing import Any
 
@@ -33,6 +34,9 @@ MEMORY_LENGTH = 128
 MEMORY_MEMBERS = 32
 DRAWN_MEMBERS = 32
 """Models drawn at random for one program; more members are copies of them with batches of their own."""
+
+_RUNNING = threading.Lock()
+"""Programs may be compiled in several threads; they run one after another, or their memory would add up."""
 
 
 class WarmProgram:
@@ -62,7 +66,8 @@ class WarmProgram:
         self.program = _program(bucket.shape.program, sizes_of(task), task.objective, backend)
         self.states, self.members = _copied(*self.program.start(bucket.cells, self.data), members)
         self._advance = self.program.advance.lower(self.states, self.members, self.data, 1).compile()
-        self.advance(1)  # the number of steps is an argument of the program, not a part of it
+        with _RUNNING:
+            self.advance(1)  # the number of steps is an argument of the program, not a part of it
 
     @property
     def peak_bytes(self) -> int:
@@ -108,8 +113,16 @@ class Engine(WarmProgram):
 
 
 def _program(shape: ProgramShape, sizes: Sizes, objective: AbstractObjective, backend: str | None) -> Program:
-    """The one place where a benchmark chooses a back end."""
-    return program(shape, sizes, objective, hardware().side_by_side)
+    """The one place where a benchmark chooses a back end.
+
+    Raises `InputError` where "fused" is asked for and is not available, `ValueError` where it has no kernels for the
+    model.
+    """
+    machine = hardware(backend=backend)
+    chosen = program(shape, sizes, objective, machine.side_by_side, machine.backend)
+    if backend is not None and chosen.backend != backend:
+        raise ValueError(f"back end {backend} has no kernels for {shape.model}")
+    return chosen
 
 
 def _copied(states: Any, members: Any, count: int) -> tuple[Any, Any]:

@@ -1,46 +1,6 @@
-"""The measured numbers as tables to print."""
+"""The measured numbers as Markdown tables."""
 
 import statistics
-
-from rich.table import Table
-
-
-def described(results: dict) -> str:
-    """The device and the versions in one line."""
-    return ", ".join([results["device"], *(f"{name} {version}" for name, version in results["versions"].items())])
-
-
-def speed_table(results: dict) -> Table:
-    """One row a case: both programs, their ratio, and whether it reached its target."""
-    table = Table(title=f"{described(results)}\nms per model and step, h = 4, N = 32, batch 256")
-    for heading in ("T", "members", "headcount ms", "PyTorch ms", "ratio", "target", "met"):
-        table.add_column(heading, justify="right")
-    for row in results["speed"]:
-        target, met = ("-", "-") if row["target"] is None else (f"{row['target']:.0f}", yes_or_no(row["met"]))
-        milliseconds = (three_digits(row[name]) for name in ("headcount_ms", "torch_ms"))
-        table.add_row(str(row["length"]), str(row["members"]), *milliseconds, f"{row['ratio']:.1f}", target, met)
-    return table
-
-
-def flatness_table(rows: list[dict], length: int) -> Table:
-    """One row a member count, compared with the first."""
-    table = Table(title=f"headcount alone, T = {length}")
-    for heading in ("members", "ms per model and step", "against one member"):
-        table.add_column(heading, justify="right")
-    for row in rows:
-        relative = row["headcount_ms"] / rows[0]["headcount_ms"]
-        table.add_row(str(row["members"]), three_digits(row["headcount_ms"]), f"{relative:.2f}")
-    return table
-
-
-def memory_line(peaks: list[int], target: float) -> str:
-    """The median and the largest of the peaks; the largest is what must stay under the target."""
-    return (
-        f"Peak memory of 32 members at T = 128 in one program, {len(peaks)} processes: median "
-        f"{statistics.median(peaks) / 1e6:.0f} MB, largest {max(peaks) / 1e6:.0f} MB; "
-        f"target under {target / 1e6:.0f} MB, met: {yes_or_no(max(peaks) < target)}"
-    )
-
 
 AXES = {"length": "T", "members": "members", "heads": "heads"}
 PROGRAMS = {
@@ -51,6 +11,97 @@ PROGRAMS = {
     "floor": "arithmetic floor",
 }
 """The programs of the cost curves by their names in the stored numbers."""
+
+
+def described(results: dict) -> str:
+    """The device and the versions in one line."""
+    return ", ".join([results["device"], *(f"{name} {version}" for name, version in results["versions"].items())])
+
+
+def speed_table(results: dict) -> str:
+    """One row a case: all programs, the ratios, and whether the target was reached."""
+    peak = f"{results['peak_flops'] / 1e12:.3g} TFLOP/s"
+    lines = [
+        f"**A training step.** {described(results)}; back end: {results['backend']}; float32 matrix product: {peak}. "
+        "Microseconds per model and step; h = 4, N = 32, batch 256.",
+        "",
+    ]
+    headings = [
+        "T",
+        "members",
+        *PROGRAMS.values(),
+        "plain / ours",
+        "expert / ours",
+        "reference / fused",
+        "target",
+        "met",
+    ]
+    lines += [_row(headings), _row(["---:"] * len(headings))]
+    for row in results["speed"]:
+        ours = 1e-3 * row["us"]
+        target = "-" if row["ratio_target"] is None else f"{row['ratio_target']:.0f} times plain"
+        target = target if row["us_target"] is None else f"{row['us_target']:g} us"
+        times = [None if row.get(program) is None else 1e3 * row[program] for program in PROGRAMS]
+        ratios = [
+            _ratio(row["plain"], ours),
+            _ratio(row.get("expert"), ours),
+            _ratio(row["reference"], row.get("fused")),
+        ]
+        counts = [str(row["length"]), f"{row['members']:,}"]
+        lines.append(_row([*counts, *map(_number, times), *ratios, target, yes_or_no(row["met"])]))
+    checked = [row["gradient_difference"] for row in results["speed"] if "gradient_difference" in row]
+    if checked:
+        lines += [
+            "",
+            f"The compiled PyTorch program's gradient differs from headcount's by at most {max(checked):.0e}.",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def sizes_table(results: dict) -> str:
+    """The two back ends at more sizes."""
+    headings = ["T", "members", PROGRAMS["fused"], PROGRAMS["reference"], "reference / fused"]
+    lines = ["**Other sizes, before and after.** Microseconds per model and step.", ""]
+    lines += [_row(headings), _row(["---:"] * len(headings))]
+    for row in results["sizes"]:
+        times = [None if row.get(program) is None else 1e3 * row[program] for program in ("fused", "reference")]
+        ratio = _ratio(row["reference"], row.get("fused"))
+        lines.append(_row([str(row["length"]), f"{row['members']:,}", *map(_number, times), ratio]))
+    return "\n".join(lines) + "\n"
+
+
+def slower_line(rows: list[dict]) -> str:
+    """Where the fused back end is slower than the reference, if anywhere; a row has the time of both."""
+    compared = [row for row in rows if row.get("fused") is not None and row.get("reference") is not None]
+    if not compared:
+        return "The fused back end is not available here: nothing was compared.\n"
+    slower = [row for row in compared if row["fused"] > row["reference"]]
+    places = "; ".join(
+        f"T = {row['length']}, {row['members']:,} members, {row.get('heads', 4)} heads "
+        f"({row['fused'] / row['reference']:.2f} times)"
+        for row in slower
+    )
+    where = f"at {places}" if slower else "nowhere"
+    return f"Slower than the reference: {where}, of {len(compared)} sizes.\n"
+
+
+def flatness_table(rows: list[dict], length: int) -> str:
+    """One row a member count, compared with the first."""
+    headings = [f"members, T = {length}", "us per model and step", "against one member"]
+    lines = [_row(headings), _row(["---:"] * len(headings))]
+    for row in rows:
+        relative = row["headcount_ms"] / rows[0]["headcount_ms"]
+        lines.append(_row([str(row["members"]), three_digits(1e3 * row["headcount_ms"]), f"{relative:.2f}"]))
+    return "\n".join(lines) + "\n"
+
+
+def memory_line(peaks: list[int], target: float) -> str:
+    """The median and the largest of the peaks; the largest is what must stay under the target."""
+    return (
+        f"Peak memory of 32 members at T = 128 in one program, {len(peaks)} processes: median "
+        f"{statistics.median(peaks) / 1e6:.0f} MB, largest {max(peaks) / 1e6:.0f} MB; "
+        f"target under {target / 1e6:.0f} MB, met: {yes_or_no(max(peaks) < target)}"
+    )
 
 
 def along(results: dict, axis: str) -> dict[int, dict[str, dict]]:
@@ -90,15 +141,24 @@ def curves_markdown(results: dict) -> str:
     for value, rows in along(results, "length").items():
         sizes = [megabytes_per_model(rows.get(program, {})) for program in PROGRAMS if program != "floor"]
         lines.append(_row([str(value), *map(_number, sizes)]))
+    lines += ["", slower_line(_both_back_ends(results))]
     failed = [row for row in results["rows"] if "failed" in row]
     lines += [
-        "",
         *(
             f"* {row['program']}, T = {row['length']}, {row['members']} members, {row['heads']} heads: {row['failed']}"
             for row in failed
         ),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _both_back_ends(results: dict) -> list[dict]:
+    """One row a case with the times of the two back ends."""
+    cases: dict[tuple, dict] = {}
+    for row in results["rows"]:
+        case = cases.setdefault(tuple(row[axis] for axis in AXES), {axis: row[axis] for axis in AXES})
+        case[row["program"]] = row.get("us")
+    return list(cases.values())
 
 
 def megabytes_per_model(row: dict) -> float | None:
