@@ -48,10 +48,7 @@ class Headcount:
         return self.engine.seconds_per_model_step(steps)
 
     def memory_bytes(self) -> int | None:
-        """On a GPU what the compiled program holds, on a CPU what some steps take."""
-        if self.device == "cuda":
-            return self.engine.gpu_bytes
-        return memory.resident_bytes_taken(lambda: self.engine.advance(2))
+        return self.engine.peak_bytes
 
 
 class Expert:
