@@ -4,20 +4,23 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Python compiles to bytecode what is imported, when it is first imported; pip would take longer to do so for everything.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test slow-test docs gallery picture calibration clean
 
-demo: .venv/ready
+demo: .venv/ready .venv/kernels
 	$(BIN)/headcount measure sum-of-maxima --intrinsic-dim 4 --steps 2000 --out demo --figure demo/answer.svg
 
-test: .venv/ready-for-development
+test: .venv/ready-for-development .venv/kernels
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2
 
-slow-test: .venv/ready-for-development .venv/ready-for-docs
+slow-test: .venv/ready-for-development .venv/ready-for-docs .venv/kernels
 	$(BIN)/python -m pytest -n 2 -m slow
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile=thorough tests/datasets tests/analysis tests/report tests/store
 
@@ -25,7 +28,7 @@ docs: .venv/ready-for-docs
 	$(BIN)/python docs/scripts/build_site.py
 
 # Minutes; trained models are kept in results/gallery, so that a second run only answers and draws again.
-gallery: .venv/ready
+gallery: .venv/ready .venv/kernels
 	$(BIN)/python docs/scripts/gallery.py
 
 picture: demo
@@ -37,22 +40,26 @@ picture: demo
 	$(BIN)/headcount measure sum-of-maxima --lengths 16 --heads 1:6 --ranks 1,2,4,8 --seeds 2 \
 		--out demo/retrieval --figure docs/rank-retrieval.svg
 
-calibration: .venv/ready
+calibration: .venv/ready .venv/kernels
 	$(BIN)/headcount calibrate --out calibration --figure docs/calibration.svg --page docs/calibration.md
 
 clean:
-	rm -rf .venv .pytest_cache .cache demo site docs/generated
+	rm -rf .venv .pytest_cache .cache demo site docs/generated kernels/headcount_kernels/lib*
 
 .venv/ready: pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit('headcount needs Python 3.11 or newer, this is ' + sys.version.split()[0] if sys.version_info < (3, 11) else 0)"
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(INSTALL) .
 	touch $@
 
 .venv/ready-for-development: .venv/ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(INSTALL) '.[dev]'
 	touch $@
 
 .venv/ready-for-docs: .venv/ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(INSTALL) '.[docs]'
 	touch $@
+
+# The kernels make training faster and are never needed: without a compiler, one sentence says what is lost, and make goes on.
+.venv/kernels: .venv/ready $(shell find kernels -name '*.py' -o -path '*/src/*' -type f)
+	$(BIN)/python kernels/build_library.py --install && touch $@ || true

@@ -88,6 +88,22 @@ def test_another_machine_and_other_versions_are_named(records):
     assert "0.0.1" in versions
 
 
+def test_another_back_end_is_named_and_its_result_is_close(records):
+    changed = with_error(records[0], 1.01 * records[0].metrics["nmse"])
+    fused = dataclasses.replace(changed, provenance=changed.provenance | {"backend": "fused 0.1.0, AVX2"})
+    (recheck,) = verify([fused], [fused], task_of_spec, weights_of=pytest.fail)
+    assert recheck.agreement is Agreement.CLOSE
+    assert recheck.moved == ("backend: fused 0.1.0, AVX2 then, reference now",)
+    assert recheck.stored_backend == "fused"
+
+
+def test_a_record_without_a_back_end_is_the_references(records):
+    origin = {name: value for name, value in records[0].provenance.items() if name != "backend"}
+    older = dataclasses.replace(records[0], provenance=origin)
+    (recheck,) = verify([older], [older], task_of_spec, weights_of=pytest.fail)
+    assert (recheck.agreement, recheck.moved, recheck.stored_backend) == (Agreement.SAME, (), None)
+
+
 def test_a_sample_is_drawn_by_its_seed_without_repeats_and_without_failures(records):
     assert sample(records, 2, 0) == sample(records, 2, 0)
     assert len({tuple(r.cell.key for r in sample(records, 2, seed)) for seed in range(20)}) > 1

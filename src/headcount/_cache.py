@@ -1,7 +1,26 @@
-"""Where headcount keeps what can be computed again: compiled programs and mined negatives."""
+"""Where headcount keeps what can be computed again: compiled programs and mined negatives.
 
+Compiled programs are kept up to a size. They are pruned here rather than by JAX (`jax_compilation_cache_max_size`),
+which needs another package for that, reads under one lock for all threads and processes, and stores nothing more once
+it meets an entry that was written without a limit.
+"""
+
+import atexit
 import os
+import shutil
+import time
+import warnings
+import zlib
 from pathlib import Path
+
+from ._errors import require
+
+DEFAULT_CACHE_MB = 1024
+"""Of compiled programs: about two thousand small models, each a few hundred kilobytes."""
+LEAST_FREE_BYTES = 64 << 20
+"""On a disk with less space, nothing is kept."""
+WRITING_SECONDS = 60
+"""An entry younger than this may still be written."""
 
 
 def cache_folder() -> Path | None:
@@ -15,11 +34,88 @@ def cache_folder() -> Path | None:
         return None
 
 
+def cache_bytes() -> int:
+    """How much compiled programs may take: HEADCOUNT_CACHE_MB in bytes. Raises `InputError` where that is no number."""
+    given = os.environ.get("HEADCOUNT_CACHE_MB") or str(DEFAULT_CACHE_MB)
+    needed = "a whole number of megabytes; 0 keeps no compiled programs"
+    require(given.isascii() and given.isdigit(), what="HEADCOUNT_CACHE_MB", given=given, needed=needed)
+    return int(given) << 20
+
+
 def keep_compiled_programs() -> None:
-    """Let JAX keep compiled programs on disk for later processes, unless its own variable says where."""
+    """Let JAX keep compiled programs on disk for later processes, unless its own variable says where.
+
+    A folder that cannot be written, a full disk or a damaged entry cost a compilation, and nothing else.
+    """
     import jax
 
-    folder = cache_folder()
-    if folder is not None and "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        jax.config.update("jax_compilation_cache_dir", str(folder / "compiled"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    folder, most = cache_folder(), cache_bytes()
+    if folder is None or "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    compiled = folder / "compiled"
+    if not _can_hold(compiled, most):
+        return
+    prune(compiled, most)
+    atexit.register(prune, compiled, most)
+    warnings.filterwarnings("ignore", message="Error (reading|writing) persistent compilation cache entry")
+    jax.config.update("jax_compilation_cache_dir", str(compiled))
+    # Small programs too: tens of them, each read in a tenth of the time that it takes to compile.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+
+
+def _can_hold(folder: Path, most: int) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return most > 0 and os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > LEAST_FREE_BYTES
+    except OSError:
+        return False
+
+
+def prune(folder: Path, most: int) -> None:
+    """Remove what was not used for longest until at most `most` bytes are left, and what a full disk cut short.
+
+    Other processes may write, read and prune the folder meanwhile: an entry that is gone is compiled again.
+    """
+    try:
+        _remove_damaged(folder)
+        entries = []
+        for path in folder.iterdir():
+            status = path.stat()
+            entries.append((max(status.st_atime, status.st_mtime), status.st_size, path))
+        excess = sum(size for _, size, _ in entries) - most
+        for _, size, path in sorted(entries):
+            if excess <= 0:
+                break
+            path.unlink(missing_ok=True)
+            excess -= size
+    except OSError:  # another process was quicker, or the folder is not ours
+        return
+
+
+def _remove_damaged(folder: Path) -> None:
+    """Entries that end too early, which JAX would neither read nor replace. Each is looked at once."""
+    looked = folder / ".looked"
+    since = looked.stat().st_mtime if looked.exists() else 0.0
+    until = time.time() - WRITING_SECONDS
+    for path in folder.glob("*-cache"):
+        status = path.stat()
+        if not since < status.st_mtime <= until:
+            continue
+        if _is_whole(path.read_bytes()):
+            os.utime(path, (status.st_atime, status.st_mtime))  # this was no use of it
+        else:
+            path.unlink(missing_ok=True)
+    looked.touch()
+    os.utime(looked, (until, until))
+
+
+def _is_whole(entry: bytes) -> bool:
+    if entry[:1] != b"\x78":  # compressed by another library, where JAX finds it
+        return bool(entry)
+    stream = zlib.decompressobj()
+    try:
+        stream.decompress(entry)
+    except zlib.error:
+        return False
+    return stream.eof

@@ -1,9 +1,11 @@
-"""Programs that come out the same to the last bit each time they are compiled, on a GPU too."""
+"""Programs that come out the same to the last bit each time they are compiled, on a GPU too; and as few as needed."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
+from jaxtyping import Array
 
 
 def deterministic_jit(function: Callable[..., Any], *, donate: Sequence[int] = ()) -> Callable[..., Any]:
@@ -14,3 +16,13 @@ def deterministic_jit(function: Callable[..., Any], *, donate: Sequence[int] = (
     """
     options: dict[str, str | bool] = {"xla_gpu_deterministic_ops": True} if jax.default_backend() == "gpu" else {}
     return jax.jit(function, donate_argnums=tuple(donate), compiler_options=options or None)
+
+
+def compile_ahead(program: Callable[..., Any], *arguments: Any) -> None:
+    """Compile a jitted function for these arguments, so that calling it with their like only runs it."""
+    program.lower(*arguments).compile()  # pyright: ignore[reportFunctionMemberAccess]
+
+
+def on_device(array: Any, dtype: Any = None) -> Array:
+    """The array as JAX computes with it. `jnp.asarray` would compile a program for every shape."""
+    return jax.device_put(array if dtype is None else np.asarray(array, dtype))

@@ -3,22 +3,51 @@
 import zlib
 
 import jax.random as jr
+import jaxtyping
 import numpy as np
+from jaxtyping import Array, UInt32
 
 from ._shapes import Key
+
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+"""Of Threefry-2x32 with 20 rounds, JAX's generator (Salmon et al., "Parallel random numbers", 2011)."""
+PARITY = 0x1BD11BDA
 
 
 def named_key(seed: int, *names: str | int) -> Key:
     """The key of `seed` for one purpose, e.g. `named_key(3, "batches")`. Other names, other streams."""
-    key = jr.key(seed)
-    for number in _numbers(names):
-        key = jr.fold_in(key, number)
-    return key
+    return jr.wrap_key_data(_key_data(seed, names), impl="threefry2x32")
+
+
+def named_keys(seeds: list[int], *names: str | int) -> jaxtyping.Key[Array, " seeds"]:
+    """`named_key` of every seed, along the first axis."""
+    return jr.wrap_key_data(np.stack([_key_data(seed, names) for seed in seeds]), impl="threefry2x32")
 
 
 def named_generator(seed: int, *names: str | int) -> np.random.Generator:
     """The same for draws of many small shapes outside a compiled program, where each would cost a compilation."""
     return np.random.default_rng([seed, *_numbers(names)])
+
+
+def _key_data(seed: int, names: tuple[str | int, ...]) -> UInt32[np.ndarray, "2"]:
+    """`jr.fold_in` over the names, from `jr.key(seed)`, in plain integers: JAX would compile four programs for it."""
+    key = 0, int(seed) & 0xFFFFFFFF
+    for number in _numbers(names):
+        key = _threefry(key, (0, number))
+    return np.array(key, np.uint32)
+
+
+def _threefry(key: tuple[int, int], count: tuple[int, int]) -> tuple[int, int]:
+    """One block of Threefry-2x32."""
+    schedule = (*key, key[0] ^ key[1] ^ PARITY)
+    first, second = (count[0] + key[0]) & 0xFFFFFFFF, (count[1] + key[1]) & 0xFFFFFFFF
+    for turn in range(5):
+        for bits in ROTATIONS[turn % 2]:
+            first = (first + second) & 0xFFFFFFFF
+            second = ((second << bits | second >> (32 - bits)) & 0xFFFFFFFF) ^ first
+        first = (first + schedule[(turn + 1) % 3]) & 0xFFFFFFFF
+        second = (second + schedule[(turn + 2) % 3] + turn + 1) & 0xFFFFFFFF
+    return first, second
 
 
 def _numbers(names: tuple[str | int, ...]) -> list[int]:

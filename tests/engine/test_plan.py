@@ -3,9 +3,13 @@
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from headcount.engine import plan_sweep, spec_of
 from headcount.engine.hardware import CPU_MEMBERS, Sizes, hardware, member_bytes
 from headcount.engine.plan import PROCESS_BYTES, PROGRAM_BYTES, sizes_of
+from headcount.models import ClassTokenSpec
+from headcount.tasks import sum_of_maxima
 
 from ..helpers.sweeps import CPU, GPU, TASK, TRAIN, Numbers, class_token, labelled_model, swept
 
@@ -93,3 +97,27 @@ def test_this_machine_is_described():
     assert machine.memory > 0
     assert machine.workers >= 1
     assert machine.description.startswith("CPU")
+
+
+def test_compiling_takes_at_least_as_long_as_one_program_and_is_shared_by_workers():
+    sweep = swept(heads=[1, 5], length=[4, 5, 6])
+    alone, many = (plan_sweep(sweep, machine=replace(GPU, workers=workers)) for workers in (1, 64))
+    assert alone.programs == many.programs == 6
+    assert alone.compile_seconds == 6 * many.compile_seconds > 0
+    assert alone.seconds - many.seconds == pytest.approx(alone.compile_seconds - many.compile_seconds)
+    assert 0 < alone.compiled_seconds < alone.seconds
+
+
+def test_the_fused_back_end_holds_thousands_of_members_and_reuses_programs():
+    """It keeps no activations, and an empty slot costs nothing."""
+    train = replace(TRAIN, train_examples=8000, validation_examples=2000, batch=256)
+    sweep = swept(
+        sum_of_maxima(), lambda heads: ClassTokenSpec(heads=heads), train, heads=[4], length=[128], seed=range(3000)
+    )
+    card = replace(GPU, memory=100 << 30, workers=16, backend="fused")
+    (bucket,) = plan_sweep(sweep, machine=card).buckets
+    assert bucket.slots == 3000
+    assert plan_sweep(sweep, machine=card).bytes < card.memory / 2
+    assert len(plan_sweep(sweep, machine=replace(card, backend="reference")).buckets) > 1
+    (few,) = plan_sweep(replace(sweep, cells=sweep.cells[:40]), machine=card).buckets
+    assert (len(few.cells), few.slots) == (40, 128)

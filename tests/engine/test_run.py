@@ -185,13 +185,14 @@ def test_a_task_that_nothing_can_be_learned_from_is_refused_before_anything_is_s
         assert (store.records(), store.experiments()) == ([], [])
 
 
-def test_a_bucket_that_memory_cannot_hold_is_split(root, monkeypatch):
+@pytest.mark.parametrize("error", [RuntimeError, jax.errors.JaxRuntimeError], ids=["of JAX", "of a kernel"])
+def test_a_bucket_that_memory_cannot_hold_is_split(root, monkeypatch, error):
     sizes, train = [], run.BucketTrainer._train
 
     def short_of_memory(trainer, bucket):
         sizes.append(len(bucket.cells))
         if len(bucket.cells) > 2:
-            raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
+            raise error("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
         return train(trainer, bucket)
 
     sweep = swept(length=[4])
@@ -318,11 +319,9 @@ def test_on_a_gpu_one_bucket_trains_while_others_are_in_hand(root, monkeypatch):
 
     class Alone:
         def __init__(self, parts):
-            self.parts, self.start = parts, parts.start
+            self.parts, self.start, self.backend = parts, parts.start, parts.backend
 
         def advance(self, states, members, data, steps):
-            if steps == 0:
-                return self.parts.advance(states, members, data, steps)
             assert training.acquire(blocking=False)
             try:
                 return self.parts.advance(states, members, data, steps)
@@ -330,6 +329,7 @@ def test_on_a_gpu_one_bucket_trains_while_others_are_in_hand(root, monkeypatch):
                 training.release()
 
     monkeypatch.setattr(run, "program", lambda *shape: Alone(program(*shape)))
+    monkeypatch.setattr(run, "compile_ahead", lambda *_: None)
     sweep = swept(length=[4], seed=range(3))
     machine = replace(GPU, memory=1, workers=2)
     assert len(plan_sweep(sweep, machine=machine).buckets) == len(sweep.cells)

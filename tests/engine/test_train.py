@@ -171,7 +171,7 @@ def test_the_same_cells_twice_give_the_same_bits_and_one_compilation():
     assert_trees_equal(taught(parts, cells, data())[0], trained()[0])
     parts.advance(*parts.start(cells[::-1], data()), data(), 1)
     assert parts.advance._cache_size() == 1, "three members, every number of steps: one program"
-    assert parts._start._cache_size() == 1
+    assert parts._calibrate._cache_size() == 1
 
 
 def test_a_shape_has_one_program_whatever_its_members():

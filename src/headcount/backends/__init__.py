@@ -4,4 +4,14 @@ from .choose import VARIABLE, chosen, described, kernels_here, say_once
 from .library import Kernels, Library, kernels
 from .working import require_working
 
-__all__ = ["VARIABLE", "Kernels", "Library", "chosen", "described", "kernels", "kernels_here", "require_working", "say_once"]
+__all__ = [
+    "VARIABLE",
+    "Kernels",
+    "Library",
+    "chosen",
+    "described",
+    "kernels",
+    "kernels_here",
+    "require_working",
+    "say_once",
+]

@@ -38,7 +38,7 @@ def chosen(asked: str | None = None) -> Backend:
     if available.library is not None:
         return "fused"
     if wanted == "fused":
-        message = f'backend "fused" is not available: {available.problem}'
+        message = f'backend "fused" is not available: {available.problem}.'
         raise InputError(message, what="backend", given="fused", needed="auto or reference on this machine")
     if available.installed:
         say_once(f"{available.problem}. Until then plain JAX computes the same answers, slower.")

@@ -43,7 +43,7 @@ class Library:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernels:
-    """The library for a device, or a sentence on why there is none and what to do.
+    """The library for a device, or `problem`: why there is none and what to do, a sentence without its full stop.
 
     Not `installed`: there is no library at all, as on any machine that has only the pure-Python package.
     """
@@ -64,10 +64,12 @@ def _known(platform: str, path: str) -> Kernels:
 
 
 def _packaged() -> Path | None:
+    """The library of the package; None without the package, or where a clone of it was not built."""
     try:
-        return importlib.import_module(PACKAGE).library_path()
+        path = importlib.import_module(PACKAGE).library_path()
     except ImportError:
         return None
+    return path if path is not None and path.exists() else None
 
 
 def load(path: Path | None, platform: str) -> Kernels:
@@ -75,21 +77,22 @@ def load(path: Path | None, platform: str) -> Kernels:
     if path is None:
         return Kernels(installed=False, problem=f"the fused kernels are not installed; to install them: {INSTALL}")
     if platform not in PLATFORMS:
-        return Kernels(problem=f"there are no fused kernels for {platform}, only for {' and '.join(PLATFORMS)}.")
+        return Kernels(problem=f"there are no fused kernels for {platform}, only for {' and '.join(PLATFORMS)}")
     try:
         require_whole(path)
         opened = ctypes.CDLL(str(path))
-        said = {name: _word(opened, f"headcount_kernels_{name}") for name in ("version", "cpu", "gpu")}
+        version, instructions = (_word(opened, f"headcount_kernels_{name}") for name in ("version", "cpu"))
     except (OSError, AttributeError) as error:
         return Kernels(problem=f"the fused kernels of {path} cannot be loaded ({_line(error)}); {REINSTALL}")
-    targets = tuple(said["gpu"].split())
-    unit, problem = said["cpu"], ""
+    has_gpu_part = hasattr(opened, "headcount_kernels_gpu")
+    targets = tuple(_word(opened, "headcount_kernels_gpu").split()) if has_gpu_part else ()
+    unit, problem = instructions, ""
     if platform == "gpu":
         unit, problem = _gpu_unit(targets)
     problem = problem or _register(opened, path, platform)
     if problem:
         return Kernels(problem=problem)
-    return Kernels(library=Library(path=path, version=said["version"], unit=unit, gpu_targets=targets))
+    return Kernels(library=Library(path=path, version=version, unit=unit, gpu_targets=targets))
 
 
 def require_whole(path: Path) -> None:
@@ -139,13 +142,13 @@ def _gpu_unit(targets: tuple[str, ...]) -> tuple[str, str]:
         return f"CUDA {capability}".strip(), ""  # unknown: tried, and the reference takes over where it fails
     name, device = f"sm_{major}{minor}", int(major + minor)
     for target in targets:
-        kind, _, number = target.partition("_")
-        built = int("".join(filter(str.isdigit, number)) or 0)
-        # Machine code runs on its own generation from its version on; PTX code on anything later.
-        if built <= device and (kind == "compute" or built // 10 == device // 10):
+        built = int("".join(filter(str.isdigit, target)) or 0)
+        # Machine code runs on its own generation, from its version on; of the last target there is PTX, for later ones.
+        if built <= device and (built // 10 == device // 10 or target == targets[-1]):
             return f"CUDA {name}", ""
     return "", f"the fused kernels were built for {' '.join(targets)}, and this GPU is {name}; {REINSTALL}"
 
 
 def _line(error: Exception) -> str:
-    return str(error).splitlines()[0].strip(" .") if str(error) else type(error).__name__
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return text.splitlines()[0].strip(" .")

@@ -95,12 +95,13 @@ def _fused(tokens: Any, weight: Any, bias: Any, direction: Any, offset: Any, mas
     (batch, length, _), (heads, hidden) = tokens.shape, direction.shape
     results = _float32((batch, heads, hidden)), _float32((batch, length, heads))
     call = jax.ffi.ffi_call("headcount_pool", results, vmap_method="expand_dims")
-    return tuple(call(tokens, weight, bias, direction, offset, masks=np.int64(masks)))
+    pooled, weights = call(tokens, weight, bias, direction, offset, masks=np.int64(masks))
+    return pooled, weights
 
 
 def _forward(tokens: Any, weight: Any, bias: Any, direction: Any, offset: Any, masks: bool) -> tuple[Pooled, Any]:
-    pooled, weights = _fused(tokens, weight, bias, direction, offset, masks)
-    return (pooled, weights), (tokens, weight, bias, direction, offset, pooled, weights)
+    results: Any = _fused(tokens, weight, bias, direction, offset, masks)
+    return results, (tokens, weight, bias, direction, offset, *results)
 
 
 def _backward(masks: bool, kept: Any, changes: Any) -> tuple[Any, ...]:

@@ -11,20 +11,11 @@ from ..backends import VARIABLE
 BACKEND_HELP = f"What computes: {', '.join(BACKENDS)}, or auto (default: {VARIABLE}, or fused where it is installed)."
 
 
-def use_backend(context: typer.Context, backend: str | None) -> str | None:
-    """Let everything that this command trains use a back end: HEADCOUNT_BACKEND until the command ends."""
-    if backend is None:
-        return None
-    require_choice("backend", backend, ("auto", *BACKENDS))
-    before = os.environ.get(VARIABLE)
-
-    def restore() -> None:
-        os.environ.pop(VARIABLE, None)
-        if before is not None:
-            os.environ[VARIABLE] = before
-
-    context.call_on_close(restore)
-    os.environ[VARIABLE] = backend
+def use_backend(backend: str | None) -> str | None:
+    """Let everything that this process trains use a back end."""
+    if backend is not None:
+        require_choice("backend", backend, ("auto", *BACKENDS))
+        os.environ[VARIABLE] = backend
     return backend
 
 

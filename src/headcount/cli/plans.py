@@ -21,7 +21,7 @@ def describe_plan(plan: Plan, folder: Path) -> str:
     if plan.settled == plan.cells:
         return f"all {plan.cells} models are already in {folder}; nothing to train"
     kept = f", {plan.settled} of them already in {folder}" if plan.settled else f" into {folder}"
-    return f"{plan.cells} models{kept}; about {time_range(plan)} on {plan.machine.description}"
+    return f"{plan.cells} models{kept}, {_programs(plan)}; about {time_range(plan)} on {plan.machine.description}"
 
 
 def describe_costs(range_of: Costs, folder: Path) -> str:
@@ -38,18 +38,26 @@ def time_range(plan: Plan) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def _programs(plan: Plan) -> str:
+    return "1 program" if plan.programs == 1 else f"{plan.programs} programs"
+
+
 def print_costs(range_of: Costs, folder: Path, as_json: bool) -> None:
     """What asking a question would cost for an easy task, and for a hard one."""
     if as_json:
         device = range_of.least.machine.description
-        costs = {name: {"cells": plan.cells} | _expected(plan) for name, plan in range_of._asdict().items()}
+        costs = {
+            name: {"cells": plan.cells, "programs": plan.programs} | _expected(plan)
+            for name, plan in range_of._asdict().items()
+        }
         print_json({"out": str(folder), "device": device, **costs})
         return
     view = Table(title=escape(f"the plan for {folder}"), title_justify="left", box=None)
-    for column in ("", "models", "model-steps", "time", "memory"):
+    for column in ("", "models", "model-steps", "programs", "time", "memory"):
         view.add_column(column, justify="right", no_wrap=True)
     for words, plan in zip(("an easy task", "a hard task"), range_of, strict=True):
-        view.add_row(words, str(plan.cells), f"{plan.model_steps:,}", time_range(plan), _memory(plan))
+        counts = (str(plan.cells), f"{plan.model_steps:,}", str(plan.programs))
+        view.add_row(words, *counts, time_range(plan), _memory(plan))
     stored = f"on {range_of.least.machine.description}; what is stored already is not trained again"
     data.print(Group(view, escape(stored), COMPILED))
 
@@ -76,9 +84,10 @@ def print_plan(plan: Plan, folder: Path, as_json: bool) -> None:
         view.add_column(column, justify="right")
     for row in rows:
         view.add_row(*(", ".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values()))
+    compiling = spoken_time(plan.compile_seconds)
     lines = [
         f"{plan.cells} models, {plan.settled} already done",
-        f"{len(plan.buckets)} buckets (rows), {plan.programs} programs to compile",
+        f"{len(plan.buckets)} buckets (rows), {_programs(plan)} to compile in about {compiling}",
         escape(f"about {time_range(plan)} and {_memory(plan)} on {plan.machine.description}"),
         COMPILED,
     ]
@@ -88,6 +97,7 @@ def print_plan(plan: Plan, folder: Path, as_json: bool) -> None:
 def _expected(plan: Plan) -> dict[str, Any]:
     return {
         "model_steps": plan.model_steps,
+        "compile_seconds": round(plan.compile_seconds, 1),
         "compiled_seconds": round(plan.compiled_seconds, 1),
         "expected_seconds": round(plan.seconds, 1),
         "expected_bytes": plan.bytes,

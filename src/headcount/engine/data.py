@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
+from .._compile import on_device
 from .._keys import named_key
 from .._shapes import AnyArray, Key
 from ..models import AbstractSpec
@@ -134,7 +134,7 @@ class PreparedData(NamedTuple):
     def removal_tokens(self) -> Any:
         """Training tokens on which heads are compared before one is removed."""
         assert self.data.probe is not None
-        return np.asarray(self.data.probe[:REMOVAL_EXAMPLES])
+        return np.asarray(self.data.probe)[:REMOVAL_EXAMPLES]
 
 
 class PreparedExamples:
@@ -142,13 +142,13 @@ class PreparedExamples:
 
     def __init__(self):
         self._known: dict[tuple, PreparedData] = {}
-        self._lock = threading.Lock()
+        self._locks: dict[tuple, threading.Lock] = {}
 
     def of(self, task: AbstractTask, length: int, spec: AbstractSpec, train: TrainSpec) -> PreparedData:
         """The data of a task at a length, for the models of a spec."""
         drawn = (train.train_examples, train.validation_examples, train.data_seed)
         key = (json.dumps(task.spec(), sort_keys=True), length, *drawn, spec.standardises)
-        with self._lock:
+        with self._locks.setdefault(key, threading.Lock()):  # several lengths at once
             if key not in self._known:
                 self._known[key] = prepare(task.at(length), spec, train)
             return self._known[key]
@@ -173,30 +173,29 @@ def prepare(task: AbstractTask, spec: AbstractSpec, train: TrainSpec) -> Prepare
         tokens, targets = units.standardised(tokens, targets, task.objective)
         variance = np.mean(np.var(targets, axis=0)) if task.answered_at == "tokens" else variance
         validation = units.standardised(*validation, task.objective)
-    tokens, targets = jnp.asarray(tokens), jnp.asarray(targets)
     if train.train_examples == 0:
         assert isinstance(task, GeneratedTask)
         source: StoredTokens | FreshExamples = FreshExamples(task, units)
     else:
-        source = StoredTokens(tokens, targets)
+        source = StoredTokens(on_device(tokens), on_device(targets))
     data = BucketData(
         train=source,
-        target_variance=jnp.asarray(variance, jnp.float32),
-        probe=tokens[:PROBE_EXAMPLES],
-        validation=StoredTokens(*map(jnp.asarray, validation)),
+        target_variance=on_device(np.float32(variance)),
+        probe=on_device(tokens[:PROBE_EXAMPLES]),
+        validation=StoredTokens(*map(on_device, validation)),
     )
     return PreparedData(data, units, baseline)
 
 
 def _raw(split: Split, tokenise: Tokenise, seed: int) -> BucketData:
-    shared = jax.tree.map(jnp.asarray, tokenise)
+    shared = jax.tree.map(on_device, tokenise)
 
-    def on_device(name: str, part: Examples) -> RawExamples:
-        content = jax.tree.map(jnp.asarray, part.content)
-        return RawExamples(content, jnp.asarray(part.targets), shared, named_key(seed, "shown", name))
+    def raw(name: str, part: Examples) -> RawExamples:
+        content = jax.tree.map(on_device, part.content)
+        return RawExamples(content, on_device(part.targets), shared, named_key(seed, "shown", name))
 
-    train, validation = on_device("train", split.train), on_device("validation", split.validation)
-    return BucketData(train=train, target_variance=jnp.ones(()), probe=None, validation=validation)
+    train, validation = raw("train", split.train), raw("validation", split.validation)
+    return BucketData(train=train, target_variance=on_device(np.float32(1)), probe=None, validation=validation)
 
 
 def target_units(task: AbstractTask, targets: Any) -> tuple[Any, Any]:

@@ -10,6 +10,7 @@ import jax
 
 from .._choices import Backend
 from ..backends import chosen
+from ..backends.advance import ModelSizes
 from .buckets import Shape
 
 MEMORY_SHARE = 0.5
@@ -19,8 +20,15 @@ CPU_MEMBERS = 8
 cores have work and that little is lost when a run is stopped."""
 GPU_SLOTS = (8, 32)
 """Up to so many members a GPU's step takes hardly longer than for one, so that empty slots are almost free."""
-GPU_WORKERS = 6
-"""Buckets in hand at once on a GPU: while one trains, the others compile, which takes about as long (seconds each)."""
+FUSED_SLOTS = (8, 32, 128, 512)
+"""The same for the fused back end, where an empty slot costs nothing but its validation."""
+GPU_WORKERS = 16
+"""Buckets in hand at once on a GPU: one trains while the others compile, each on a core of its own."""
+FUSED_BLOCK = 2048
+"""Validation examples evaluated at a time by the fused back end, which keeps no hidden vectors."""
+FUSED_STEPS = 32
+"""Steps per call of the kernel that takes whole steps: enough that starting a call costs little, few enough that
+drawing their batches needs no memory."""
 
 
 @dataclass(frozen=True)
@@ -80,26 +88,49 @@ class Sizes(NamedTuple):
     tokens: int
 
 
-def member_bytes(shape: Shape, sizes: Sizes) -> int:
-    """Memory one member needs while it takes a step: its weights with Adam's moments, and what its gradient needs."""
-    weights = 6 * shape.model.parameters(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
+def takes_whole_steps(shape: Shape, sizes: Sizes, backend: Backend) -> bool:
+    """Whether a kernel takes whole training steps of these models, as far as sizes say."""
+    known = _kernel_sizes(shape, sizes) is not None and shape.train.precision == "float32"
+    return backend == "fused" and known and shape.train.train_examples > 0 and sizes.sequences == 1
+
+
+def _kernel_sizes(shape: Shape, sizes: Sizes) -> ModelSizes | None:
+    return shape.model.step_sizes(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
+
+
+def state_bytes(shape: Shape, sizes: Sizes) -> int:
+    """Memory of a member that waits for its turn: its weights and Adam's moments."""
+    return 4 * 3 * shape.model.parameters(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
+
+
+def member_bytes(shape: Shape, sizes: Sizes, backend: Backend = "reference") -> int:
+    """Memory one member needs while it takes a step: its weights with Adam's moments, twice, and what its gradient
+    needs. The fused back end keeps nothing of a batch but its indices; there validation needs most."""
+    states = 2 * state_bytes(shape, sizes)
+    if takes_whole_steps(shape, sizes, backend):
+        model = _kernel_sizes(shape, sizes)
+        assert model is not None
+        pooled = min(FUSED_BLOCK, shape.train.validation_examples) * model.heads * (model.hidden + model.length)
+        return states + 4 * (pooled + FUSED_STEPS * (shape.train.batch + 1))
     activations = sizes.sequences * shape.model.activations(length=sizes.tokens, dim=sizes.dim)
-    return 4 * (weights + shape.train.batch * activations)
+    return states + 4 * shape.train.batch * activations
 
 
 def slots(members: int, most: int, machine: Hardware) -> int:
     """For how many members a program is compiled: few sizes, so that a bucket of another size needs no other program.
 
-    Empty slots cost nothing on a CPU. On a GPU they are trained in vain.
+    Empty slots cost nothing on a CPU. On a GPU they are trained in vain, unless by the fused back end.
     """
     if not machine.side_by_side:
         return max(CPU_MEMBERS, members)
-    enough = next((count for count in GPU_SLOTS if members <= count), members)
+    sizes = FUSED_SLOTS if machine.backend == "fused" else GPU_SLOTS
+    enough = next((count for count in sizes if members <= count), members)
     return max(members, min(enough, most))
 
 
 def max_members(shape: Shape, sizes: Sizes, machine: Hardware) -> int:
-    """How many members one bucket may hold."""
+    """How many members one bucket may hold: on a GPU one bucket trains while as many as the other workers wait."""
     if not machine.side_by_side:
         return CPU_MEMBERS
-    return max(1, int(MEMORY_SHARE * machine.memory / machine.workers / member_bytes(shape, sizes)))
+    bytes_each = member_bytes(shape, sizes, machine.backend) + (machine.workers - 1) * state_bytes(shape, sizes)
+    return max(1, int(MEMORY_SHARE * machine.memory / bytes_each))

@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import jax
 
-from ..store import Precision
 from ..tasks import AbstractTask
 from .buckets import Bucket, Shape, buckets
 from .data import PROBE_EXAMPLES
-from .hardware import Hardware, Sizes, hardware, max_members, member_bytes, slots
+from .hardware import Hardware, Sizes, hardware, max_members, member_bytes, slots, state_bytes, takes_whole_steps
 from .sweep import Sweep
 
 
@@ -30,6 +29,9 @@ CPU_PACE = Pace(8.0, 5e-5, 1.2e10, 1.0)
 GPU_PACE = Pace(10.0, 1.5e-4, 4e12, 2.0)
 HALF_PACE = Pace(15.0, 1.5e-4, 3e13, 2.0)
 """A GPU in half precision: seen with vision transformers of 1 to 16 heads."""
+FUSED_CPU_PACE = Pace(4.0, 2e-5, 3e10, 0.5)
+FUSED_GPU_PACE = Pace(4.0, 2e-5, 2e13, 1.0)
+"""Where the fused back end takes whole steps. A step costs its arithmetic; what is compiled is validation."""
 
 PROCESS_BYTES = 320 << 20
 """Python with JAX, before the first model: seen on Linux."""
@@ -44,8 +46,9 @@ COPIES = 2
 class Plan:
     """Buckets still to be trained, the costly ones first, and what they will take.
 
-    `seconds` are for programs that are still to be compiled, `compiled_seconds` for programs that are on disk. `bytes`
-    is the memory of the process at its peak; on a GPU, that of the device.
+    `seconds` are for programs that are still to be compiled, `compiled_seconds` for programs that are on disk: which
+    they are can only be told by tracing them, half the time of reading one. `compile_seconds` are those of compiling
+    alone, over all workers. `bytes` is the memory of the process at its peak; on a GPU, that of the device.
     """
 
     machine: Hardware
@@ -54,6 +57,7 @@ class Plan:
     buckets: tuple[Bucket, ...]
     programs: int
     model_steps: int
+    compile_seconds: float
     compiled_seconds: float
     seconds: float
     bytes: int
@@ -78,10 +82,14 @@ def plan_sweep(
         for bucket in whole
         if (cells := tuple(cell for cell in bucket.cells if cell.key not in settled))
     ]
-    costs = [_bucket_seconds(bucket, sizes.of(bucket.shape), machine) for bucket in left]
-    programs = {(bucket.shape.program, bucket.slots, sizes.of(bucket.shape), _examples(bucket)) for bucket in left}
-    pace = _pace(machine)
-    training = sum(costs) / (1 if machine.side_by_side else machine.workers)
+    costs = [_bucket_seconds(bucket, sizes, machine) for bucket in left]
+    programs = {
+        (bucket.shape.program, bucket.slots, sizes.of(bucket.shape), _examples(bucket)): _pace(bucket, sizes, machine)
+        for bucket in left
+    }
+    compiling = _over_workers([pace.compile_seconds for pace in programs.values()], machine)
+    reading = _over_workers([pace.read_seconds for pace in programs.values()], machine)
+    training = sum(costs) if machine.side_by_side else _over_workers(costs, machine)
     return Plan(
         machine=machine,
         cells=len(sweep.cells),
@@ -89,8 +97,9 @@ def plan_sweep(
         buckets=tuple(_working_order(left, costs)),
         programs=len(programs),
         model_steps=sum(len(bucket.cells) * bucket.shape.train.steps for bucket in left),
-        compiled_seconds=training + pace.read_seconds * len(programs) / machine.workers,
-        seconds=training + pace.compile_seconds * len(programs) / machine.workers,
+        compile_seconds=compiling,
+        compiled_seconds=training + reading,
+        seconds=training + compiling,
         bytes=_peak_bytes(left, sizes, machine, len(programs)),
     )
 
@@ -135,12 +144,17 @@ def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:
     return [bucket for _, bucket in sorted(ranked, key=lambda entry: entry[0])]
 
 
-def _bucket_seconds(bucket: Bucket, sizes: Sizes, machine: Hardware) -> float:
-    shape = bucket.shape
+def _over_workers(seconds: list[float], machine: Hardware) -> float:
+    """How long the workers take for pieces of work that cannot be shared."""
+    return max(max(seconds, default=0.0), sum(seconds) / machine.workers)
+
+
+def _bucket_seconds(bucket: Bucket, sizes: "_Sizes", machine: Hardware) -> float:
+    shape, at = bucket.shape, sizes.of(bucket.shape)
     # A training step costs about three forward passes.
-    forward = sizes.sequences * shape.model.flops(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
+    forward = at.sequences * shape.model.flops(length=at.tokens, dim=at.dim, outputs=at.outputs)
     work = 3 * shape.train.batch * forward
-    members, pace = len(bucket.cells), _pace(machine, shape.train.precision)
+    members, pace = len(bucket.cells), _pace(bucket, sizes, machine)
     starts = 1 if machine.side_by_side else members
     return shape.train.steps * (starts * pace.step_seconds + members * work / pace.flops)
 
@@ -150,10 +164,13 @@ def _examples(bucket: Bucket) -> tuple[int, int]:
     return bucket.shape.train.train_examples, bucket.shape.train.validation_examples
 
 
-def _pace(machine: Hardware, precision: Precision = "float32") -> Pace:
+def _pace(bucket: Bucket, sizes: "_Sizes", machine: Hardware) -> Pace:
+    fused = takes_whole_steps(bucket.shape, sizes.of(bucket.shape), machine.backend)
     if not machine.side_by_side:
-        return CPU_PACE
-    return GPU_PACE if precision == "float32" else HALF_PACE
+        return FUSED_CPU_PACE if fused else CPU_PACE
+    if bucket.shape.train.precision != "float32":
+        return HALF_PACE
+    return FUSED_GPU_PACE if fused else GPU_PACE
 
 
 def _peak_bytes(left: list[Bucket], sizes: _Sizes, machine: Hardware, programs: int) -> int:
@@ -162,9 +179,10 @@ def _peak_bytes(left: list[Bucket], sizes: _Sizes, machine: Hardware, programs: 
         return 0
     drawn = {(b.shape.task, b.shape.length, _examples(b)): b for b in left}
     data = sum(sizes.data_bytes(bucket) for bucket in drawn.values())
-    live = sorted(
-        (member_bytes(b.shape, sizes.of(b.shape)) * (len(b.cells) if machine.side_by_side else 1) for b in left),
-        reverse=True,
-    )
-    process = 0 if machine.side_by_side else PROCESS_BYTES + PROGRAM_BYTES * min(programs, MAX_PROGRAMS)
-    return process + data + sum(live[: machine.workers])
+    members = [(b, sizes.of(b.shape), len(b.cells) if machine.side_by_side else 1) for b in left]
+    running = sorted((count * member_bytes(b.shape, at, machine.backend) for b, at, count in members), reverse=True)
+    if not machine.side_by_side:
+        process = PROCESS_BYTES + PROGRAM_BYTES * min(programs, MAX_PROGRAMS)
+        return process + data + sum(running[: machine.workers])
+    waiting = sorted((count * state_bytes(b.shape, at) for b, at, count in members), reverse=True)
+    return data + running[0] + sum(waiting[1 : machine.workers])

@@ -18,6 +18,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from .._choices import Backend
+from .._compile import compile_ahead
 from .._errors import HeadcountError, StoreError
 from .._version import __version__
 from ..backends import described, say_once
@@ -31,7 +33,7 @@ from .hardware import Hardware
 from .listener import Listener
 from .plan import Plan, plan_sweep, sizes_of
 from .sweep import Sweep
-from .train import Program, TrainState, program
+from .train import TrainState, program
 
 POLL_SECONDS = 0.25
 WATCHED_AT = 7
@@ -259,12 +261,13 @@ class BucketTrainer:
         steps = checkpoint_steps(shape.train.steps)
         compiled_for = (parts, bucket.slots, len(data.validation.targets), type(data.train))
         with self._compile_locks.setdefault(compiled_for, threading.Lock()):
-            # No steps yet: the curve's first point, and a program that two threads must not compile twice.
-            states, measured = parts.advance(states, members, data, 0)
+            # Before it waits for the device, and not by two threads at once.
+            compile_ahead(parts.advance, states, members, data, 0)
             self._tell_ready(compiled_for)
         error = task.objective.error
-        curves = [np.asarray(measured.validation[error])]
         with self._device:
+            states, measured = parts.advance(states, members, data, 0)  # no steps yet: the curve's first point
+            curves = [np.asarray(measured.validation[error])]
             began = time.monotonic()
             seen: dict[str, Any] = {}
             for before, now in itertools.pairwise(steps):
@@ -283,7 +286,7 @@ class BucketTrainer:
         grades |= {name: grade for name, grade in measured.validation.items() if name != error}
         grades |= {f"fitted_{name}": grade for name, grade in fitted.items()}
         grades = {name: np.asarray(grade) for name, grade in grades.items()}
-        provenance = self._provenance(parts, seconds)
+        provenance = self._provenance(parts.backend, seconds)
         return self._results(bucket, states, grades, np.stack(curves), prepared, provenance, seen)
 
     def _tell_ready(self, compiled_for: tuple) -> None:
@@ -313,7 +316,7 @@ class BucketTrainer:
         if self.watch is None or not bucket.shape.from_random or prepared.data.probe is None:
             return {}
         cell = bucket.cells[0]
-        model = jax.tree.map(lambda leaf: np.asarray(leaf[0]), states.model).with_heads(spec_of(cell).heads)
+        model = jax.tree.map(lambda leaf: np.asarray(leaf)[0], states.model).with_heads(spec_of(cell).heads)
         return self.watch(Glimpse(cell, step, model, prepared.removal_tokens(), error, prepared.baseline))
 
     def _results(
@@ -349,12 +352,12 @@ class BucketTrainer:
         if self.stop.is_set():
             raise StopRequested
 
-    def _provenance(self, parts: Program, seconds: float) -> dict[str, Any]:
+    def _provenance(self, backend: Backend, seconds: float) -> dict[str, Any]:
         finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         return {
             "seconds": round(seconds, 4),
             "device": self.machine.description,
-            "backend": described(parts.backend),
+            "backend": described(backend),
             "finished": finished,
             "versions": versions(),
         }

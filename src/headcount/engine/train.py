@@ -5,6 +5,7 @@ side on a GPU.
 """
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,21 +19,21 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .._choices import Backend
 from .._compile import deterministic_jit
-from .._keys import named_key
-from .._shapes import Key
+from .._keys import named_keys
+from .._shapes import AnyArray, Key
 from ..models import AbstractModel
 from ..store import Cell
 from ..tasks import AbstractObjective, Choice
 from ..tasks.objective import Grades
 from .buckets import ProgramShape, spec_of
 from .data import BucketData, RawExamples, StoredTokens
-from .hardware import Sizes
+from .hardware import FUSED_BLOCK, Sizes
 from .whole_steps import WholeSteps
 
 EVALUATION_BLOCK = 256
 """Examples evaluated at a time, of lists of candidates at most a batch: bounds the memory of a validation pass."""
-FUSED_BLOCK = 2048
-"""The same where tokens are pooled by the fused back end, which keeps no hidden vectors."""
+CALIBRATED = 8
+"""Models calibrated at a time."""
 DROPOUT = 1
 """Folded into the step's key to derive its dropout key."""
 
@@ -110,19 +111,41 @@ class Program:
         `trained` are the models that the cells start from instead, in standard units.
         """
         empty = (len(cells) if slots is None else slots) - len(cells)
-        probe = None if data.probe is None or trained is not None else data.probe[:EVALUATION_BLOCK]
         models = [self._drawn(cell) for cell in cells] if trained is None else list(trained)
         padded = [model.with_heads(self.shape.model.heads) for model in models]
-        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *padded, *padded[:1] * empty)
+        calibrates = type(models[0]).calibrated is not AbstractModel.calibrated
+        if calibrates and data.probe is not None and trained is None:
+            padded = self._calibrated(padded, np.asarray(data.probe)[:EVALUATION_BLOCK])
         filled = [*cells, *[cells[0]] * empty]
         members = Member(
-            key=jnp.stack([named_key(cell.seed, "batches") for cell in filled]),
-            learning_rate=jnp.array([cell.train.learning_rate for cell in filled], jnp.float32),
-            steps=jnp.array([cell.train.steps for cell in filled], jnp.int32),
-            active=jnp.arange(len(filled)) < len(cells),
-            heads=jnp.array([spec_of(cell).heads for cell in filled], jnp.int32),
+            key=named_keys([cell.seed for cell in filled], "batches"),
+            learning_rate=np.array([cell.train.learning_rate for cell in filled], np.float32),
+            steps=np.array([cell.train.steps for cell in filled], np.int32),
+            active=np.arange(len(filled)) < len(cells),
+            heads=np.array([spec_of(cell).heads for cell in filled], np.int32),
         )
-        return self._start(stacked, probe), members
+        stacked = _stacked([*padded, *padded[:1] * empty])
+        moments = jax.eval_shape(jax.vmap(self._optimiser.init), stacked)
+        states = TrainState(
+            stacked,
+            jax.tree.map(lambda part: np.zeros(part.shape, part.dtype), moments),  # as Adam's all start
+            np.zeros(len(filled), np.int32),
+            np.full(len(filled), np.inf, np.float32),
+        )
+        return jax.device_put(states), jax.device_put(members)
+
+    def _calibrated(
+        self, models: Sequence[AbstractModel], tokens: Float[np.ndarray, "examples length dim"]
+    ) -> list[AbstractModel]:
+        """The models scaled by some tokens, a few at a time: one program serves any number of them."""
+        calibrated = []
+        for first in range(0, len(models), CALIBRATED):
+            part = models[first : first + CALIBRATED]
+            scaled = jax.tree.map(
+                np.asarray, self._calibrate(_stacked([*part, *part[:1] * (CALIBRATED - len(part))]), tokens)
+            )
+            calibrated += [jax.tree.map(operator.itemgetter(i), scaled) for i in range(len(part))]
+        return calibrated
 
     def _drawn(self, cell: Cell) -> AbstractModel:
         sizes = {"length": self.sizes.tokens, "dim": self.sizes.dim, "outputs": self.sizes.outputs}
@@ -155,12 +178,14 @@ class Program:
         return deterministic_jit(judge)
 
     @functools.cached_property
-    def _start(self) -> Callable[[AbstractModel, Float[Array, "examples length dim"] | None], TrainState]:
-        def start(models: AbstractModel, tokens: Float[Array, "examples length dim"] | None) -> TrainState:
-            start_one = functools.partial(self.start_one, tokens=tokens)
-            return jax.vmap(start_one)(models) if self.side_by_side else jax.lax.map(start_one, models)
+    def _calibrate(self) -> Callable[[AbstractModel, Float[AnyArray, "examples length dim"]], AbstractModel]:
+        def calibrate(models: AbstractModel, tokens: Float[Array, "examples length dim"]) -> AbstractModel:
+            def one(model: AbstractModel) -> AbstractModel:
+                return model.calibrated(tokens)
 
-        return deterministic_jit(start)
+            return jax.vmap(one)(models) if self.side_by_side else jax.lax.map(one, models)
+
+        return deterministic_jit(calibrate)
 
     def _map(self, function: Callable[[Any], Any], members: Any, active: Bool[Array, " members"]) -> Any:
         # Full float32 products: a GPU's default would round them to 10 bits and hide errors below 1e-3.
@@ -175,11 +200,6 @@ class Program:
         return optax.flatten(
             optax.chain(optax.clip_by_global_norm(train.clip), optax.scale_by_adam(b2=train.second_moment_decay))
         )
-
-    def start_one(self, model: AbstractModel, tokens: Float[Array, "examples length dim"] | None) -> TrainState:
-        model = model if tokens is None else model.calibrated(tokens)
-        moments = self._optimiser.init(model)  # pyright: ignore[reportArgumentType]
-        return TrainState(model, moments, jnp.zeros((), jnp.int32), jnp.full((), jnp.inf, jnp.float32))
 
     def advance_one(self, state: TrainState, member: Member, data: BucketData, steps) -> tuple[TrainState, Measured]:
         def step(_, carried):
@@ -265,6 +285,10 @@ class Program:
         return jax.tree.map(lambda part: part.astype(jnp.bfloat16), numbers)
 
 
+def _stacked(models: Sequence[AbstractModel]) -> AbstractModel:
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *models)
+
+
 def batch_key(key: Key, step: Int[Array, ""]) -> Key:
     """Draws the batch of one of a member's steps."""
     return jr.fold_in(key, step)
@@ -289,14 +313,12 @@ def respond(
 
 def in_blocks(function: Callable[[Int[Array, " block"]], Array], count: int, block: int) -> Array:
     """What a function of several indices gives for all from 0 to `count`, at most `block` of them at a time."""
-    whole = count // block * block
-    indices = jnp.arange(count)
-    if whole <= block:  # no loop for one block
-        parts = [function(indices[:whole])] if whole else []
-    else:
-        results = jax.lax.map(function, indices[:whole].reshape(-1, block))
-        parts = [results.reshape(whole, *results.shape[2:])]
-    return jnp.concatenate(parts + ([function(indices[whole:])] if whole < count else []))
+    if count <= block:
+        return function(jnp.arange(count))
+    # The last block is filled up: a smaller one would be compiled beside the others.
+    indices = jnp.minimum(jnp.arange(-(-count // block) * block), count - 1)
+    results = jax.lax.map(function, indices.reshape(-1, block))
+    return results.reshape(-1, *results.shape[2:])[:count]
 
 
 def sequential_map(function: Callable[[Any], Any], members: Any, active: Bool[Array, " members"]) -> Any:

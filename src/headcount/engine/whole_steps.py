@@ -16,10 +16,7 @@ from ..backends.advance import ModelSizes, Moving, Step, advance
 from ..models import AbstractModel
 from ..tasks import AbstractObjective, Classification, Regression
 from .buckets import ProgramShape
-from .hardware import Sizes
-
-ROOM = 32
-"""Steps per call: enough that starting a call costs little, few enough that drawing their batches needs no memory."""
+from .hardware import FUSED_STEPS, Sizes
 
 
 @dataclass(frozen=True)
@@ -66,10 +63,10 @@ class WholeSteps:
 
         def call(turn: Int[Array, ""], carried: tuple[Moving, Array]) -> tuple[Moving, Array]:
             moving, totals = carried
-            done = turn * ROOM
-            at = (taken + done)[:, None] + jnp.arange(ROOM, dtype=jnp.int32)
+            done = turn * FUSED_STEPS
+            at = (taken + done)[:, None] + jnp.arange(FUSED_STEPS, dtype=jnp.int32)
             rates, chosen = plan(members, at)
-            count = jnp.minimum(ROOM, steps - done)
+            count = jnp.minimum(FUSED_STEPS, steps - done)
             moving, errors = advance(
                 moving, taken + done, heads, count, rates, chosen, tokens, targets, sizes=self.sizes, step=self.step
             )
@@ -77,7 +74,7 @@ class WholeSteps:
 
         tree = optax.tree_utils
         moving = Moving(ravelled(models), tree.tree_get(moments, "mu"), tree.tree_get(moments, "nu"))
-        calls = (steps + ROOM - 1) // ROOM
+        calls = (steps + FUSED_STEPS - 1) // FUSED_STEPS
         moving, totals = jax.lax.fori_loop(0, calls, call, (moving, jnp.zeros(len(taken), jnp.float32)))
         moments = tree.tree_set(moments, mu=moving.mean, nu=moving.square, count=taken + steps)
         return unravelled(moving.weights, models), moments, totals

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
-import jaxtyping
 import numpy as np
 from jaxtyping import PyTree
 
@@ -27,6 +27,9 @@ from .._errors import HeadcountError, InputError, require
 from .._keys import named_key
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
 from .objective import AbstractLabelObjective, AbstractObjective, Regression
+
+DRAWN = 512
+"""Examples drawn at a time."""
 
 
 class Examples(NamedTuple):
@@ -141,7 +144,7 @@ class GeneratedTask(AbstractTask):
     @property
     def outputs(self) -> int:
         """Numbers per target."""
-        answer = user_supplied(jax.eval_shape, lambda key: self.target(self.sample(key)), jr.key(0), name=self.name)
+        answer = user_supplied(jax.eval_shape, lambda key: self.target(self.sample(key)), named_key(0), name=self.name)
         return answer.shape[-1]
 
     @property
@@ -165,16 +168,14 @@ class GeneratedTask(AbstractTask):
         """The same task at another length."""
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
-        train_keys = jr.split(named_key(seed, "train examples"), train_examples)
-        validation_keys = jr.split(named_key(seed, "validation examples"), validation_examples)
-        train = user_supplied(_draw, self, train_keys, name=self.name)
-        split = Split(Examples(*train), Examples(*_draw(self, validation_keys)))
+        counts = {"train examples": train_examples, "validation examples": validation_examples}
+        split = Split(*(user_supplied(_draw, self, *part, seed, name=self.name) for part in counts.items()))
         check_examples(split, self.name, self.answered_at, self.objective, self.padded)
         return split
 
 
-def _draw(task: GeneratedTask, keys: jaxtyping.Key[AnyArray, " examples"]) -> tuple[AnyArray, AnyArray]:
-    """Tokens and targets of one example per key.
+def _draw(task: GeneratedTask, name: str, count: int, seed: int) -> Examples:
+    """Examples by the key of their place, some at a time: one program draws any number, each the same among any others.
 
     Equal tasks share a compiled program. Tasks with a user's code do not, because that code may read variables that
     change.
@@ -183,16 +184,19 @@ def _draw(task: GeneratedTask, keys: jaxtyping.Key[AnyArray, " examples"]) -> tu
     others = [None if eqx.is_array(leaf) else leaf for leaf in leaves]
     shared = not any(_is_user_code(part) for part in jax.tree.leaves(task, is_leaf=_is_user_code))
     program = (_program if shared else _program.__wrapped__)(structure, *others)
-    return program([leaf for leaf in leaves if eqx.is_array(leaf)], keys)
+    arrays, key = [leaf for leaf in leaves if eqx.is_array(leaf)], named_key(seed, name)
+    blocks = [program(arrays, key, first) for first in range(0, max(1, count), DRAWN)]
+    return Examples(*(np.concatenate(part)[:count] for part in zip(*blocks, strict=True)))
 
 
 @functools.lru_cache(maxsize=64, typed=True)
 def _program(structure: Any, *others: Any) -> Callable[..., tuple[AnyArray, AnyArray]]:
     @deterministic_jit
-    def draw(arrays, keys):
+    def draw(arrays, key, first):
         remaining = iter(arrays)
         task = jax.tree.unflatten(structure, [next(remaining) if leaf is None else leaf for leaf in others])
-        tokens = jax.vmap(task.sample)(keys)
+        # The keys that `jr.split` gives.
+        tokens = jax.vmap(lambda place: task.sample(jr.fold_in(key, place)))(first + jnp.arange(DRAWN))
         return tokens, jax.vmap(task.target)(tokens)
 
     return draw

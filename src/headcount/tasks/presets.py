@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._choices import require_choice
+from .._compile import on_device
 from .._errors import did_you_mean, require, require_count
 from .._keys import named_generator
 from .._shapes import Tokens
@@ -125,7 +126,7 @@ def quadratic_basins(
     # Centres keep away from the faces, so that each minimiser is interior and clause 2.3 is about its Hessian.
     centres = named_generator(task_seed, "centres").uniform(0.1, 0.9, (intrinsic_dim, dim))
     return Retrieval(
-        Basins(jnp.asarray(centres, jnp.float32)),
+        Basins(on_device(centres, np.float32)),
         jnp.sum,
         length=length,
         dim=dim,
@@ -142,7 +143,7 @@ def average(
     """The mean over tokens of a . x(t): one head with equal weights is enough."""
     require_count("dim", dim)
     normal = named_generator(task_seed, "direction").standard_normal(dim)
-    mean = LinearMean(jnp.asarray(normal / np.linalg.norm(normal), jnp.float32))
+    mean = LinearMean(on_device(normal / np.linalg.norm(normal), np.float32))
     return FunctionTask(
         function=mean,
         length=length,
@@ -160,7 +161,7 @@ def value_at_maximum(*, length: int = 16, dim: int = 4, task_seed: int = 0) -> F
     normal = named_generator(task_seed, "key and value").standard_normal((dim, 2))
     key, value = np.linalg.qr(normal)[0].T
     return FunctionTask(
-        function=ValueAtMaximum(jnp.asarray(key, jnp.float32), jnp.asarray(value, jnp.float32)),
+        function=ValueAtMaximum(on_device(key, np.float32), on_device(value, np.float32)),
         length=length,
         dim=dim,
         name="value-at-maximum",
@@ -200,12 +201,12 @@ def _spread_directions(seed: int, count: int, dim: int) -> Float[Array, "D dim"]
     normal = named_generator(seed, "directions").standard_normal((64, count, dim))
     unit = normal / np.linalg.norm(normal, axis=-1, keepdims=True)
     cosines = unit @ unit.swapaxes(1, 2) - 2 * np.eye(count)
-    return jnp.asarray(unit[np.argmin(np.max(cosines, axis=(1, 2)))], jnp.float32)
+    return on_device(unit[np.argmin(np.max(cosines, axis=(1, 2)))], np.float32)
 
 
 def _gaussian_directions(seed: int, count: int, dim: int) -> Float[Array, "D dim"]:
     """One draw a_i ~ N(0, I), so that some directions have more weight than others."""
-    return jnp.asarray(named_generator(seed, "gaussian directions").standard_normal((count, dim)), jnp.float32)
+    return on_device(named_generator(seed, "gaussian directions").standard_normal((count, dim)), np.float32)
 
 
 def _basis_directions(_seed: int, count: int, dim: int) -> Float[Array, "D dim"]:

@@ -1,0 +1,77 @@
+"""The first `make demo` of a new clone: seconds of each part, and what lies on the disk afterwards.
+
+python benchmarks/first_run.py                     this commit, with the kernels and without
+python benchmarks/first_run.py --before REVISION   and an earlier commit
+
+Everything is new (clone, virtual environment, compiled programs) but the downloads, which pip has in its cache after a
+first run. Minutes; the runs follow one another, so the machine should be otherwise idle.
+"""
+
+import argparse
+import os
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parent.parent
+PARTS = {"install": ".venv/ready", "kernels": ".venv/kernels", "demo": "demo"}
+NO_COMPILER = {"CXX": "/bin/false"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstRun:
+    """Seconds of each part that the revision has, and megabytes of the installed packages and of the kernels."""
+
+    seconds: dict[str, float]
+    installed: float
+    library: float
+
+
+def first_run(revision: str, environment: dict[str, str]) -> FirstRun:
+    """Runs the parts of `make demo` one after the other, in a clone that is removed afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        clone = Path(folder, "headcount")
+        subprocess.run(["git", "clone", "--quiet", "--no-checkout", ROOT, clone], check=True)
+        subprocess.run(["git", "checkout", "--quiet", "--detach", revision], cwd=clone, check=True)
+        variables = os.environ | {"HEADCOUNT_CACHE": f"{folder}/cache"} | environment
+        seconds = {}
+        for part, target in PARTS.items():
+            if f"\n{target}:" not in (clone / "Makefile").read_text():
+                continue
+            started = time.monotonic()
+            subprocess.run(["make", target], cwd=clone, env=variables, check=True, stdout=subprocess.DEVNULL)
+            seconds[part] = time.monotonic() - started
+        (packages,) = clone.glob(".venv/lib/*/site-packages")
+        libraries = clone.glob("kernels/headcount_kernels/lib*")
+        return FirstRun(seconds=seconds, installed=megabytes(packages.rglob("*")), library=megabytes(libraries))
+
+
+def megabytes(paths) -> float:
+    return sum(path.lstat().st_size for path in paths if path.is_file()) / 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Time the first `make demo` of a new clone.")
+    parser.add_argument("--before", metavar="REVISION", help="an earlier commit to run, too")
+    before = parser.parse_args().before
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    cases = {"without kernels": (head, NO_COMPILER), "with kernels": (head, {})}
+    if before:
+        cases = {f"before ({before[:7]})": (before, {})} | cases
+    table = Table("", *(f"{part} (s)" for part in PARTS), "all (s)", "installed (MB)", "library (MB)")
+    for name, (revision, environment) in cases.items():
+        run = first_run(revision, environment)
+        parts = [f"{run.seconds[part]:.1f}" if part in run.seconds else "-" for part in PARTS]
+        table.add_row(name, *parts, f"{sum(run.seconds.values()):.1f}", f"{run.installed:.0f}", f"{run.library:.2f}")
+    Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()

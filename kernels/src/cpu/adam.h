@@ -1,0 +1,50 @@
+// The update of optax: clip_by_global_norm, then scale_by_adam, then decay of the weights apart from the gradient.
+#pragma once
+#include <cmath>
+
+#include "cpu/lanes.h"
+
+namespace headcount::HEADCOUNT_INSTRUCTIONS {
+
+struct Adam {
+  float clip;
+  float second_moment_decay;
+  float weight_decay;
+};
+
+// The factor that brings a gradient within the clip; NaN where the gradient is.
+inline float clip_factor(const float* gradient, int count, float clip) {
+  Lanes squares[4] = {};
+  for (int k = 0; k < count; k += 4 * lane_count) {
+    for (int v = 0; v < 4 && k + v * lane_count < count; v++) {
+      const Lanes part = load(gradient + k + v * lane_count);
+      squares[v] += part * part;
+    }
+  }
+  const float norm = sqrtf(lane_sum((squares[0] + squares[1]) + (squares[2] + squares[3])));
+  return norm < clip ? 1.0f : clip / norm;
+}
+
+// `step` counts from 1. The count is rounded up to whole vectors: what follows the arrays is zero and stays so.
+inline void update(const Adam& adam, float rate, int step, const float* __restrict gradient, float* __restrict weights,
+                   float* __restrict mean, float* __restrict square, int count) {
+  const float first_decay = 0.9f, second_decay = adam.second_moment_decay;
+  // optax computes 1 - b2 from the decimal that was written, such as 0.999. Its float32 is off by 1.3e-8, which is 1.3e-5
+  // of 1 - b2: take the decimal back. The bias correction is computed in float32 there, too.
+  const double decimal = round(second_decay * 1e7) / 1e7;
+  const float first_share = static_cast<float>(1 - 0.9), second_share = static_cast<float>(1 - decimal);
+  const float first_scale = 1.0f / (1.0f - powf(first_decay, static_cast<float>(step)));
+  const float second_scale = 1.0f / (1.0f - powf(second_decay, static_cast<float>(step)));
+  const float factor = clip_factor(gradient, count, adam.clip);
+  const float kept = 1.0f - rate * adam.weight_decay;
+  const int whole = rounded_up(count, lane_count);
+  for (int k = 0; k < whole; k++) {
+    const float slope = factor * gradient[k];
+    mean[k] = first_share * slope + first_decay * mean[k];
+    square[k] = second_share * (slope * slope) + second_decay * square[k];
+    const float change = mean[k] * first_scale / (sqrtf(square[k] * second_scale) + 1e-8f);
+    weights[k] = kept * weights[k] - rate * change;
+  }
+}
+
+}  // namespace headcount::HEADCOUNT_INSTRUCTIONS

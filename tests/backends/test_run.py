@@ -1,0 +1,105 @@
+"""Sweeps by every back end: the same cells, nearly the same curves, and a name in the provenance."""
+
+import logging
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from headcount import doctor
+from headcount.backends import Kernels, choose, described, kernels_here
+from headcount.engine import hardware, plan_sweep, run, run_sweep
+from headcount.engine.train import program
+from headcount.store import Outcome, Store
+
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.sweeps import CPU, TRAIN, swept
+
+SWEEP = swept(train=replace(TRAIN, steps=40), heads=(2,), length=(4,))
+
+
+def records_of(folder, backend: str):
+    with Store.open_for_writing(folder) as store:
+        run_sweep(SWEEP, store, plan=plan_sweep(SWEEP, machine=replace(CPU, backend=backend)))
+        return store.records()
+
+
+def test_a_sweep_has_the_same_cells_and_nearly_the_same_curves(fused, tmp_path):
+    """The curves agree to the tests' tolerance over these 40 steps; rounding grows over thousands."""
+    by_kernels, plain = (records_of(tmp_path / backend, backend) for backend in (fused, "reference"))
+    assert [record.cell.key for record in by_kernels] == [record.cell.key for record in plain]
+    assert {record.provenance["backend"] for record in by_kernels} == {described(fused)}
+    assert {record.provenance["backend"] for record in plain} == {"reference"}
+    for got, want in zip(by_kernels, plain, strict=True):
+        assert np.allclose(got.curve, want.curve, rtol=1e-3)
+
+
+def test_what_a_kernel_cannot_do_is_trained_by_the_reference_and_said_once(tmp_path, monkeypatch, caplog):
+    def refusing(*shape):
+        if shape[-1] == "fused":
+            raise jax.errors.JaxRuntimeError("INVALID_ARGUMENT: 9000 heads are too many")
+        return program(*shape)
+
+    monkeypatch.setattr(run, "program", refusing)
+    monkeypatch.setattr(choose, "_told", set())
+    with caplog.at_level(logging.WARNING):
+        records = records_of(tmp_path, "fused")
+    assert {record.outcome for record in records} == {Outcome.FINISHED}
+    assert {record.provenance["backend"] for record in records} == {"reference"}
+    (said,) = caplog.messages
+    assert "9000 heads" in said
+
+
+def test_the_doctor_says_what_is_lost_without_kernels(monkeypatch):
+    monkeypatch.setattr(doctor, "chosen", lambda: "reference")
+    monkeypatch.setattr(doctor, "kernels_here", lambda: Kernels(installed=False, problem="not installed"))
+    found = doctor._backend()
+    assert found.fine
+    assert "not installed" in found.found
+    monkeypatch.undo()
+    monkeypatch.setenv("HEADCOUNT_BACKEND", "auto")
+    monkeypatch.setenv("HEADCOUNT_KERNELS_LIBRARY", "/none.so")
+    broken = doctor._backend()
+    assert not broken.fine
+    assert "/none.so" in broken.found
+
+
+def test_the_doctor_names_the_kernels(fused, monkeypatch):
+    monkeypatch.setenv("HEADCOUNT_BACKEND", "auto")
+    found = doctor._backend()
+    assert (found.fine, found.found) == (True, described(fused))
+    assert hardware().backend == fused
+
+
+FORCED = """
+import numpy as np, sys
+from headcount.backends import chosen, kernels_here
+from headcount.backends.pool import pool_by
+generator = np.random.default_rng(0)
+shapes = ((37, 6, 3), (19, 3), (1, 19), (5, 19), (6, 5))
+case = [generator.normal(size=shape).astype(np.float32) for shape in shapes]
+np.save(sys.argv[1], pool_by(chosen("fused"))(*case, masks=False)[0])
+print(kernels_here().library.unit)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("forced", "unit"), [("plain", "plain"), ("avx2", "AVX2")])
+def test_a_lower_instruction_set_gives_the_same_answers_within_rounding(fused, tmp_path, forced, unit):
+    library = kernels_here().library
+    assert library is not None
+    if jax.default_backend() != "cpu" or library.unit == "NEON":
+        pytest.skip("for x86 processors")
+    answers = []
+    for name, given in (("usual", {}), (forced, {"HEADCOUNT_KERNELS_CPU": forced})):
+        path = tmp_path / f"{name}.npy"
+        said = subprocess.run(
+            [sys.executable, "-c", FORCED, path], env=os.environ | given, capture_output=True, text=True, check=True
+        )
+        answers.append(np.load(path))
+    assert said.stdout.strip() == unit
+    assert np.allclose(*answers, atol=1e-5)
