@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TimedOut
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,13 +111,15 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda where JAX sees a GPU, else cpu")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers here, after every case")
     parser.add_argument("--quick", action="store_true", help="few cases and short turns, to try the script")
+    parser.add_argument("--patience", type=float, metavar="SECONDS", help="per case, to wait for a quiet core")
     parser.add_argument("--draw", type=Path, nargs="+", metavar="FILE", help="draw these numbers, measure nothing")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="the drawing: svg, pdf or png")
     arguments = parser.parse_args()
     if arguments.draw is None:
         device = arguments.device or device_jax_sees()
         plan = PLANS[device]
-        plan = Plan(**(vars(plan) | QUICK[device])) if arguments.quick else plan
+        plan = replace(plan, **QUICK[device]) if arguments.quick else plan
+        plan = plan if arguments.patience is None else replace(plan, patience=arguments.patience)
         everything = [measure(device, plan, Results(arguments.json))]
     else:
         everything = [json.loads(path.read_text()) for path in arguments.draw]
@@ -136,7 +138,7 @@ def measure(device: str, plan: Plan, results: Results) -> dict[str, Any]:
     else:
         share_the_card()
     results.content |= environment(device) | {"kind": device, "centre": CENTRE | {"members": plan.centre_members}}
-    results.content |= {"rows": [], "gradient_difference": {}}
+    results.content |= {"rows": [], "gradient_difference": {}, "back_end_difference": {}}
     talk.print(described(results.content))
     from floor import peak_flops
     from programs import free_memory
@@ -251,9 +253,18 @@ def _torch_programs(case: Any, device: str, plan: Plan, reference: Any, expert: 
 
 def measure_case(case: Any, programs: dict[str, Any], device: str, plan: Plan, results: Results) -> None:
     """Memory and time of all programs of a case; those that fail are recorded and left out."""
+    from programs import back_end_difference
+
     flops = next((program.engine.flops for program in programs.values() if hasattr(program, "engine")), None)
     if flops is not None:
         results.add(case, "floor", us=1e6 * flops / results.content["peak_flops"])
+    if not any(isinstance(programs[backend], Exception) for backend in ("fused", "reference")):
+        engines = (programs["fused"].engine, programs["reference"].engine)
+        difference = _attempt(lambda: back_end_difference(*engines))
+        if isinstance(difference, Exception):
+            programs["fused"] = difference
+        else:
+            results.content["back_end_difference"][str(case)] = difference
     ready: dict[str, Any] = {}
     for name, program in programs.items():
         outcome = program if isinstance(program, Exception) else _attempt(lambda p=program: _pilot(p, case, plan))

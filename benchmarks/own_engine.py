@@ -9,12 +9,12 @@ never imports PyTorch, whose libraries would count.
 import resource
 import sys
 import threading
-import time
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from machine import clock
 
 from headcount import ClassTokenSpec, TrainSpec, find_task, sweep
 from headcount.engine import hardware
@@ -42,6 +42,7 @@ _RUNNING = threading.Lock()
 class WarmProgram:
     """`members` models of one spec in one compiled program, warmed up.
 
+    `first_errors` are the validation errors of all members after one step: those of two back ends should agree.
     `peak_bytes` is what the compiled program holds at its peak: arguments, results and temporaries.
     """
 
@@ -67,7 +68,9 @@ class WarmProgram:
         self.states, self.members = _copied(*self.program.start(bucket.cells, self.data), members)
         self._advance = self.program.advance.lower(self.states, self.members, self.data, 1).compile()
         with _RUNNING:
-            self.advance(1)  # the number of steps is an argument of the program, not a part of it
+            _, self.first_errors = self.advance(
+                1
+            )  # the number of steps is an argument of the program, not a part of it
 
     @property
     def peak_bytes(self) -> int:
@@ -78,15 +81,15 @@ class WarmProgram:
 
     def advance(self, steps: int) -> tuple[float, np.ndarray]:
         """Train every member for `steps` steps and validate it, as between two checkpoints: seconds and errors."""
-        began = time.perf_counter()
+        began = clock()
         # The program uses up the states it is given: only the ones it returns can be used again.
         self.states, measured = self._advance(self.states, self.members, self.data, steps)
         jax.block_until_ready(self.states)
         errors = np.asarray(measured.validation[self.program.objective.error])
-        return time.perf_counter() - began, errors
+        return clock() - began, errors
 
     def seconds_per_model_step(self, steps: int) -> float:
-        """The wall time of `advance(steps)`, its validation pass included, shared among members and steps."""
+        """The time of `advance(steps)`, its validation pass included, shared among members and steps."""
         seconds, errors = self.advance(steps)
         if np.isfinite(errors).mean() < 0.9:
             raise FloatingPointError("more than a tenth of the members diverged: this is not the time of training")

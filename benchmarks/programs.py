@@ -17,7 +17,7 @@ import torch
 
 from headcount import TrainSpec
 
-GRADIENT_TOLERANCE = 1e-4
+GRADIENT_TOLERANCE, STEP_TOLERANCE = 1e-4, 1e-3
 CHECKED_MEMBERS = 4
 FORMS: dict[str, tuple[expert_torch.Form, ...]] = {"cpu": ("products",), "cuda": ("products", "sums")}
 """The forms of the expert's program that are tried; on a CPU both took the same time."""
@@ -138,6 +138,17 @@ def gradient_difference(engine: own_engine.Engine, device: str) -> float:
     batch = (np.array(tokens), np.array(targets))
     difference = max(expert_torch.gradient_difference(weights, *batch, expected, form) for form in FORMS[device])
     assert difference <= GRADIENT_TOLERANCE, f"gradients differ by {difference:.1e}, allowed {GRADIENT_TOLERANCE:.0e}"
+    return difference
+
+
+def back_end_difference(one: own_engine.Engine, other: own_engine.Engine) -> float:
+    """By how much the validation errors of two back ends differ after their first step, relative.
+
+    They start from the same weights and see the same batch. Later, rounding sends training on other paths.
+    Raises `AssertionError` above 1e-3: the two would not do the same work.
+    """
+    difference = float(np.max(np.abs(one.first_errors / other.first_errors - 1)))
+    assert difference <= STEP_TOLERANCE, f"errors differ by {difference:.1e} after a step, allowed {STEP_TOLERANCE:.0e}"
     return difference
 
 

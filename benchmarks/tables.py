@@ -13,6 +13,12 @@ PROGRAMS = {
 """The programs of the cost curves by their names in the stored numbers."""
 
 
+CHECKS = {
+    "back_end_difference": "After one step the errors of the two back ends differ by at most",
+    "gradient_difference": "The gradient of the compiled PyTorch program differs from headcount's by at most",
+}
+
+
 def described(results: dict) -> str:
     """The device and the versions in one line."""
     return ", ".join([results["device"], *(f"{name} {version}" for name, version in results["versions"].items())])
@@ -49,12 +55,7 @@ def speed_table(results: dict) -> str:
         ]
         counts = [str(row["length"]), f"{row['members']:,}"]
         lines.append(_row([*counts, *map(_number, times), *ratios, target, yes_or_no(row["met"])]))
-    checked = [row["gradient_difference"] for row in results["speed"] if "gradient_difference" in row]
-    if checked:
-        lines += [
-            "",
-            f"The compiled PyTorch program's gradient differs from headcount's by at most {max(checked):.0e}.",
-        ]
+    lines += ["", *_checks({name: [row.get(name) for row in results["speed"]] for name in CHECKS})]
     return "\n".join(lines) + "\n"
 
 
@@ -142,6 +143,7 @@ def curves_markdown(results: dict) -> str:
         sizes = [megabytes_per_model(rows.get(program, {})) for program in PROGRAMS if program != "floor"]
         lines.append(_row([str(value), *map(_number, sizes)]))
     lines += ["", slower_line(_both_back_ends(results))]
+    lines += _checks({name: list(results.get(name, {}).values()) for name in CHECKS})
     failed = [row for row in results["rows"] if "failed" in row]
     lines += [
         *(
@@ -159,6 +161,12 @@ def _both_back_ends(results: dict) -> list[dict]:
         case = cases.setdefault(tuple(row[axis] for axis in AXES), {axis: row[axis] for axis in AXES})
         case[row["program"]] = row.get("us")
     return list(cases.values())
+
+
+def _checks(differences: dict[str, list[float | None]]) -> list[str]:
+    """That the programs do the same work, in sentences."""
+    known = {name: [value for value in values if value is not None] for name, values in differences.items()}
+    return [f"{CHECKS[name]} {max(values):.0e}, relative." for name, values in known.items() if values]
 
 
 def megabytes_per_model(row: dict) -> float | None:

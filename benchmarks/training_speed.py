@@ -159,6 +159,8 @@ class Bench:
         runs = {backend: lambda run=run: run.seconds(case.steps) for backend, run in ours.items()}
         runs |= {"plain": lambda: plain.seconds(case.torch_steps)}
         row: dict[str, Any] = {"length": case.length, "members": case.members, "steps": case.steps}
+        if "fused" in ours:
+            row["back_end_difference"] = programs.back_end_difference(ours["fused"].engine, engine)
         if self.expert:
             row["gradient_difference"] = programs.gradient_difference(engine, self.device)
             expert = programs.fastest_expert(shape, self.device, engine)
