@@ -22,7 +22,7 @@ from typing import Any
 
 from machine import device_jax_sees, environment, hold_to_one_core, share_the_card
 from rich.console import Console
-from tables import curves_markdown, described
+from tables import curves_markdown, described, expectation_markdown
 from turns import take_turns
 
 BEGAN = time.monotonic()
@@ -125,6 +125,7 @@ def main() -> None:
         everything = [json.loads(path.read_text()) for path in arguments.draw]
     for results in everything:
         paper.print(curves_markdown(results))
+    paper.print(expectation_markdown(everything))
     if arguments.figure is not None:
         from curves_figure import draw
 

@@ -4,15 +4,15 @@ import statistics
 
 AXES = {"length": "T", "members": "members", "heads": "heads"}
 PROGRAMS = {
-    "fused": "headcount, fused",
-    "reference": "headcount, reference",
-    "expert": "PyTorch, folded, batched, compiled",
-    "plain": "PyTorch, plain",
-    "floor": "arithmetic floor",
+    "fused": "fused",
+    "reference": "reference",
+    "expert": "expert PyTorch",
+    "plain": "plain PyTorch",
+    "floor": "floor",
 }
-"""The programs of the cost curves by their names in the stored numbers."""
-
-
+"""What is compared, by its name in the stored numbers; benchmarks/README.md says what each is."""
+EXPECTED_STEPS = 3000
+"""Steps of a default training."""
 CHECKS = {
     "back_end_difference": "After one step the errors of the two back ends differ by at most",
     "gradient_difference": "The gradient of the compiled PyTorch program differs from headcount's by at most",
@@ -137,7 +137,7 @@ def curves_markdown(results: dict) -> str:
             ratios = [_ratio(times[program], times["fused"]) for program in ("reference", "expert", "plain")]
             lines.append(_row([f"{value:,}", *map(_number, times.values()), *ratios]))
         lines.append("")
-    headings = ["T: MB per model", *(PROGRAMS[program] for program in PROGRAMS if program != "floor")]
+    headings = ["MB per model, T", *(PROGRAMS[program] for program in PROGRAMS if program != "floor")]
     lines += [_row(headings), _row(["---:"] * len(headings))]
     for value, rows in along(results, "length").items():
         sizes = [megabytes_per_model(rows.get(program, {})) for program in PROGRAMS if program != "floor"]
@@ -151,6 +151,30 @@ def curves_markdown(results: dict) -> str:
             for row in failed
         ),
     ]
+    return "\n".join(lines) + "\n"
+
+
+def expectation_markdown(machines: list[dict]) -> str:
+    """Seconds per model for a whole training on every machine, by T, from the cost curves."""
+    names = [(machine["device"].split(",")[0], machine) for machine in machines]
+    names = [
+        (f"one core of an {name}" if machine["kind"] == "cpu" else f"one {name}", machine) for name, machine in names
+    ]
+    programs = ("fused", "reference", "plain")
+    headings = ["T", *(f"{name}: {PROGRAMS[program]}" for name, _ in names for program in programs)]
+    lines = [
+        f"Seconds per model for {EXPECTED_STEPS:,} steps of batch 256, 4 heads; "
+        + "; ".join(f"{name}: {machine['centre']['members']} models in one program" for name, machine in names)
+        + ".",
+        "",
+        _row(headings),
+        _row(["---:"] * len(headings)),
+    ]
+    curves = [along(machine, "length") for _, machine in names]
+    for value in sorted({value for curve in curves for value in curve}):
+        times = [curve.get(value, {}).get(program, {}).get("us") for curve in curves for program in programs]
+        seconds = [None if each is None else 1e-6 * EXPECTED_STEPS * each for each in times]
+        lines.append(_row([str(value), *(_number(each, digits=2) for each in seconds)]))
     return "\n".join(lines) + "\n"
 
 
@@ -179,8 +203,8 @@ def _row(entries: list[str]) -> str:
     return "| " + " | ".join(entries) + " |"
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else three_digits(value)
+def _number(value: float | None, digits: int = 3) -> str:
+    return "-" if value is None else f"{float(f'{value:.{digits}g}'):,.10g}"
 
 
 def _ratio(value: float | None, by: float | None) -> str:
