@@ -70,7 +70,7 @@ def cell_of(setting: Setting, seed: int = 0, heads: int | None = None) -> Cell:
 
 
 @functools.cache
-def trained(setting: Setting, backend: str, members=((0, None),), *, padded: int = 4, slots=None, steps=(STEPS,)):
+def trained(setting: Setting, backend: str, members=((0, None),), *, padded: int = 4, slots: int = 3, steps=(STEPS,)):
     """The members, each a seed and a number of heads, after some steps in a program of `padded` heads."""
     cells = [cell_of(setting, *member) for member in members]
     shape = shape_of(cells[0]).program
@@ -122,11 +122,21 @@ def plainly(setting: Setting, seed: int = 0):
         return jax.tree.map(np.asarray, model), np.mean(errors)
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [ADDED, LABELS, *(pytest.param(each, marks=pytest.mark.slow) for each in (SHARED, PLAIN, NORMED))],
-)
-def test_steps_are_those_of_the_textbook_layer_in_float64(backend, setting):
+def test_steps_are_those_of_the_textbook_layer_in_float64(backend):
+    assert_textbook_steps(backend, ADDED)
+
+
+def test_labels_decay_and_shared_keys_are_those_of_the_textbook_layer(fused):
+    assert_textbook_steps(fused, LABELS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", [LABELS, SHARED, PLAIN, NORMED])
+def test_steps_of_every_setting_are_those_of_the_textbook_layer(backend, setting):
+    assert_textbook_steps(backend, setting)
+
+
+def assert_textbook_steps(backend: str, setting: Setting) -> None:
     padded = setting.spec.padded().heads
     states, measured = trained(setting, backend, padded=padded)
     model, error = plainly(setting)
@@ -135,9 +145,12 @@ def test_steps_are_those_of_the_textbook_layer_in_float64(backend, setting):
     assert states.step[0] == optax.tree_utils.tree_get(states.optimiser, "count")[0] == STEPS
 
 
-def test_added_heads_stay_zero_and_change_nothing(backend):
+# The same of the reference is in tests/engine/test_train.py.
+
+
+def test_added_heads_stay_zero_and_change_nothing(fused):
     (few, few_measured), (many, many_measured) = (
-        trained(ADDED, backend, ((0, 1), (1, 3)), padded=padded) for padded in (4, 8)
+        trained(ADDED, fused, ((0, 1), (1, 3)), padded=padded) for padded in (4, 8)
     )
     assert_trees_close(many_measured, few_measured)
     for i, heads in enumerate((1, 3)):
@@ -146,20 +159,20 @@ def test_added_heads_stay_zero_and_change_nothing(backend):
         assert_trees_equal(cut.with_heads(8), one(many.model, i))
 
 
-def test_a_member_has_the_same_bits_alone_in_company_in_any_order_and_again(backend):
-    together = trained(ADDED, backend, ((0, 3), (1, 1), (2, 2)))
-    again = trained.__wrapped__(ADDED, backend, ((0, 3), (1, 1), (2, 2)))
+def test_a_member_has_the_same_bits_alone_in_company_in_any_order_and_again(fused):
+    together = trained(ADDED, fused, ((0, 3), (1, 1), (2, 2)))
+    again = trained.__wrapped__(ADDED, fused, ((0, 3), (1, 1), (2, 2)))
     assert_trees_equal(again, together)
-    turned = trained(ADDED, backend, ((1, 1), (2, 2), (0, 3)), slots=5)
-    alone = trained(ADDED, backend, ((1, 1),))
+    turned = trained(ADDED, fused, ((1, 1), (2, 2), (0, 3)), slots=5)
+    alone = trained(ADDED, fused, ((1, 1),), slots=1)
     for other, i in ((turned, 0), (alone, 0)):
         assert_trees_equal(one(other[0].model, i), one(together[0].model, 1))
         assert_trees_equal(one(other[1], i), one(together[1], 1))
 
 
-def test_steps_may_be_taken_in_any_portions(backend):
+def test_steps_may_be_taken_in_any_portions(fused):
     """Also more of them than a kernel is given room for at a time."""
-    whole, parts = (trained(ADDED, backend, steps=steps) for steps in ((40,), (0, 33, 7)))
+    whole, parts = (trained(ADDED, fused, steps=steps) for steps in ((40,), (0, 33, 7)))
     assert_trees_equal(whole[0].model, parts[0].model)
 
 

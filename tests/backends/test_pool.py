@@ -1,7 +1,6 @@
 """Pooling by every back end, against float64: values and gradients, at any shape, of any scores."""
 
 import functools
-from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -145,15 +144,6 @@ def test_a_model_answers_and_learns_as_the_textbook_layer_does(backend, spec):
         plainly = functools.partial(slope, jax.vmap(textbook.predict, in_axes=(None, 0)))
         want = jax.tree.map(np.asarray, jax.jit(plainly)(*in_double((model, tokens, wanted))))
     assert_trees_close(jax.tree.map(np.asarray, got), want)
-
-
-def test_a_model_without_kernels_answers_as_the_reference_does(fused):
-    spec = ClassTokenSpec(heads=1, head_dim=2, hidden=3)
-    tokens = np.ones((2, 4, 2), np.float32)
-    for other in (replace(spec, window=2), replace(spec, attention="hard")):
-        model = other.init(0, length=4, dim=2, outputs=1)
-        assert not other.pools
-        assert_trees_equal(model.answers(tokens, backend=fused), model.answers(tokens))
 
 
 def test_the_gradient_of_the_tokens_is_the_references(fused):

@@ -91,6 +91,29 @@ inline Lanes error_function(Lanes x) {
   return x * above / below;
 }
 
+// exp(x^2) (1 - erf(x)) for x > 1, polynomials in 1 / x^2 (those of Cephes, which XLA uses too).
+inline Lanes scaled_tail(Lanes x) {
+  const Lanes inverse = 1.0f / x, square = inverse * inverse;
+  Lanes near = splat(2.326819970068386e-2f);
+  near = near * square - 1.387039388740657e-1f;
+  near = near * square + 3.687424674597105e-1f;
+  near = near * square - 5.824733027278666e-1f;
+  near = near * square + 6.210004621745983e-1f;
+  near = near * square - 4.944515323274145e-1f;
+  near = near * square + 3.404879937665872e-1f;
+  near = near * square - 2.741127028184656e-1f;
+  near = near * square + 5.638259427386472e-1f;
+  Lanes far = splat(-1.047766399936249e+1f);
+  far = far * square + 1.297719955372516e+1f;
+  far = far * square - 7.495518717768503e+0f;
+  far = far * square + 2.921019019210786e+0f;
+  far = far * square - 1.015265279202700e+0f;
+  far = far * square + 4.218463358204948e-1f;
+  far = far * square - 2.820767439740514e-1f;
+  far = far * square + 5.641895067754075e-1f;
+  return inverse * (x < 2.0f ? near : far);
+}
+
 // a0 b0 a1 b1 ... of the lower halves of two vectors, and of the upper halves.
 #if defined(__clang__) || __GNUC__ >= 12
 #define HEADCOUNT_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)

@@ -36,8 +36,12 @@ struct ReadoutTile {
 inline void gelu(float* x, float* slope, int count) {
   for (int k = 0; k < count; k += lane_count) {
     const Lanes given = load(x + k);
-    const Lanes below = 0.5f + 0.5f * error_function(given * 0.70710678f);
-    const Lanes density = 0.39894228f * exp_of_nonpositive(-0.5f * given * given);
+    const Lanes decay = exp_of_nonpositive(-0.5f * given * given);
+    const Lanes from = given * 0.70710678f;
+    // 1 - 1 has no digits left far below 0, where Adam makes whole steps of any gradient: the tail is a product.
+    const Lanes middle = 0.5f + 0.5f * error_function(from);
+    const Lanes below = from < -1.0f ? 0.5f * decay * scaled_tail(-from) : middle;
+    const Lanes density = 0.39894228f * decay;
     store(x + k, given * below);
     store(slope + k, below + given * density);
   }
