@@ -15,7 +15,8 @@ from headcount._keys import named_key
 from headcount.engine.buckets import shape_of
 from headcount.engine.data import BucketData, StoredTokens
 from headcount.engine.hardware import Sizes
-from headcount.engine.train import program, schedule
+from headcount.engine.schedule import rate_at
+from headcount.engine.train import program
 from headcount.models import ClassTokenSpec, textbook
 from headcount.store import Cell, TrainSpec
 from headcount.tasks import AbstractObjective, Classification, Regression
@@ -95,9 +96,7 @@ def plainly(setting: Setting, seed: int = 0):
     stored = data_of(setting).train
     keys = [jr.fold_in(named_key(seed, "batches"), step) for step in range(STEPS)]
     chosen = [np.asarray(jr.randint(key, (train.batch,), 0, EXAMPLES)) for key in keys]
-    rates = [
-        float(train.learning_rate * schedule(jnp.asarray(step), train.steps, train.warmup)) for step in range(STEPS)
-    ]
+    rates = [float(rate_at(jnp.asarray(i), train.learning_rate, train.steps, train.warmup)) for i in range(STEPS)]
     tokens, targets = np.asarray(stored.tokens, np.float64), np.asarray(stored.targets)
     with jax.enable_x64(True):
         optimiser = optax.chain(

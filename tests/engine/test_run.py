@@ -319,7 +319,7 @@ def test_on_a_gpu_one_bucket_trains_while_others_are_in_hand(root, monkeypatch):
 
     class Alone:
         def __init__(self, parts):
-            self.parts, self.start, self.backend = parts, parts.start, parts.backend
+            self.parts, self.start, self.compile, self.backend = parts, parts.start, parts.compile, parts.backend
 
         def advance(self, states, members, data, steps):
             assert training.acquire(blocking=False)
@@ -329,7 +329,6 @@ def test_on_a_gpu_one_bucket_trains_while_others_are_in_hand(root, monkeypatch):
                 training.release()
 
     monkeypatch.setattr(run, "program", lambda *shape: Alone(program(*shape)))
-    monkeypatch.setattr(run, "compile_ahead", lambda *_: None)
     sweep = swept(length=[4], seed=range(3))
     machine = replace(GPU, memory=1, workers=2)
     assert len(plan_sweep(sweep, machine=machine).buckets) == len(sweep.cells)

@@ -18,7 +18,8 @@ from headcount.engine.buckets import shape_of, spec_of
 from headcount.engine.data import prepare
 from headcount.engine.hardware import Sizes
 from headcount.engine.run import checkpoint_steps
-from headcount.engine.train import program, respond, schedule, sequential_map
+from headcount.engine.schedule import schedule
+from headcount.engine.train import program, respond, sequential_map
 from headcount.models import EncoderSpec, folded, textbook
 from headcount.store import Cell
 from headcount.tasks import FarthestPoint, Regression, sum_of_maxima

@@ -38,8 +38,9 @@ class Shape:
 
     @property
     def program(self) -> ProgramShape:
-        """Steps and learning rate vary by member, and the examples come with the data."""
-        examples = {"train_examples": 0, "validation_examples": MIN_VALIDATION_EXAMPLES, "data_seed": 0}
+        """Steps and learning rate vary by member, and the examples come with the data: stored ones, or a stream."""
+        stored = min(self.train.train_examples, 1)
+        examples = {"train_examples": stored, "validation_examples": MIN_VALIDATION_EXAMPLES, "data_seed": 0}
         return ProgramShape(self.model, replace(self.train, steps=1, learning_rate=1.0, **examples))
 
 

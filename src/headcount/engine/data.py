@@ -52,18 +52,19 @@ class Units(NamedTuple):
         return tokens, (targets - self.target_mean) / self.target_scale
 
 
+def chosen_examples(key: Key, count: int, examples: int | Int[Array, ""]) -> Int[Array, " count"]:
+    """The examples of a batch of stored tokens."""
+    return jr.randint(key, (count,), 0, examples)
+
+
 class StoredTokens(eqx.Module):
     """Examples as tokens; a batch is drawn with replacement."""
 
     tokens: Float[Array, "examples length dim"]
     targets: Float[Array, "examples *places outputs"] | Int[Array, " examples"]
 
-    def chosen(self, key: Key, count: int) -> Int[Array, " count"]:
-        """Which examples a batch has."""
-        return jr.randint(key, (count,), 0, len(self.tokens))
-
     def batch(self, key: Key, count: int) -> tuple[Array, Array]:
-        chosen = self.chosen(key, count)
+        chosen = chosen_examples(key, count, len(self.tokens))
         return self.tokens[chosen], self.targets[chosen]
 
     def tokens_at(self, index: Int[Array, ""]) -> Array:

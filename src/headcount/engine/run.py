@@ -19,7 +19,6 @@ import jax
 import numpy as np
 
 from .._choices import Backend
-from .._compile import compile_ahead
 from .._errors import HeadcountError, StoreError
 from .._version import __version__
 from ..backends import described, say_once
@@ -262,7 +261,7 @@ class BucketTrainer:
         compiled_for = (parts, bucket.slots, len(data.validation.targets), type(data.train))
         with self._compile_locks.setdefault(compiled_for, threading.Lock()):
             # Before it waits for the device, and not by two threads at once.
-            compile_ahead(parts.advance, states, members, data, 0)
+            parts.compile(states, members, data)
             self._tell_ready(compiled_for)
         error = task.objective.error
         with self._device:

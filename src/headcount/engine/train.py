@@ -18,7 +18,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from .._choices import Backend
-from .._compile import deterministic_jit
+from .._compile import compile_ahead, deterministic_jit
 from .._keys import named_keys
 from .._shapes import AnyArray, Key
 from ..models import AbstractModel
@@ -28,7 +28,8 @@ from ..tasks.objective import Grades
 from .buckets import ProgramShape, spec_of
 from .data import BucketData, RawExamples, StoredTokens
 from .hardware import FUSED_BLOCK, Sizes
-from .whole_steps import WholeSteps
+from .schedule import batch_key, rate_at
+from .whole_steps import Moving, WholeSteps, restored
 
 EVALUATION_BLOCK = 256
 """Examples evaluated at a time, of lists of candidates at most a batch: bounds the memory of a validation pass."""
@@ -154,19 +155,50 @@ class Program:
     @functools.cached_property
     def advance(self) -> Callable[[TrainState, Member, BucketData, int], tuple[TrainState, Measured]]:
         """Train all members for some steps, then measure them. The old states are used up."""
+        if self._kernel is None:
+            return self._advance
+
+        def advance(states: TrainState, members: Member, data: BucketData, steps: int):
+            kernel = self._kernel
+            if kernel is None or not isinstance(data.train, StoredTokens):
+                return self._advance(states, members, data, steps)
+            moving, totals = kernel.advance(states.model, states.optimiser, states.step, members, data.train, steps)
+            return self._measure(states, moving, totals, members, data, steps)
+
+        return advance
+
+    def compile(self, states: TrainState, members: Member, data: BucketData) -> None:
+        """Compile what `advance` runs for these arguments; nothing is trained."""
+        kernel = self._kernel
+        if kernel is None or not isinstance(data.train, StoredTokens):
+            compile_ahead(self._advance, states, members, data, 0)
+            return
+        moving, totals = kernel.compile(states.model, states.optimiser, states.step, members, data.train)
+        compile_ahead(self._measure, states, moving, totals, members, data, 0)
+
+    @functools.cached_property
+    def _advance(self) -> Callable[[TrainState, Member, BucketData, Any], tuple[TrainState, Measured]]:
+        """Step by step, all in one program."""
 
         def advance(states: TrainState, members: Member, data: BucketData, steps):
-            whole = self._whole_steps(data)
-            if whole is None:
-                return self._map(
-                    lambda pair: self.advance_one(pair[0], pair[1], data, steps), (states, members), members.active
-                )
-            states, totals = self._advance_together(whole, states, members, data, steps)
+            return self._map(
+                lambda pair: self.advance_one(pair[0], pair[1], data, steps), (states, members), members.active
+            )
+
+        return deterministic_jit(advance, donate=(0,))
+
+    @functools.cached_property
+    def _measure(self) -> Callable[..., tuple[TrainState, Measured]]:
+        """Measure members that a kernel has advanced."""
+
+        def measure(states: TrainState, moving: Moving, totals, members: Member, data: BucketData, steps):
+            model, moments = restored(moving, states.model, states.optimiser, states.step + steps)
+            states = states._replace(model=model, optimiser=moments, step=states.step + steps)
             return self._map(
                 lambda pair: self.measure_one(pair[0], data, pair[1], steps), (states, totals), members.active
             )
 
-        return deterministic_jit(advance, donate=(0,))
+        return deterministic_jit(measure, donate=(0,), light=True)
 
     @functools.cached_property
     def judge(self) -> Callable[[TrainState, Member, StoredTokens | RawExamples], dict[str, Float[Array, " members"]]]:
@@ -185,7 +217,7 @@ class Program:
 
             return jax.vmap(one)(models) if self.side_by_side else jax.lax.map(one, models)
 
-        return deterministic_jit(calibrate)
+        return deterministic_jit(calibrate, light=True)
 
     def _map(self, function: Callable[[Any], Any], members: Any, active: Bool[Array, " members"]) -> Any:
         # Full float32 products: a GPU's default would round them to 10 bits and hide errors below 1e-3.
@@ -216,35 +248,11 @@ class Program:
         best = jnp.fmin(state.best_error, measured.validation[self.objective.error])
         return state._replace(best_error=best), measured
 
-    def _whole_steps(self, data: BucketData) -> WholeSteps | None:
-        """The kernel that takes whole steps; None where the back end has none for this program and data."""
-        if self.backend != "fused" or not isinstance(data.train, StoredTokens):
-            return None
-        return WholeSteps.of(self.shape, self.sizes, self.objective)
-
-    def _advance_together(
-        self, whole: WholeSteps, states: TrainState, members: Member, data: BucketData, steps
-    ) -> tuple[TrainState, Float[Array, " members"]]:
-        """All members after some steps, and the sum of each one's batch errors."""
-        train, stored = self.shape.train, data.train
-        assert isinstance(stored, StoredTokens)
-
-        def plan_one(member: Member, step: Int[Array, ""]) -> tuple[Float[Array, ""], Int[Array, " batch"]]:
-            rate = member.learning_rate * schedule(step, member.steps, train.warmup)
-            return rate, stored.chosen(batch_key(member.key, step), train.batch)
-
-        model, moments, totals = whole.advance(
-            states.model,
-            states.optimiser,
-            states.step,
-            jnp.where(members.active, members.heads, 0),
-            steps,
-            jax.vmap(jax.vmap(plan_one, in_axes=(None, 0)), in_axes=(0, 0)),
-            members,
-            stored.tokens,
-            stored.targets,
-        )
-        return states._replace(model=model, optimiser=moments, step=states.step + steps), totals
+    @functools.cached_property
+    def _kernel(self) -> WholeSteps | None:
+        """The kernel that takes whole steps of stored tokens; None where the back end has none for this program."""
+        stored = self.shape.train.train_examples > 0
+        return WholeSteps.of(self.shape, self.sizes, self.objective) if self.backend == "fused" and stored else None
 
     def step_one(self, state: TrainState, member: Member, data: BucketData) -> tuple[TrainState, Float[Array, ""]]:
         """One step of Adam; the error is that of its batch, before the update."""
@@ -254,7 +262,7 @@ class Program:
         tokens, targets = data.train.batch(key, train.batch)
         (_, error), gradient = jax.value_and_grad(self.loss_one, has_aux=True)(state.model, tokens, targets, keys)
         update, moments = self._optimiser.update(gradient, state.optimiser)
-        rate = member.learning_rate * schedule(state.step, member.steps, train.warmup)
+        rate = rate_at(state.step, member.learning_rate, member.steps, train.warmup)
         # AdamW: the decay is no part of the gradient, so Adam does not rescale it.
         decay = (
             (lambda weight: (1 - rate * train.weight_decay) * weight) if train.weight_decay else (lambda weight: weight)
@@ -287,11 +295,6 @@ class Program:
 
 def _stacked(models: Sequence[AbstractModel]) -> AbstractModel:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *models)
-
-
-def batch_key(key: Key, step: Int[Array, ""]) -> Key:
-    """Draws the batch of one of a member's steps."""
-    return jr.fold_in(key, step)
 
 
 def respond(
@@ -340,12 +343,3 @@ def sequential_map(function: Callable[[Any], Any], members: Any, active: Bool[Ar
 
     filled = jax.lax.fori_loop(0, jnp.sum(active), turn, room)
     return jax.tree.map(lambda part: part[:count], filled)
-
-
-def schedule(step: Int[Array, ""], steps: Int[Array, ""] | int, warmup: int) -> Float[Array, ""]:
-    """The share of the peak learning rate at one of `steps` steps: a linear warm-up of at most a tenth of them, then a
-    cosine to zero."""
-    rise = jnp.minimum(warmup, steps // 10)
-    rising = (step + 1) / jnp.maximum(rise, 1)
-    falling = 0.5 * (1 + jnp.cos(jnp.pi * (step - rise) / jnp.maximum(steps - rise, 1)))
-    return jnp.where(step < rise, rising, falling)

@@ -191,7 +191,6 @@ def _draw(task: GeneratedTask, name: str, count: int, seed: int) -> Examples:
 
 @functools.lru_cache(maxsize=64, typed=True)
 def _program(structure: Any, *others: Any) -> Callable[..., tuple[AnyArray, AnyArray]]:
-    @deterministic_jit
     def draw(arrays, key, first):
         remaining = iter(arrays)
         task = jax.tree.unflatten(structure, [next(remaining) if leaf is None else leaf for leaf in others])
@@ -199,7 +198,7 @@ def _program(structure: Any, *others: Any) -> Callable[..., tuple[AnyArray, AnyA
         tokens = jax.vmap(lambda place: task.sample(jr.fold_in(key, place)))(first + jnp.arange(DRAWN))
         return tokens, jax.vmap(task.target)(tokens)
 
-    return draw
+    return deterministic_jit(draw, light=True)
 
 
 def _is_user_code(part: Any) -> bool:
