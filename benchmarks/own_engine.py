@@ -6,14 +6,17 @@ never imports PyTorch, whose libraries would count.
 `backend` is "fused" (our kernels), "reference" (JAX alone), or None: what `run_sweep` would choose.
 """
 
+import contextlib
 import resource
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.stages import Compiled, Lowered
 from machine import clock
 
 from headcount import ClassTokenSpec, TrainSpec, find_task, sweep
@@ -43,7 +46,7 @@ class WarmProgram:
     """`members` models of one spec in one compiled program, warmed up.
 
     `first_errors` are the validation errors of all members after one step: those of two back ends should agree.
-    `peak_bytes` is what the compiled program holds at its peak: arguments, results and temporaries.
+    `peak_bytes` is what the largest of its compiled programs holds: arguments, results and temporaries.
     """
 
     def __init__(
@@ -66,24 +69,17 @@ class WarmProgram:
         self.batch, self.members_count = train.batch, members
         self.program = _program(bucket.shape.program, sizes_of(task), task.objective, backend)
         self.states, self.members = _copied(*self.program.start(bucket.cells, self.data), members)
-        self._advance = self.program.advance.lower(self.states, self.members, self.data, 1).compile()
+        with _recorded_programs() as compiled:
+            self.program.compile(self.states, self.members, self.data)
+        self.peak_bytes = max(map(_bytes, compiled), default=0)
         with _RUNNING:
-            _, self.first_errors = self.advance(
-                1
-            )  # the number of steps is an argument of the program, not a part of it
-
-    @property
-    def peak_bytes(self) -> int:
-        size = self._advance.memory_analysis()
-        return (
-            size.argument_size_in_bytes + size.output_size_in_bytes - size.alias_size_in_bytes + size.temp_size_in_bytes
-        )
+            _, self.first_errors = self.advance(1)
 
     def advance(self, steps: int) -> tuple[float, np.ndarray]:
         """Train every member for `steps` steps and validate it, as between two checkpoints: seconds and errors."""
         began = clock()
         # The program uses up the states it is given: only the ones it returns can be used again.
-        self.states, measured = self._advance(self.states, self.members, self.data, steps)
+        self.states, measured = self.program.advance(self.states, self.members, self.data, steps)
         jax.block_until_ready(self.states)
         errors = np.asarray(measured.validation[self.program.objective.error])
         return clock() - began, errors
@@ -122,10 +118,40 @@ def _program(shape: ProgramShape, sizes: Sizes, objective: AbstractObjective, ba
     model.
     """
     machine = hardware(backend=backend)
-    chosen = program(shape, sizes, objective, machine.side_by_side, machine.backend)
+    # Not out of the cache: threads that compile one and the same object could each replace what the other compiled.
+    chosen = program.__wrapped__(shape, sizes, objective, machine.side_by_side, machine.backend)
     if backend is not None and chosen.backend != backend:
         raise ValueError(f"back end {backend} has no kernels for {shape.model}")
     return chosen
+
+
+@contextlib.contextmanager
+def _recorded_programs() -> Iterator[list[Compiled]]:
+    """What this thread compiles ahead meanwhile."""
+    _recording.programs = recorded = []
+    try:
+        yield recorded
+    finally:
+        _recording.programs = None
+
+
+def _recording_compile(lowered: Lowered, *arguments: Any, **options: Any) -> Compiled:
+    compiled = _compile(lowered, *arguments, **options)
+    recorded = getattr(_recording, "programs", None)
+    if recorded is not None:
+        recorded.append(compiled)
+    return compiled
+
+
+_recording = threading.local()
+_compile = Lowered.compile
+Lowered.compile = _recording_compile  # JAX tells the memory of a program only to whoever compiled it
+
+
+def _bytes(program: Compiled) -> int:
+    size = program.memory_analysis()
+    kept = size.argument_size_in_bytes + size.output_size_in_bytes - size.alias_size_in_bytes
+    return kept + size.temp_size_in_bytes
 
 
 def _copied(states: Any, members: Any, count: int) -> tuple[Any, Any]:
