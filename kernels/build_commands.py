@@ -1,10 +1,10 @@
 """Which commands build the library on which machine, and which tools they need. Nothing is run here."""
 
+import ctypes
 import os
 import shlex
 import shutil
 import sysconfig
-from ctypes.util import find_library
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,7 +24,8 @@ Others have no jaxlib (macOS on Intel processors since 0.5) or no tested compile
 """
 
 MACOS = "11.0"  # the oldest that jaxlib runs on
-GPU_TARGETS = ("80", "90", "100")  # A100; H100 and H200; B200. A newer GPU translates the PTX of the last one.
+GPU_TARGETS = ("80", "90", "100")  # of a wheel: A100; H100 and H200; B200. A newer GPU translates the last one's PTX.
+GPU_VARIABLE = "HEADCOUNT_KERNELS_GPU"
 CUDA_PACKAGES = "nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime"
 COMPILERS = ("c++", "g++", "clang++")
 
@@ -40,12 +41,14 @@ class Tools:
     Attributes:
         compiler: The C++ compiler and its first arguments.
         headers: The folder of XLA's FFI headers.
-        nvcc: CUDA's compiler, or None for a library without a GPU part.
+        nvcc: CUDA's compiler; only used where there are GPU targets.
+        gpu_targets: The kinds of GPUs, such as "90", to compile for; none for a library without a GPU part.
     """
 
     compiler: list[str]
     headers: Path
-    nvcc: str | None = None
+    nvcc: str = "nvcc"
+    gpu_targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,17 +80,15 @@ def commands(system: str, processor: str, tools: Tools, folder: Path) -> Command
     headers = ("-isystem", str(tools.headers))
     compile_object("bind_cpu.cc", "bind_cpu.o", "-O2", *headers)
     compile_object("cpu/dispatch.cc", "dispatch.o", "-O2")
-    if tools.nvcc:
+    compile_object("gpu_targets.cc", "gpu_targets.o", "-O2", f'-DHEADCOUNT_GPU_TARGETS="{_names(tools.gpu_targets)}"')
+    if tools.gpu_targets:
         compiling.insert(0, _nvcc(tools, folder))
-        names = " ".join([*(f"sm_{number}" for number in GPU_TARGETS), f"compute_{GPU_TARGETS[-1]}"])
-        compile_object("bind_gpu.cc", "bind_gpu.o", "-O2", *headers, f'-DHEADCOUNT_GPU_TARGETS="{names}"')
+        compile_object("bind_gpu.cc", "bind_gpu.o", "-O2", *headers)
         (folder / "fatbin.S").write_text(FATBIN.format(path=folder / "kernels.fatbin"))
-    else:
-        compile_object("no_gpu.cc", "no_gpu.o", "-O2")
     library = folder / LIBRARY_NAME
     # Reversed: of an inline function that several objects hold the linker keeps the first, which all processors run.
     objects = [command[-1] for command in reversed(compiling) if command[-1].endswith(".o")]
-    embedded = [str(folder / "fatbin.S"), "-ldl"] if tools.nvcc else []
+    embedded = [str(folder / "fatbin.S"), "-ldl"] if tools.gpu_targets else []
     linking = [*tools.compiler, *target, "-shared", *objects, *embedded, "-o", str(library)]
     return Commands(compiling=compiling, linking=linking, library=library)
 
@@ -105,11 +106,17 @@ headcount_fatbin_size: .quad headcount_fatbin_size - headcount_fatbin
 """The GPU's code as bytes of the library, for the assembler. The size counts the bytes that align it, too."""
 
 
+def _names(gpu_targets: tuple[str, ...]) -> str:
+    """What the library holds: machine code of each target, and PTX of the last one for GPUs to come."""
+    return " ".join(
+        [*(f"sm_{number}" for number in gpu_targets), *(f"compute_{number}" for number in gpu_targets[-1:])]
+    )
+
+
 def _nvcc(tools: Tools, folder: Path) -> list[str]:
-    assert tools.nvcc is not None
-    targets = [f"-gencode=arch=compute_{number},code=sm_{number}" for number in GPU_TARGETS]
-    targets.append(f"-gencode=arch=compute_{GPU_TARGETS[-1]},code=compute_{GPU_TARGETS[-1]}")
-    host = ["-ccbin", tools.compiler[0], "--threads", "0"]
+    targets = [f"-gencode=arch=compute_{number},code=sm_{number}" for number in tools.gpu_targets]
+    targets.append(f"-gencode=arch=compute_{tools.gpu_targets[-1]},code=compute_{tools.gpu_targets[-1]}")
+    host = ["-ccbin", tools.compiler[0], "--threads", "0", "--split-compile", "0"]  # all cores
     source = ["-I", str(SOURCES), _source("gpu/kernels.cu")]
     return [tools.nvcc, "-fatbin", "-O3", "-std=c++17", *host, *targets, *source, "-o", str(folder / "kernels.fatbin")]
 
@@ -137,9 +144,13 @@ def find_tools() -> Tools:
     """The compilers and headers of this machine and this Python.
 
     Raises:
-        BuildError: There is no C++ compiler or no jaxlib, or HEADCOUNT_KERNELS_GPU=1 and there is no nvcc.
+        BuildError: There is no C++ compiler or no jaxlib, or a GPU part is asked for and there is no nvcc.
     """
-    return Tools(compiler=find_compiler(), headers=find_headers(), nvcc=find_nvcc())
+    targets, nvcc = gpu_targets(), find_nvcc()
+    if targets and nvcc is None and gpu_is_asked_for():
+        raise BuildError(f"{GPU_VARIABLE} asks for nvcc; pip install {CUDA_PACKAGES}, or set CUDA_HOME.")
+    gpu = {"nvcc": nvcc, "gpu_targets": targets} if nvcc else {}
+    return Tools(compiler=find_compiler(), headers=find_headers(), **gpu)
 
 
 def find_compiler() -> list[str]:
@@ -165,19 +176,44 @@ def find_headers() -> Path:
 
 
 def find_nvcc() -> str | None:
-    """CUDA's compiler where a GPU part is wanted: HEADCOUNT_KERNELS_GPU says so, or there is a GPU driver."""
-    if not gpu_is_asked_for() and (os.environ.get("HEADCOUNT_KERNELS_GPU") == "0" or not find_library("cuda")):
-        return None
+    """CUDA's compiler: on the path, in CUDA_HOME, or installed from PyPI into this Python."""
     packages = Path(sysconfig.get_path("purelib"), "nvidia")
     places = [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin"), *sorted(packages.glob("c*/bin"))]
-    nvcc = shutil.which("nvcc") or next((str(place / "nvcc") for place in places if (place / "nvcc").is_file()), None)
-    if nvcc is None and gpu_is_asked_for():
-        raise BuildError(
-            f"HEADCOUNT_KERNELS_GPU=1 and there is no nvcc; pip install {CUDA_PACKAGES}, or set CUDA_HOME."
-        )
-    return nvcc
+    return shutil.which("nvcc") or next((str(place / "nvcc") for place in places if (place / "nvcc").is_file()), None)
+
+
+def gpu_targets() -> tuple[str, ...]:
+    """The GPUs to compile for: those of this machine, unless HEADCOUNT_KERNELS_GPU says all (1), none (0) or which.
+
+    Raises:
+        BuildError: The variable is something else.
+    """
+    named = os.environ.get(GPU_VARIABLE, "").replace(",", " ").split()
+    if named in (["0"], ["1"]):
+        return GPU_TARGETS if named == ["1"] else ()
+    if not all(number.isdigit() for number in named):
+        raise BuildError(f"{GPU_VARIABLE} is {' '.join(named)}; it must be 0, 1 or numbers such as {GPU_TARGETS[-2]}.")
+    return tuple(sorted(named or gpus_here(), key=int))
 
 
 def gpu_is_asked_for() -> bool:
     """Whether a library without a GPU part would be a failure."""
-    return os.environ.get("HEADCOUNT_KERNELS_GPU") == "1"
+    return os.environ.get(GPU_VARIABLE, "0") not in ("", "0")
+
+
+def gpus_here() -> set[str]:
+    """The kinds of this machine's GPUs that kernels can be compiled for, such as "90"; none without a driver."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return set()
+    count, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return set()
+    kinds = set()
+    for device in range(count.value):
+        driver.cuDeviceGetAttribute(ctypes.byref(major), 75, device)  # the compute capability's two numbers
+        driver.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)
+        if major.value * 10 >= int(GPU_TARGETS[0]):
+            kinds.add(f"{major.value}{minor.value}")
+    return kinds

@@ -4,7 +4,8 @@ python kernels/build_library.py             into kernels/headcount_kernels, agai
 python kernels/build_library.py --install   the same, and lets this Python import headcount_kernels from there
 python kernels/build_library.py --verbose   the same, and prints every command and what the compiler says
 
-Environment: CXX, the compiler. HEADCOUNT_KERNELS_GPU=1 or 0, with or without a GPU part. CUDA_HOME, where nvcc is.
+Environment: CXX, the compiler. HEADCOUNT_KERNELS_GPU=1, 0 or numbers such as 90: for all GPUs, none or these ones, in
+place of those of this machine; minutes each. CUDA_HOME, where nvcc is.
 Needs only the standard library and jaxlib's headers. `make` runs it; `hatch_build.py` calls it for wheels.
 """
 
@@ -45,7 +46,7 @@ def build(target: Path, *, verbose: bool = False) -> str:
         target.unlink(missing_ok=True)
         sets = ", ".join(instruction_sets(platform.system(), platform.machine()))
         tools = find_tools()
-        if tools.nvcc is None:
+        if not tools.gpu_targets:
             _build_with(tools, target, verbose)
             return f"{sets}; no GPU part"
         try:
@@ -53,9 +54,9 @@ def build(target: Path, *, verbose: bool = False) -> str:
         except BuildError as failure:
             if gpu_is_asked_for():
                 raise
-            _build_with(replace(tools, nvcc=None), target, verbose)
+            _build_with(replace(tools, gpu_targets=()), target, verbose)
             return f"{sets}; no GPU part, because {failure}"
-        return f"{sets}; GPU"
+        return f"{sets}; {', '.join(f'sm_{number}' for number in tools.gpu_targets)}"
     except OSError as error:
         raise BuildError(f"{error.filename or target}: {error.strerror}.") from error
 

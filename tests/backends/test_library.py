@@ -139,13 +139,14 @@ def a_library(unit: str) -> Kernels:
     [
         ("sm_80 sm_90", "9.0", True),
         ("sm_80 sm_90", "8.9", True),
-        ("sm_80 sm_90", "12.0", True),
+        ("sm_80 sm_90", "12.0", False),
+        ("sm_80 sm_90 compute_90", "12.0", True),
         ("sm_80 sm_90", "7.5", False),
         ("sm_90 sm_100", "8.0", False),
         ("", "9.0", False),
     ],
 )
-def test_a_gpu_is_served_by_its_generation_or_by_the_last_one(monkeypatch, targets, capability, runs):
+def test_a_gpu_is_served_by_its_generation_or_by_ptx(monkeypatch, targets, capability, runs):
     device = type("Device", (), {"compute_capability": capability})()
     monkeypatch.setattr(jax, "devices", lambda: [device])
     unit, problem = library._gpu_unit(tuple(targets.split()))

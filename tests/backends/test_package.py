@@ -43,15 +43,17 @@ def build_library():
 def sources(build_commands, tmp_path, monkeypatch):
     """Empty source files, so that commands can be listed."""
     folder = tmp_path / "src"
-    for name in ("bind_cpu.cc", "bind_gpu.cc", "no_gpu.cc", "cpu/dispatch.cc", "cpu/kernels.cc", "gpu/kernels.cu"):
+    for name in ("bind_cpu.cc", "bind_gpu.cc", "gpu_targets.cc", "cpu/dispatch.cc", "cpu/kernels.cc", "gpu/kernels.cu"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
     monkeypatch.setattr(build_commands, "SOURCES", folder)
     return folder
 
 
-def listed(build_commands, machine, folder, nvcc=None):
-    tools = build_commands.Tools(compiler=["c++", "-v"], headers=Path("/headers"), nvcc=nvcc)
+def listed(build_commands, machine, folder, gpu_targets=()):
+    tools = build_commands.Tools(
+        compiler=["c++", "-v"], headers=Path("/headers"), nvcc="/opt/nvcc", gpu_targets=gpu_targets
+    )
     return build_commands.commands(*machine, tools, folder)
 
 
@@ -74,18 +76,17 @@ def test_each_machine_compiles_one_object_per_instruction_set(machine, instructi
     # An inline function that several objects hold is taken from the first: the one that any processor can run.
     assert steps.linking.index(kernels[-1][-1]) <= steps.linking.index(kernels[0][-1])
     assert ("-arch" in steps.linking) == (machine[0] == "Darwin")
-    assert any(str(sources / "no_gpu.cc") in command for command in steps.compiling)
+    assert any('-DHEADCOUNT_GPU_TARGETS=""' in command for command in steps.compiling)
 
 
 def test_with_nvcc_the_code_for_gpus_is_embedded(build_commands, sources, tmp_path):
-    steps = listed(build_commands, ("Linux", "x86_64"), tmp_path, nvcc="/opt/nvcc")
+    steps = listed(build_commands, ("Linux", "x86_64"), tmp_path, gpu_targets=("80", "90"))
     (nvcc,) = (command for command in steps.compiling if command[0] == "/opt/nvcc")
-    assert {f"-gencode=arch=compute_{number},code=sm_{number}" for number in ("80", "90", "100")} <= set(nvcc)
+    assert {f"-gencode=arch=compute_{number},code=sm_{number}" for number in ("80", "90")} <= set(nvcc)
     assert nvcc[-1] in (tmp_path / "fatbin.S").read_text()
     assert str(tmp_path / "fatbin.S") in steps.linking
     words = {word for command in steps.compiling for word in command}
-    assert str(sources / "bind_gpu.cc") in words
-    assert str(sources / "no_gpu.cc") not in words
+    assert {str(sources / "bind_gpu.cc"), '-DHEADCOUNT_GPU_TARGETS="sm_80 sm_90 compute_90"'} <= words
 
 
 @pytest.mark.parametrize("machine", [("Windows", "AMD64"), ("Darwin", "x86_64"), ("Linux", "riscv64")])
@@ -135,31 +136,37 @@ def test_a_folder_that_cannot_be_written_is_named(build_library, sources, tmp_pa
         build_library.build(tmp_path / "file" / "library.so")
 
 
-def test_a_gpu_part_is_left_out_unless_there_is_a_gpu_or_it_is_asked_for(build_commands, monkeypatch, tmp_path):
-    monkeypatch.delenv("HEADCOUNT_KERNELS_GPU", raising=False)
+@pytest.mark.parametrize(
+    ("variable", "targets"),
+    [("", ("90", "120")), ("0", ()), ("1", ("80", "90", "100")), ("100,80", ("80", "100"))],
+)
+def test_gpus_are_those_of_the_machine_or_those_asked_for(variable, targets, build_commands, monkeypatch):
+    monkeypatch.setenv("HEADCOUNT_KERNELS_GPU", variable)
+    monkeypatch.setattr(build_commands, "gpus_here", lambda: {"120", "90"})
+    monkeypatch.setattr(build_commands, "find_nvcc", lambda: "nvcc")
+    monkeypatch.setattr(build_commands, "find_compiler", lambda: ["c++"])
+    assert build_commands.find_tools().gpu_targets == targets
+
+
+def test_without_nvcc_there_is_no_gpu_part_and_asking_for_it_fails(build_commands, monkeypatch, tmp_path):
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(build_commands, "find_library", lambda name: None)
-    nvcc = tmp_path / "bin" / "nvcc"
-    nvcc.parent.mkdir()
-    nvcc.touch()
-    assert build_commands.find_nvcc() is None
-    monkeypatch.setattr(build_commands, "find_library", lambda name: "libcuda.so.1")
-    assert build_commands.find_nvcc() == str(nvcc)
-    monkeypatch.setenv("HEADCOUNT_KERNELS_GPU", "0")
-    assert build_commands.find_nvcc() is None
-    nvcc.unlink()
-    monkeypatch.setenv("HEADCOUNT_KERNELS_GPU", "1")
+    monkeypatch.setenv("CXX", sys.executable)
+    monkeypatch.delenv("HEADCOUNT_KERNELS_GPU", raising=False)
+    monkeypatch.setattr(build_commands, "gpus_here", lambda: {"90"})
     monkeypatch.setattr(build_commands.sysconfig, "get_path", lambda name: str(tmp_path))
-    with pytest.raises(build_commands.BuildError, match="nvidia-cuda-nvcc"):
-        build_commands.find_nvcc()
+    assert build_commands.find_tools().gpu_targets == ()
+    for asked, named in (("90", "nvidia-cuda-nvcc"), ("yes", "yes")):
+        monkeypatch.setenv("HEADCOUNT_KERNELS_GPU", asked)
+        with pytest.raises(build_commands.BuildError, match=named):
+            build_commands.find_tools()
 
 
 def test_the_version_has_one_place_and_the_extra_allows_it(build_commands):
     packaged = tomllib.loads((KERNELS / "pyproject.toml").read_text())
     assert packaged["project"]["dynamic"] == ["version"]
     version = build_commands.__version__
-    places = [path for path in KERNELS.rglob("*") if path.suffix in (".py", ".toml", ".cc", ".h", ".cu")]
+    places = [path for path in KERNELS.rglob("*") if path.suffix in (".py", ".toml")]
     assert [path.name for path in places if f'"{version}"' in path.read_text()] == ["__init__.py"]
     (extra,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["fast"]
     major, minor, _ = version.split(".")

@@ -26,8 +26,8 @@ inline float clip_factor(const float* gradient, int count, float clip) {
 }
 
 // `step` counts from 1. The count is rounded up to whole vectors: what follows the arrays is zero and stays so.
-inline void update(const Adam& adam, float rate, int step, const float* __restrict gradient, float* __restrict weights,
-                   float* __restrict mean, float* __restrict square, int count) {
+inline __attribute__((noinline)) void update(const Adam& adam, float rate, int step, const float* gradient, float* weights, float* mean,
+                   float* square, int count) {
   const float first_decay = 0.9f, second_decay = adam.second_moment_decay;
   // optax computes 1 - b2 from the decimal that was written, such as 0.999. Its float32 is off by 1.3e-8, which is 1.3e-5
   // of 1 - b2: take the decimal back. The bias correction is computed in float32 there, too.
@@ -37,13 +37,14 @@ inline void update(const Adam& adam, float rate, int step, const float* __restri
   const float second_scale = 1.0f / (1.0f - powf(second_decay, static_cast<float>(step)));
   const float factor = clip_factor(gradient, count, adam.clip);
   const float kept = 1.0f - rate * adam.weight_decay;
-  const int whole = rounded_up(count, lane_count);
-  for (int k = 0; k < whole; k++) {
-    const float slope = factor * gradient[k];
-    mean[k] = first_share * slope + first_decay * mean[k];
-    square[k] = second_share * (slope * slope) + second_decay * square[k];
-    const float change = mean[k] * first_scale / (sqrtf(square[k] * second_scale) + 1e-8f);
-    weights[k] = kept * weights[k] - rate * change;
+  for (int k = 0; k < count; k += lane_count) {
+    const Lanes slope = factor * load(gradient + k);
+    const Lanes new_mean = first_share * slope + first_decay * load(mean + k);
+    const Lanes new_square = second_share * (slope * slope) + second_decay * load(square + k);
+    const Lanes change = new_mean * first_scale / (square_root(new_square * second_scale) + 1e-8f);
+    store(mean + k, new_mean);
+    store(square + k, new_square);
+    store(weights + k, kept * load(weights + k) - rate * change);
   }
 }
 

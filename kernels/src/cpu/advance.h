@@ -46,11 +46,14 @@ inline PoolSizes pool_sizes_of(const Model& model, bool masks) {
   return {s.length, s.dim, s.hidden, s.heads, model.concatenates_positions(), model.adds_positions(), masks};
 }
 
-// Samples per tile: fewer where sequences are so long that tokens and weights of a tile would leave the cache.
+inline size_t bytes_of_sample(const PoolSizes& sizes) {
+  return sizeof(float) * sizes.length * (static_cast<size_t>(sizes.dim) + sizes.heads + sizes.hidden);
+}
+
+// Samples per tile: fewer where sequences are so long that what is kept of a tile would leave the cache.
 inline int samples_per_tile(const PoolSizes& sizes) {
-  const int64_t most_floats = 1 << 18, of_sample = static_cast<int64_t>(sizes.length) * (sizes.dim + sizes.heads);
   int samples = tile_samples;
-  while (samples > lane_count && samples * of_sample > most_floats) samples /= 2;
+  while (samples > lane_count && samples * bytes_of_sample(sizes) > cache_bytes) samples /= 2;
   return samples;
 }
 
@@ -58,6 +61,8 @@ struct AdvanceMemory {
   PoolSizes sizes;
   int samples;  // per tile
   int groups;   // of lane_count samples per tile
+  int block;          // tokens of which r is computed at a time
+  bool keeps_hidden;  // r of all tokens of a tile
   float* weights;
   float* mean;
   float* square;
@@ -65,20 +70,21 @@ struct AdvanceMemory {
   Folded folded;
   FoldedGradients sums;
   ReadoutTile tile;
-  PoolBuffers buffers;
+  PoolSums lane_sums;
+  Lanes* hidden;       // [groups, T, N] or [block, N]
   Lanes* tokens;       // [groups, T, d]
   IntLanes* absent;    // [groups, T]
   Lanes* attention;    // [groups, h, T]
   Lanes* pooled;       // [groups, h, N]
   Lanes* d_pooled;     // [h, N]
   Lanes* d_attention;  // [h, T], additive positions alone
-  Lanes* score_sums;   // [h]
   float* zeros;        // the gradient of a sample that is not there
 
   AdvanceMemory(Memory& memory, const Model& model, bool masks)
       : sizes(pool_sizes_of(model, masks)),
         samples(samples_per_tile(sizes)),
         groups(samples / lane_count),
+        keeps_hidden(samples * bytes_of_sample(sizes) <= cache_bytes),
         weights(memory.floats(model.layout.size)),
         mean(memory.floats(model.layout.size)),
         square(memory.floats(model.layout.size)),
@@ -87,18 +93,22 @@ struct AdvanceMemory {
         sums(memory, model),
         tile(memory, model, samples) {
     const size_t length = sizes.length, heads = sizes.heads;
-    buffers.take_forward(memory, sizes);
-    buffers.take_backward(memory, sizes);
+    block = keeps_hidden ? sizes.length : tokens_per_block(sizes);
+    hidden = memory.lanes((keeps_hidden ? groups * length : block) * sizes.hidden);
+    lane_sums = PoolSums(memory, sizes, block);
     tokens = memory.lanes(groups * length * sizes.dim);
     absent = masks ? memory.masks(groups * length) : nullptr;
     attention = memory.lanes(groups * heads * length);
     pooled = memory.lanes(groups * heads * sizes.hidden);
     d_pooled = memory.lanes(heads * sizes.hidden);
     d_attention = model.adds_positions() ? memory.lanes(heads * length) : nullptr;
-    score_sums = memory.lanes(heads);
     zeros = memory.floats(heads * (length + sizes.hidden));
   }
 
+  Hidden hidden_of(int group) const {
+    const ptrdiff_t length = sizes.length;
+    return {keeps_hidden ? hidden + group * length * sizes.hidden : hidden, block};
+  }
   LaneTokens tokens_of(int group) const {
     const ptrdiff_t length = sizes.length;
     return {{tokens + group * length * sizes.dim, sizes.dim, 1}, absent ? absent + group * length : nullptr};
@@ -133,7 +143,7 @@ inline double tile_error(const AdvanceTask& task, const Model& model, const Adva
   const int pooled_row = sizes.heads * sizes.hidden, attention_row = sizes.heads * sizes.length;
   const ptrdiff_t example = static_cast<ptrdiff_t>(sizes.length) * sizes.dim;
   const int target = task.objective == Objective::classification ? 1 : model.sizes.outputs;
-  const float* targets[tile_samples];
+  const float* targets[tile_samples] = {};
   for (int i = 0; i < samples; i++) targets[i] = task.targets + static_cast<ptrdiff_t>(chosen[i]) * target;
 
   for (int first = 0, group = 0; first < samples; first += lane_count, group++) {
@@ -145,7 +155,7 @@ inline double tile_error(const AdvanceTask& task, const Model& model, const Adva
     const LaneTokens tokens = memory.tokens_of(group);
     const Grid<Lanes> attention = memory.attention_of(group);
     read_lane_tokens(sizes, rows, tokens);
-    pool_lanes(sizes, pool_weights, tokens, attention, memory.pooled_of(group), memory.buffers);
+    pool_lanes(sizes, pool_weights, tokens, attention, memory.pooled_of(group), memory.hidden_of(group));
     from_lanes(memory.tile.pooled + first * pooled_row, pooled_row, some, memory.pooled_of(group), pooled_row);
     if (model.adds_positions()) {
       from_lanes(memory.tile.attention + static_cast<ptrdiff_t>(first) * attention_row, attention_row, some,
@@ -162,8 +172,8 @@ inline double tile_error(const AdvanceTask& task, const Model& model, const Adva
     read(memory.d_pooled, memory.tile.d_pooled, pooled_row);
     if (model.adds_positions()) read(memory.d_attention, memory.tile.d_attention, attention_row);
     pool_lanes_gradient(sizes, pool_weights, memory.tokens_of(group), memory.attention_of(group),
-                        memory.pooled_of(group), memory.d_pooled, memory.d_attention, pool_gradients, memory.score_sums,
-                        memory.buffers);
+                        memory.pooled_of(group), memory.d_pooled, memory.d_attention, pool_gradients,
+                        memory.hidden_of(group), memory.keeps_hidden, memory.lane_sums);
   }
   return error;
 }
@@ -189,13 +199,13 @@ inline float advance(const AdvanceTask& task, const AdvanceMember& member, void*
     const int32_t* chosen = member.chosen + static_cast<ptrdiff_t>(step) * task.batch;
     fold(model, memory.weights, memory.folded);
     memory.sums.clear();
-    memory.buffers.clear_sums(memory.sizes);
+    memory.lane_sums.clear(memory.sizes);
     double error = 0;
     for (int first = 0; first < task.batch; first += memory.samples) {
       error += tile_error(task, model, memory, chosen + first, smaller(memory.samples, task.batch - first));
     }
     const PoolGradients pool_gradients = {memory.sums.weight, memory.sums.bias, memory.sums.direction, nullptr};
-    memory.buffers.add_sums_to(memory.sizes, pool_gradients);
+    memory.lane_sums.add_to(memory.sizes, pool_gradients);
     unfold(model, memory.weights, memory.folded, memory.sums, memory.gradient);
     update(adam, member.rates[step], member.steps_taken + step + 1, memory.gradient, memory.weights, memory.mean,
            memory.square, model.layout.size);

@@ -22,30 +22,33 @@ inline void product_block(float* result, ptrdiff_t result_row, const float* left
                           ptrdiff_t left_column, const float* right, ptrdiff_t right_row, int inner, Result how,
                           int columns) {
   Lanes sums[rows][vectors];
-  for (int i = 0; i < rows; i++) {
-    for (int v = 0; v < vectors; v++) {
-      sums[i][v] = how == Result::added ? load(result + i * result_row + v * lane_count) : Lanes{};
-    }
-  }
+  unrolled<rows>([&](auto i) HEADCOUNT_INLINED {
+    unrolled<vectors>([&](auto v) HEADCOUNT_INLINED {
+      const float* from = result + i.value * result_row + v.value * lane_count;
+      sums[i.value][v.value] = how == Result::added ? load(from) : Lanes{};
+    });
+  });
   for (int k = 0; k < inner; k++) {
     Lanes of_right[vectors];
-    for (int v = 0; v < vectors; v++) of_right[v] = load(right + k * right_row + v * lane_count);
-    for (int i = 0; i < rows; i++) {
-      const float of_left = left[i * left_row + k * left_column];
-      for (int v = 0; v < vectors; v++) sums[i][v] += of_left * of_right[v];
-    }
+    unrolled<vectors>([&](auto v) HEADCOUNT_INLINED {
+      of_right[v.value] = load(right + k * right_row + v.value * lane_count);
+    });
+    unrolled<rows>([&](auto i) HEADCOUNT_INLINED {
+      const float of_left = left[i.value * left_row + k * left_column];
+      unrolled<vectors>([&](auto v) HEADCOUNT_INLINED { sums[i.value][v.value] += of_left * of_right[v.value]; });
+    });
   }
-  for (int i = 0; i < rows; i++) {
-    for (int v = 0; v < vectors; v++) {
-      float* to = result + i * result_row + v * lane_count;
-      const int left_over = columns - v * lane_count;
+  unrolled<rows>([&](auto i) HEADCOUNT_INLINED {
+    unrolled<vectors>([&](auto v) HEADCOUNT_INLINED {
+      float* to = result + i.value * result_row + v.value * lane_count;
+      const int left_over = columns - v.value * lane_count;
       if (left_over >= lane_count) {
-        store(to, sums[i][v]);
+        store(to, sums[i.value][v.value]);
       } else {
-        store_some(to, sums[i][v], left_over);
+        store_some(to, sums[i.value][v.value], left_over);
       }
-    }
-  }
+    });
+  });
 }
 
 // result [rows, columns] = or += left [rows, inner] right [inner, columns]. The columns of the result and of `right` must
@@ -89,16 +92,19 @@ inline __attribute__((noinline)) void transpose_matrix(float* result, const floa
     for (int j = 0; j < columns; j += lane_count) {
       const int width = smaller(lane_count, columns - j);
       Lanes square[lane_count];
-      for (int k = 0; k < lane_count; k++) square[k] = k < height ? load(matrix + (i + k) * row + j) : Lanes{};
+      unrolled<lane_count>([&](auto k) HEADCOUNT_INLINED {
+        square[k.value] = k.value < height ? load(matrix + (i + k.value) * row + j) : Lanes{};
+      });
       transpose(square);
-      for (int k = 0; k < width; k++) {
-        float* to = result + (j + k) * rows + i;
+      unrolled<lane_count>([&](auto k) HEADCOUNT_INLINED {
+        if (k.value >= width) return;
+        float* to = result + (j + k.value) * rows + i;
         if (height == lane_count) {
-          store(to, square[k]);
+          store(to, square[k.value]);
         } else {
-          store_some(to, square[k], height);
+          store_some(to, square[k.value], height);
         }
-      }
+      });
     }
   }
 }

@@ -5,7 +5,7 @@
 #include "cpu/kernels.h"
 
 #if !defined(HEADCOUNT_KERNELS_VERSION)
-#define HEADCOUNT_KERNELS_VERSION "0.1.0"
+#define HEADCOUNT_KERNELS_VERSION "unknown"
 #endif
 
 namespace headcount {

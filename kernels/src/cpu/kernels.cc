@@ -1,6 +1,6 @@
 // All kernels for one instruction set. Compiled once for each, with -march and -DHEADCOUNT_INSTRUCTIONS to match.
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("no-math-errno")  // else sqrtf is a call, and the loop of Adam is not vectorised
+#pragma GCC optimize("no-version-loops-for-strides")  // loops are written for any stride
 #endif
 #include "cpu/kernels.h"
 

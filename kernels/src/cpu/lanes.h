@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #if !defined(HEADCOUNT_INSTRUCTIONS)
 #error "compile with -DHEADCOUNT_INSTRUCTIONS=avx512, avx2, plain or neon"
@@ -31,19 +32,43 @@ typedef float Lanes __attribute__((vector_size(4 * lane_count)));
 typedef int32_t IntLanes __attribute__((vector_size(4 * lane_count)));  // also the result of a comparison: 0 or -1
 typedef float LanesAnywhere __attribute__((vector_size(4 * lane_count), may_alias, aligned(4)));
 
+#define HEADCOUNT_INLINED __attribute__((always_inline))
+
+// A number that the compiler knows.
+template <int number>
+struct Count {
+  static constexpr int value = number;
+};
+
+template <int... places, class Body>
+inline HEADCOUNT_INLINED void unrolled(std::integer_sequence<int, places...>, const Body& body) {
+  (body(Count<places>{}), ...);
+}
+
+// Calls body(Count<0>), body(Count<1>), ... In a plain loop, an array that should live in registers is put in memory.
+template <int count, class Body>
+inline HEADCOUNT_INLINED void unrolled(const Body& body) {
+  unrolled(std::make_integer_sequence<int, count>{}, body);
+}
+
 inline int smaller(int a, int b) { return a < b ? a : b; }
 inline int rounded_up(int count, int step) { return (count + step - 1) / step * step; }
 
-inline Lanes splat(float number) { return Lanes{} + number; }
+// x - 0 is x, which compilers know; x + 0 is not, for x = -0.
+inline Lanes splat(float number) { return number - Lanes{}; }
+inline Lanes splat(Lanes numbers) { return numbers; }
 inline Lanes load(const float* from) { return *reinterpret_cast<const LanesAnywhere*>(from); }
 inline void store(float* to, Lanes numbers) { *reinterpret_cast<LanesAnywhere*>(to) = numbers; }
 
+// Some numbers of a vector: 1 to lane_count - 1 of them, which the mask tells the compiler.
 inline Lanes load_some(const float* from, int count) {
   Lanes numbers{};
-  memcpy(&numbers, from, sizeof(float) * count);
+  memcpy(&numbers, from, sizeof(float) * (count & (lane_count - 1)));
   return numbers;
 }
-inline void store_some(float* to, Lanes numbers, int count) { memcpy(to, &numbers, sizeof(float) * count); }
+inline void store_some(float* to, Lanes numbers, int count) {
+  memcpy(to, &numbers, sizeof(float) * (count & (lane_count - 1)));
+}
 
 // Written so that NaN stays NaN, as in jnp.maximum.
 inline Lanes positive_part(Lanes x) { return 0.0f > x ? Lanes{} : x; }
@@ -114,6 +139,15 @@ inline Lanes scaled_tail(Lanes x) {
   return inverse * (x < 2.0f ? near : far);
 }
 
+// The square root of normal numbers and 0, to 2 units in the last place: a guess from the bits, and three of Newton's
+// steps towards 1 / sqrt(x). Compilers make a vector of sqrtf only where it must not set errno.
+inline Lanes square_root(Lanes x) {
+  Lanes inverse = (Lanes)(0x5f3759df - ((IntLanes)x >> 1));
+  const Lanes half = 0.5f * x;
+  unrolled<3>([&](auto) HEADCOUNT_INLINED { inverse = inverse * (1.5f - half * inverse * inverse); });
+  return x * inverse;
+}
+
 // a0 b0 a1 b1 ... of the lower halves of two vectors, and of the upper halves.
 #if defined(__clang__) || __GNUC__ >= 12
 #define HEADCOUNT_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -140,33 +174,31 @@ inline Lanes interleave_upper(Lanes a, Lanes b) {
 }
 
 // Transposes a square of lane_count vectors. Each round interleaves the first half of them with the second.
-inline void transpose(Lanes (&square)[lane_count]) {
-#pragma GCC unroll 4
-  for (int round = 1; round < lane_count; round *= 2) {
+inline HEADCOUNT_INLINED void transpose(Lanes (&square)[lane_count]) {
+  constexpr int half = lane_count / 2, rounds = lane_count == 16 ? 4 : lane_count == 8 ? 3 : 2;
+  unrolled<rounds>([&](auto) HEADCOUNT_INLINED {
     Lanes next[lane_count];
-#pragma GCC unroll 8
-    for (int i = 0; i < lane_count / 2; i++) {
-      next[2 * i] = interleave_lower(square[i], square[i + lane_count / 2]);
-      next[2 * i + 1] = interleave_upper(square[i], square[i + lane_count / 2]);
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < lane_count; i++) square[i] = next[i];
-  }
+    unrolled<half>([&](auto i) HEADCOUNT_INLINED {
+      next[2 * i.value] = interleave_lower(square[i.value], square[i.value + half]);
+      next[2 * i.value + 1] = interleave_upper(square[i.value], square[i.value + half]);
+    });
+    unrolled<lane_count>([&](auto i) HEADCOUNT_INLINED { square[i.value] = next[i.value]; });
+  });
 }
 
-// The sums over the lanes of lane_count vectors, in their order: the rounds of `transpose`, adding as they go.
-inline Lanes lane_sums(const Lanes* vectors) {
-  Lanes sums[lane_count];
-#pragma GCC unroll 16
-  for (int i = 0; i < lane_count; i++) sums[i] = vectors[i];
-#pragma GCC unroll 4
-  for (int half = lane_count / 2; half > 0; half /= 2) {
-#pragma GCC unroll 8
-    for (int i = 0; i < half; i++) {
-      sums[i] = interleave_lower(sums[i], sums[i + half]) + interleave_upper(sums[i], sums[i + half]);
-    }
+// The sums over the lanes of `count` vectors, in their order: the rounds of `transpose`, adding as they go.
+template <int count>
+inline HEADCOUNT_INLINED Lanes lane_sums(const Lanes* vectors) {
+  if constexpr (count == 1) {
+    return vectors[0];
+  } else {
+    Lanes sums[count / 2];
+    unrolled<count / 2>([&](auto i) HEADCOUNT_INLINED {
+      const Lanes a = vectors[i.value], b = vectors[i.value + count / 2];
+      sums[i.value] = interleave_lower(a, b) + interleave_upper(a, b);
+    });
+    return lane_sums<count / 2>(sums);
   }
-  return sums[0];
 }
 
 inline float lane_sum(Lanes vector) {
@@ -178,7 +210,7 @@ inline float lane_sum(Lanes vector) {
 // sums[k] += the sum over the lanes of vectors[k].
 inline void add_lane_sums(float* sums, const Lanes* vectors, int count) {
   int k = 0;
-  for (; k + lane_count <= count; k += lane_count) store(sums + k, load(sums + k) + lane_sums(vectors + k));
+  for (; k + lane_count <= count; k += lane_count) store(sums + k, load(sums + k) + lane_sums<lane_count>(vectors + k));
   for (; k < count; k++) sums[k] += lane_sum(vectors[k]);
 }
 
@@ -197,36 +229,44 @@ inline Rows rows_of(const float* first, ptrdiff_t stride, int samples, const flo
 }
 
 // vectors[k] holds number k of every sample's row.
-inline void to_lanes(Lanes* vectors, const Rows& rows, int count) {
+inline __attribute__((noinline)) void to_lanes(Lanes* vectors, const Rows& rows, int count) {
   for (int k = 0; k < count; k += lane_count) {
     const int some = smaller(lane_count, count - k);
     Lanes square[lane_count];
     if (some == lane_count) {
-      for (int lane = 0; lane < lane_count; lane++) square[lane] = load(rows.of_lane[lane] + k);
+      unrolled<lane_count>([&](auto lane) HEADCOUNT_INLINED { square[lane.value] = load(rows.of_lane[lane.value] + k); });
     } else {
-      for (int lane = 0; lane < lane_count; lane++) square[lane] = load_some(rows.of_lane[lane] + k, some);
+      unrolled<lane_count>([&](auto lane) HEADCOUNT_INLINED {
+        square[lane.value] = load_some(rows.of_lane[lane.value] + k, some);
+      });
     }
     transpose(square);
-    for (int i = 0; i < some; i++) vectors[k + i] = square[i];
+    unrolled<lane_count>([&](auto i) HEADCOUNT_INLINED {
+      if (i.value < some) vectors[k + i.value] = square[i.value];
+    });
   }
 }
 
 // The way back, for the rows of the samples that there are.
-inline void from_lanes(float* first, ptrdiff_t stride, int samples, const Lanes* vectors, int count) {
+inline __attribute__((noinline)) void from_lanes(float* first, ptrdiff_t stride, int samples, const Lanes* vectors,
+                                                  int count) {
   samples = smaller(samples, lane_count);
   for (int k = 0; k < count; k += lane_count) {
     const int some = smaller(lane_count, count - k);
     Lanes square[lane_count];
-    for (int i = 0; i < lane_count; i++) square[i] = i < some ? vectors[k + i] : Lanes{};
+    unrolled<lane_count>([&](auto i) HEADCOUNT_INLINED {
+      square[i.value] = i.value < some ? vectors[k + i.value] : Lanes{};
+    });
     transpose(square);
-    for (int lane = 0; lane < samples; lane++) {
-      float* row = first + stride * lane + k;
+    unrolled<lane_count>([&](auto lane) HEADCOUNT_INLINED {
+      if (lane.value >= samples) return;
+      float* row = first + stride * lane.value + k;
       if (some == lane_count) {
-        store(row, square[lane]);
+        store(row, square[lane.value]);
       } else {
-        store_some(row, square[lane], some);
+        store_some(row, square[lane.value], some);
       }
-    }
+    });
   }
 }
 

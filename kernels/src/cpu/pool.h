@@ -2,25 +2,20 @@
 //
 //   r_t = relu(weight x_t + bias_t),  l_it = direction_i . r_t + offset_ti,  a_i = softmax_t(l_i),  pooled_i = sum_t a_it r_t
 //
-// Every step is a product of small matrices whose elements are vectors of samples. Tokens are taken in blocks, so that r
-// of a block stays in the cache; where a sequence has several, r is computed again rather than stored.
+// Every step is a product of small matrices whose elements are vectors of samples. r of all tokens stays in the cache from
+// the forward to the backward pass, or else tokens are taken in blocks, and r of a block is computed when it is needed.
 #pragma once
 #include "cpu/kernels.h"
 #include "cpu/lanes.h"
 
 namespace headcount::HEADCOUNT_INSTRUCTIONS {
 
-template <int number>
-struct Count {
-  static constexpr int value = number;
-};
-
 // Calls body(Count<rows>, Count<columns>, row, column) for blocks that cover a result of this size. A block's sums fit
 // in registers, together with what they are computed from.
 template <class Body>
-inline void in_blocks(int rows, int columns, Body body) {
+inline HEADCOUNT_INLINED void in_blocks(int rows, int columns, const Body& body) {
   constexpr int most_columns = vector_registers == 32 ? 4 : 2;
-  auto of_width = [&](auto width, int column) {
+  auto of_width = [&](auto width, int column) HEADCOUNT_INLINED {
     int row = 0;
     for (; row + 4 <= rows; row += 4) body(Count<4>{}, width, row, column);
     for (; row < rows; row++) body(Count<1>{}, width, row, column);
@@ -47,32 +42,28 @@ struct Grid {
 
 // sums += left [rows, inner] right [inner, columns], for the block that begins at `row` and `column`.
 template <int rows, int columns, class Right>
-inline void add_products(Lanes (&sums)[rows][columns], Grid<const Lanes> left, Grid<const Right> right, int row,
-                         int column, int inner) {
+inline HEADCOUNT_INLINED void add_products(Lanes (&sums)[rows][columns], Grid<const Lanes> left,
+                                           Grid<const Right> right, int row, int column, int inner) {
   const Lanes* of_left = left.first + row * left.row;
   const Right* of_right = right.first + column * right.column;
   for (int k = 0; k < inner; k++) {
     Lanes factors[columns];
-    for (int j = 0; j < columns; j++) factors[j] = Lanes{} + of_right[k * right.row + j * right.column];
-    for (int i = 0; i < rows; i++) {
-      const Lanes factor = of_left[k * left.column + i * left.row];
-      for (int j = 0; j < columns; j++) sums[i][j] += factor * factors[j];
-    }
+    unrolled<columns>([&](auto j) HEADCOUNT_INLINED {
+      factors[j.value] = splat(of_right[k * right.row + j.value * right.column]);
+    });
+    unrolled<rows>([&](auto i) HEADCOUNT_INLINED {
+      const Lanes factor = of_left[k * left.column + i.value * left.row];
+      unrolled<columns>([&](auto j) HEADCOUNT_INLINED { sums[i.value][j.value] += factor * factors[j.value]; });
+    });
   }
 }
 
-template <int rows, int columns>
-inline void read_block(Lanes (&block)[rows][columns], Grid<Lanes> from, int row, int column) {
-  for (int i = 0; i < rows; i++) {
-    for (int j = 0; j < columns; j++) block[i][j] = from(row + i, column + j);
-  }
-}
-
-template <int rows, int columns>
-inline void write_block(const Lanes (&block)[rows][columns], Grid<Lanes> to, int row, int column) {
-  for (int i = 0; i < rows; i++) {
-    for (int j = 0; j < columns; j++) to(row + i, column + j) = block[i][j];
-  }
+// Calls visit(element, i, j) for the elements of a block.
+template <int rows, int columns, class Visit>
+inline HEADCOUNT_INLINED void for_each(Lanes (&block)[rows][columns], const Visit& visit) {
+  unrolled<rows>([&](auto i) HEADCOUNT_INLINED {
+    unrolled<columns>([&](auto j) HEADCOUNT_INLINED { visit(block[i.value][j.value], i.value, j.value); });
+  });
 }
 
 inline Grid<const Lanes> constant(Grid<Lanes> grid) { return {grid.first, grid.row, grid.column}; }
@@ -94,35 +85,42 @@ inline void read_lane_tokens(const PoolSizes& sizes, const Rows& rows, const Lan
   }
 }
 
-// What one group of samples needs beside its arguments.
-struct PoolBuffers {
-  Lanes* hidden;      // r of a block of tokens, [block, N]
-  Lanes* d_scores;    // of a block of tokens, [block, h]
-  Lanes* d_weight;    // sums over the samples of a lane, [N, d]
-  Lanes* d_bias;      // [N]
-  Lanes* d_direction;  // [h, N]
+// r of a block of tokens, [block, N].
+struct Hidden {
+  Lanes* first;
+  int block;  // all tokens, or as many as fit
+};
 
-  static int block(const PoolSizes& sizes) {
-    constexpr int most_bytes = 1 << 17;
-    const int tokens = most_bytes / static_cast<int>(sizeof(Lanes)) / sizes.hidden;
-    return smaller(sizes.length, tokens < 4 ? 4 : tokens / 4 * 4);
-  }
-  void take_forward(Memory& memory, const PoolSizes& sizes) {
-    hidden = memory.lanes(static_cast<size_t>(block(sizes)) * sizes.hidden);
-  }
-  void take_backward(Memory& memory, const PoolSizes& sizes) {
-    d_scores = memory.lanes(static_cast<size_t>(block(sizes)) * sizes.heads);
-    d_weight = memory.lanes(static_cast<size_t>(sizes.hidden) * sizes.dim);
-    d_bias = memory.lanes(sizes.hidden);
-    d_direction = memory.lanes(static_cast<size_t>(sizes.heads) * sizes.hidden);
-  }
-  void clear_sums(const PoolSizes& sizes) const {
+constexpr size_t cache_bytes = 1 << 19;  // that a core has to itself, at least
+
+inline int tokens_per_block(const PoolSizes& sizes) {
+  const int tokens = static_cast<int>(cache_bytes / 2 / sizeof(Lanes)) / sizes.hidden;
+  return smaller(sizes.length, tokens < 4 ? 4 : tokens / 4 * 4);
+}
+
+// What the gradient of a group of samples needs beside its arguments, and the sums over the samples of a lane.
+struct PoolSums {
+  Lanes* d_scores;      // of a block of tokens, [block, h]
+  Lanes* score_sums;    // what the softmax subtracts, [h]
+  Lanes* d_weight;      // [N, d]
+  Lanes* d_bias;        // [N]
+  Lanes* d_direction;   // [h, N]
+
+  PoolSums() = default;
+  PoolSums(Memory& memory, const PoolSizes& sizes, int block)
+      : d_scores(memory.lanes(static_cast<size_t>(block) * sizes.heads)),
+        score_sums(memory.lanes(sizes.heads)),
+        d_weight(memory.lanes(static_cast<size_t>(sizes.hidden) * sizes.dim)),
+        d_bias(memory.lanes(sizes.hidden)),
+        d_direction(memory.lanes(static_cast<size_t>(sizes.heads) * sizes.hidden)) {}
+
+  void clear(const PoolSizes& sizes) const {
     memset(d_weight, 0, sizeof(Lanes) * sizes.hidden * sizes.dim);
     memset(d_bias, 0, sizeof(Lanes) * sizes.hidden);
     memset(d_direction, 0, sizeof(Lanes) * sizes.heads * sizes.hidden);
   }
   // Adds the sums over all lanes to gradients of every sample. Those that differ by token are added as they arise.
-  void add_sums_to(const PoolSizes& sizes, const PoolGradients& gradients) const {
+  void add_to(const PoolSizes& sizes, const PoolGradients& gradients) const {
     add_lane_sums(gradients.weight, d_weight, sizes.hidden * sizes.dim);
     if (!sizes.bias_per_token) add_lane_sums(gradients.bias, d_bias, sizes.hidden);
     add_lane_sums(gradients.direction, d_direction, sizes.heads * sizes.hidden);
@@ -135,17 +133,12 @@ inline __attribute__((noinline)) void encode(const PoolSizes& sizes, const PoolW
   const Grid<const Lanes> numbers = constant(tokens.numbers.from_row(first));
   const Grid<const float> weight = {weights.weight, 1, weights.weight_stride};
   const int bias_row = sizes.bias_per_token ? sizes.hidden : 0;
-  in_blocks(count, sizes.hidden, [&](auto rows, auto columns, int row, int column) {
+  in_blocks(count, sizes.hidden, [&](auto rows, auto columns, int row, int column) HEADCOUNT_INLINED {
     Lanes sums[rows.value][columns.value];
-    for (int i = 0; i < rows.value; i++) {
-      const float* bias = weights.bias + static_cast<ptrdiff_t>(first + row + i) * bias_row + column;
-      for (int j = 0; j < columns.value; j++) sums[i][j] = splat(bias[j]);
-    }
+    const float* bias = weights.bias + static_cast<ptrdiff_t>(first + row) * bias_row + column;
+    for_each(sums, [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED { sum = splat(bias[i * bias_row + j]); });
     add_products(sums, numbers, weight, row, column, sizes.dim);
-    for (auto& of_token : sums) {
-      for (Lanes& unit : of_token) unit = positive_part(unit);
-    }
-    write_block(sums, hidden, row, column);
+    for_each(sums, [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED { hidden(row + i, column + j) = positive_part(sum); });
   });
 }
 
@@ -153,17 +146,15 @@ inline __attribute__((noinline)) void score(const PoolSizes& sizes, const PoolWe
                                             const LaneTokens& tokens, int first, int count, Grid<Lanes> hidden,
                                             Grid<Lanes> scores) {
   const Grid<const float> direction = {weights.direction, 1, sizes.hidden};
-  in_blocks(count, sizes.heads, [&](auto rows, auto columns, int row, int column) {
+  in_blocks(count, sizes.heads, [&](auto rows, auto columns, int row, int column) HEADCOUNT_INLINED {
     Lanes sums[rows.value][columns.value] = {};
     add_products(sums, constant(hidden), direction, row, column, sizes.hidden);
-    for (int i = 0; i < rows.value; i++) {
+    for_each(sums, [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED {
       const int token = first + row + i;
-      for (int j = 0; j < columns.value; j++) {
-        if (weights.offset) sums[i][j] += weights.offset[token * sizes.heads + column + j];
-        if (tokens.absent) sums[i][j] = tokens.absent[token] ? splat(-__builtin_inff()) : sums[i][j];
-      }
-    }
-    write_block(sums, scores.from_row(first), row, column);
+      if (weights.offset) sum += weights.offset[token * sizes.heads + column + j];
+      if (tokens.absent) sum = tokens.absent[token] ? splat(-__builtin_inff()) : sum;
+      scores(token, column + j) = sum;
+    });
   });
 }
 
@@ -188,9 +179,9 @@ inline __attribute__((noinline)) void softmax(Grid<Lanes> scores, int length, in
 
 // attention [T, h] and pooled [h, N] of lane_count samples.
 inline void pool_lanes(const PoolSizes& sizes, const PoolWeights& weights, const LaneTokens& tokens,
-                       Grid<Lanes> attention, Lanes* pooled, const PoolBuffers& buffers) {
-  const int block = PoolBuffers::block(sizes);
-  const Grid<Lanes> hidden = {buffers.hidden, sizes.hidden, 1};
+                       Grid<Lanes> attention, Lanes* pooled, const Hidden& room) {
+  const int block = room.block;
+  const Grid<Lanes> hidden = {room.first, sizes.hidden, 1};
   const Grid<Lanes> sums_of_heads = {pooled, 1, sizes.hidden};
   for (int first = 0; first < sizes.length; first += block) {
     const int count = smaller(block, sizes.length - first);
@@ -201,28 +192,30 @@ inline void pool_lanes(const PoolSizes& sizes, const PoolWeights& weights, const
   for (int first = 0; first < sizes.length; first += block) {
     const int count = smaller(block, sizes.length - first);
     if (block < sizes.length) encode(sizes, weights, tokens, first, count, hidden);
-    in_blocks(sizes.hidden, sizes.heads, [&](auto rows, auto columns, int row, int column) {
-      Lanes sums[rows.value][columns.value] = {};
-      if (first > 0) read_block(sums, sums_of_heads, row, column);
+    in_blocks(sizes.hidden, sizes.heads, [&](auto rows, auto columns, int row, int column) HEADCOUNT_INLINED {
+      Lanes sums[rows.value][columns.value];
+      for_each(sums, [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED {
+        sum = first > 0 ? sums_of_heads(row + i, column + j) : Lanes{};
+      });
       add_products(sums, constant(hidden.transposed()), constant(attention.from_row(first)), row, column, count);
-      write_block(sums, sums_of_heads, row, column);
+      for_each(sums, [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED { sums_of_heads(row + i, column + j) = sum; });
     });
   }
 }
 
-// The gradient of lane_count samples, added to the sums in `buffers` and, what differs by token, to `gradients`.
-// d_attention may be null. Samples that are not there must have a gradient of 0.
+// The gradient of lane_count samples, added to `sums` and, what differs by token, to `gradients`. d_attention may be
+// null. Samples that are not there must have a gradient of 0. `encoded`: r is still there from the forward pass.
 inline void pool_lanes_gradient(const PoolSizes& sizes, const PoolWeights& weights, const LaneTokens& tokens,
                                 Grid<Lanes> attention, const Lanes* pooled, const Lanes* d_pooled,
-                                const Lanes* d_attention, const PoolGradients& gradients, Lanes* d_attention_sums,
-                                const PoolBuffers& buffers) {
-  const int hidden_units = sizes.hidden, heads = sizes.heads, block = PoolBuffers::block(sizes);
+                                const Lanes* d_attention, const PoolGradients& gradients, const Hidden& room,
+                                bool encoded, const PoolSums& of_lanes) {
+  const int hidden_units = sizes.hidden, heads = sizes.heads, block = room.block;
   const Grid<const Lanes> of_pooled = {d_pooled, hidden_units, 1};
   const Grid<const float> direction = {weights.direction, hidden_units, 1};
-  const Grid<Lanes> hidden = {buffers.hidden, hidden_units, 1};
-  const Grid<Lanes> d_scores = {buffers.d_scores, heads, 1};
-  const Grid<Lanes> d_direction = {buffers.d_direction, 1, hidden_units};
-  const Grid<Lanes> d_weight = {buffers.d_weight, sizes.dim, 1};
+  const Grid<Lanes> hidden = {room.first, hidden_units, 1};
+  const Grid<Lanes> d_scores = {of_lanes.d_scores, heads, 1};
+  const Grid<Lanes> d_direction = {of_lanes.d_direction, 1, hidden_units};
+  const Grid<Lanes> d_weight = {of_lanes.d_weight, sizes.dim, 1};
   // What the softmax subtracts: s_i = sum_t a_it (d_pooled_i . r_t + d_attention_it).
   for (int i = 0; i < heads; i++) {
     Lanes sum{};
@@ -231,56 +224,56 @@ inline void pool_lanes_gradient(const PoolSizes& sizes, const PoolWeights& weigh
       const Grid<const Lanes> given = {d_attention, attention.row, attention.column};
       for (int t = 0; t < sizes.length; t++) sum += attention(t, i) * given(t, i);
     }
-    d_attention_sums[i] = sum;
+    of_lanes.score_sums[i] = sum;
   }
   for (int first = 0; first < sizes.length; first += block) {
     const int count = smaller(block, sizes.length - first);
-    encode(sizes, weights, tokens, first, count, hidden);
-    in_blocks(count, heads, [&](auto rows, auto columns, int row, int column) {
+    if (!encoded) encode(sizes, weights, tokens, first, count, hidden);
+    in_blocks(count, heads, [&](auto rows, auto columns, int row, int column) HEADCOUNT_INLINED {
       Lanes sums[rows.value][columns.value] = {};
       add_products(sums, constant(hidden), of_pooled.transposed(), row, column, hidden_units);
-      for (int i = 0; i < rows.value; i++) {
-        const int token = first + row + i;
-        for (int j = 0; j < columns.value; j++) {
-          Lanes inner = sums[i][j] - d_attention_sums[column + j];
-          if (d_attention) inner += d_attention[token * attention.row + (column + j) * attention.column];
-          Lanes d_score = attention(token, column + j) * inner;
-          if (tokens.absent) d_score = tokens.absent[token] ? Lanes{} : d_score;
-          d_scores(row + i, column + j) = d_score;
-        }
-      }
+      for_each(sums, [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED {
+        const int token = first + row + i, head = column + j;
+        Lanes inner = sum - of_lanes.score_sums[head];
+        if (d_attention) inner += d_attention[token * attention.row + head * attention.column];
+        Lanes d_score = attention(token, head) * inner;
+        if (tokens.absent) d_score = tokens.absent[token] ? Lanes{} : d_score;
+        d_scores(row + i, head) = d_score;
+      });
     });
-    if (gradients.offset) add_lane_sums(gradients.offset + first * heads, buffers.d_scores, count * heads);
-    in_blocks(hidden_units, heads, [&](auto rows, auto columns, int row, int column) {
+    if (gradients.offset) add_lane_sums(gradients.offset + first * heads, of_lanes.d_scores, count * heads);
+    in_blocks(hidden_units, heads, [&](auto rows, auto columns, int row, int column) HEADCOUNT_INLINED {
       Lanes sums[rows.value][columns.value];
-      read_block(sums, d_direction, row, column);
+      for_each(sums, [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED { sum = d_direction(row + i, column + j); });
       add_products(sums, constant(hidden.transposed()), constant(d_scores), row, column, count);
-      write_block(sums, d_direction, row, column);
+      for_each(sums, [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED { d_direction(row + i, column + j) = sum; });
     });
     // r is not needed any more, but for its sign: its gradient takes its place.
-    in_blocks(count, hidden_units, [&](auto rows, auto columns, int row, int column) {
+    in_blocks(count, hidden_units, [&](auto rows, auto columns, int row, int column) HEADCOUNT_INLINED {
       Lanes sums[rows.value][columns.value] = {};
       add_products(sums, constant(attention.from_row(first)), of_pooled, row, column, heads);
       add_products(sums, constant(d_scores), direction, row, column, heads);
-      for (int i = 0; i < rows.value; i++) {
-        for (int j = 0; j < columns.value; j++) {
-          Lanes& unit = hidden(row + i, column + j);
-          unit = unit > 0.0f ? sums[i][j] : Lanes{};
-        }
-      }
+      for_each(sums, [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED {
+        Lanes& unit = hidden(row + i, column + j);
+        unit = unit > 0.0f ? sum : Lanes{};
+      });
     });
-    in_blocks(hidden_units, sizes.dim, [&](auto rows, auto columns, int row, int column) {
+    in_blocks(hidden_units, sizes.dim, [&](auto rows, auto columns, int row, int column) HEADCOUNT_INLINED {
       Lanes sums[rows.value][columns.value];
-      read_block(sums, d_weight, row, column);
+      for_each(sums, [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED { sum = d_weight(row + i, column + j); });
       add_products(sums, constant(hidden.transposed()), constant(tokens.numbers.from_row(first)), row, column, count);
-      write_block(sums, d_weight, row, column);
+      for_each(sums, [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED { d_weight(row + i, column + j) = sum; });
     });
     if (sizes.bias_per_token) {
-      add_lane_sums(gradients.bias + first * hidden_units, buffers.hidden, count * hidden_units);
+      add_lane_sums(gradients.bias + first * hidden_units, room.first, count * hidden_units);
     } else {
-      for (int t = 0; t < count; t++) {
-        for (int j = 0; j < hidden_units; j++) buffers.d_bias[j] += hidden(t, j);
-      }
+      in_blocks(hidden_units, 1, [&](auto rows, auto, int row, int) HEADCOUNT_INLINED {
+        Lanes sums[rows.value][1] = {};
+        for (int t = 0; t < count; t++) {
+          for_each(sums, [&](Lanes& sum, int i, int) HEADCOUNT_INLINED { sum += hidden(t, row + i); });
+        }
+        for_each(sums, [&](Lanes& sum, int i, int) HEADCOUNT_INLINED { of_lanes.d_bias[row + i] += sum; });
+      });
     }
   }
 }

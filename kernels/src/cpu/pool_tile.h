@@ -10,9 +10,9 @@ struct PoolMemory {
   Lanes* pooled;       // [h, N]
   Lanes* d_pooled;     // [h, N]
   Lanes* d_attention;  // [T, h]
-  Lanes* sums;         // [h]
   float* zeros;        // the gradient of a sample that is not there
-  PoolBuffers buffers;
+  Hidden hidden;
+  PoolSums sums;
 
   PoolMemory(Memory& memory, const PoolSizes& sizes, bool backward) {
     const size_t length = sizes.length, of_pooled = static_cast<size_t>(sizes.heads) * sizes.hidden;
@@ -20,13 +20,13 @@ struct PoolMemory {
     tokens = {{memory.lanes(length * sizes.dim), sizes.dim, 1}, sizes.masks ? memory.masks(length) : nullptr};
     attention = memory.lanes(of_attention);
     pooled = memory.lanes(of_pooled);
-    buffers.take_forward(memory, sizes);
+    hidden.block = tokens_per_block(sizes);
+    hidden.first = memory.lanes(static_cast<size_t>(hidden.block) * sizes.hidden);
     if (!backward) return;
     d_pooled = memory.lanes(of_pooled);
     d_attention = memory.lanes(of_attention);
-    sums = memory.lanes(sizes.heads);
     zeros = memory.floats(of_pooled > of_attention ? of_pooled : of_attention);
-    buffers.take_backward(memory, sizes);
+    sums = PoolSums(memory, sizes, hidden.block);
   }
 };
 
@@ -53,7 +53,7 @@ inline void pool(const PoolSizes& sizes, const PoolWeights& weights, const float
   for (int first = 0; first < samples; first += lane_count) {
     const int some = smaller(lane_count, samples - first);
     read_lane_tokens(sizes, rows_of(tokens + first * of_tokens, of_tokens, some), room.tokens);
-    pool_lanes(sizes, weights, room.tokens, lane_attention, room.pooled, room.buffers);
+    pool_lanes(sizes, weights, room.tokens, lane_attention, room.pooled, room.hidden);
     from_lanes(pooled + first * of_pooled, of_pooled, some, room.pooled, of_pooled);
     from_lanes(attention + first * of_attention, of_attention, some, room.attention, of_attention);
   }
@@ -73,7 +73,7 @@ inline void pool_gradient(const PoolSizes& sizes, const PoolWeights& weights, co
   memset(gradients.bias, 0, sizeof(float) * bias_rows * sizes.hidden);
   memset(gradients.direction, 0, sizeof(float) * of_pooled);
   if (gradients.offset) memset(gradients.offset, 0, sizeof(float) * of_attention);
-  room.buffers.clear_sums(sizes);
+  room.sums.clear(sizes);
   for (int first = 0; first < samples; first += lane_count) {
     const int some = smaller(lane_count, samples - first);
     auto read = [&](Lanes* into, const float* from, ptrdiff_t stride, const float* beyond) {
@@ -85,9 +85,9 @@ inline void pool_gradient(const PoolSizes& sizes, const PoolWeights& weights, co
     read(room.d_pooled, d_pooled, of_pooled, room.zeros);
     read(room.d_attention, d_attention, of_attention, room.zeros);
     pool_lanes_gradient(sizes, weights, room.tokens, lane_attention, room.pooled, room.d_pooled, room.d_attention,
-                        gradients, room.sums, room.buffers);
+                        gradients, room.hidden, false, room.sums);
   }
-  room.buffers.add_sums_to(sizes, gradients);
+  room.sums.add_to(sizes, gradients);
 }
 
 }  // namespace headcount::HEADCOUNT_INSTRUCTIONS

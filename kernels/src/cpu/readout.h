@@ -85,9 +85,14 @@ inline double classify(float* scores, const float* const* labels, int samples, i
     Lanes totals{};
     for (int k = 0; k < classes; k += lane_count) {
       const int some = smaller(lane_count, classes - k);
-      const Lanes share = exp_of_nonpositive(load_some(row + k, some) - largest);
-      store_some(row + k, share, some);
-      totals += load_some(row + k, some);
+      const Lanes share = exp_of_nonpositive(load(row + k) - largest);
+      if (some == lane_count) {
+        store(row + k, share);
+        totals += share;
+      } else {
+        store_some(row + k, share, some);
+        totals += load_some(row + k, some);
+      }
     }
     const float scale = 1.0f / (batch * lane_sum(totals));
     for (int k = 0; k < classes; k++) row[k] *= scale;

@@ -14,8 +14,8 @@ from pathlib import Path
 
 PACKAGE = "headcount_kernels"
 PATH_VARIABLE = "HEADCOUNT_KERNELS_LIBRARY"
-INSTALL = 'pip install "headcount[fast]"'
-REINSTALL = f"reinstall it: {INSTALL} --upgrade --force-reinstall"
+INSTALL = 'pip install "headcount[fast]", or in a clone pip install ./kernels'
+REINSTALL = f"install it again: {INSTALL}"
 OPERATIONS = {
     "headcount_pool": "HeadcountPool",
     "headcount_pool_gradient": "HeadcountPoolGradient",
@@ -125,7 +125,7 @@ def _register(opened: ctypes.CDLL, path: Path, platform: str) -> str:
     except AttributeError:
         return f"the fused kernels of {path} have no part for {platform}; {REINSTALL}"
     except Exception as error:  # of a type that changes with JAX
-        remedy = f"install versions that fit: {INSTALL} --upgrade"
+        remedy = f"install one that fits: {INSTALL}"
         return f"JAX {jax.__version__} refuses the fused kernels of {path} ({_line(error)}); {remedy}"
     return ""
 
@@ -142,9 +142,10 @@ def _gpu_unit(targets: tuple[str, ...]) -> tuple[str, str]:
         return f"CUDA {capability}".strip(), ""  # unknown: tried, and the reference takes over where it fails
     name, device = f"sm_{major}{minor}", int(major + minor)
     for target in targets:
-        built = int("".join(filter(str.isdigit, target)) or 0)
-        # Machine code runs on its own generation, from its version on; of the last target there is PTX, for later ones.
-        if built <= device and (built // 10 == device // 10 or target == targets[-1]):
+        kind, _, number = target.partition("_")
+        built = int("".join(filter(str.isdigit, number)) or 0)
+        # Machine code (sm) runs on its own generation, from its version on; PTX (compute) on that one and later ones.
+        if built <= device and (kind == "compute" or built // 10 == device // 10):
             return f"CUDA {name}", ""
     return "", f"the fused kernels were built for {' '.join(targets)}, and this GPU is {name}; {REINSTALL}"
 

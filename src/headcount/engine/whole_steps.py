@@ -5,6 +5,7 @@ are drawn by a program that knows nothing of the model, so that all models and l
 """
 
 import functools
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .train import Member
 
 Totals = Float[Array, " members"]
+_compiling = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ class WholeSteps:
         moving, totals = jax.eval_shape(_begin, models, moments)
         rates, chosen = jax.eval_shape(drawing, *draws)
         compile_ahead(_begin, models, moments)
-        compile_ahead(drawing, *draws)
+        with _compiling:  # one for all programs: not by every thread at once
+            compile_ahead(drawing, *draws)
         compile_ahead(self._call, moving, totals, taken, 0, members, 0, rates, chosen, stored)
         return moving, totals
 

@@ -1,0 +1,348 @@
+// The GPU kernels as XLA calls: shapes are checked, memory is laid out, and the kernels are launched on XLA's stream.
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "gpu/arrays.h"
+#include "gpu/driver.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace ffi = xla::ffi;
+using Floats = ffi::Buffer<ffi::F32>;
+using Whole = ffi::Buffer<ffi::S32>;
+using FloatResult = ffi::Result<Floats>;
+
+extern "C" const unsigned char headcount_fatbin[];
+
+namespace headcount {
+namespace {
+
+constexpr int PROCESSORS = 16, MOST_SHARED = 97, MAX_SHARED_OF_FUNCTION = 8;  // numbers of the driver's attributes
+constexpr size_t COMFORTABLE = 74 << 10;  // bytes of shared memory that let three blocks share a processor
+
+ffi::Error wrong(const std::string& message) { return ffi::Error::InvalidArgument("headcount kernels: " + message); }
+
+// The driver's context is that of XLA's stream as long as this lives.
+class OnStream {
+ public:
+  explicit OnStream(void* stream) : driver_(Driver::get()), stream_(stream) {
+    if (!driver_.missing.empty()) {
+      error_ = "the NVIDIA driver has no " + driver_.missing;
+      return;
+    }
+    Driver::Handle context = nullptr;
+    if (check(driver_.stream_context(stream, &context))) pushed_ = check(driver_.push_context(context));
+    context_ = context;
+    Driver::Device device = 0;
+    if (pushed_ && check(driver_.current_device(&device))) {
+      check(driver_.device_attribute(&processors, PROCESSORS, device));
+      check(driver_.device_attribute(&most_shared, MOST_SHARED, device));
+    }
+  }
+  ~OnStream() {
+    Driver::Handle context = nullptr;
+    if (pushed_) driver_.pop_context(&context);
+  }
+  bool ok() const { return error_.empty(); }
+  ffi::Error error() const { return ffi::Error::Internal("headcount kernels: " + error_); }
+
+  bool check(Driver::Result result) {
+    if (result && error_.empty()) error_ = driver_.text(result);
+    return !result;
+  }
+
+  Driver::Handle function(const std::string& name, size_t shared) {
+    static std::mutex lock;
+    static std::map<Driver::Handle, Driver::Handle> modules;
+    const std::lock_guard<std::mutex> guard(lock);
+    auto found = modules.find(context_);
+    if (found == modules.end()) {
+      Driver::Handle module = nullptr;
+      if (!check(driver_.load_module(&module, headcount_fatbin))) return nullptr;
+      found = modules.emplace(context_, module).first;
+    }
+    Driver::Handle function = nullptr;
+    if (!check(driver_.find_function(&function, found->second, name.c_str()))) return nullptr;
+    // Always the most that is there: several threads may launch one kernel with different sizes.
+    check(driver_.set_function_attribute(function, MAX_SHARED_OF_FUNCTION, most_shared - RESERVED_SHARED));
+    return function;
+  }
+
+  int places(Driver::Handle function, size_t shared) {
+    int blocks = 0;
+    check(driver_.blocks_per_processor(&blocks, function, THREADS, shared));
+    return std::max(1, blocks) * processors;
+  }
+
+  void launch(Driver::Handle function, int blocks, size_t shared, void* run, bool together) {
+    void* arguments[] = {run};
+    if (!ok()) return;
+    check(together ? driver_.launch_together(function, blocks, 1, 1, THREADS, 1, 1, shared, stream_, arguments)
+                   : driver_.launch(function, blocks, 1, 1, THREADS, 1, 1, shared, stream_, arguments, nullptr));
+  }
+  void clear(void* words, size_t count) {
+    check(driver_.set_words(reinterpret_cast<Driver::Address>(words), 0, count, stream_));
+  }
+  void copy(void* to, const void* from, size_t bytes) {
+    if (to != from)
+      check(driver_.copy(reinterpret_cast<Driver::Address>(to), reinterpret_cast<Driver::Address>(from), bytes, stream_));
+  }
+
+  int processors = 0, most_shared = 0;
+  static constexpr int RESERVED_SHARED = 1 << 10;  // what kernels declare themselves
+
+ private:
+  const Driver& driver_;
+  void* stream_;
+  Driver::Handle context_ = nullptr;
+  bool pushed_ = false;
+  std::string error_;
+};
+
+int quads_of(int64_t dim) { return dim <= 4 ? 1 : dim <= 8 ? 2 : dim <= 16 ? 4 : 0; }
+
+template <class Each>
+auto with_quads(int quads, Each each) {
+  if (quads == 1) return each(std::integral_constant<int, 1>());
+  if (quads == 2) return each(std::integral_constant<int, 2>());
+  return each(std::integral_constant<int, 4>());
+}
+
+template <bool LARGE>
+void measure(const Advance& run, int quads, int64_t& shared, int64_t& scratch) {
+  with_quads(quads, [&](auto q) {
+    const Block<q.value, LARGE> block(run, nullptr, nullptr);
+    shared = 4 * block.shared_floats;
+    scratch = block.scratch_floats;
+  });
+}
+
+ffi::Error advance(void* stream, ffi::ScratchAllocator allocator, Floats weights, Floats mean, Floats square, Whole step,
+                   Whole heads, Whole count, Floats rates, Whole chosen, Floats tokens, Floats targets,
+                   FloatResult new_weights, FloatResult new_mean, FloatResult new_square, FloatResult error,
+                   int64_t length, int64_t dim, int64_t code, int64_t hidden, int64_t all_heads, int64_t groups,
+                   int64_t rank, int64_t head_dim, int64_t outputs, int64_t positions, int64_t objective, int64_t masks,
+                   float beta, float clip, float second_moment_decay, float weight_decay) {
+  Advance run{};
+  run.sizes = {int32_t(length), int32_t(dim),      int32_t(code),    int32_t(hidden),
+               int32_t(all_heads), int32_t(groups), int32_t(rank),    int32_t(head_dim),
+               int32_t(outputs),   Positions(int32_t(positions))};
+  const Layout layout(run.sizes);
+  const int quads = quads_of(dim);
+  if (!quads) return wrong("tokens of more than 16 numbers are not done on a GPU, got " + std::to_string(dim) + ".");
+  if (weights.dimensions().size() != 2 || weights.dimensions()[1] != layout.size)
+    return wrong("weights must have " + std::to_string(layout.size) + " numbers per member.");
+  if (tokens.dimensions().size() != 3 || tokens.dimensions()[1] != length || tokens.dimensions()[2] != dim)
+    return wrong("tokens must be examples of length x dim numbers.");
+  if (chosen.dimensions().size() != 3) return wrong("chosen must be members x steps x batch.");
+  run.objective = Objective(int32_t(objective));
+  run.masks = int32_t(masks);
+  run.members = int32_t(weights.dimensions()[0]);
+  run.room = int32_t(chosen.dimensions()[1]);
+  run.batch = int32_t(chosen.dimensions()[2]);
+  run.target_width = int32_t(targets.dimensions().back());
+  run.tiles = (run.batch + TILE - 1) / TILE;
+  run.beta = beta, run.clip = clip, run.second_moment_decay = second_moment_decay, run.weight_decay = weight_decay;
+  run.tokens = tokens.typed_data(), run.targets = targets.typed_data(), run.chosen = chosen.typed_data();
+  run.rates = rates.typed_data(), run.step = step.typed_data(), run.heads = heads.typed_data();
+  run.count = count.typed_data();
+  run.weights = new_weights->typed_data(), run.mean = new_mean->typed_data();
+  run.square = new_square->typed_data(), run.error = error->typed_data();
+
+  OnStream on(stream);
+  if (!on.ok()) return on.error();
+  on.copy(run.weights, weights.typed_data(), weights.size_bytes());
+  on.copy(run.mean, mean.typed_data(), mean.size_bytes());
+  on.copy(run.square, square.typed_data(), square.size_bytes());
+  if (!run.members) return on.ok() ? ffi::Error::Success() : on.error();
+
+  const int64_t most = on.most_shared - OnStream::RESERVED_SHARED;
+  int64_t shared = 0, scratch = 0;
+  run.shared_scores = 1;
+  measure<false>(run, quads, shared, scratch);
+  if (shared > int64_t(COMFORTABLE)) {
+    run.shared_scores = 0;
+    measure<false>(run, quads, shared, scratch);
+  }
+  const bool large = shared > most;
+  if (large) measure<true>(run, quads, shared, scratch);
+  if (shared > most) return wrong("a model of " + std::to_string(hidden) + " hidden units and " +
+                                  std::to_string(all_heads) + " heads needs more shared memory than this GPU has.");
+  const auto function = on.function((large ? "advance_large_" : "advance_") + std::to_string(quads), shared);
+  if (!on.ok()) return on.error();
+  const int places = on.places(function, shared);
+  run.team = 1;
+  while (run.team * 2 <= run.tiles && int64_t(run.members) * run.team * 2 <= places) run.team *= 2;
+  const int blocks = run.team > 1 ? run.members * run.team : std::min(run.members, places);
+  const int teams = blocks / run.team;
+  run.block_scratch = (scratch + 3) / 4 * 4;
+  run.team_scratch = (int64_t(run.tiles) * Partial(run.sizes, quads).size + layout.size + 3) / 4 * 4;
+  const size_t words = size_t(teams) * run.team_scratch + size_t(blocks) * run.block_scratch;
+  auto memory = allocator.Allocate(4 * (words + teams + 1));
+  if (!memory)
+    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "RESOURCE_EXHAUSTED: headcount kernels: no memory for " +
+                                                              std::to_string(4 * words >> 20) + " MiB of scratch.");
+  run.scratch = static_cast<float*>(*memory);
+  run.turn = reinterpret_cast<int32_t*>(run.scratch + words);
+  on.clear(run.turn, teams + 1);
+  on.launch(function, blocks, shared, &run, run.team > 1);
+  return on.ok() ? ffi::Error::Success() : on.error();
+}
+
+// Leading axes are full or shared; an array's last `own` axes are a member's own.
+template <class Buffer>
+Strides strides_of(const Buffer& array, size_t own, const Pool& run) {
+  const auto dimensions = array.dimensions();
+  Strides strides{};
+  int64_t size = 1;
+  for (size_t axis = dimensions.size() - own; axis < dimensions.size(); ++axis) size *= dimensions[axis];
+  for (int axis = run.axes - 1; axis >= 0; --axis) {
+    strides.of[axis] = dimensions[axis] == 1 ? 0 : size;
+    size *= dimensions[axis];
+  }
+  return strides;
+}
+
+template <class Tokens, class Weight, class Bias, class Direction>
+ffi::Error describe(Pool& run, const Tokens& tokens, const Weight& weight, const Bias& bias, const Direction& direction,
+                    int64_t offset_rows, ffi::Span<const int64_t> leading, int64_t masks) {
+  const auto dims = tokens.dimensions();
+  const size_t axes = dims.size() - 3;
+  if (dims.size() < 3 || axes > MAX_AXES) return wrong("tokens must be members x batch x length x dim.");
+  run.axes = int32_t(axes);
+  run.members = 1;
+  for (size_t axis = 0; axis < axes; ++axis) run.members *= run.size[axis] = int32_t(leading[axis]);
+  run.batch = int32_t(dims[axes]), run.length = int32_t(dims[axes + 1]), run.dim = int32_t(dims[axes + 2]);
+  run.hidden = int32_t(weight.dimensions()[axes]);
+  run.heads = int32_t(direction.dimensions()[axes]);
+  run.bias_rows = int32_t(bias.dimensions()[axes]);
+  run.offset_rows = int32_t(offset_rows);
+  run.masks = int32_t(masks);
+  run.tiles = (run.batch + TILE - 1) / TILE;
+  if (!quads_of(run.dim)) return wrong("tokens of more than 16 numbers are not done on a GPU.");
+  run.tokens = tokens.typed_data(), run.weight = weight.typed_data(), run.bias = bias.typed_data();
+  run.direction = direction.typed_data();
+  run.tokens_strides = strides_of(tokens, 3, run), run.weight_strides = strides_of(weight, 2, run);
+  run.bias_strides = strides_of(bias, 2, run), run.direction_strides = strides_of(direction, 2, run);
+  return ffi::Error::Success();
+}
+
+// With one place only, a bias for every place and one for all are the same.
+void settle_bias(Pool& run) { run.bias_rows = run.bias_rows > 1 ? run.length : 1; }
+
+ffi::Error pool(void* stream, Floats tokens, Floats weight, Floats bias, Floats direction, Floats offset,
+                FloatResult pooled, FloatResult weights, int64_t masks) {
+  Pool run{};
+  const auto leading = pooled->dimensions();
+  const size_t axes = leading.size() - 3;
+  if (auto error = describe(run, tokens, weight, bias, direction, offset.dimensions()[axes], leading, masks);
+      error.failure())
+    return error;
+  settle_bias(run);
+  run.offset = offset.typed_data();
+  run.offset_strides = strides_of(offset, 2, run);
+  run.pooled = pooled->typed_data(), run.weights = weights->typed_data();
+  if (!run.members || !run.batch) return ffi::Error::Success();
+  OnStream on(stream);
+  if (!on.ok()) return on.error();
+  const int quads = quads_of(run.dim);
+  const int64_t shared = with_quads(
+      quads, [&](auto q) { return 4 * PoolBlock<q.value, false>(run, false, nullptr, nullptr).shared_floats; });
+  if (shared > on.most_shared - OnStream::RESERVED_SHARED) return wrong("too many hidden units and heads for this GPU.");
+  const auto function = on.function("pool_" + std::to_string(quads), shared);
+  if (!on.ok()) return on.error();
+  const int64_t turns = int64_t(run.members) * run.tiles;
+  on.launch(function, int(std::min<int64_t>(turns, on.places(function, shared))), shared, &run, false);
+  return on.ok() ? ffi::Error::Success() : on.error();
+}
+
+ffi::Error pool_gradient(void* stream, ffi::ScratchAllocator allocator, Floats tokens, Floats weight, Floats bias,
+                         Floats direction, Floats pooled, Floats weights, Floats d_pooled, Floats d_weights,
+                         FloatResult d_weight, FloatResult d_bias, FloatResult d_direction, FloatResult d_offset,
+                         int64_t masks) {
+  Pool run{};
+  const auto leading = d_weight->dimensions();
+  const size_t axes = leading.size() - 2;
+  if (auto error = describe(run, tokens, weight, bias, direction, d_offset->dimensions()[axes], leading, masks);
+      error.failure())
+    return error;
+  settle_bias(run);
+  run.weights_in = weights.typed_data(), run.d_pooled = d_pooled.typed_data(), run.d_weights = d_weights.typed_data();
+  run.weights_strides = strides_of(weights, 3, run), run.d_pooled_strides = strides_of(d_pooled, 3, run);
+  run.d_weights_strides = strides_of(d_weights, 3, run);
+  run.d_weight = d_weight->typed_data(), run.d_bias = d_bias->typed_data();
+  run.d_direction = d_direction->typed_data(), run.d_offset = d_offset->typed_data();
+  if (!run.members) return ffi::Error::Success();
+  OnStream on(stream);
+  if (!on.ok()) return on.error();
+  const int quads = quads_of(run.dim);
+  const int64_t most = on.most_shared - OnStream::RESERVED_SHARED;
+  int64_t shared = 0, scratch = 0;
+  bool large = false;
+  with_quads(quads, [&](auto q) {
+    const PoolBlock<q.value, false> block(run, true, nullptr, nullptr);
+    shared = 4 * block.shared_floats, scratch = block.scratch_floats;
+    large = shared > most;
+    if (!large) return;
+    const PoolBlock<q.value, true> spilled(run, true, nullptr, nullptr);
+    shared = 4 * spilled.shared_floats, scratch = spilled.scratch_floats;
+  });
+  if (shared > most) return wrong("too many hidden units and heads for this GPU.");
+  const auto function = on.function((large ? "pool_gradient_large_" : "pool_gradient_") + std::to_string(quads), shared);
+  const auto sums = on.function("pool_sums_" + std::to_string(quads), 0);
+  if (!on.ok()) return on.error();
+  const int64_t turns = int64_t(run.members) * run.tiles, numbers = run.numbers(quads);
+  const int blocks = int(std::max<int64_t>(1, std::min<int64_t>(turns, on.places(function, shared))));
+  run.block_scratch = scratch;
+  const size_t words = size_t(turns) * numbers + 4 + size_t(blocks) * scratch;
+  auto memory = allocator.Allocate(4 * words);
+  if (!memory)
+    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "RESOURCE_EXHAUSTED: headcount kernels: no memory for " +
+                                                              std::to_string(4 * words >> 20) + " MiB of scratch.");
+  run.partials = static_cast<float*>(*memory);
+  run.scratch = run.partials + (turns * numbers + 3) / 4 * 4;
+  if (turns) on.launch(function, blocks, shared, &run, false);
+  const int64_t sum_blocks = (int64_t(run.members) * numbers + THREADS - 1) / THREADS;
+  on.launch(sums, int(std::min<int64_t>(sum_blocks, 1 << 16)), 0, &run, false);
+  return on.ok() ? ffi::Error::Success() : on.error();
+}
+
+}  // namespace
+}  // namespace headcount
+
+#pragma GCC visibility push(default)
+#define HEADCOUNT_ATTRIBUTE(name) .Attr<int64_t>(#name)
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountAdvanceGpu, headcount::advance,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::PlatformStream<void*>>()
+                                  .Ctx<ffi::ScratchAllocator>()
+                                  .Arg<Floats>().Arg<Floats>().Arg<Floats>()
+                                  .Arg<Whole>().Arg<Whole>().Arg<Whole>()
+                                  .Arg<Floats>().Arg<Whole>().Arg<Floats>().Arg<Floats>()
+                                  .Ret<Floats>().Ret<Floats>().Ret<Floats>().Ret<Floats>()
+                                  HEADCOUNT_ATTRIBUTE(length) HEADCOUNT_ATTRIBUTE(dim) HEADCOUNT_ATTRIBUTE(code)
+                                  HEADCOUNT_ATTRIBUTE(hidden) HEADCOUNT_ATTRIBUTE(heads) HEADCOUNT_ATTRIBUTE(groups)
+                                  HEADCOUNT_ATTRIBUTE(rank) HEADCOUNT_ATTRIBUTE(head_dim) HEADCOUNT_ATTRIBUTE(outputs)
+                                  HEADCOUNT_ATTRIBUTE(positions) HEADCOUNT_ATTRIBUTE(objective)
+                                  HEADCOUNT_ATTRIBUTE(masks)
+                                  .Attr<float>("beta").Attr<float>("clip").Attr<float>("second_moment_decay")
+                                  .Attr<float>("weight_decay"));
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountPoolGpu, headcount::pool,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::PlatformStream<void*>>()
+                                  .Arg<Floats>().Arg<Floats>().Arg<Floats>().Arg<Floats>().Arg<Floats>()
+                                  .Ret<Floats>().Ret<Floats>() HEADCOUNT_ATTRIBUTE(masks));
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountPoolGradientGpu, headcount::pool_gradient,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::PlatformStream<void*>>()
+                                  .Ctx<ffi::ScratchAllocator>()
+                                  .Arg<Floats>().Arg<Floats>().Arg<Floats>().Arg<Floats>()
+                                  .Arg<Floats>().Arg<Floats>().Arg<Floats>().Arg<Floats>()
+                                  .Ret<Floats>().Ret<Floats>().Ret<Floats>().Ret<Floats>()
+                                  HEADCOUNT_ATTRIBUTE(masks));
+#pragma GCC visibility pop

@@ -1,0 +1,405 @@
+// Pooling the tokens of one tile of sequences under single-query attention, and its gradient. One warp takes a few
+// sequences at a time; nothing of a token but its scores is written to memory.
+//
+// Two ways of sharing the work among the 32 lanes of a warp take turns. A lane is a *token* where a number per token and
+// head is summed over the hidden units (scores, and their gradients), so that no sum crosses lanes. A lane is a *hidden
+// unit* where sums run over tokens (pooling, and the gradients of weights), so that they stay in its registers.
+#pragma once
+#include <type_traits>
+
+#include "arrays.h"
+
+namespace headcount {
+
+constexpr unsigned ALL = 0xffffffffu;
+
+// The sequences of a tile: examples that were chosen, or `first`, `first` + 1, ...
+struct Sequences {
+  const float* tokens;
+  const int32_t* chosen;
+  int32_t first, count, length, dim;
+  bool masks;
+
+  __device__ const float* at(int s) const {
+    const size_t which = chosen ? chosen[first + s] : first + s;
+    return tokens + which * length * dim;
+  }
+};
+
+// What a token passes through: r = relu(rows x + bias), and a score direction . r + offset for each head.
+struct Encoder {
+  const float4* rows;      // [hidden, QUADS] in shared memory, filled up with zeros
+  const float* bias;       // [hidden], or [length, hidden]
+  const float* direction;  // [hidden, padded_heads] in shared memory
+  const float* offset;     // [length, heads] or null
+  int32_t hidden, heads, padded_heads;
+  int32_t bias_stride;     // 0, or hidden where every place has a bias of its own
+};
+
+// An array of a number per sequence, hidden unit and head.
+struct Pooled {
+  float* numbers;
+  int32_t sequence_stride, unit_stride, head_stride;
+  __device__ float& at(int s, int unit, int head) const {
+    return numbers[s * sequence_stride + unit * unit_stride + head * head_stride];
+  }
+};
+
+// How a warp's 32 lanes are spread over sequences: each takes a power of two of lanes, at most 32 tokens at a time.
+struct Spread {
+  int lanes, together, sub, first;
+
+  __device__ Spread(int length, int lane) {
+    lanes = 1;
+    while (lanes < length && lanes < 32) lanes *= 2;
+    together = min(32 / lanes, PER_WARP);
+    sub = lane / lanes;
+    first = lane % lanes;
+  }
+  template <class Combine>
+  __device__ float reduced(float x, Combine combine) const {
+    for (int distance = lanes / 2; distance; distance /= 2) x = combine(x, __shfl_xor_sync(ALL, x, distance));
+    return x;
+  }
+};
+
+template <int QUADS>
+__device__ __forceinline__ float dot(const float4 (&a)[QUADS], const float4* b, float sum) {
+#pragma unroll
+  for (int q = 0; q < QUADS; ++q) {
+    const float4 w = b[q];
+    sum = fmaf(a[q].x, w.x, sum);
+    sum = fmaf(a[q].y, w.y, sum);
+    sum = fmaf(a[q].z, w.z, sum);
+    sum = fmaf(a[q].w, w.w, sum);
+  }
+  return sum;
+}
+
+// Not fmaxf: NaN must stay NaN, so that a model that diverged is seen to.
+__device__ __forceinline__ float relu(float x) { return x < 0.f ? 0.f : x; }
+
+// The numbers of one token, filled up with zeros; false where it is absent.
+template <int QUADS>
+__device__ __forceinline__ bool read_token(const Sequences& sequences, int s, int t, float4 (&token)[QUADS]) {
+  const float* numbers = sequences.at(s) + size_t(t) * sequences.dim;
+  if (sequences.dim == 4 * QUADS) {
+#pragma unroll
+    for (int q = 0; q < QUADS; ++q) token[q] = reinterpret_cast<const float4*>(numbers)[q];
+  } else {
+#pragma unroll
+    for (int q = 0; q < QUADS; ++q) {
+      const int left = sequences.dim - 4 * q;
+      token[q].x = left > 0 ? numbers[4 * q] : 0.f;
+      token[q].y = left > 1 ? numbers[4 * q + 1] : 0.f;
+      token[q].z = left > 2 ? numbers[4 * q + 2] : 0.f;
+      token[q].w = left > 3 ? numbers[4 * q + 3] : 0.f;
+    }
+  }
+  if (!sequences.masks) return true;
+  bool present = false;
+  for (int k = 0; k < sequences.dim; ++k) present |= !isnan(numbers[k]);
+  if (!present) {
+#pragma unroll
+    for (int q = 0; q < QUADS; ++q) token[q] = make_float4(0.f, 0.f, 0.f, 0.f);
+  }
+  return present;
+}
+
+template <int GROUP>
+__device__ __forceinline__ void read_heads(const float* numbers, float (&out)[GROUP]) {
+  if constexpr (GROUP == 4) {
+    const float4 four = *reinterpret_cast<const float4*>(numbers);
+    out[0] = four.x, out[1] = four.y, out[2] = four.z, out[3] = four.w;
+  } else {
+#pragma unroll
+    for (int i = 0; i < GROUP; ++i) out[i] = numbers[i];
+  }
+}
+
+// The attention weights and the pooled hidden vectors of a warp's sequences, for heads `head` to `head` + GROUP.
+template <int QUADS, int GROUP>
+__device__ void attend(const Sequences& sequences, const Encoder& encoder, int head, float* weights, Pooled pooled,
+                       Staged<QUADS>& staged) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int length = sequences.length, heads = encoder.heads, present = min(GROUP, heads - head);
+  const Spread spread(length, lane);
+  const int end = min(sequences.count, (warp + 1) * PER_WARP);
+  for (int block = warp * PER_WARP; block < end; block += spread.together) {
+    const int s = block + spread.sub;
+    const bool mine = spread.sub < spread.together && s < end;
+    float* own = weights + size_t(s) * length * heads + head;
+    float largest[GROUP], total[GROUP];
+#pragma unroll
+    for (int i = 0; i < GROUP; ++i) largest[i] = -INFINITY, total[i] = 0.f;
+    for (int t = spread.first; mine && t < length; t += 32) {
+      float4 token[QUADS];
+      const bool there = read_token<QUADS>(sequences, s, t, token);
+      float score[GROUP];
+#pragma unroll
+      for (int i = 0; i < GROUP; ++i) score[i] = encoder.offset && i < present ? encoder.offset[t * heads + head + i] : 0.f;
+      const float* bias = encoder.bias + t * encoder.bias_stride;
+#pragma unroll 4
+      for (int j = 0; j < encoder.hidden; ++j) {
+        const float r = relu(dot<QUADS>(token, encoder.rows + j * QUADS, bias[j]));
+        float direction[GROUP];
+        read_heads<GROUP>(encoder.direction + j * encoder.padded_heads + head, direction);
+#pragma unroll
+        for (int i = 0; i < GROUP; ++i) score[i] = fmaf(direction[i], r, score[i]);
+      }
+#pragma unroll
+      for (int i = 0; i < GROUP; ++i) {
+        if (!there) score[i] = -INFINITY;
+        if (i < present) own[t * heads + i] = score[i];
+        largest[i] = fmaxf(largest[i], score[i]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < GROUP; ++i)
+      largest[i] = spread.reduced(largest[i], [](float a, float b) { return fmaxf(a, b); });
+    for (int t = spread.first; mine && t < length; t += 32) {
+#pragma unroll
+      for (int i = 0; i < GROUP; ++i) {
+        if (i >= present) continue;
+        const float share = expf(own[t * heads + i] - largest[i]);
+        own[t * heads + i] = share;
+        total[i] += share;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < GROUP; ++i) total[i] = spread.reduced(total[i], [](float a, float b) { return a + b; });
+
+    for (int start = 0; start < length; start += 32) {
+      const int t = start + spread.first;
+      __syncwarp();
+      if (mine && t < length) {
+        float4 token[QUADS];
+        read_token<QUADS>(sequences, s, t, token);
+#pragma unroll
+        for (int q = 0; q < QUADS; ++q) staged.token[lane][q] = token[q];
+#pragma unroll
+        for (int i = 0; i < GROUP; ++i) {
+          const float weight = i < present ? own[t * heads + i] / total[i] : 0.f;
+          if (i < present) own[t * heads + i] = weight;
+          staged.weight[lane][i] = weight;
+        }
+      }
+      __syncwarp();
+      const int tokens = min(spread.lanes, length - start);
+      for (int unit = lane; unit < encoder.hidden; unit += 32) {
+        float4 row[QUADS];
+#pragma unroll
+        for (int q = 0; q < QUADS; ++q) row[q] = encoder.rows[unit * QUADS + q];
+        const float constant = encoder.bias[unit];
+        for (int sub = 0; sub < spread.together && block + sub < end; ++sub) {
+          float sum[GROUP];
+#pragma unroll
+          for (int i = 0; i < GROUP; ++i) sum[i] = 0.f;
+#pragma unroll 4
+          for (int k = 0; k < tokens; ++k) {
+            const int slot = sub * spread.lanes + k;
+            const float bias =
+                encoder.bias_stride ? encoder.bias[(start + k) * encoder.bias_stride + unit] : constant;
+            const float r = relu(dot<QUADS>(row, staged.token[slot], bias));
+            float weight[GROUP];
+            read_heads<GROUP>(staged.weight[slot], weight);
+#pragma unroll
+            for (int i = 0; i < GROUP; ++i) sum[i] = fmaf(weight[i], r, sum[i]);
+          }
+#pragma unroll
+          for (int i = 0; i < GROUP; ++i) {
+            if (i >= present) continue;
+            float& place = pooled.at(block + sub, unit, head + i);
+            place = start ? place + sum[i] : sum[i];
+          }
+        }
+      }
+    }
+  }
+}
+
+// Sums over a warp's sequences of the gradients of rows and bias, and of a group of directions. `slopes` receives the
+// gradient of every score; `extra`, where given, is the gradient of the weights themselves.
+//
+// `sums` is the warp's own [4 QUADS + 1 + heads, hidden]: rows, bias, directions.
+template <int QUADS, int GROUP>
+__device__ void attend_gradient(const Sequences& sequences, const Encoder& encoder, int head, const float* weights,
+                                const float* extra, float* slopes, const float* d_pooled, int sequence_stride,
+                                Staged<QUADS>& staged, float* sums) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int length = sequences.length, heads = encoder.heads, present = min(GROUP, heads - head);
+  const int padded = encoder.padded_heads, hidden = encoder.hidden;
+  const Spread spread(length, lane);
+  const int first = warp * PER_WARP, end = min(sequences.count, (warp + 1) * PER_WARP);
+
+  for (int block = first; block < end; block += spread.together) {
+    const int s = block + spread.sub;
+    const bool mine = spread.sub < spread.together && s < end;
+    const size_t place = size_t(s) * length * heads + head;
+    float mean[GROUP];
+#pragma unroll
+    for (int i = 0; i < GROUP; ++i) mean[i] = 0.f;
+    for (int t = spread.first; mine && t < length; t += 32) {
+      float4 token[QUADS];
+      read_token<QUADS>(sequences, s, t, token);
+      float change[GROUP];
+#pragma unroll
+      for (int i = 0; i < GROUP; ++i) change[i] = extra && i < present ? extra[place + t * heads + i] : 0.f;
+      const float* bias = encoder.bias + t * encoder.bias_stride;
+      const float* wanted = d_pooled + s * sequence_stride + head;
+#pragma unroll 4
+      for (int j = 0; j < hidden; ++j) {
+        const float r = relu(dot<QUADS>(token, encoder.rows + j * QUADS, bias[j]));
+        float d[GROUP];
+        read_heads<GROUP>(wanted + j * padded, d);
+#pragma unroll
+        for (int i = 0; i < GROUP; ++i) change[i] = fmaf(d[i], r, change[i]);
+      }
+#pragma unroll
+      for (int i = 0; i < GROUP; ++i) {
+        if (i >= present) continue;
+        slopes[place + t * heads + i] = change[i];
+        // An absent token has weight 0 and no say, whatever its gradient.
+        mean[i] = fmaf(weights[place + t * heads + i], change[i], mean[i]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < GROUP; ++i) mean[i] = spread.reduced(mean[i], [](float a, float b) { return a + b; });
+    for (int t = spread.first; mine && t < length; t += 32) {
+#pragma unroll
+      for (int i = 0; i < GROUP; ++i) {
+        if (i >= present) continue;
+        const size_t at = place + t * heads + i;
+        slopes[at] = weights[at] * (slopes[at] - mean[i]);
+      }
+    }
+  }
+
+  for (int chunk = 0; chunk < hidden; chunk += 32) {
+    const int unit = chunk + lane;
+    const bool inside = unit < hidden;
+    float4 row[QUADS], d_row[QUADS];
+    float direction[GROUP], d_direction[GROUP], d_bias = 0.f;
+#pragma unroll
+    for (int q = 0; q < QUADS; ++q) {
+      row[q] = inside ? encoder.rows[unit * QUADS + q] : make_float4(0.f, 0.f, 0.f, 0.f);
+      d_row[q] = make_float4(0.f, 0.f, 0.f, 0.f);
+    }
+    const float constant = inside ? encoder.bias[unit] : 0.f;
+#pragma unroll
+    for (int i = 0; i < GROUP; ++i) {
+      direction[i] = inside ? encoder.direction[unit * padded + head + i] : 0.f;
+      d_direction[i] = 0.f;
+    }
+    for (int block = first; block < end; block += spread.together) {
+      const int s = block + spread.sub;
+      const bool mine = spread.sub < spread.together && s < end;
+      const size_t place = size_t(s) * length * heads + head;
+      for (int start = 0; start < length; start += 32) {
+        const int t = start + spread.first;
+        __syncwarp();
+        if (mine && t < length) {
+          float4 token[QUADS];
+          read_token<QUADS>(sequences, s, t, token);
+#pragma unroll
+          for (int q = 0; q < QUADS; ++q) staged.token[lane][q] = token[q];
+#pragma unroll
+          for (int i = 0; i < GROUP; ++i) {
+            staged.weight[lane][i] = i < present ? weights[place + t * heads + i] : 0.f;
+            staged.slope[lane][i] = i < present ? slopes[place + t * heads + i] : 0.f;
+          }
+        }
+        __syncwarp();
+        const int tokens = min(spread.lanes, length - start);
+        for (int sub = 0; sub < spread.together && block + sub < end; ++sub) {
+          float d[GROUP];
+#pragma unroll
+          for (int i = 0; i < GROUP; ++i)
+            d[i] = inside && i < present ? d_pooled[(block + sub) * sequence_stride + unit * padded + head + i] : 0.f;
+#pragma unroll 4
+          for (int k = 0; k < tokens; ++k) {
+            const int slot = sub * spread.lanes + k;
+            const float bias =
+                encoder.bias_stride && inside ? encoder.bias[(start + k) * encoder.bias_stride + unit] : constant;
+            float4 token[QUADS];
+#pragma unroll
+            for (int q = 0; q < QUADS; ++q) token[q] = staged.token[slot][q];
+            const float r = relu(dot<QUADS>(row, token, bias));
+            float weight[GROUP], slope[GROUP];
+            read_heads<GROUP>(staged.weight[slot], weight);
+            read_heads<GROUP>(staged.slope[slot], slope);
+            float change = 0.f;
+#pragma unroll
+            for (int i = 0; i < GROUP; ++i) {
+              change = fmaf(weight[i], d[i], change);
+              change = fmaf(slope[i], direction[i], change);
+              d_direction[i] = fmaf(slope[i], r, d_direction[i]);
+            }
+            change = r > 0.f ? change : 0.f;
+            d_bias += change;
+#pragma unroll
+            for (int q = 0; q < QUADS; ++q) {
+              d_row[q].x = fmaf(change, token[q].x, d_row[q].x);
+              d_row[q].y = fmaf(change, token[q].y, d_row[q].y);
+              d_row[q].z = fmaf(change, token[q].z, d_row[q].z);
+              d_row[q].w = fmaf(change, token[q].w, d_row[q].w);
+            }
+          }
+        }
+      }
+    }
+    if (!inside) continue;
+    // The gradients of rows and bias are sums over heads, too: later groups add to the first.
+    auto put = [&](int k, float x) {
+      float& place = sums[k * hidden + unit];
+      place = head ? place + x : x;
+    };
+#pragma unroll
+    for (int q = 0; q < QUADS; ++q) {
+      put(4 * q, d_row[q].x);
+      put(4 * q + 1, d_row[q].y);
+      put(4 * q + 2, d_row[q].z);
+      put(4 * q + 3, d_row[q].w);
+    }
+    put(4 * QUADS, d_bias);
+#pragma unroll
+    for (int i = 0; i < GROUP; ++i)
+      if (i < present) sums[(4 * QUADS + 1 + head + i) * hidden + unit] = d_direction[i];
+  }
+}
+
+// The gradient of a bias for every place, summed over the tile: [length, hidden].
+template <int QUADS>
+__device__ void bias_gradient(const Sequences& sequences, const Encoder& encoder, const float* weights,
+                              const float* slopes, const float* d_pooled, int sequence_stride, float* d_bias) {
+  const int heads = encoder.heads, hidden = encoder.hidden;
+  for (int index = threadIdx.x; index < sequences.length * hidden; index += blockDim.x) {
+    const int t = index / hidden, unit = index % hidden;
+    float4 row[QUADS];
+#pragma unroll
+    for (int q = 0; q < QUADS; ++q) row[q] = encoder.rows[unit * QUADS + q];
+    float sum = 0.f;
+    for (int s = 0; s < sequences.count; ++s) {
+      float4 token[QUADS];
+      read_token<QUADS>(sequences, s, t, token);
+      if (!(dot<QUADS>(row, token, encoder.bias[t * encoder.bias_stride + unit]) > 0.f)) continue;
+      const size_t place = (size_t(s) * sequences.length + t) * heads;
+      for (int i = 0; i < heads; ++i) {
+        sum = fmaf(weights[place + i], d_pooled[s * sequence_stride + unit * encoder.padded_heads + i], sum);
+        sum = fmaf(slopes[place + i], encoder.direction[unit * encoder.padded_heads + i], sum);
+      }
+    }
+    d_bias[index] = sum;
+  }
+}
+
+// Heads four at a time, and a last group of one, two or four.
+template <class Each>
+__device__ __forceinline__ void for_head_groups(int heads, Each each) {
+  int head = 0;
+  for (; heads - head >= 3; head += 4) each(head, std::integral_constant<int, 4>());
+  if (heads - head == 2) each(head, std::integral_constant<int, 2>());
+  if (heads - head == 1) each(head, std::integral_constant<int, 1>());
+}
+
+}  // namespace headcount
