@@ -298,6 +298,7 @@ def _pilot(program: Any, case: Any, plan: Plan) -> dict[str, Any]:
     alone = isinstance(program, Plain)
     seconds_per_step = program.seconds(1 if alone else 5) * (1 if alone else case.members)
     return {
+        "problem": getattr(program, "problem", None),
         "memory_bytes": program.memory_bytes(),  # after the first steps, which may set up libraries
         "steps": int(min(500, max(1 if alone else 10, plan.turn_seconds / seconds_per_step))),
     }

@@ -56,6 +56,7 @@ class Expert:
 
     def __init__(self, case: Case, device: str, engine: own_engine.Engine, form: expert_torch.Form = "products"):
         self.device, self.form = device, form
+        self.problem: str | None = None
         tokens, targets = np.array(engine.data.train.tokens), np.array(engine.data.train.targets)
         weights = expert_torch.weights_of(engine.drawn_models(case.members), device)
         self.program = expert_torch.Expert(weights, tokens, targets, recipe_of(own_engine.TRAIN), form=form)
@@ -66,7 +67,12 @@ class Expert:
         free_memory(device)
 
     def seconds(self, steps: int) -> float:
-        self.program.capture()
+        """Of steps in a CUDA graph, or launched one by one where they cannot be captured: `problem` says why."""
+        if self.problem is None:
+            try:
+                self.program.capture()
+            except RuntimeError as raised:
+                self.problem = " ".join(str(raised).split())[:200]
         seconds = self.program.seconds_per_model_step(steps)
         self.program.require_finite()
         return seconds
@@ -82,8 +88,11 @@ def fastest_expert(
 
     Raises what the last form raised where none works.
     """
+    forms = FORMS[device] if forms is None else forms
+    if len(forms) == 1:
+        return Expert(case, device, engine, forms[0])
     best, best_seconds, problem = None, float("inf"), None
-    for form in FORMS[device] if forms is None else forms:
+    for form in forms:
         try:
             expert = Expert(case, device, engine, form)
             seconds = min(expert.seconds(10) for _ in range(3))

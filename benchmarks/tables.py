@@ -144,7 +144,11 @@ def curves_markdown(results: dict) -> str:
         lines.append(_row([str(value), *map(_number, sizes)]))
     lines += ["", slower_line(_both_back_ends(results))]
     lines += _checks({name: list(results.get(name, {}).values()) for name in CHECKS})
-    failed = [row for row in results["rows"] if "failed" in row]
+    failed = [
+        row | {"failed": row.get("failed") or f"not in a CUDA graph: {row['problem']}"}
+        for row in results["rows"]
+        if row.get("failed") or row.get("problem")
+    ]
     lines += [
         *(
             f"* {row['program']}, T = {row['length']}, {row['members']} members, {row['heads']} heads: {row['failed']}"
