@@ -1,148 +1,21 @@
 // The operations as XLA calls them on a CPU: shapes are checked here, members and tiles shared between threads.
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
 
+#include "cpu/checks.h"
 #include "cpu/kernels.h"
 #include "cpu/share.h"
 #include "xla/ffi/api/ffi.h"
 
-namespace headcount {
+namespace headcount::cpu {
 namespace {
-
-namespace ffi = xla::ffi;
-using Floats = ffi::Buffer<ffi::F32>;
-using Integers = ffi::Buffer<ffi::S32>;
-using FloatResult = ffi::Result<Floats>;
-
-ffi::Error invalid(const std::string& sentence) { return ffi::Error::InvalidArgument("headcount: " + sentence); }
 
 ffi::Error no_memory(size_t bytes) {
   return ffi::Error(ffi::ErrorCode::kResourceExhausted,
                     "headcount: a thread needs " + std::to_string(bytes) + " bytes, and there is no such memory.");
 }
-
-std::string text_of(const std::vector<int64_t>& shape) {
-  std::string text = "(";
-  for (size_t i = 0; i < shape.size(); i++) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + ")";
-}
-
-template <class Buffer>
-std::vector<int64_t> shape_of(const Buffer& buffer) {
-  const auto dimensions = buffer.dimensions();
-  return {dimensions.begin(), dimensions.end()};
-}
-
-// Collects the first mistake of a call.
-class Checks {
- public:
-  void require(bool fine, const std::string& sentence) {
-    if (!fine && error_.success()) error_ = invalid(sentence);
-  }
-  template <class Buffer>
-  void shape(const char* name, const Buffer& buffer, const std::vector<int64_t>& wanted) {
-    const auto shape = shape_of(buffer);
-    require(shape == wanted, std::string(name) + " has shape " + text_of(shape) + "; it must be " + text_of(wanted) + ".");
-  }
-  bool failed() const { return error_.failure(); }
-  ffi::Error error() const { return error_; }
-
- private:
-  ffi::Error error_;
-};
-
-// An array with leading axes of members, each as long as it should be or 1.
-class OfMembers {
- public:
-  OfMembers(Checks& checks, const char* name, const Floats& buffer, const std::vector<int64_t>& members,
-            const std::vector<int64_t>& inner)
-      : first_(buffer.typed_data()), members_(members) {
-    const auto shape = shape_of(buffer);
-    bool fits = shape.size() == members.size() + inner.size();
-    for (size_t i = 0; fits && i < shape.size(); i++) {
-      const bool leading = i < members.size();
-      fits = shape[i] == (leading ? members[i] : inner[i - members.size()]) || (leading && shape[i] == 1);
-    }
-    std::vector<int64_t> wanted = members;
-    wanted.insert(wanted.end(), inner.begin(), inner.end());
-    checks.require(fits, std::string(name) + " has shape " + text_of(shape) + "; it must be " + text_of(wanted) +
-                             ", where each of the first " + std::to_string(members.size()) + " may be 1.");
-    if (!fits) return;
-    strides_.resize(members.size());
-    int64_t stride = 1;
-    for (int64_t size : inner) stride *= size;
-    for (size_t i = members.size(); i-- > 0;) {
-      strides_[i] = shape[i] == 1 ? 0 : stride;
-      stride *= shape[i];
-    }
-  }
-  float* at(int64_t member) const {
-    float* place = first_;
-    for (size_t i = members_.size(); i-- > 0; member /= members_[i]) place += member % members_[i] * strides_[i];
-    return place;
-  }
-
- private:
-  float* first_;
-  std::vector<int64_t> members_;
-  std::vector<int64_t> strides_;
-};
-
-struct PoolCall {
-  std::vector<int64_t> members;  // the leading axes
-  int64_t member_count = 1;
-  int64_t batch = 0;
-  int64_t tiles = 0;
-  int64_t bias_rows = 1;
-  PoolSizes sizes{};
-
-  PoolCall(Checks& checks, const Floats& tokens, const Floats& bias, const Floats& pooled, const Floats& offset,
-           int64_t masks) {
-    const auto token_shape = shape_of(tokens), bias_shape = shape_of(bias), pooled_shape = shape_of(pooled);
-    const auto offset_shape = shape_of(offset);
-    const auto rank = token_shape.size();
-    checks.require(rank >= 3, "tokens has shape " + text_of(token_shape) + "; it must be (.., batch, length, dim).");
-    checks.require(bias_shape.size() == rank - 1, "bias has shape " + text_of(bias_shape) + "; it must be (.., rows, hidden).");
-    checks.require(pooled_shape.size() == rank,
-                   "pooled has shape " + text_of(pooled_shape) + "; it must be (.., batch, heads, hidden).");
-    checks.require(offset_shape.size() == rank - 1,
-                   "offset has shape " + text_of(offset_shape) + "; it must be (.., rows, heads).");
-    checks.require(masks == 0 || masks == 1, "masks is " + std::to_string(masks) + "; it must be 0 or 1.");
-    if (checks.failed()) return;
-    batch = token_shape[rank - 3];
-    const int64_t length = token_shape[rank - 2], dim = token_shape[rank - 1];
-    const int64_t hidden = pooled_shape[rank - 1], heads = pooled_shape[rank - 2];
-    bias_rows = bias_shape[rank - 3];
-    const int64_t offset_rows = offset_shape[rank - 3];
-    for (const auto& [name, size] : {std::pair("length", length), {"dim", dim}, {"hidden", hidden}, {"heads", heads}}) {
-      checks.require(size > 0, std::string(name) + " is 0; it must be at least 1.");
-    }
-    checks.require(bias_rows == 1 || bias_rows == length,
-                   "bias has " + std::to_string(bias_rows) + " rows; it must have 1 or " + std::to_string(length) + ".");
-    checks.require(offset_rows == 0 || offset_rows == length,
-                   "offset has " + std::to_string(offset_rows) + " rows; it must have 0 or " + std::to_string(length) + ".");
-    const double largest = static_cast<double>(length) * (dim + heads + hidden) + 1.0 * heads * hidden + 1.0 * hidden * dim;
-    checks.require(largest < std::numeric_limits<int32_t>::max() / 64, "tokens of shape " + text_of(token_shape) + " are too many.");
-    // Axes of members may be 1 in any array; in a result they are full.
-    members.assign(rank - 3, 1);
-    sizes = {static_cast<int32_t>(length), static_cast<int32_t>(dim), static_cast<int32_t>(hidden),
-             static_cast<int32_t>(heads), bias_rows > 1, offset_rows > 0, masks == 1};
-    tiles = (batch + tile_samples - 1) / tile_samples;
-  }
-
-  // The leading axes of a result, which are full.
-  void take_members(const Floats& result) {
-    const auto shape = shape_of(result);
-    for (size_t i = 0; i < members.size() && i < shape.size(); i++) members[i] = shape[i];
-    for (int64_t size : members) member_count *= size;
-  }
-  int samples(int64_t tile) const {
-    return static_cast<int>(std::min<int64_t>(tile_samples, batch - tile * tile_samples));
-  }
-};
 
 ffi::Error pool(ffi::ThreadPool threads, Floats tokens, Floats weight, Floats bias, Floats direction, Floats offset,
                 FloatResult pooled, FloatResult weights, int64_t masks) {
@@ -215,11 +88,11 @@ ffi::Error pool_gradient(ffi::ThreadPool threads, Floats tokens, Floats weight, 
     float* part = parts.get() + piece * size;
     const PoolGradients gradients = {part, part + sizes[0], part + sizes[0] + sizes[1],
                                      s.has_offset ? part + sizes[0] + sizes[1] + sizes[2] : nullptr};
-    kernels.pool_gradient(s, of_member, all_tokens.at(member) + first * s.length * s.dim,
-                          all_pooled.at(member) + first * s.heads * s.hidden,
-                          all_attention.at(member) + first * s.length * s.heads,
-                          all_d_pooled.at(member) + first * s.heads * s.hidden,
-                          all_d_attention.at(member) + first * s.length * s.heads, call.samples(tile), gradients, memory);
+    kernels.pool_gradient(
+        s, of_member, all_tokens.at(member) + first * s.length * s.dim,
+        all_pooled.at(member) + first * s.heads * s.hidden, all_attention.at(member) + first * s.length * s.heads,
+        all_d_pooled.at(member) + first * s.heads * s.hidden, all_d_attention.at(member) + first * s.length * s.heads,
+        call.samples(tile), gradients, memory);
   });
   if (!done) return no_memory(bytes);
   for (int64_t member = 0; member < call.member_count; member++) {
@@ -249,12 +122,12 @@ double size_of(const AdvanceAttributes& a) {
 
 void check_attributes(Checks& checks, const AdvanceAttributes& a) {
   const auto at_least = [&](const char* name, int64_t given, int64_t least) {
-    checks.require(given >= least && given < 1 << 24,
-                   std::string(name) + " is " + std::to_string(given) + "; it must be at least " + std::to_string(least) + ".");
+    checks.require(given >= least && given < 1 << 24, std::string(name) + " is " + std::to_string(given) +
+                                                          "; it must be at least " + std::to_string(least) + ".");
   };
   const auto at_most = [&](const char* name, int64_t given, int64_t most) {
-    checks.require(given >= 0 && given <= most,
-                   std::string(name) + " is " + std::to_string(given) + "; it must be 0 to " + std::to_string(most) + ".");
+    checks.require(given >= 0 && given <= most, std::string(name) + " is " + std::to_string(given) +
+                                                    "; it must be 0 to " + std::to_string(most) + ".");
   };
   at_least("length", a.length, 1);
   at_least("dim", a.dim, 1);
@@ -271,7 +144,8 @@ void check_attributes(Checks& checks, const AdvanceAttributes& a) {
   const int64_t code = a.positions == 0 ? 0 : a.positions == 1 ? a.heads * a.head_dim : a.code;
   checks.require(a.code == code, "code is " + std::to_string(a.code) + "; it must be " + std::to_string(code) + ".");
   if (a.positions == 2) at_least("code", a.code, 1);
-  checks.require(size_of(a) < std::numeric_limits<int32_t>::max() / 64, "heads, head_dim, hidden and length are too large.");
+  checks.require(size_of(a) < std::numeric_limits<int32_t>::max() / 64,
+                 "heads, head_dim, hidden and length are too large.");
 }
 
 ffi::Error advance_members(ffi::ThreadPool threads, Floats weights, Floats mean, Floats square, Integers step,
@@ -281,16 +155,17 @@ ffi::Error advance_members(ffi::ThreadPool threads, Floats weights, Floats mean,
   Checks checks;
   check_attributes(checks, a);
   const auto chosen_shape = shape_of(chosen), token_shape = shape_of(tokens);
-  checks.require(chosen_shape.size() == 3, "chosen has shape " + text_of(chosen_shape) + "; it must be (members, steps, batch).");
-  checks.require(token_shape.size() == 3, "tokens has shape " + text_of(token_shape) + "; it must be (examples, length, dim).");
+  checks.require(chosen_shape.size() == 3,
+                 "chosen has shape " + text_of(chosen_shape) + "; it must be (members, steps, batch).");
+  checks.require(token_shape.size() == 3,
+                 "tokens has shape " + text_of(token_shape) + "; it must be (examples, length, dim).");
   if (checks.failed()) return checks.error();
 
   const auto narrow = [](int64_t number) { return static_cast<int32_t>(number); };
   AdvanceTask task{};
-  task.sizes = {narrow(a.length),   narrow(a.dim),     narrow(a.code),
-                narrow(a.hidden),   narrow(a.heads),   narrow(a.groups),
-                narrow(a.rank),     narrow(a.head_dim), narrow(a.outputs),
-                static_cast<Positions>(a.positions)};
+  task.sizes = {
+      narrow(a.length), narrow(a.dim),  narrow(a.code),     narrow(a.hidden),  narrow(a.heads),
+      narrow(a.groups), narrow(a.rank), narrow(a.head_dim), narrow(a.outputs), static_cast<Positions>(a.positions)};
   task.objective = static_cast<Objective>(a.objective);
   task.masks = a.masks == 1;
   task.beta = a.beta;
@@ -299,8 +174,10 @@ ffi::Error advance_members(ffi::ThreadPool threads, Floats weights, Floats mean,
   task.weight_decay = a.weight_decay;
   const int64_t members = chosen_shape[0], room = chosen_shape[1], batch = chosen_shape[2], examples = token_shape[0];
   const int64_t size = Layout(task.sizes).size;
-  checks.require(batch > 0 && batch < 1 << 30, "chosen has shape " + text_of(chosen_shape) + "; a batch must have an example.");
-  checks.require(examples > 0 && examples < 1 << 30, "tokens has shape " + text_of(token_shape) + "; there must be an example.");
+  checks.require(batch > 0 && batch < 1 << 30,
+                 "chosen has shape " + text_of(chosen_shape) + "; a batch must have an example.");
+  checks.require(examples > 0 && examples < 1 << 30,
+                 "tokens has shape " + text_of(token_shape) + "; there must be an example.");
   checks.shape("weights", weights, {members, size});
   checks.shape("mean", mean, {members, size});
   checks.shape("square", square, {members, size});
@@ -316,7 +193,6 @@ ffi::Error advance_members(ffi::ThreadPool threads, Floats weights, Floats mean,
   checks.shape("error", *error, {members});
   if (checks.failed()) return checks.error();
   task.batch = narrow(batch);
-  task.examples = narrow(examples);
   task.tokens = tokens.typed_data();
   task.targets = targets.typed_data();
   const int32_t steps = *count.typed_data();
@@ -329,7 +205,8 @@ ffi::Error advance_members(ffi::ThreadPool threads, Floats weights, Floats mean,
     const int32_t* first = chosen.typed_data() + m * room * batch;
     for (int64_t k = 0; of_member > 0 && steps > 0 && k < steps * batch && !checks.failed(); k++) {
       if (first[k] >= 0 && first[k] < examples) continue;
-      checks.require(false, "chosen has " + std::to_string(first[k]) + "; it must be 0 to " + std::to_string(examples - 1) + ".");
+      checks.require(
+          false, "chosen has " + std::to_string(first[k]) + "; it must be 0 to " + std::to_string(examples - 1) + ".");
     }
   }
   if (checks.failed()) return checks.error();
@@ -348,10 +225,13 @@ ffi::Error advance_members(ffi::ThreadPool threads, Floats weights, Floats mean,
     float& sum = error->typed_data()[m];
     sum = 0;
     if (heads.typed_data()[m] == 0 || steps == 0) return;
-    const AdvanceMember member = {heads.typed_data()[m],          step.typed_data()[m],
-                                  steps,                          rates.typed_data() + m * room,
+    const AdvanceMember member = {heads.typed_data()[m],
+                                  step.typed_data()[m],
+                                  steps,
+                                  rates.typed_data() + m * room,
                                   chosen.typed_data() + m * room * batch,
-                                  all_weights + m * size,         all_means + m * size,
+                                  all_weights + m * size,
+                                  all_means + m * size,
                                   all_squares + m * size};
     sum = kernels.advance(task, member, memory);
   });
@@ -359,29 +239,29 @@ ffi::Error advance_members(ffi::ThreadPool threads, Floats weights, Floats mean,
 }
 
 ffi::Error advance(ffi::ThreadPool threads, Floats weights, Floats mean, Floats square, Integers step, Integers heads,
-                   Integers count, Floats rates, Integers chosen, Floats tokens, Floats targets, FloatResult new_weights,
-                   FloatResult new_mean, FloatResult new_square, FloatResult error, int64_t length, int64_t dim,
-                   int64_t code, int64_t hidden, int64_t room_for_heads, int64_t groups, int64_t rank, int64_t head_dim,
-                   int64_t outputs, int64_t positions, int64_t objective, int64_t masks, float beta, float clip,
-                   float second_moment_decay, float weight_decay) {
-  return advance_members(threads, weights, mean, square, step, heads, count, rates, chosen, tokens, targets, new_weights,
-                         new_mean, new_square, error,
+                   Integers count, Floats rates, Integers chosen, Floats tokens, Floats targets,
+                   FloatResult new_weights, FloatResult new_mean, FloatResult new_square, FloatResult error,
+                   int64_t length, int64_t dim, int64_t code, int64_t hidden, int64_t room_for_heads, int64_t groups,
+                   int64_t rank, int64_t head_dim, int64_t outputs, int64_t positions, int64_t objective, int64_t masks,
+                   float beta, float clip, float second_moment_decay, float weight_decay) {
+  return advance_members(threads, weights, mean, square, step, heads, count, rates, chosen, tokens, targets,
+                         new_weights, new_mean, new_square, error,
                          {length, dim, code, hidden, room_for_heads, groups, rank, head_dim, outputs, positions,
                           objective, masks, beta, clip, second_moment_decay, weight_decay});
 }
 
 }  // namespace
-}  // namespace headcount
+}  // namespace headcount::cpu
 
 #define HEADCOUNT_EXPORTED extern "C" __attribute__((visibility("default")))
 HEADCOUNT_EXPORTED XLA_FFI_Error* HeadcountPoolCpu(XLA_FFI_CallFrame*);
 HEADCOUNT_EXPORTED XLA_FFI_Error* HeadcountPoolGradientCpu(XLA_FFI_CallFrame*);
 HEADCOUNT_EXPORTED XLA_FFI_Error* HeadcountAdvanceCpu(XLA_FFI_CallFrame*);
 
-using headcount::Floats;
-using headcount::Integers;
+using headcount::cpu::Floats;
+using headcount::cpu::Integers;
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountPoolCpu, headcount::pool,
+XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountPoolCpu, headcount::cpu::pool,
                               xla::ffi::Ffi::Bind()
                                   .Ctx<xla::ffi::ThreadPool>()
                                   .Arg<Floats>()  // tokens
@@ -393,7 +273,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountPoolCpu, headcount::pool,
                                   .Ret<Floats>()  // weights
                                   .Attr<int64_t>("masks"));
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountPoolGradientCpu, headcount::pool_gradient,
+XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountPoolGradientCpu, headcount::cpu::pool_gradient,
                               xla::ffi::Ffi::Bind()
                                   .Ctx<xla::ffi::ThreadPool>()
                                   .Arg<Floats>()  // tokens
@@ -410,7 +290,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountPoolGradientCpu, headcount::pool_gradient
                                   .Ret<Floats>()  // d_offset
                                   .Attr<int64_t>("masks"));
 
-XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountAdvanceCpu, headcount::advance,
+XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountAdvanceCpu, headcount::cpu::advance,
                               xla::ffi::Ffi::Bind()
                                   .Ctx<xla::ffi::ThreadPool>()
                                   .Arg<Floats>()    // weights

@@ -20,7 +20,7 @@ namespace headcount {
 namespace {
 
 constexpr int PROCESSORS = 16, MOST_SHARED = 97, MAX_SHARED_OF_FUNCTION = 8;  // numbers of the driver's attributes
-constexpr size_t COMFORTABLE = 74 << 10;  // bytes of shared memory that let three blocks share a processor
+constexpr int64_t COMFORTABLE = 74 << 10;  // bytes of shared memory that let three blocks share a processor
 
 ffi::Error wrong(const std::string& message) { return ffi::Error::InvalidArgument("headcount kernels: " + message); }
 
@@ -53,7 +53,7 @@ class OnStream {
     return !result;
   }
 
-  Driver::Handle function(const std::string& name, size_t shared) {
+  Driver::Handle function(const std::string& name) {
     static std::mutex lock;
     static std::map<Driver::Handle, Driver::Handle> modules;
     const std::lock_guard<std::mutex> guard(lock);
@@ -110,13 +110,37 @@ auto with_quads(int quads, Each each) {
   return each(std::integral_constant<int, 4>());
 }
 
-template <bool LARGE>
-void measure(const Advance& run, int quads, int64_t& shared, int64_t& scratch) {
-  with_quads(quads, [&](auto q) {
-    const Block<q.value, LARGE> block(run, nullptr, nullptr);
-    shared = 4 * block.shared_floats;
-    scratch = block.scratch_floats;
+// How a model is taken: sequences per warp, and where a block keeps its arrays.
+struct Manner {
+  int per_warp;
+  bool large;
+  int64_t shared, scratch;  // bytes, and floats, of a block
+};
+
+template <int PER_WARP, bool LARGE>
+Manner manner_of(const Advance& run, int quads) {
+  return with_quads(quads, [&](auto q) -> Manner {
+    const Block<q.value, PER_WARP, LARGE> block(run, nullptr, nullptr);
+    return {PER_WARP, LARGE, 4 * block.shared_floats, block.scratch_floats};
   });
+}
+
+// As many sequences per warp as leave room for three blocks per processor. Long sequences are work enough one by one,
+// and are so spread over more blocks where there are few members. It depends on sizes alone, never on the members.
+Manner choose(Advance& run, int quads, int64_t most) {
+  const int32_t length = run.sizes.length;
+  for (const int per_warp : {4, 2, 1}) {
+    if (per_warp > 1 && length >= (per_warp == 4 ? 64 : 256)) continue;
+    for (const int32_t shared_scores : {1, 0}) {
+      run.shared_scores = shared_scores;
+      const Manner manner = per_warp == 4   ? manner_of<4, false>(run, quads)
+                            : per_warp == 2 ? manner_of<2, false>(run, quads)
+                                            : manner_of<1, false>(run, quads);
+      if (manner.shared <= COMFORTABLE) return manner;
+    }
+  }
+  const Manner manner = manner_of<1, false>(run, quads);
+  return manner.shared <= most ? manner : manner_of<1, true>(run, quads);
 }
 
 ffi::Error advance(void* stream, ffi::ScratchAllocator allocator, Floats weights, Floats mean, Floats square, Whole step,
@@ -143,7 +167,6 @@ ffi::Error advance(void* stream, ffi::ScratchAllocator allocator, Floats weights
   run.room = int32_t(chosen.dimensions()[1]);
   run.batch = int32_t(chosen.dimensions()[2]);
   run.target_width = int32_t(targets.dimensions().back());
-  run.tiles = (run.batch + TILE - 1) / TILE;
   run.beta = beta, run.clip = clip, run.second_moment_decay = second_moment_decay, run.weight_decay = weight_decay;
   run.tokens = tokens.typed_data(), run.targets = targets.typed_data(), run.chosen = chosen.typed_data();
   run.rates = rates.typed_data(), run.step = step.typed_data(), run.heads = heads.typed_data();
@@ -159,25 +182,21 @@ ffi::Error advance(void* stream, ffi::ScratchAllocator allocator, Floats weights
   if (!run.members) return on.ok() ? ffi::Error::Success() : on.error();
 
   const int64_t most = on.most_shared - OnStream::RESERVED_SHARED;
-  int64_t shared = 0, scratch = 0;
-  run.shared_scores = 1;
-  measure<false>(run, quads, shared, scratch);
-  if (shared > int64_t(COMFORTABLE)) {
-    run.shared_scores = 0;
-    measure<false>(run, quads, shared, scratch);
-  }
-  const bool large = shared > most;
-  if (large) measure<true>(run, quads, shared, scratch);
+  const Manner manner = choose(run, quads, most);
+  const int64_t shared = manner.shared;
   if (shared > most) return wrong("a model of " + std::to_string(hidden) + " hidden units and " +
                                   std::to_string(all_heads) + " heads needs more shared memory than this GPU has.");
-  const auto function = on.function((large ? "advance_large_" : "advance_") + std::to_string(quads), shared);
+  const int tile = WARPS * manner.per_warp;
+  run.tiles = (run.batch + tile - 1) / tile;
+  const std::string suffix = manner.large ? "" : "_" + std::to_string(manner.per_warp);
+  const auto function = on.function((manner.large ? "advance_large_" : "advance_") + std::to_string(quads) + suffix);
   if (!on.ok()) return on.error();
   const int places = on.places(function, shared);
   run.team = 1;
   while (run.team * 2 <= run.tiles && int64_t(run.members) * run.team * 2 <= places) run.team *= 2;
   const int blocks = run.team > 1 ? run.members * run.team : std::min(run.members, places);
   const int teams = blocks / run.team;
-  run.block_scratch = (scratch + 3) / 4 * 4;
+  run.block_scratch = (manner.scratch + 3) / 4 * 4;
   run.team_scratch = (int64_t(run.tiles) * Partial(run.sizes, quads).size + layout.size + 3) / 4 * 4;
   const size_t words = size_t(teams) * run.team_scratch + size_t(blocks) * run.block_scratch;
   auto memory = allocator.Allocate(4 * (words + teams + 1));
@@ -220,7 +239,8 @@ ffi::Error describe(Pool& run, const Tokens& tokens, const Weight& weight, const
   run.bias_rows = int32_t(bias.dimensions()[axes]);
   run.offset_rows = int32_t(offset_rows);
   run.masks = int32_t(masks);
-  run.tiles = (run.batch + TILE - 1) / TILE;
+  const int tile = WARPS * MOST_PER_WARP;
+  run.tiles = (run.batch + tile - 1) / tile;
   if (!quads_of(run.dim)) return wrong("tokens of more than 16 numbers are not done on a GPU.");
   run.tokens = tokens.typed_data(), run.weight = weight.typed_data(), run.bias = bias.typed_data();
   run.direction = direction.typed_data();
@@ -251,7 +271,7 @@ ffi::Error pool(void* stream, Floats tokens, Floats weight, Floats bias, Floats 
   const int64_t shared = with_quads(
       quads, [&](auto q) { return 4 * PoolBlock<q.value, false>(run, false, nullptr, nullptr).shared_floats; });
   if (shared > on.most_shared - OnStream::RESERVED_SHARED) return wrong("too many hidden units and heads for this GPU.");
-  const auto function = on.function("pool_" + std::to_string(quads), shared);
+  const auto function = on.function("pool_" + std::to_string(quads));
   if (!on.ok()) return on.error();
   const int64_t turns = int64_t(run.members) * run.tiles;
   on.launch(function, int(std::min<int64_t>(turns, on.places(function, shared))), shared, &run, false);
@@ -290,8 +310,8 @@ ffi::Error pool_gradient(void* stream, ffi::ScratchAllocator allocator, Floats t
     shared = 4 * spilled.shared_floats, scratch = spilled.scratch_floats;
   });
   if (shared > most) return wrong("too many hidden units and heads for this GPU.");
-  const auto function = on.function((large ? "pool_gradient_large_" : "pool_gradient_") + std::to_string(quads), shared);
-  const auto sums = on.function("pool_sums_" + std::to_string(quads), 0);
+  const auto function = on.function((large ? "pool_gradient_large_" : "pool_gradient_") + std::to_string(quads));
+  const auto sums = on.function("pool_sums_" + std::to_string(quads));
   if (!on.ok()) return on.error();
   const int64_t turns = int64_t(run.members) * run.tiles, numbers = run.numbers(quads);
   const int blocks = int(std::max<int64_t>(1, std::min<int64_t>(turns, on.places(function, shared))));

@@ -22,7 +22,7 @@ def deterministic_jit(
     options: dict[str, str | bool | int] = {}
     if jax.default_backend() == "gpu":
         options["xla_gpu_deterministic_ops"] = True
-    elif light and jax.default_backend() == "cpu":
+    elif light and jax.default_backend() == "cpu" and not jax.config.read("jax_disable_most_optimizations"):
         options["xla_backend_optimization_level"] = 1
     return jax.jit(function, donate_argnums=tuple(donate), compiler_options=options or None)
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ._compile import on_device
 from ._errors import InputError, require
 from .analysis import Answer
 from .engine.data import PROBE_EXAMPLES, prepare, target_units
@@ -84,13 +85,14 @@ def heads_read(
         StoreError: If its weights are missing.
     """
     spec = spec_from_dict(record.cell.model)
-    model = jax.tree.map(jnp.asarray, from_arrays(spec, store.weights(record.cell.key)))
+    stored = from_arrays(spec, store.weights(record.cell.key))
+    model = jax.device_put(stored)
     task = task.at(record.cell.length)
     tokens, targets, scale = _validation(task, spec, record.cell.train)
     require(tokens.ndim == 3, "an example of this task is several sequences.")
     layers = [len(layer) for layer in eqx.filter_eval_shape(model.attention_weights, tokens[0])]
     require(sum(layers) <= MAX_HEADS, f"{sum(layers)} heads are more than the {MAX_HEADS} that can be shown.")
-    shown, right = jnp.asarray(tokens), jnp.asarray(targets if scale is None else targets / scale)
+    shown, right = on_device(tokens), on_device(targets if scale is None else targets / scale)
 
     @eqx.filter_jit
     def judged(one: AbstractModel) -> tuple[Array, Array]:
@@ -101,7 +103,7 @@ def heads_read(
     def error_without(layer: int, head: int) -> float:
         if stop is not None and stop.is_set():
             raise InputError("it was interrupted.")
-        return _short(float(judged(model.without_head(layer, head))[0]))
+        return _short(float(judged(jax.device_put(stored.without_head(layer, head)))[0]))
 
     every_weight = np.asarray(_weights_of_all(model, shown))  # examples, heads of all layers, length
     count = max(1, min(EXAMPLES, MAX_WEIGHTS // max(1, every_weight[0].size), len(tokens)))

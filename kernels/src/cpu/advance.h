@@ -59,8 +59,8 @@ inline int samples_per_tile(const PoolSizes& sizes) {
 
 struct AdvanceMemory {
   PoolSizes sizes;
-  int samples;  // per tile
-  int groups;   // of lane_count samples per tile
+  int samples;        // per tile
+  int groups;         // of lane_count samples per tile
   int block;          // tokens of which r is computed at a time
   bool keeps_hidden;  // r of all tokens of a tile
   float* weights;
@@ -171,9 +171,12 @@ inline double tile_error(const AdvanceTask& task, const Model& model, const Adva
     };
     read(memory.d_pooled, memory.tile.d_pooled, pooled_row);
     if (model.adds_positions()) read(memory.d_attention, memory.tile.d_attention, attention_row);
-    pool_lanes_gradient(sizes, pool_weights, memory.tokens_of(group), memory.attention_of(group),
-                        memory.pooled_of(group), memory.d_pooled, memory.d_attention, pool_gradients,
-                        memory.hidden_of(group), memory.keeps_hidden, memory.lane_sums);
+    const LaneGradients given = {memory.attention_of(group),
+                                 {memory.d_attention, 1, sizes.length},
+                                 memory.pooled_of(group),
+                                 {memory.d_pooled, sizes.hidden, 1}};
+    pool_lanes_gradient(sizes, pool_weights, memory.tokens_of(group), given, pool_gradients, memory.hidden_of(group),
+                        memory.keeps_hidden, memory.lane_sums);
   }
   return error;
 }

@@ -1,6 +1,7 @@
 // Products of small row-major matrices: what is done once per step, and the readout of a tile of samples.
 //
-// Matrices lie in `Memory`: a row may be read beyond its end, by less than a vector, and what is read there is not used.
+// Matrices lie in `Memory`: a row may be read beyond its end, by less than a vector, and what is read there is not
+// used.
 #pragma once
 #include "cpu/lanes.h"
 
@@ -30,9 +31,8 @@ inline void product_block(float* result, ptrdiff_t result_row, const float* left
   });
   for (int k = 0; k < inner; k++) {
     Lanes of_right[vectors];
-    unrolled<vectors>([&](auto v) HEADCOUNT_INLINED {
-      of_right[v.value] = load(right + k * right_row + v.value * lane_count);
-    });
+    unrolled<vectors>(
+        [&](auto v) HEADCOUNT_INLINED { of_right[v.value] = load(right + k * right_row + v.value * lane_count); });
     unrolled<rows>([&](auto i) HEADCOUNT_INLINED {
       const float of_left = left[i.value * left_row + k * left_column];
       unrolled<vectors>([&](auto v) HEADCOUNT_INLINED { sums[i.value][v.value] += of_left * of_right[v.value]; });
@@ -51,8 +51,8 @@ inline void product_block(float* result, ptrdiff_t result_row, const float* left
   });
 }
 
-// result [rows, columns] = or += left [rows, inner] right [inner, columns]. The columns of the result and of `right` must
-// be next to each other; `left` may be transposed.
+// result [rows, columns] = or += left [rows, inner] right [inner, columns]. The columns of the result and of `right`
+// must be next to each other; `left` may be transposed.
 inline __attribute__((noinline)) void multiply(float* result, ptrdiff_t result_row, Matrix left, Matrix right, int rows,
                                                int inner, int columns, Result how) {
   constexpr int most_rows = vector_registers == 32 ? 8 : 4;
@@ -65,7 +65,8 @@ inline __attribute__((noinline)) void multiply(float* result, ptrdiff_t result_r
                right.first + j, right.row, inner, how, some);
       i += height;
     };
-    while (i + most_rows <= rows) block(one_vector ? product_block<most_rows, 1> : product_block<most_rows, 2>, most_rows);
+    while (i + most_rows <= rows)
+      block(one_vector ? product_block<most_rows, 1> : product_block<most_rows, 2>, most_rows);
     while (i + 2 <= rows) block(one_vector ? product_block<2, 1> : product_block<2, 2>, 2);
     while (i < rows) block(one_vector ? product_block<1, 1> : product_block<1, 2>, 1);
   }

@@ -26,7 +26,8 @@ static const Kernels& choose() {
   const auto allowed = [named](const char* name) { return !named || !*named || std::strcmp(named, name) == 0; };
   __builtin_cpu_init();
   // x86-64-v4 and v3; a processor that has the features listed has the rest of its level.
-  const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  const bool has_avx2 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
   const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                           __builtin_cpu_supports("avx512vl");

@@ -25,21 +25,21 @@ struct Model {
 
 // E is the total, e its numbers as heads give them, gn the values of all groups.
 struct Folded {
-  float* queries;           // Q_i c0, [h, r]
-  float* key_directions;    // beta K_i^T Q_i c0, [h, E]
-  float* direction;         // [h, N]
-  float* values;            // V W2, [gn, N]
-  float* values_by_hidden;  // the same, [g, N, n]
-  float* value_bias;        // V b2 of every head, [e]
-  float* readout;           // W3 O, [N, e]
-  float* readout_by_value;  // the same, [e, N]
-  float* readout_bias;      // W3 c0 + b3, [N]
-  float* outputs_by_hidden;  // W4^T, [N, outputs]
-  float* token_bias;        // [T, N], concatenated positions alone
-  float* offset;            // beta K_i^T Q_i c0 . p_t, [T, h], additive positions alone
-  float* position_values;   // V p_t, [T, gn], additive positions alone
+  float* queries;             // Q_i c0, [h, r]
+  float* key_directions;      // beta K_i^T Q_i c0, [h, E]
+  float* direction;           // [h, N]
+  float* values;              // V W2, [gn, N]
+  float* values_by_hidden;    // the same, [g, N, n]
+  float* value_bias;          // V b2 of every head, [e]
+  float* readout;             // W3 O, [N, e]
+  float* readout_by_value;    // the same, [e, N]
+  float* readout_bias;        // W3 c0 + b3, [N]
+  float* outputs_by_hidden;   // W4^T, [N, outputs]
+  float* token_bias;          // [T, N], concatenated positions alone
+  float* offset;              // beta K_i^T Q_i c0 . p_t, [T, h], additive positions alone
+  float* position_values;     // V p_t, [T, gn], additive positions alone
   float* values_by_position;  // the same, [gn, T]
-  float* scratch;           // any matrix, transposed
+  float* scratch;             // any matrix, transposed
 
   Folded(Memory& memory, const Model& model) {
     const Sizes& s = model.sizes;
@@ -119,14 +119,16 @@ inline void fold(const Model& model, const float* weights, const Folded& folded)
     const int first = group * s.head_dim * s.hidden;
     transpose_matrix(folded.values_by_hidden + first, folded.values + first, s.hidden, s.head_dim, s.hidden);
   }
-  multiply_vector(folded.value_bias, nullptr, 1, weights + at.value, total, weights + at.encoder_out_bias, values, total);
+  multiply_vector(folded.value_bias, nullptr, 1, weights + at.value, total, weights + at.encoder_out_bias, values,
+                  total);
   for (int e = values; e < total; e++) folded.value_bias[e] = folded.value_bias[e - values];  // head i: group i mod g
 
   const float* readout_in = weights + at.readout_in_weight;  // W3, [N, E]
   multiply(folded.readout, total, Matrix(readout_in, total), Matrix(weights + at.output, total), s.hidden, total, total,
            Result::written);
   transpose_matrix(folded.readout_by_value, folded.readout, total, s.hidden, total);
-  multiply_vector(folded.readout_bias, weights + at.readout_in_bias, 1, readout_in, total, class_token, s.hidden, total);
+  multiply_vector(folded.readout_bias, weights + at.readout_in_bias, 1, readout_in, total, class_token, s.hidden,
+                  total);
   transpose_matrix(folded.outputs_by_hidden, weights + at.readout_out_weight, s.hidden, s.outputs, s.hidden);
 
   const float* positions = weights + at.position_table;
@@ -141,8 +143,8 @@ inline void fold(const Model& model, const float* weights, const Folded& folded)
   }
   if (model.adds_positions()) {
     transpose_matrix(folded.scratch, folded.key_directions, total, s.heads, total);
-    multiply(folded.offset, s.heads, Matrix(positions, total), Matrix(folded.scratch, s.heads), s.length, total, s.heads,
-             Result::written);
+    multiply(folded.offset, s.heads, Matrix(positions, total), Matrix(folded.scratch, s.heads), s.length, total,
+             s.heads, Result::written);
     transpose_matrix(folded.scratch, weights + at.value, total, values, total);
     multiply(folded.position_values, values, Matrix(positions, total), Matrix(folded.scratch, values), s.length, total,
              values, Result::written);
@@ -176,7 +178,8 @@ inline void unfold(const Model& model, const float* weights, const Folded& folde
   multiply(d_readout_in, total, Matrix(sums.readout, total), Matrix(folded.scratch, total), s.hidden, total, total,
            Result::written);
   multiply(d_readout_in, total, column(sums.readout_bias), row(class_token), s.hidden, 1, total, Result::added);
-  multiply(d_class_token, total, row(sums.readout_bias), Matrix(readout_in, total), 1, s.hidden, total, Result::written);
+  multiply(d_class_token, total, row(sums.readout_bias), Matrix(readout_in, total), 1, s.hidden, total,
+           Result::written);
 
   // Values: V W2 r + V b2.
   float* d_value = gradient + at.value;
@@ -186,7 +189,8 @@ inline void unfold(const Model& model, const float* weights, const Folded& folde
   transpose_matrix(by_hidden, weights + at.encoder_out_weight, s.hidden, total, s.hidden);
   multiply(d_value, total, Matrix(sums.values, s.hidden), Matrix(by_hidden, total), values, s.hidden, total,
            Result::written);
-  multiply(d_value, total, column(sums.value_bias), row(weights + at.encoder_out_bias), values, 1, total, Result::added);
+  multiply(d_value, total, column(sums.value_bias), row(weights + at.encoder_out_bias), values, 1, total,
+           Result::added);
   multiply(gradient + at.encoder_out_bias, total, row(sums.value_bias), Matrix(value, total), 1, values, total,
            Result::written);
   multiply(d_hidden_to_total, s.hidden, Matrix(value, total).transposed(), Matrix(sums.values, s.hidden), total, values,
@@ -196,8 +200,8 @@ inline void unfold(const Model& model, const float* weights, const Folded& folde
 
   // Scores: beta K_i^T Q_i c0 meets W2 r_t, and positions that are added.
   float* d_key_directions = folded.scratch + total * s.hidden;
-  multiply(d_key_directions, total, Matrix(sums.direction, s.hidden), Matrix(by_hidden, total), s.heads, s.hidden, total,
-           Result::written);
+  multiply(d_key_directions, total, Matrix(sums.direction, s.hidden), Matrix(by_hidden, total), s.heads, s.hidden,
+           total, Result::written);
   if (model.adds_positions()) {
     multiply(d_key_directions, total, Matrix(sums.offset, s.heads).transposed(), Matrix(positions, total), s.heads,
              s.length, total, Result::added);
@@ -220,14 +224,16 @@ inline void unfold(const Model& model, const float* weights, const Folded& folde
     multiply_vector(query, nullptr, 1, weights + at.key + of_group, total, d_key_direction, s.rank, total);
   }
   const float* d_queries = folded.queries;
-  multiply(gradient + at.query, total, column(d_queries), row(class_token), s.heads * s.rank, 1, total, Result::written);
+  multiply(gradient + at.query, total, column(d_queries), row(class_token), s.heads * s.rank, 1, total,
+           Result::written);
   multiply(d_class_token, total, row(d_queries), Matrix(weights + at.query, total), 1, s.heads * s.rank, total,
            Result::added);
 
   // The first layer of the encoder.
   float* d_encoder_in = gradient + at.encoder_in_weight;
   float* d_encoder_bias = gradient + at.encoder_in_bias;
-  for (int j = 0; j < s.hidden; j++) memcpy(d_encoder_in + j * s.read(), sums.weight + j * s.dim, sizeof(float) * s.dim);
+  for (int j = 0; j < s.hidden; j++)
+    memcpy(d_encoder_in + j * s.read(), sums.weight + j * s.dim, sizeof(float) * s.dim);
   if (model.concatenates_positions()) {
     const float* codes_in = weights + at.encoder_in_weight + s.dim;
     memset(d_encoder_bias, 0, sizeof(float) * s.hidden);

@@ -9,7 +9,8 @@
 
 namespace headcount {
 
-// Samples that are worked on together. A constant, so that sums run in the same order however tiles are spread over threads.
+// Samples that are worked on together. A constant, so that sums run in the same order however tiles are spread over
+// threads.
 constexpr int tile_samples = 64;
 
 struct PoolSizes {
@@ -38,7 +39,7 @@ struct PoolGradients {
   float* offset;     // [T, h], null without offsets
 };
 
-// The memory of one training step, and what it is asked to do. The flat vectors are in the order of `Layout`.
+// What all members of a call have in common.
 struct AdvanceTask {
   Sizes sizes;
   Objective objective;
@@ -48,11 +49,11 @@ struct AdvanceTask {
   float second_moment_decay;
   float weight_decay;
   int32_t batch;
-  int32_t examples;
   const float* tokens;   // [X, T, d]
   const float* targets;  // [X, outputs], or [X, 1] labels
 };
 
+// One member. Its flat vectors are in the order of `Layout`, with room for all heads.
 struct AdvanceMember {
   int32_t heads;  // heads in use, at least 1
   int32_t steps_taken;

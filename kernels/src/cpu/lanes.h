@@ -234,11 +234,11 @@ inline __attribute__((noinline)) void to_lanes(Lanes* vectors, const Rows& rows,
     const int some = smaller(lane_count, count - k);
     Lanes square[lane_count];
     if (some == lane_count) {
-      unrolled<lane_count>([&](auto lane) HEADCOUNT_INLINED { square[lane.value] = load(rows.of_lane[lane.value] + k); });
+      unrolled<lane_count>([&](auto lane)
+                               HEADCOUNT_INLINED { square[lane.value] = load(rows.of_lane[lane.value] + k); });
     } else {
-      unrolled<lane_count>([&](auto lane) HEADCOUNT_INLINED {
-        square[lane.value] = load_some(rows.of_lane[lane.value] + k, some);
-      });
+      unrolled<lane_count>(
+          [&](auto lane) HEADCOUNT_INLINED { square[lane.value] = load_some(rows.of_lane[lane.value] + k, some); });
     }
     transpose(square);
     unrolled<lane_count>([&](auto i) HEADCOUNT_INLINED {
@@ -249,14 +249,13 @@ inline __attribute__((noinline)) void to_lanes(Lanes* vectors, const Rows& rows,
 
 // The way back, for the rows of the samples that there are.
 inline __attribute__((noinline)) void from_lanes(float* first, ptrdiff_t stride, int samples, const Lanes* vectors,
-                                                  int count) {
+                                                 int count) {
   samples = smaller(samples, lane_count);
   for (int k = 0; k < count; k += lane_count) {
     const int some = smaller(lane_count, count - k);
     Lanes square[lane_count];
-    unrolled<lane_count>([&](auto i) HEADCOUNT_INLINED {
-      square[i.value] = i.value < some ? vectors[k + i.value] : Lanes{};
-    });
+    unrolled<lane_count>([&](auto i)
+                             HEADCOUNT_INLINED { square[i.value] = i.value < some ? vectors[k + i.value] : Lanes{}; });
     transpose(square);
     unrolled<lane_count>([&](auto lane) HEADCOUNT_INLINED {
       if (lane.value >= samples) return;

@@ -84,8 +84,9 @@ inline void pool_gradient(const PoolSizes& sizes, const PoolWeights& weights, co
     read(room.pooled, pooled, of_pooled, nullptr);
     read(room.d_pooled, d_pooled, of_pooled, room.zeros);
     read(room.d_attention, d_attention, of_attention, room.zeros);
-    pool_lanes_gradient(sizes, weights, room.tokens, lane_attention, room.pooled, room.d_pooled, room.d_attention,
-                        gradients, room.hidden, false, room.sums);
+    const LaneGradients given = {
+        lane_attention, {room.d_attention, sizes.heads, 1}, room.pooled, {room.d_pooled, sizes.hidden, 1}};
+    pool_lanes_gradient(sizes, weights, room.tokens, given, gradients, room.hidden, false, room.sums);
   }
   room.sums.add_to(sizes, gradients);
 }

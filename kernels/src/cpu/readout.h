@@ -138,7 +138,8 @@ inline double read_out(const Model& model, Objective objective, const float* wei
   float* d_hidden = tile.hidden;
   multiply(d_hidden, s.hidden, Matrix(tile.answers, s.outputs), Matrix(outputs, s.hidden), samples, s.outputs, s.hidden,
            Result::written);
-  for (int k = 0; k < samples * s.hidden; k += lane_count) store(d_hidden + k, load(d_hidden + k) * load(tile.slope + k));
+  for (int k = 0; k < samples * s.hidden; k += lane_count)
+    store(d_hidden + k, load(d_hidden + k) * load(tile.slope + k));
   add_column_sums(sums.readout_bias, d_hidden, s.hidden, samples, s.hidden);
   multiply(sums.readout, total, Matrix(d_hidden, s.hidden).transposed(), Matrix(tile.values, total), s.hidden, samples,
            total, Result::added);

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <new>
 
-namespace headcount {
+namespace headcount::cpu {
 
 // Memory that a kernel asked for: aligned for vectors, and zero.
 class AlignedMemory {
@@ -24,11 +24,39 @@ class AlignedMemory {
   void* first_;
 };
 
+// While it lives, numbers too small to be normal are 0 on this thread. Threads would otherwise give different bits, and
+// a moment of Adam that fades away would slow everything down.
+class FlushDenormals {
+ public:
+  FlushDenormals() : before_(read()) { write(before_ | flush); }
+  ~FlushDenormals() { write(before_); }
+  FlushDenormals(const FlushDenormals&) = delete;
+  FlushDenormals& operator=(const FlushDenormals&) = delete;
+
+ private:
+#if defined(__x86_64__)
+  using Control = unsigned;
+  static constexpr Control flush = 0x8040;  // of results and of operands
+  static Control read() { return __builtin_ia32_stmxcsr(); }
+  static void write(Control control) { __builtin_ia32_ldmxcsr(control); }
+#elif defined(__aarch64__)
+  using Control = uint64_t;
+  static constexpr Control flush = 1 << 24;
+  static Control read() {
+    Control control;
+    asm volatile("mrs %0, fpcr" : "=r"(control));
+    return control;
+  }
+  static void write(Control control) { asm volatile("msr fpcr, %0" : : "r"(control)); }
+#endif
+  Control before_;
+};
+
 // Calls work(piece, memory) for every piece from 0 to count, on any thread, with `bytes` of memory per thread. Returns
 // false if there was no memory.
 //
-// The caller takes pieces like every other thread, and waits only for pieces that another thread has begun: a pool whose
-// threads are all busy delays nothing, and a thread that comes late finds no piece left.
+// The caller takes pieces like every other thread, and waits only for pieces that another thread has begun: a pool
+// whose threads are all busy delays nothing, and a thread that comes late finds no piece left.
 template <class Pool, class Work>
 bool share(Pool& pool, int64_t count, size_t bytes, const Work& work) {
   struct State {
@@ -47,6 +75,7 @@ bool share(Pool& pool, int64_t count, size_t bytes, const Work& work) {
       if (piece >= count) return;
       try {
         if (!memory) memory = std::make_unique<AlignedMemory>(bytes);
+        const FlushDenormals flush;
         work(piece, memory->get());
       } catch (const std::bad_alloc&) {
         state->out_of_memory = true;
@@ -63,4 +92,4 @@ bool share(Pool& pool, int64_t count, size_t bytes, const Work& work) {
   return !state->out_of_memory;
 }
 
-}  // namespace headcount
+}  // namespace headcount::cpu

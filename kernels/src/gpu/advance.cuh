@@ -46,6 +46,43 @@ __device__ Encoder encoder_of(const Sizes& s, const Block& block, int heads) {
           concatenated ? s.hidden : 0};
 }
 
+// The gradient of the attention weights through the values that places add, into `slopes`.
+template <class Block>
+__device__ void slopes_of_places(const Sizes& s, const Block& block, const Sequences& sequences, int heads) {
+  const int lane = threadIdx.x % 32, first = threadIdx.x / 32 * Block::PER_WARP;
+  const int end = min(sequences.count, first + Block::PER_WARP);
+  for (int k = first; k < end; ++k) {
+    for (int index = lane; index < s.length * heads; index += 32) {
+      const int t = index / heads, head = index % heads;
+      float sum = 0.f;
+      for (int e = head * s.head_dim; e < (head + 1) * s.head_dim; ++e)
+        sum = fmaf(block.d_value[k * block.total4 + e], block.place_value[t * s.total() + e], sum);
+      block.slopes[size_t(k) * s.length * heads + index] = sum;
+    }
+  }
+}
+
+// The sums over the tile for the scores and values of places: [length, heads], then [length, total].
+template <class Block>
+__device__ void sums_of_places(const Sizes& s, const Block& block, int count, int heads, float* d_score) {
+  const int total = heads * s.head_dim;
+  float* d_value = d_score + s.length * heads;
+  for (int index = threadIdx.x; index < s.length * (heads + total); index += THREADS) {
+    const int t = index / (heads + total), k = index % (heads + total);
+    const int head = k < heads ? k : (k - heads) / s.head_dim;
+    float sum = 0.f;
+    for (int q = 0; q < count; ++q) {
+      const size_t place = (size_t(q) * s.length + t) * heads + head;
+      sum = k < heads ? sum + block.slopes[place]
+                      : fmaf(block.weights[place], block.d_value[q * block.total4 + k - heads], sum);
+    }
+    if (k < heads)
+      d_score[t * heads + k] = sum;
+    else
+      d_value[t * total + k - heads] = sum;
+  }
+}
+
 // The sums over one tile of sequences, into `partial`.
 template <class Block>
 __device__ void tile_sums(const Member& member, const Block& block, const Sequences& sequences, float* partial) {
@@ -53,15 +90,13 @@ __device__ void tile_sums(const Member& member, const Block& block, const Sequen
   const Advance& run = member.run;
   const Sizes& s = run.sizes;
   const Partial at(s, QUADS);
-  const int heads = member.heads, total = member.total, four = padded_heads(s.heads);
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int heads = member.heads, warp = threadIdx.x / 32;
+  const bool additive = s.positions == Positions::additive;
   const Encoder encoder = encoder_of(s, block, heads);
   Staged<QUADS>& staged = block.staged[warp];
-  const Pooled pooled{block.pooled, block.pooled_stride, four, 1};
-  const int numbers = (4 * QUADS + 1 + heads) * s.hidden;
-  float* sums = block.sums + warp * numbers;
 
   // A warp keeps to its own sequences from the tokens to the loss and back.
+  const Pooled pooled{block.pooled, block.pooled_stride, 1, block.hidden4 + 4};
   for_head_groups(heads, [&](int head, auto group) {
     attend<QUADS, group.value>(sequences, encoder, head, block.weights, pooled, staged);
   });
@@ -73,54 +108,27 @@ __device__ void tile_sums(const Member& member, const Block& block, const Sequen
   losses_of_tile(run, block, member.weights, member.at, sequences);
   __syncwarp();
   readout_gradient(run, block, member.weights, member.at, heads);
-  __syncwarp();
-  const bool additive = s.positions == Positions::additive;
-  if (additive) {
-    const int end = min(sequences.count, (warp + 1) * PER_WARP);
-    for (int k = warp * PER_WARP; k < end; ++k) {
-      for (int index = lane; index < s.length * heads; index += 32) {
-        const int t = index / heads, head = index % heads;
-        float sum = 0.f;
-        for (int e = head * s.head_dim; e < (head + 1) * s.head_dim; ++e)
-          sum = fmaf(block.d_value[k * block.total4 + e], block.place_value[t * s.total() + e], sum);
-        block.slopes[size_t(k) * s.length * heads + index] = sum;
-      }
-    }
-    __syncwarp();
-  }
+  if (additive) slopes_of_places(s, block, sequences, heads);
+  __syncthreads();
+  readout_sums(run, block, heads, sequences.count, partial);
+  __syncthreads();  // `sums` takes the place of `pooled`
+  const int numbers = (4 * QUADS + 1 + heads) * s.hidden;
   for_head_groups(heads, [&](int head, auto group) {
     attend_gradient<QUADS, group.value>(sequences, encoder, head, block.weights, additive ? block.slopes : nullptr,
-                                        block.slopes, block.d_pooled, block.pooled_stride, staged, sums);
+                                        block.slopes, block.d_pooled, block.d_pooled_stride, staged,
+                                        block.sums + warp * numbers);
   });
   __syncthreads();
-  const int warps = (sequences.count + PER_WARP - 1) / PER_WARP;
+  const int warps = (sequences.count + Block::PER_WARP - 1) / Block::PER_WARP;
   for (int index = threadIdx.x; index < numbers; index += THREADS) {
     float sum = 0.f;
     for (int k = 0; k < warps; ++k) sum += block.sums[k * numbers + index];
     partial[at.rows + index] = sum;
   }
-  readout_sums(run, block, heads, sequences.count, partial);
   if (s.positions == Positions::concatenated)
-    bias_gradient<QUADS>(sequences, encoder, block.weights, block.slopes, block.d_pooled, block.pooled_stride,
+    bias_gradient<QUADS>(sequences, encoder, block.weights, block.slopes, block.d_pooled, block.d_pooled_stride,
                          partial + at.places);
-  if (additive) {
-    float* d_score = partial + at.places;
-    float* d_value = d_score + s.length * heads;
-    for (int index = threadIdx.x; index < s.length * (heads + total); index += THREADS) {
-      const int t = index / (heads + total), k = index % (heads + total);
-      const int head = k < heads ? k : (k - heads) / s.head_dim;
-      float sum = 0.f;
-      for (int q = 0; q < sequences.count; ++q) {
-        const size_t place = (size_t(q) * s.length + t) * heads + head;
-        sum = k < heads ? sum + block.slopes[place]
-                        : fmaf(block.weights[place], block.d_value[q * block.total4 + k - heads], sum);
-      }
-      if (k < heads)
-        d_score[t * heads + k] = sum;
-      else
-        d_value[t * total + k - heads] = sum;
-    }
-  }
+  if (additive) sums_of_places(s, block, sequences.count, heads, partial + at.places);
   __syncthreads();
 }
 
@@ -128,6 +136,7 @@ __device__ void tile_sums(const Member& member, const Block& block, const Sequen
 __device__ inline float norm_of(const float* numbers, int count) {
   __shared__ float part[WARPS];
   float sum = 0.f;
+#pragma unroll 4
   for (int index = threadIdx.x; index < count; index += THREADS) sum = fmaf(numbers[index], numbers[index], sum);
   sum = warp_sum(sum);
   if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;
@@ -139,8 +148,8 @@ __device__ inline float norm_of(const float* numbers, int count) {
 }
 
 // optax.clip_by_global_norm, scale_by_adam, and a decoupled decay.
-__device__ inline void update(const Advance& run, int member, int count, int steps_taken, float rate,
-                              const float* gradient, int thread, int threads) {
+__device__ __noinline__ void update(const Advance& run, int member, int count, int steps_taken, float rate,
+                              const float* __restrict__ gradient, int thread, int threads) {
   __shared__ float corrections[2];
   if (threadIdx.x == 0) {
     corrections[0] = float(1.0 - pow(double(FIRST_MOMENT_DECAY), double(steps_taken)));
@@ -148,18 +157,30 @@ __device__ inline void update(const Advance& run, int member, int count, int ste
   }
   const float norm = norm_of(gradient, count);
   const bool small = norm < run.clip;
-  const float first = corrections[0], second = corrections[1], decay = run.second_moment_decay;
+  const float first = 1.f / corrections[0], second = 1.f / corrections[1], decay = run.second_moment_decay;
   const size_t place = size_t(member) * count;
+  float* __restrict__ means = run.mean + place;
+  float* __restrict__ squares = run.square + place;
+  float* __restrict__ weights = run.weights + place;
+#pragma unroll 4
   for (int index = thread; index < count; index += threads) {
     const float g = small ? gradient[index] : gradient[index] / norm * run.clip;
-    float& mean = run.mean[place + index];
-    float& square = run.square[place + index];
-    float& weight = run.weights[place + index];
-    mean = (1.f - FIRST_MOMENT_DECAY) * g + FIRST_MOMENT_DECAY * mean;
-    square = (1.f - decay) * g * g + decay * square;
-    const float change = (mean / first) / (sqrtf(square / second) + ADAM_EPSILON);
-    weight = (1.f - rate * run.weight_decay) * weight - rate * change;
+    const float mean = (1.f - FIRST_MOMENT_DECAY) * g + FIRST_MOMENT_DECAY * means[index];
+    const float square = (1.f - decay) * g * g + decay * squares[index];
+    const float change = mean * first / (sqrtf(square * second) + ADAM_EPSILON);
+    means[index] = mean;
+    squares[index] = square;
+    weights[index] = (1.f - rate * run.weight_decay) * weights[index] - rate * change;
   }
+}
+
+// Which examples a tile has, where every lane finds them quickly.
+__device__ inline Sequences sequences_of(const Advance& run, int tile, int per_warp, const int32_t* batch) {
+  __shared__ int32_t chosen[WARPS * MOST_PER_WARP];
+  const int size = WARPS * per_warp, first = tile * size, count = min(size, run.batch - first);
+  if (threadIdx.x < count) chosen[threadIdx.x] = batch[first + threadIdx.x];
+  __syncthreads();
+  return {run.tokens, chosen, 0, count, per_warp, run.sizes.length, run.sizes.dim, run.masks != 0};
 }
 
 template <class Block>
@@ -177,14 +198,13 @@ __device__ void advance_member(const Advance& run, const Block& block, Team& tea
     __syncthreads();
     const size_t turn = size_t(member_index) * run.room + step;
     for (int tile = team.rank; tile < run.tiles; tile += team.size) {
-      const int first = tile * TILE;
-      const Sequences sequences{run.tokens, run.chosen + turn * run.batch, first, min(TILE, run.batch - first),
-                                s.length,   s.dim,                         run.masks != 0};
+      const Sequences sequences = sequences_of(run, tile, Block::PER_WARP, run.chosen + turn * run.batch);
       tile_sums(member, block, sequences, partials + size_t(tile) * at.size);
     }
     team.wait();
     for (int index = threadIdx.x; index < at.size; index += THREADS) {
       float sum = 0.f;
+#pragma unroll 8
       for (int tile = 0; tile < run.tiles; ++tile) sum += partials[size_t(tile) * at.size + index];
       block.gradient[index] = sum;
     }
@@ -199,7 +219,7 @@ __device__ void advance_member(const Advance& run, const Block& block, Team& tea
   if (thread == 0) run.error[member_index] = error;
 }
 
-template <int QUADS, bool LARGE>
+template <int QUADS, int PER_WARP, bool LARGE>
 __device__ void advance_members(const Advance& run) {
   extern __shared__ float4 memory[];
   __shared__ int32_t next;
@@ -207,7 +227,7 @@ __device__ void advance_members(const Advance& run) {
   const int which = blockIdx.x / run.team;
   float* common = run.scratch + which * run.team_scratch;
   float* own = run.scratch + teams * run.team_scratch + blockIdx.x * run.block_scratch;
-  const Block<QUADS, LARGE> block(run, reinterpret_cast<float*>(memory), own);
+  const Block<QUADS, PER_WARP, LARGE> block(run, reinterpret_cast<float*>(memory), own);
   const int32_t partial = Partial(run.sizes, QUADS).size;
   float* gradient = common + size_t(run.tiles) * partial;
   Team team{int(blockIdx.x % run.team), run.team, run.turn + 1 + which};

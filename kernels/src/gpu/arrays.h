@@ -10,10 +10,11 @@ struct alignas(16) float4 {
 };
 #endif
 
+// A block takes a *tile* of sequences at a time, some per warp, and sums their gradients. How many is a matter of the
+// model's sizes alone, so that sums keep their order: fewer where sequences are long or models wide.
 constexpr int WARPS = 8;
 constexpr int THREADS = 32 * WARPS;
-constexpr int TILE = 32;  // sequences whose gradients are summed together; fixed, so that sums keep their order
-constexpr int PER_WARP = TILE / WARPS;
+constexpr int MOST_PER_WARP = 4;
 
 // A warp's own copy of 32 tokens, written with a lane per token and read with a lane per hidden unit.
 template <int QUADS>
@@ -29,7 +30,7 @@ struct Advance {
   Objective objective;
   int32_t masks;
   int32_t members, room, batch, target_width;
-  int32_t tiles;         // of TILE sequences, per batch
+  int32_t tiles;          // per batch
   int32_t team;          // blocks that share a member
   int32_t shared_scores;  // 1: weights and slopes of a tile are in shared memory
   float beta, clip, second_moment_decay, weight_decay;
@@ -90,9 +91,9 @@ HEADCOUNT_BOTH inline int32_t round_up(int32_t x, int32_t unit) { return (x + un
 
 // The arrays of a block: the folded weights, and what a tile needs. Strides are odd where lanes walk along columns.
 // Of a LARGE model most are in scratch memory.
-template <int TOKEN_QUADS, bool LARGE>
+template <int TOKEN_QUADS, int SEQUENCES_PER_WARP, bool LARGE>
 struct Block {
-  static constexpr int QUADS = TOKEN_QUADS;
+  static constexpr int QUADS = TOKEN_QUADS, PER_WARP = SEQUENCES_PER_WARP, TILE = WARPS * PER_WARP;
   float4* rows;         // [hidden, QUADS]
   float* direction;     // [hidden, padded_heads]
   Staged<QUADS>* staged;
@@ -107,20 +108,21 @@ struct Block {
   float* output_bias;   // [hidden]
   float* value;         // [TILE, total4]
   float* d_value;       // [TILE, total4]
-  float* activation;    // [TILE, hidden]
-  float* d_before;      // [TILE, hidden]: the gradient before the GELU
+  float* activation;    // [TILE, hidden4]
+  float* d_before;      // [TILE, hidden4]: the gradient before the GELU
   float* d_answer;      // [TILE, outputs]
   float* loss;          // [TILE]
-  float* sums;          // [WARPS, 4 QUADS + 1 + heads, hidden]
-  float* pooled;        // [TILE, pooled_stride], then the second layer of the encoder, transposed
-  float* d_pooled;      // [TILE, pooled_stride]
+  float* pooled;        // [TILE, heads, hidden4 + 4]
+  float* sums;          // [WARPS, 4 QUADS + 1 + heads, hidden], in the place of `pooled`, which is no longer needed
+  float* turned;        // [hidden, total + 1]: the second layer of the encoder, transposed; there, too
+  float* d_pooled;      // [TILE, d_pooled_stride]: [hidden, padded_heads] of every sequence
   float* gradient;      // Partial, summed over tiles; shares the place of pooled and d_pooled where it fits
   float* weights;       // [TILE, length, heads]
   float* slopes;        // [TILE, length, heads]
   float* place_bias;    // [length, hidden], concatenated
   float* place_score;   // [length, heads], additive
   float* place_value;   // [length, total], additive
-  int32_t pooled_stride, total4;
+  int32_t pooled_stride, d_pooled_stride, total4, hidden4;
   int64_t shared_floats, scratch_floats;
 
   // Lays the arrays out; pointers are offsets until `shared` and `scratch` are given.
@@ -139,8 +141,10 @@ struct Block {
       return place;
     };
     auto take = [&](int64_t count) { return LARGE ? put(count) : keep(count); };
-    pooled_stride = s.hidden * four + 4;
     total4 = round_up(total, 4);
+    hidden4 = round_up(s.hidden, 4);
+    pooled_stride = s.heads * (hidden4 + 4);
+    d_pooled_stride = s.hidden * four + 4;
     rows = reinterpret_cast<float4*>(keep(int64_t(s.hidden) * 4 * QUADS));
     direction = keep(int64_t(s.hidden) * four);
     staged = reinterpret_cast<Staged<QUADS>*>(keep(WARPS * int64_t(sizeof(Staged<QUADS>) / 4)));
@@ -155,16 +159,17 @@ struct Block {
     output_bias = take(s.hidden);
     value = take(TILE * int64_t(total4));
     d_value = take(TILE * int64_t(total4));
-    activation = take(TILE * int64_t(s.hidden));
-    d_before = take(TILE * int64_t(s.hidden));
+    activation = take(TILE * int64_t(hidden4));
+    d_before = take(TILE * int64_t(hidden4));
     d_answer = take(TILE * int64_t(s.outputs));
     loss = take(TILE);
-    sums = take(WARPS * int64_t(4 * QUADS + 1 + s.heads) * s.hidden);
-    const int64_t tile = TILE * int64_t(pooled_stride), turned = int64_t(s.hidden) * (total + 1);
-    const int64_t partial = Partial(s, QUADS).size;
-    pooled = take(tile > turned ? tile : turned);
+    auto largest = [](int64_t a, int64_t b) { return a > b ? a : b; };
+    const int64_t kept = TILE * int64_t(pooled_stride), width = int64_t(s.hidden) * (total + 1);
+    const int64_t tile = TILE * int64_t(d_pooled_stride), partial = Partial(s, QUADS).size;
+    pooled = take(largest(largest(kept, width), WARPS * int64_t(4 * QUADS + 1 + s.heads) * s.hidden));
+    sums = turned = pooled;
     // During the update the tile's arrays are free.
-    d_pooled = take(tile > partial ? tile : partial);
+    d_pooled = take(largest(tile, partial));
     gradient = d_pooled;
     auto scores = [&](int64_t count) { return run.shared_scores ? keep(count) : put(count); };
     weights = scores(int64_t(TILE) * s.length * s.heads);
@@ -213,7 +218,7 @@ struct Pool {
 // The arrays of a block in shared memory; those of a LARGE model's gradient are in scratch memory.
 template <int TOKEN_QUADS, bool LARGE>
 struct PoolBlock {
-  static constexpr int QUADS = TOKEN_QUADS;
+  static constexpr int QUADS = TOKEN_QUADS, TILE = WARPS * MOST_PER_WARP;
   float4* rows;
   float* direction;
   Staged<QUADS>* staged;

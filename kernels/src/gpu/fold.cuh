@@ -2,7 +2,7 @@
 //
 // Symbols as in models/class_token/folded.py: W2 encoder_out, W3 readout_in, Q, K, V, O the four maps of the attention.
 #pragma once
-#include "tokens.cuh"
+#include "readout.cuh"
 
 namespace headcount {
 
@@ -34,8 +34,15 @@ struct Member {
   __device__ float output(int e, int column) const { return weights[at.output + e * width() + column]; }
 };
 
+// <a, b> by a warp, the same in all its lanes.
+__device__ __forceinline__ float warp_dot(const float* a, const float* b, int count) {
+  float sum = 0.f;
+  for (int k = threadIdx.x % 32; k < count; k += 32) sum = fmaf(a[k], b[k], sum);
+  return warp_sum(sum);
+}
+
 template <class Block>
-__device__ void fold(const Member& member, const Block& block) {
+__device__ __noinline__ void fold(const Member& member, const Block& block) {
   const Sizes& s = member.run.sizes;
   const float* w = member.weights;
   const Layout& at = member.at;
@@ -46,11 +53,12 @@ __device__ void fold(const Member& member, const Block& block) {
     const int j = index / (4 * quads), k = index % (4 * quads);
     rows[index] = k < s.dim ? w[at.encoder_in_weight + j * s.read() + k] : 0.f;
   }
-  for (int j = threadIdx.x; j < hidden; j += THREADS) {
-    block.bias[j] = w[at.encoder_in_bias + j];
-    float sum = w[at.readout_in_bias + j];
-    for (int e = 0; e < total; ++e) sum = fmaf(member.readout_in(j)[e], w[at.class_token + e], sum);
-    block.output_bias[j] = sum;
+  for (int j = threadIdx.x; j < hidden; j += THREADS) block.bias[j] = w[at.encoder_in_bias + j];
+  const int warp = threadIdx.x / 32;
+  const bool first_lane = threadIdx.x % 32 == 0;
+  for (int j = warp; j < hidden; j += WARPS) {
+    const float sum = warp_dot(member.readout_in(j), w + at.class_token, total);
+    if (first_lane) block.output_bias[j] = w[at.readout_in_bias + j] + sum;
   }
   if (s.positions == Positions::concatenated) {
     for (int index = threadIdx.x; index < s.length * hidden; index += THREADS) {
@@ -61,11 +69,9 @@ __device__ void fold(const Member& member, const Block& block) {
       block.place_bias[index] = sum;
     }
   }
-  for (int index = threadIdx.x; index < heads * s.rank; index += THREADS) {
-    const float* query = member.query(index / s.rank, index % s.rank);
-    float sum = 0.f;
-    for (int e = 0; e < total; ++e) sum = fmaf(query[e], w[at.class_token + e], sum);
-    block.queries[index] = sum;
+  for (int index = warp; index < heads * s.rank; index += WARPS) {
+    const float sum = warp_dot(member.query(index / s.rank, index % s.rank), w + at.class_token, total);
+    if (first_lane) block.queries[index] = sum;
   }
   // (V_i W2)^T and V_i b2
   for (int index = threadIdx.x; index < hidden * ((total + 3) / 4); index += THREADS) {
@@ -84,10 +90,9 @@ __device__ void fold(const Member& member, const Block& block) {
     for (int q = 0; q < 4; ++q)
       if (first + q < total) block.values[m * (s.total() + 1) + first + q] = sum[q];
   }
-  for (int e = threadIdx.x; e < total; e += THREADS) {
-    float sum = 0.f;
-    for (int k = 0; k < total; ++k) sum = fmaf(member.value(e)[k], w[at.encoder_out_bias + k], sum);
-    block.value_bias[e] = sum;
+  for (int e = warp; e < total; e += WARPS) {
+    const float sum = warp_dot(member.value(e), w + at.encoder_out_bias, total);
+    if (first_lane) block.value_bias[e] = sum;
   }
   // (W3 O)^T
   for (int index = threadIdx.x; index < total * ((hidden + 3) / 4); index += THREADS) {
@@ -137,13 +142,13 @@ __device__ void fold(const Member& member, const Block& block) {
 
 // What the gradients of keys, queries and class token have in common; ends with all threads of the block in step.
 template <class Block>
-__device__ void unfold_scores(const Member& member, const Block& block) {
+__device__ __noinline__ void unfold_scores(const Member& member, const Block& block) {
   const Sizes& s = member.run.sizes;
   const Partial sum_of(s, Block::QUADS);
   const int total = member.total, heads = member.heads, hidden = s.hidden;
   const float* d_direction = block.gradient + sum_of.direction;
   // The second layer of the encoder, transposed: lanes walk along E.
-  float* turned = block.pooled;
+  float* turned = block.turned;
   for (int index = threadIdx.x; index < hidden * total; index += THREADS) {
     const int e = index / hidden, m = index % hidden;
     turned[m * (s.total() + 1) + e] = member.encoder_out(e)[m];
@@ -161,10 +166,7 @@ __device__ void unfold_scores(const Member& member, const Block& block) {
   __syncthreads();
   for (int index = threadIdx.x / 32; index < heads * s.rank; index += WARPS) {
     const int head = index / s.rank, r = index % s.rank;
-    float sum = 0.f;
-    for (int e = threadIdx.x % 32; e < total; e += 32)
-      sum = fmaf(member.key(head, r)[e], block.d_towards[head * s.total() + e], sum);
-    for (int distance = 16; distance; distance /= 2) sum += __shfl_xor_sync(ALL, sum, distance);
+    const float sum = warp_dot(member.key(head, r), block.d_towards + head * s.total(), total);
     if (threadIdx.x % 32 == 0) block.d_queries[index] = member.run.beta * sum;
   }
   __syncthreads();
@@ -173,13 +175,13 @@ __device__ void unfold_scores(const Member& member, const Block& block) {
 // The gradient of every weight from the sums over the batch. A team's blocks share the elements; of each array a thread
 // takes every `threads`-th, so that whoever computes an element computes it alike.
 template <class Block>
-__device__ void unfold(const Member& member, const Block& block, float* gradient, int thread, int threads) {
+__device__ __noinline__ void unfold(const Member& member, const Block& block, float* gradient, int thread, int threads) {
   const Sizes& s = member.run.sizes;
   const Layout& at = member.at;
   const Partial sum_of(s, Block::QUADS);
   const float* w = member.weights;
   const float* g = block.gradient;
-  const float* turned = block.pooled;
+  const float* turned = block.turned;
   const int total = member.total, heads = member.heads, hidden = s.hidden, n = s.head_dim, wide = s.total();
   const float beta = member.run.beta;
   const bool concatenated = s.positions == Positions::concatenated, additive = s.positions == Positions::additive;
@@ -209,13 +211,15 @@ __device__ void unfold(const Member& member, const Block& block, float* gradient
   for (int index = thread; index < hidden * ((total + 3) / 4); index += threads) {
     const int m = index % hidden, first = index / hidden * 4;
     float sum[4] = {};
-    for (int column = 0; column < total; ++column) {
-      const float d = g[sum_of.values + column * hidden + m];
-      const float* row = member.value(column) + first;
-#pragma unroll
-      for (int q = 0; q < 4; ++q) sum[q] = fmaf(row[min(q, total - 1 - first)], d, sum[q]);
-    }
+    const int last = min(3, total - 1 - first);
     for (int head = 0; head < heads; ++head) {
+      const float* row = member.value(head * n) + first;
+      const float* slope = g + sum_of.values + head * n * hidden + m;
+#pragma unroll 4
+      for (int k = 0; k < n; ++k, row += wide, slope += hidden) {
+#pragma unroll
+        for (int q = 0; q < 4; ++q) sum[q] = fmaf(row[min(q, last)], *slope, sum[q]);
+      }
       const float d = g[sum_of.direction + head * hidden + m];
 #pragma unroll
       for (int q = 0; q < 4; ++q)
@@ -225,15 +229,23 @@ __device__ void unfold(const Member& member, const Block& block, float* gradient
     for (int q = 0; q < 4; ++q)
       if (first + q < total) gradient[at.encoder_out_weight + (first + q) * hidden + m] = sum[q];
   }
-  for (int e = thread; e < total; e += threads) {
-    float sum = 0.f, token = 0.f;
-    for (int column = 0; column < total; ++column)
-      sum = fmaf(member.value(column)[e], g[sum_of.value_bias + column], sum);
-    for (int j = 0; j < hidden; ++j) token = fmaf(member.readout_in(j)[e], g[sum_of.output_bias + j], token);
-    for (int k = 0; k < heads * s.rank; ++k)
-      token = fmaf(block.d_queries[k], member.query(k / s.rank, k % s.rank)[e], token);
-    gradient[at.encoder_out_bias + e] = sum;
-    gradient[at.class_token + e] = token;
+  for (int index = thread; index < 2 * total; index += threads) {
+    const int e = index % total;
+    float sum = 0.f;
+    if (index < total) {
+      for (int head = 0; head < heads; ++head) {
+        const float* row = member.value(head * n) + e;
+#pragma unroll 4
+        for (int k = 0; k < n; ++k) sum = fmaf(row[k * wide], g[sum_of.value_bias + head * n + k], sum);
+      }
+    } else {
+#pragma unroll 4
+      for (int j = 0; j < hidden; ++j) sum = fmaf(member.readout_in(j)[e], g[sum_of.output_bias + j], sum);
+      const float* query = w + at.query + e;
+#pragma unroll 4
+      for (int k = 0; k < heads * s.rank; ++k) sum = fmaf(block.d_queries[k], query[k * wide], sum);
+    }
+    gradient[(index < total ? at.encoder_out_bias : at.class_token) + e] = sum;
   }
   for (int index = thread; index < s.length * s.code; index += threads) {
     const int t = index / s.code, c = index % s.code;
@@ -266,6 +278,7 @@ __device__ void unfold(const Member& member, const Block& block, float* gradient
     float sum = 0.f;
     for (int head = group; head < heads; head += s.groups) {
       const int column = head * n + k;
+#pragma unroll 8
       for (int m = 0; m < hidden; ++m)
         sum = fmaf(g[sum_of.values + column * hidden + m], turned[m * (wide + 1) + e], sum);
       sum = fmaf(g[sum_of.value_bias + column], w[at.encoder_out_bias + e], sum);
@@ -277,6 +290,7 @@ __device__ void unfold(const Member& member, const Block& block, float* gradient
   for (int index = thread; index < total * ((total + 3) / 4); index += threads) {
     const int e = index % total, first = index / total * 4;
     float sum[4] = {};
+#pragma unroll 4
     for (int j = 0; j < hidden; ++j) {
       const float weight = member.readout_in(j)[e];
 #pragma unroll
@@ -290,6 +304,7 @@ __device__ void unfold(const Member& member, const Block& block, float* gradient
   for (int index = thread; index < hidden * total; index += threads) {
     const int j = index % hidden, e = index / hidden;
     float sum = g[sum_of.output_bias + j] * w[at.class_token + e];
+#pragma unroll 8
     for (int column = 0; column < total; ++column)
       sum = fmaf(g[sum_of.outputs + column * hidden + j], member.output(e, column), sum);
     gradient[at.readout_in_weight + j * wide + e] = sum;

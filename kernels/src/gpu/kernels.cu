@@ -6,13 +6,19 @@ using headcount::Advance;
 using headcount::Pool;
 using headcount::THREADS;
 
-#define HEADCOUNT_KERNELS(QUADS)                                                                                  \
-  extern "C" __global__ void __launch_bounds__(THREADS, 2) advance_##QUADS(const __grid_constant__ Advance run) {  \
-    headcount::advance_members<QUADS, false>(run);                                                                 \
-  }                                                                                                                \
-  extern "C" __global__ void __launch_bounds__(THREADS, 2)                                                         \
-      advance_large_##QUADS(const __grid_constant__ Advance run) {                                                 \
-    headcount::advance_members<QUADS, true>(run);                                                                  \
+// Three blocks per processor: a step has many short phases, and others fill the time that one waits.
+#define HEADCOUNT_ADVANCE(QUADS, PER_WARP)                                                                         \
+  extern "C" __global__ void __launch_bounds__(THREADS, 3)                                                         \
+      advance_##QUADS##_##PER_WARP(const __grid_constant__ Advance run) {                                          \
+    headcount::advance_members<QUADS, PER_WARP, false>(run);                                                       \
+  }
+
+#define HEADCOUNT_KERNELS(QUADS)                                                                                   \
+  HEADCOUNT_ADVANCE(QUADS, 1)                                                                                      \
+  HEADCOUNT_ADVANCE(QUADS, 2)                                                                                      \
+  HEADCOUNT_ADVANCE(QUADS, 4)                                                                                      \
+  extern "C" __global__ void __launch_bounds__(THREADS) advance_large_##QUADS(const __grid_constant__ Advance run) { \
+    headcount::advance_members<QUADS, 1, true>(run);                                                               \
   }                                                                                                                \
   extern "C" __global__ void __launch_bounds__(THREADS) pool_##QUADS(const __grid_constant__ Pool run) {           \
     headcount::pool_tiles<QUADS>(run);                                                                             \

@@ -27,9 +27,16 @@ __device__ Encoder load(const Pool& run, const Block& block, int member) {
 }
 
 __device__ inline Sequences sequences_of(const Pool& run, int member, int tile) {
+  constexpr int TILE = WARPS * MOST_PER_WARP;
   const int first = tile * TILE;
-  return {run.tokens + run.start(member, run.tokens_strides), nullptr, first, min(TILE, run.batch - first),
-          run.length, run.dim, run.masks != 0};
+  return {run.tokens + run.start(member, run.tokens_strides),
+          nullptr,
+          first,
+          min(TILE, run.batch - first),
+          MOST_PER_WARP,
+          run.length,
+          run.dim,
+          run.masks != 0};
 }
 
 template <int QUADS>
@@ -41,7 +48,7 @@ __device__ void pool_tiles(const Pool& run) {
     const Encoder encoder = load(run, block, member);
     __syncthreads();
     const Sequences sequences = sequences_of(run, member, tile);
-    const int64_t first = int64_t(member) * run.batch + tile * TILE;
+    const int64_t first = int64_t(member) * run.batch + tile * block.TILE;
     const Pooled pooled{run.pooled + first * run.heads * run.hidden, run.heads * run.hidden, 1, run.hidden};
     float* weights = run.weights + first * run.length * run.heads;
     for_head_groups(run.heads, [&](int head, auto group) {
@@ -62,7 +69,7 @@ __device__ void pool_gradient_tiles(const Pool& run) {
     const int member = turn / run.tiles, tile = turn % run.tiles;
     const Encoder encoder = load(run, block, member);
     const Sequences sequences = sequences_of(run, member, tile);
-    const int first = tile * TILE;
+    const int first = tile * block.TILE;
     const float* wanted = run.d_pooled + run.start(member, run.d_pooled_strides) + int64_t(first) * heads * hidden;
     for (int index = threadIdx.x; index < sequences.count * four * hidden; index += THREADS) {
       const int j = index % hidden, head = index / hidden % four, s = index / hidden / four;
@@ -79,7 +86,7 @@ __device__ void pool_gradient_tiles(const Pool& run) {
     });
     __syncthreads();
     float* partial = run.partials + turn * run.numbers(QUADS);
-    const int warps = (sequences.count + PER_WARP - 1) / PER_WARP;
+    const int warps = (sequences.count + MOST_PER_WARP - 1) / MOST_PER_WARP;
     for (int index = threadIdx.x; index < numbers; index += THREADS) {
       float sum = 0.f;
       for (int k = 0; k < warps; ++k) sum += block.sums[k * numbers + index];

@@ -17,7 +17,7 @@ constexpr unsigned ALL = 0xffffffffu;
 struct Sequences {
   const float* tokens;
   const int32_t* chosen;
-  int32_t first, count, length, dim;
+  int32_t first, count, per_warp, length, dim;
   bool masks;
 
   __device__ const float* at(int s) const {
@@ -49,10 +49,10 @@ struct Pooled {
 struct Spread {
   int lanes, together, sub, first;
 
-  __device__ Spread(int length, int lane) {
+  __device__ Spread(int length, int per_warp, int lane) {
     lanes = 1;
     while (lanes < length && lanes < 32) lanes *= 2;
-    together = min(32 / lanes, PER_WARP);
+    together = min(32 / lanes, per_warp);
     sub = lane / lanes;
     first = lane % lanes;
   }
@@ -77,7 +77,11 @@ __device__ __forceinline__ float dot(const float4 (&a)[QUADS], const float4* b, 
 }
 
 // Not fmaxf: NaN must stay NaN, so that a model that diverged is seen to.
-__device__ __forceinline__ float relu(float x) { return x < 0.f ? 0.f : x; }
+__device__ __forceinline__ float relu(float x) {
+  float larger;
+  asm("max.NaN.f32 %0, %1, 0f00000000;" : "=f"(larger) : "f"(x));
+  return larger;
+}
 
 // The numbers of one token, filled up with zeros; false where it is absent.
 template <int QUADS>
@@ -123,9 +127,9 @@ __device__ void attend(const Sequences& sequences, const Encoder& encoder, int h
                        Staged<QUADS>& staged) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int length = sequences.length, heads = encoder.heads, present = min(GROUP, heads - head);
-  const Spread spread(length, lane);
-  const int end = min(sequences.count, (warp + 1) * PER_WARP);
-  for (int block = warp * PER_WARP; block < end; block += spread.together) {
+  const Spread spread(length, sequences.per_warp, lane);
+  const int end = min(sequences.count, (warp + 1) * sequences.per_warp);
+  for (int block = warp * sequences.per_warp; block < end; block += spread.together) {
     const int s = block + spread.sub;
     const bool mine = spread.sub < spread.together && s < end;
     float* own = weights + size_t(s) * length * heads + head;
@@ -229,8 +233,8 @@ __device__ void attend_gradient(const Sequences& sequences, const Encoder& encod
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int length = sequences.length, heads = encoder.heads, present = min(GROUP, heads - head);
   const int padded = encoder.padded_heads, hidden = encoder.hidden;
-  const Spread spread(length, lane);
-  const int first = warp * PER_WARP, end = min(sequences.count, (warp + 1) * PER_WARP);
+  const Spread spread(length, sequences.per_warp, lane);
+  const int first = warp * sequences.per_warp, end = min(sequences.count, (warp + 1) * sequences.per_warp);
 
   for (int block = first; block < end; block += spread.together) {
     const int s = block + spread.sub;

@@ -18,7 +18,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from .._choices import Backend
-from .._compile import compile_ahead, deterministic_jit
+from .._compile import compile_ahead, deterministic_jit, on_device
 from .._keys import named_keys
 from .._shapes import AnyArray, Key
 from ..models import AbstractModel
@@ -116,35 +116,34 @@ class Program:
         padded = [model.with_heads(self.shape.model.heads) for model in models]
         calibrates = type(models[0]).calibrated is not AbstractModel.calibrated
         if calibrates and data.probe is not None and trained is None:
-            padded = self._calibrated(padded, np.asarray(data.probe)[:EVALUATION_BLOCK])
+            padded = self._calibrated(padded, on_device(np.asarray(data.probe)[:EVALUATION_BLOCK]))
         filled = [*cells, *[cells[0]] * empty]
         members = Member(
             key=named_keys([cell.seed for cell in filled], "batches"),
-            learning_rate=np.array([cell.train.learning_rate for cell in filled], np.float32),
-            steps=np.array([cell.train.steps for cell in filled], np.int32),
-            active=np.arange(len(filled)) < len(cells),
-            heads=np.array([spec_of(cell).heads for cell in filled], np.int32),
+            learning_rate=on_device([cell.train.learning_rate for cell in filled], np.float32),
+            steps=on_device([cell.train.steps for cell in filled], np.int32),
+            active=on_device(np.arange(len(filled)) < len(cells)),
+            heads=on_device([spec_of(cell).heads for cell in filled], np.int32),
         )
-        stacked = _stacked([*padded, *padded[:1] * empty])
+        stacked = jax.device_put(_stacked([*padded, *padded[:1] * empty]))
         moments = jax.eval_shape(jax.vmap(self._optimiser.init), stacked)
         states = TrainState(
             stacked,
-            jax.tree.map(lambda part: np.zeros(part.shape, part.dtype), moments),  # as Adam's all start
-            np.zeros(len(filled), np.int32),
-            np.full(len(filled), np.inf, np.float32),
+            jax.tree.map(lambda part: on_device(np.zeros(part.shape, part.dtype)), moments),  # as Adam's all start
+            on_device(np.zeros(len(filled), np.int32)),
+            on_device(np.full(len(filled), np.inf, np.float32)),
         )
-        return jax.device_put(states), jax.device_put(members)
+        return states, members
 
     def _calibrated(
-        self, models: Sequence[AbstractModel], tokens: Float[np.ndarray, "examples length dim"]
+        self, models: list[AbstractModel], tokens: Float[AnyArray, "examples length dim"]
     ) -> list[AbstractModel]:
         """The models scaled by some tokens, a few at a time: one program serves any number of them."""
         calibrated = []
         for first in range(0, len(models), CALIBRATED):
             part = models[first : first + CALIBRATED]
-            scaled = jax.tree.map(
-                np.asarray, self._calibrate(_stacked([*part, *part[:1] * (CALIBRATED - len(part))]), tokens)
-            )
+            room = _stacked([*part, *part[:1] * (CALIBRATED - len(part))])
+            scaled = jax.tree.map(np.asarray, self._calibrate(room, tokens))
             calibrated += [jax.tree.map(operator.itemgetter(i), scaled) for i in range(len(part))]
         return calibrated
 

@@ -15,7 +15,6 @@ clause with a witness; where it finds none, that supports the clause but does no
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize
 
@@ -88,12 +87,15 @@ def check_assumptions(task: Retrieval) -> AssumptionReport:
     with jax.enable_x64(True):
         features = traced_in_double(task.features, task.dim)
         outer = traced_in_double(task.outer, len(task.position_sets))
-        searches = [_minimise(features, i, task.dim) for i in range(len(task.position_sets))]
+        # Compiled whole: one by one, their operations would be some hundred programs.
+        component = jax.jit(jax.value_and_grad(lambda x, i: features(x)[i]))
+        everywhere = jax.jit(jax.vmap(features))
+        searches = [_minimise(component, everywhere, i, task.dim) for i in range(len(task.position_sets))]
         places = np.stack([search.place for search in searches])
         minima = np.array([search.value for search in searches])
-        hessian = jax.hessian(features)  # of all components; only the i-th is used at the i-th minimiser
-        floors = np.array([np.linalg.eigvalsh(hessian(jnp.asarray(place))[i])[0] for i, place in enumerate(places)])
-        gradient = np.atleast_2d(np.asarray(jax.jacobian(outer)(jnp.asarray(minima))))
+        hessian = jax.jit(jax.hessian(features))  # of all components; only the i-th is used at the i-th minimiser
+        floors = np.array([np.linalg.eigvalsh(np.asarray(hessian(place))[i])[0] for i, place in enumerate(places)])
+        gradient = np.atleast_2d(np.asarray(jax.jit(jax.jacobian(outer))(minima)))
     clauses = (
         _range(searches),
         _unique(searches),
@@ -117,11 +119,9 @@ class _Search:
     highest: float
 
 
-def _minimise(features, i: int, dim: int) -> _Search:
-    value_and_gradient = jax.jit(jax.value_and_grad(lambda x: features(x)[i]))
-
+def _minimise(component, everywhere, i: int, dim: int) -> _Search:
     def objective(x):
-        value, gradient = value_and_gradient(x)
+        value, gradient = component(x, i)
         return float(value), np.asarray(gradient, np.float64)
 
     generator = named_generator(0, "assumption search", i)
@@ -135,7 +135,7 @@ def _minimise(features, i: int, dim: int) -> _Search:
         for end in ends
         if end.fun <= best.fun + VALUE_TOLERANCE and np.linalg.norm(end.x - best.x) > PLACE_TOLERANCE
     ]
-    sampled = np.asarray(jax.vmap(lambda x: features(x)[i])(jnp.asarray(generator.random((4096, dim)))))
+    sampled = np.asarray(everywhere(generator.random((4096, dim))))[:, i]
     return _Search(best.x, float(best.fun), len(rivals), min(float(best.fun), sampled.min()), float(sampled.max()))
 
 

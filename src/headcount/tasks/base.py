@@ -169,12 +169,12 @@ class GeneratedTask(AbstractTask):
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
         counts = {"train examples": train_examples, "validation examples": validation_examples}
-        split = Split(*(user_supplied(_draw, self, *part, seed, name=self.name) for part in counts.items()))
+        split = Split(*user_supplied(_draw, self, counts, seed, name=self.name))
         check_examples(split, self.name, self.answered_at, self.objective, self.padded)
         return split
 
 
-def _draw(task: GeneratedTask, name: str, count: int, seed: int) -> Examples:
+def _draw(task: GeneratedTask, counts: dict[str, int], seed: int) -> list[Examples]:
     """Examples by the key of their place, some at a time: one program draws any number, each the same among any others.
 
     Equal tasks share a compiled program. Tasks with a user's code do not, because that code may read variables that
@@ -184,9 +184,15 @@ def _draw(task: GeneratedTask, name: str, count: int, seed: int) -> Examples:
     others = [None if eqx.is_array(leaf) else leaf for leaf in leaves]
     shared = not any(_is_user_code(part) for part in jax.tree.leaves(task, is_leaf=_is_user_code))
     program = (_program if shared else _program.__wrapped__)(structure, *others)
-    arrays, key = [leaf for leaf in leaves if eqx.is_array(leaf)], named_key(seed, name)
-    blocks = [program(arrays, key, first) for first in range(0, max(1, count), DRAWN)]
-    return Examples(*(np.concatenate(part)[:count] for part in zip(*blocks, strict=True)))
+    arrays = [leaf for leaf in leaves if eqx.is_array(leaf)]
+
+    def part(name: str, count: int) -> Examples:
+        key = named_key(seed, name)
+        blocks = [program(arrays, key, first) for first in range(0, max(1, count), DRAWN)]
+        joined: list[Any] = [np.concatenate(values)[:count] for values in zip(*blocks, strict=True)]
+        return Examples(*joined)
+
+    return [part(name, count) for name, count in counts.items()]
 
 
 @functools.lru_cache(maxsize=64, typed=True)
