@@ -1,7 +1,7 @@
 """Time per model and step against tokens, members and heads, and memory: four programs and the floor in one run.
 
 python benchmarks/cost_curves.py [--device cpu|cuda] [--quick] [--json FILE]          measure
-python benchmarks/cost_curves.py --draw FILE [FILE] --figure docs/speed.svg           draw what was measured
+python benchmarks/cost_curves.py --draw FILE [FILE] --figure docs/speed.svg --paste   draw what was measured
 
 The programs are headcount's two back ends, the expert's PyTorch and plain PyTorch (`programs.py`); those of one case
 take turns, and every figure is a median. FILE is written again after every case, so a run that is stopped keeps what
@@ -114,6 +114,7 @@ def main() -> None:
     parser.add_argument("--patience", type=float, metavar="SECONDS", help="per case, to wait for a quiet core")
     parser.add_argument("--draw", type=Path, nargs="+", metavar="FILE", help="draw these numbers, measure nothing")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="the drawing: svg, pdf or png")
+    parser.add_argument("--paste", action="store_true", help="put the tables into the pages that show them")
     arguments = parser.parse_args()
     if arguments.draw is None:
         device = arguments.device or device_jax_sees()
@@ -123,9 +124,13 @@ def main() -> None:
         everything = [measure(device, plan, Results(arguments.json))]
     else:
         everything = [json.loads(path.read_text()) for path in arguments.draw]
-    for results in everything:
-        paper.print(curves_markdown(results))
-    paper.print(expectation_markdown(everything))
+    curves, expected = "\n".join(map(curves_markdown, everything)), expectation_markdown(everything)
+    paper.print(curves)
+    paper.print(expected)
+    if arguments.paste:
+        from paste import paste
+
+        talk.print(f"pasted into {paste('curves', curves)} and {paste('expect', expected)}")
     if arguments.figure is not None:
         from curves_figure import draw
 
