@@ -2,6 +2,8 @@
 
 import statistics
 
+from turns import QUIET
+
 AXES = {"length": "T", "members": "members", "heads": "heads"}
 PROGRAMS = {
     "fused": "fused",
@@ -128,6 +130,7 @@ def curves_markdown(results: dict) -> str:
     centre = results["centre"]
     peak = results["peak_flops"] / 1e12
     lines = [f"{described(results)}; float32 matrix product: {peak:.3g} TFLOP/s. Microseconds per model and step.", ""]
+    lines += _disturbed(results)
     for axis, name in AXES.items():
         fixed = ", ".join(f"{AXES[other]} = {centre[other]}" for other in AXES if other != axis)
         headings = [f"{name} ({fixed})", *PROGRAMS.values(), "reference / fused", "expert / fused", "plain / fused"]
@@ -174,6 +177,7 @@ def expectation_markdown(machines: list[dict]) -> str:
         _row(headings),
         _row(["---:"] * len(headings)),
     ]
+    lines[2:2] = [line for machine in machines for line in _disturbed(machine)]
     curves = [along(machine, "length") for _, machine in names]
     for value in sorted({value for curve in curves for value in curve}):
         times = [curve.get(value, {}).get(program, {}).get("us") for curve in curves for program in programs]
@@ -189,6 +193,14 @@ def _both_back_ends(results: dict) -> list[dict]:
         case = cases.setdefault(tuple(row[axis] for axis in AXES), {axis: row[axis] for axis in AXES})
         case[row["program"]] = row.get("us")
     return list(cases.values())
+
+
+def _disturbed(results: dict) -> list[str]:
+    """A sentence where other processes had a part of the core."""
+    shares = [row["core_share"] for row in results["rows"] if row.get("core_share") is not None]
+    if not shares or min(shares) >= QUIET:
+        return []
+    return [f"Under load: {min(shares):.0%} to {max(shares):.0%} of the core was free. Good as ratios only.", ""]
 
 
 def _checks(differences: dict[str, list[float | None]]) -> list[str]:
