@@ -1,10 +1,14 @@
-"""Which device is measured, how a CPU is held to one core, and what the figures depend on."""
+"""Which device is measured, how a CPU is held to one core, the clock, and what the figures depend on."""
 
 import os
 import platform
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+_held = False
+"""Whether this process was held to one core."""
 
 
 def device_jax_sees() -> str:
@@ -21,11 +25,18 @@ def share_the_card() -> None:
 
 def hold_to_one_core() -> None:
     """One thread and one core for all that follows; threads inherit the core, so this comes before JAX and PyTorch."""
+    global _held
+    _held = True
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     os.environ["OMP_NUM_THREADS"] = "1"
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def clock() -> float:
+    """Seconds: the wall clock's, or of a process held to one core its CPU time, which no other process adds to."""
+    return time.process_time() if _held else time.perf_counter()
 
 
 def environment(device: str) -> dict:
