@@ -14,7 +14,7 @@ from headcount.models import ClassTokenSpec, textbook
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.tolerance import assert_close, assert_trees_close, assert_trees_equal, in_double
-from .textbook_pool import Case, gradients, pooled_and_weights
+from .textbook_pool import Case, gradients, hidden_and_weights, pooled_and_weights
 
 
 @st.composite
@@ -56,9 +56,9 @@ def changes_of(case: Case) -> tuple[np.ndarray, np.ndarray]:
     return tuple(generator.integers(-2, 3, shape).astype(np.float32) for shape in shapes)
 
 
-def assert_near(got, want, steepest: float, what: str) -> None:
-    """Near in units of the largest wanted number, and of the steepest score, by which rounding is multiplied."""
-    assert_close(np.float32(got / steepest), np.float32(want / steepest), what)
+def assert_near(got, want, factor: float, what: str) -> None:
+    """Near in units of the largest wanted number, and of a factor by which rounding is multiplied."""
+    assert_close(np.float32(got / factor), np.float32(want / factor), what)
 
 
 def assert_pools(backend: str, case: Case, masks: bool) -> None:
@@ -67,9 +67,9 @@ def assert_pools(backend: str, case: Case, masks: bool) -> None:
     for name, got, want in zip(("pooled", "weights"), results, pooled_and_weights(case), strict=True):
         assert_near(got, want, 1, name)
     steepest = max(1.0, float(np.max(np.abs(case.direction))))
+    largest = max(1.0, float(np.max(hidden_and_weights(case)[0])))
     for name, got, want in zip(Case._fields[1:], slopes, gradients(case, *changes), strict=True):
-        through_scores = steepest if name in ("weight", "bias") else 1
-        assert_near(got, want, through_scores, f"gradient of {name}")
+        assert_near(got, want, steepest if name in ("weight", "bias") else largest, f"gradient of {name}")
 
 
 @settings(max_examples=6)
