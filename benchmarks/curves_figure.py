@@ -1,6 +1,7 @@
 """The cost curves as one figure: a row per machine, small multiples against tokens, members and heads, and memory."""
 
 import math
+from itertools import pairwise
 from pathlib import Path
 
 from matplotlib.axes import Axes
@@ -119,12 +120,15 @@ def _name_lines(panel: Axes, limits: tuple[float, float]) -> None:
         for line in panel.get_lines()
         if len(line.get_ydata())
     }
-    place = -math.inf
-    for program in sorted(ends, key=lambda name: ends[name]):
-        place = max(ends[program], place + LABEL_GAP)
+    names = sorted(ends, key=lambda name: ends[name])
+    for _ in range(100):
+        for below, above in pairwise(names):
+            missing = max(0.0, LABEL_GAP - (ends[above] - ends[below]))
+            ends[below], ends[above] = ends[below] - missing / 2, ends[above] + missing / 2
+    for program in names:
         panel.annotate(
             SHORT[program],
-            xy=(1.03, place),
+            xy=(1.03, ends[program]),
             xycoords="axes fraction",
             fontsize=8.6,
             color=STYLES[program]["color"],

@@ -2,7 +2,8 @@
 
 The numerator is `spec.flops` of the folded forward pass, three times (a backward pass is two of them), for a batch. The
 denominator is what this machine reaches in a large float32 matrix product, measured here and now: on a CPU in one
-thread, on a GPU without TF32. Softmax, Adam, reading and writing are not counted, so nothing can reach the floor.
+thread, on a GPU without TF32. Softmax, Adam, reading and writing are not counted. A yardstick,
+not a bound: a kernel may be faster than the matrix product.
 """
 
 import torch

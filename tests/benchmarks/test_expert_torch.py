@@ -10,7 +10,7 @@ import optax
 import pytest
 
 import headcount as hc
-from headcount.engine.train import schedule
+from headcount.engine.schedule import schedule
 
 pytestmark = pytest.mark.slow
 
