@@ -118,7 +118,18 @@ def _nvcc(tools: Tools, folder: Path) -> list[str]:
     targets.append(f"-gencode=arch=compute_{tools.gpu_targets[-1]},code=compute_{tools.gpu_targets[-1]}")
     host = ["-ccbin", tools.compiler[0], "--threads", "0", "--split-compile", "0"]  # all cores
     source = ["-I", str(SOURCES), _source("gpu/kernels.cu")]
-    return [tools.nvcc, "-fatbin", "-O3", "-std=c++17", "-Xfatbin=-compress-all", *host, *targets, *source, "-o", str(folder / "kernels.fatbin")]
+    return [
+        tools.nvcc,
+        "-fatbin",
+        "-O3",
+        "-std=c++17",
+        "-Xfatbin=-compress-all",
+        *host,
+        *targets,
+        *source,
+        "-o",
+        str(folder / "kernels.fatbin"),
+    ]
 
 
 def instruction_sets(system: str, processor: str) -> dict[str, str]:

@@ -90,6 +90,9 @@ class OnStream {
       check(driver_.copy(reinterpret_cast<Driver::Address>(to), reinterpret_cast<Driver::Address>(from), bytes, stream_));
   }
 
+  Driver::Handle context() const { return context_; }
+  void onto(void* stream) { stream_ = stream; }  // what follows goes there
+
   int processors = 0, most_shared = 0;
   static constexpr int RESERVED_SHARED = 1 << 10;  // what kernels declare themselves
 
@@ -99,6 +102,56 @@ class OnStream {
   Driver::Handle context_ = nullptr;
   bool pushed_ = false;
   std::string error_;
+};
+
+// Streams beside XLA's own, on which kernels of several calls run at the same time until XLA's stream waits for them.
+class Asides {
+ public:
+  static Asides& of(Driver::Handle context) {
+    static std::mutex lock;
+    static std::map<Driver::Handle, Asides> known;
+    const std::lock_guard<std::mutex> guard(lock);
+    return known[context];
+  }
+
+  // A stream that begins where XLA's stream is now.
+  void* fork(OnStream& on, void* stream) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    const Driver& driver = Driver::get();
+    if (streams_.empty()) {
+      streams_.resize(STREAMS), done_.resize(STREAMS);
+      on.check(driver.make_event(&begin_, NO_TIMING));
+      for (int k = 0; k < STREAMS && on.ok(); ++k)
+        on.check(driver.make_stream(&streams_[k], NON_BLOCKING)), on.check(driver.make_event(&done_[k], NO_TIMING));
+    }
+    void* aside = streams_[next_];
+    if (on.ok() && on.check(driver.record_event(begin_, stream))) on.check(driver.wait_for_event(aside, begin_, 0));
+    return aside;
+  }
+  // What was put on the stream that `fork` gave last is complete: `join` waits for it.
+  void mark(OnStream& on) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    on.check(Driver::get().record_event(done_[next_], streams_[next_]));
+    used_[next_] = true;
+    next_ = (next_ + 1) % STREAMS;
+  }
+  void join(OnStream& on, void* stream) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    for (int k = 0; k < STREAMS; ++k) {
+      if (used_[k]) on.check(Driver::get().wait_for_event(stream, done_[k], 0));
+      used_[k] = false;
+    }
+  }
+  std::mutex calls;  // held from `fork` to `mark`
+
+ private:
+  static constexpr int STREAMS = 32;
+  static constexpr unsigned NO_TIMING = 2, NON_BLOCKING = 1;
+  std::mutex lock_;
+  std::vector<Driver::Handle> streams_, done_;
+  Driver::Handle begin_ = nullptr;
+  bool used_[STREAMS] = {};
+  int next_ = 0;
 };
 
 int quads_of(int64_t dim) { return dim <= 4 ? 1 : dim <= 8 ? 2 : dim <= 16 ? 4 : 0; }
@@ -143,70 +196,158 @@ Manner choose(Advance& run, int quads, int64_t most) {
   return manner.shared <= most ? manner : manner_of<1, true>(run, quads);
 }
 
-ffi::Error advance(void* stream, ffi::ScratchAllocator allocator, Floats weights, Floats mean, Floats square, Whole step,
-                   Whole heads, Whole count, Floats rates, Whole chosen, Floats tokens, Floats targets,
-                   FloatResult new_weights, FloatResult new_mean, FloatResult new_square, FloatResult error,
-                   int64_t length, int64_t dim, int64_t code, int64_t hidden, int64_t all_heads, int64_t groups,
-                   int64_t rank, int64_t head_dim, int64_t outputs, int64_t positions, int64_t objective, int64_t masks,
-                   float beta, float clip, float second_moment_decay, float weight_decay) {
-  Advance run{};
-  run.sizes = {int32_t(length), int32_t(dim),      int32_t(code),    int32_t(hidden),
-               int32_t(all_heads), int32_t(groups), int32_t(rank),    int32_t(head_dim),
-               int32_t(outputs),   Positions(int32_t(positions))};
+// What the call of both forms of `advance` says of the model and its training.
+struct Described {
+  int64_t length, dim, code, hidden, heads, groups, rank, head_dim, outputs, positions, objective, masks;
+  float beta, clip, second_moment_decay, weight_decay;
+
+  Sizes sizes() const {
+    return {int32_t(length), int32_t(dim),  int32_t(code),     int32_t(hidden),  int32_t(heads),
+            int32_t(groups), int32_t(rank), int32_t(head_dim), int32_t(outputs), Positions(int32_t(positions))};
+  }
+};
+
+// How a call is spread over the GPU, and the scratch memory that this takes.
+struct Launch {
+  Manner manner;
+  Driver::Handle function;
+  int blocks, teams;
+  size_t words;  // of scratch, the counters not included
+
+  size_t floats() const { return words + teams + 1; }
+};
+
+// More blocks than any GPU has places for.
+constexpr int MOST_BLOCKS = 1024;
+
+void settle_tiles(Advance& run, const Manner& manner) {
+  const int tile = WARPS * manner.per_warp;
+  run.tiles = (run.batch + tile - 1) / tile;
+}
+
+void settle_scratch(Advance& run, Launch& launch, int quads) {
+  launch.teams = launch.blocks / run.team;
+  run.block_scratch = (launch.manner.scratch + 3) / 4 * 4;
+  run.team_scratch = (int64_t(run.tiles) * Partial(run.sizes, quads).size + Layout(run.sizes).size + 3) / 4 * 4;
+  launch.words = size_t(launch.teams) * run.team_scratch + size_t(launch.blocks) * run.block_scratch;
+}
+
+ffi::Error describe(Advance& run, const Described& given, Floats weights, Whole step, Whole heads, Whole count,
+                    Floats rates, Whole chosen, Floats tokens, Floats targets) {
+  run.sizes = given.sizes();
   const Layout layout(run.sizes);
-  const int quads = quads_of(dim);
-  if (!quads) return wrong("tokens of more than 16 numbers are not done on a GPU, got " + std::to_string(dim) + ".");
+  if (!quads_of(given.dim))
+    return wrong("tokens of more than 16 numbers are not done on a GPU, got " + std::to_string(given.dim) + ".");
   if (weights.dimensions().size() != 2 || weights.dimensions()[1] != layout.size)
     return wrong("weights must have " + std::to_string(layout.size) + " numbers per member.");
-  if (tokens.dimensions().size() != 3 || tokens.dimensions()[1] != length || tokens.dimensions()[2] != dim)
+  if (tokens.dimensions().size() != 3 || tokens.dimensions()[1] != given.length || tokens.dimensions()[2] != given.dim)
     return wrong("tokens must be examples of length x dim numbers.");
   if (chosen.dimensions().size() != 3) return wrong("chosen must be members x steps x batch.");
-  run.objective = Objective(int32_t(objective));
-  run.masks = int32_t(masks);
+  run.objective = Objective(int32_t(given.objective));
+  run.masks = int32_t(given.masks);
   run.members = int32_t(weights.dimensions()[0]);
   run.room = int32_t(chosen.dimensions()[1]);
   run.batch = int32_t(chosen.dimensions()[2]);
   run.target_width = int32_t(targets.dimensions().back());
-  run.beta = beta, run.clip = clip, run.second_moment_decay = second_moment_decay, run.weight_decay = weight_decay;
+  run.beta = given.beta, run.clip = given.clip;
+  run.second_moment_decay = given.second_moment_decay, run.weight_decay = given.weight_decay;
   run.tokens = tokens.typed_data(), run.targets = targets.typed_data(), run.chosen = chosen.typed_data();
   run.rates = rates.typed_data(), run.step = step.typed_data(), run.heads = heads.typed_data();
   run.count = count.typed_data();
+  return ffi::Error::Success();
+}
+
+// Chooses how the call runs on this GPU; `run` is ready but for its scratch memory.
+ffi::Error plan(Advance& run, OnStream& on, Launch& launch) {
+  const int quads = quads_of(run.sizes.dim);
+  const int64_t most = on.most_shared - OnStream::RESERVED_SHARED;
+  launch.manner = choose(run, quads, most);
+  if (launch.manner.shared > most)
+    return wrong("a model of " + std::to_string(run.sizes.hidden) + " hidden units and " +
+                 std::to_string(run.sizes.heads) + " heads needs more shared memory than this GPU has.");
+  settle_tiles(run, launch.manner);
+  const std::string suffix = launch.manner.large ? "" : "_" + std::to_string(launch.manner.per_warp);
+  launch.function = on.function((launch.manner.large ? "advance_large_" : "advance_") + std::to_string(quads) + suffix);
+  if (!on.ok()) return on.error();
+  const int places = std::min(on.places(launch.function, launch.manner.shared), MOST_BLOCKS);
+  run.team = 1;
+  while (run.team * 2 <= run.tiles && int64_t(run.members) * run.team * 2 <= places) run.team *= 2;
+  launch.blocks = run.team > 1 ? run.members * run.team : std::min(run.members, places);
+  settle_scratch(run, launch, quads);
+  return ffi::Error::Success();
+}
+
+void start(Advance& run, OnStream& on, const Launch& launch, float* scratch) {
+  run.scratch = scratch;
+  run.turn = reinterpret_cast<int32_t*>(scratch + launch.words);
+  on.clear(run.turn, launch.teams + 1);
+  on.launch(launch.function, launch.blocks, launch.manner.shared, &run, run.team > 1);
+}
+
+ffi::Error advance(void* stream, ffi::ScratchAllocator allocator, Floats weights, Floats mean, Floats square, Whole step,
+                   Whole heads, Whole count, Floats rates, Whole chosen, Floats tokens, Floats targets,
+                   FloatResult new_weights, FloatResult new_mean, FloatResult new_square, FloatResult error,
+                   Described given) {
+  Advance run{};
+  if (auto failure = describe(run, given, weights, step, heads, count, rates, chosen, tokens, targets);
+      failure.failure())
+    return failure;
   run.weights = new_weights->typed_data(), run.mean = new_mean->typed_data();
   run.square = new_square->typed_data(), run.error = error->typed_data();
-
   OnStream on(stream);
   if (!on.ok()) return on.error();
   on.copy(run.weights, weights.typed_data(), weights.size_bytes());
   on.copy(run.mean, mean.typed_data(), mean.size_bytes());
   on.copy(run.square, square.typed_data(), square.size_bytes());
   if (!run.members) return on.ok() ? ffi::Error::Success() : on.error();
-
-  const int64_t most = on.most_shared - OnStream::RESERVED_SHARED;
-  const Manner manner = choose(run, quads, most);
-  const int64_t shared = manner.shared;
-  if (shared > most) return wrong("a model of " + std::to_string(hidden) + " hidden units and " +
-                                  std::to_string(all_heads) + " heads needs more shared memory than this GPU has.");
-  const int tile = WARPS * manner.per_warp;
-  run.tiles = (run.batch + tile - 1) / tile;
-  const std::string suffix = manner.large ? "" : "_" + std::to_string(manner.per_warp);
-  const auto function = on.function((manner.large ? "advance_large_" : "advance_") + std::to_string(quads) + suffix);
-  if (!on.ok()) return on.error();
-  const int places = on.places(function, shared);
-  run.team = 1;
-  while (run.team * 2 <= run.tiles && int64_t(run.members) * run.team * 2 <= places) run.team *= 2;
-  const int blocks = run.team > 1 ? run.members * run.team : std::min(run.members, places);
-  const int teams = blocks / run.team;
-  run.block_scratch = (manner.scratch + 3) / 4 * 4;
-  run.team_scratch = (int64_t(run.tiles) * Partial(run.sizes, quads).size + layout.size + 3) / 4 * 4;
-  const size_t words = size_t(teams) * run.team_scratch + size_t(blocks) * run.block_scratch;
-  auto memory = allocator.Allocate(4 * (words + teams + 1));
+  on.clear(run.error, run.members);
+  Launch launch{};
+  if (auto failure = plan(run, on, launch); failure.failure()) return failure;
+  auto memory = allocator.Allocate(4 * launch.floats());
   if (!memory)
     return ffi::Error(ffi::ErrorCode::kResourceExhausted, "RESOURCE_EXHAUSTED: headcount kernels: no memory for " +
-                                                              std::to_string(4 * words >> 20) + " MiB of scratch.");
-  run.scratch = static_cast<float*>(*memory);
-  run.turn = reinterpret_cast<int32_t*>(run.scratch + words);
-  on.clear(run.turn, teams + 1);
-  on.launch(function, blocks, shared, &run, run.team > 1);
+                                                              std::to_string(4 * launch.words >> 20) +
+                                                              " MiB of scratch.");
+  start(run, on, launch, static_cast<float*>(*memory));
+  return on.ok() ? ffi::Error::Success() : on.error();
+}
+
+// The same beside XLA's stream: the results are there once `join` has been called. All arrays, the scratch memory among
+// the results, are the caller's and must live until then. Errors are added to those given.
+ffi::Error advance_aside(void* stream, Floats weights, Floats mean, Floats square, Floats totals, Whole step,
+                         Whole heads, Whole count, Floats rates, Whole chosen, Floats tokens, Floats targets,
+                         FloatResult new_weights, FloatResult new_mean, FloatResult new_square, FloatResult new_totals,
+                         FloatResult scratch, Described given) {
+  Advance run{};
+  if (auto failure = describe(run, given, weights, step, heads, count, rates, chosen, tokens, targets);
+      failure.failure())
+    return failure;
+  run.weights = new_weights->typed_data(), run.mean = new_mean->typed_data();
+  run.square = new_square->typed_data(), run.error = new_totals->typed_data();
+  OnStream on(stream);
+  if (!on.ok()) return on.error();
+  on.copy(run.weights, weights.typed_data(), weights.size_bytes());
+  on.copy(run.mean, mean.typed_data(), mean.size_bytes());
+  on.copy(run.square, square.typed_data(), square.size_bytes());
+  on.copy(run.error, totals.typed_data(), totals.size_bytes());
+  if (!run.members) return on.ok() ? ffi::Error::Success() : on.error();
+  Launch launch{};
+  if (auto failure = plan(run, on, launch); failure.failure()) return failure;
+  if (launch.floats() > scratch->element_count()) return wrong("the scratch memory is too small.");
+  Asides& asides = Asides::of(on.context());
+  const std::lock_guard<std::mutex> guard(asides.calls);
+  on.onto(asides.fork(on, stream));
+  start(run, on, launch, scratch->typed_data());
+  asides.mark(on);
+  return on.ok() ? ffi::Error::Success() : on.error();
+}
+
+// XLA's stream goes on when everything beside it is done.
+ffi::Error join(void* stream, Whole token, ffi::Result<Whole> same) {
+  OnStream on(stream);
+  if (!on.ok()) return on.error();
+  on.copy(same->typed_data(), token.typed_data(), token.size_bytes());
+  Asides::of(on.context()).join(on, stream);
   return on.ok() ? ffi::Error::Success() : on.error();
 }
 
@@ -329,12 +470,40 @@ ffi::Error pool_gradient(void* stream, ffi::ScratchAllocator allocator, Floats t
   return on.ok() ? ffi::Error::Success() : on.error();
 }
 
+// The most floats of scratch memory that `advance_aside` needs on any GPU; 0 where it has no kernel.
+int64_t most_scratch(const Described& given, int64_t members, int64_t batch) {
+  const int quads = quads_of(given.dim);
+  if (!quads) return 0;
+  Advance run{};
+  run.sizes = given.sizes();
+  run.members = int32_t(members), run.batch = int32_t(batch);
+  int64_t most = 0;
+  for (const int64_t shared : {int64_t(0), int64_t(99) << 10, int64_t(163) << 10, int64_t(227) << 10}) {
+    Launch launch{};
+    launch.manner = choose(run, quads, shared);
+    settle_tiles(run, launch.manner);
+    for (run.team = 1; run.team <= run.tiles; run.team *= 2) {
+      launch.blocks = int(std::min<int64_t>(members * run.team, MOST_BLOCKS) / run.team * run.team);
+      settle_scratch(run, launch, quads);
+      most = std::max<int64_t>(most, launch.floats());
+    }
+  }
+  return most;
+}
+
 }  // namespace
 }  // namespace headcount
 
-#pragma GCC visibility push(default)
-#define HEADCOUNT_ATTRIBUTE(name) .Attr<int64_t>(#name)
+XLA_FFI_REGISTER_STRUCT_ATTR_DECODING(
+    headcount::Described, ffi::StructMember<int64_t>("length"), ffi::StructMember<int64_t>("dim"),
+    ffi::StructMember<int64_t>("code"), ffi::StructMember<int64_t>("hidden"), ffi::StructMember<int64_t>("heads"),
+    ffi::StructMember<int64_t>("groups"), ffi::StructMember<int64_t>("rank"), ffi::StructMember<int64_t>("head_dim"),
+    ffi::StructMember<int64_t>("outputs"), ffi::StructMember<int64_t>("positions"),
+    ffi::StructMember<int64_t>("objective"), ffi::StructMember<int64_t>("masks"), ffi::StructMember<float>("beta"),
+    ffi::StructMember<float>("clip"), ffi::StructMember<float>("second_moment_decay"),
+    ffi::StructMember<float>("weight_decay"));
 
+#pragma GCC visibility push(default)
 XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountAdvanceGpu, headcount::advance,
                               ffi::Ffi::Bind()
                                   .Ctx<ffi::PlatformStream<void*>>()
@@ -343,19 +512,33 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountAdvanceGpu, headcount::advance,
                                   .Arg<Whole>().Arg<Whole>().Arg<Whole>()
                                   .Arg<Floats>().Arg<Whole>().Arg<Floats>().Arg<Floats>()
                                   .Ret<Floats>().Ret<Floats>().Ret<Floats>().Ret<Floats>()
-                                  HEADCOUNT_ATTRIBUTE(length) HEADCOUNT_ATTRIBUTE(dim) HEADCOUNT_ATTRIBUTE(code)
-                                  HEADCOUNT_ATTRIBUTE(hidden) HEADCOUNT_ATTRIBUTE(heads) HEADCOUNT_ATTRIBUTE(groups)
-                                  HEADCOUNT_ATTRIBUTE(rank) HEADCOUNT_ATTRIBUTE(head_dim) HEADCOUNT_ATTRIBUTE(outputs)
-                                  HEADCOUNT_ATTRIBUTE(positions) HEADCOUNT_ATTRIBUTE(objective)
-                                  HEADCOUNT_ATTRIBUTE(masks)
-                                  .Attr<float>("beta").Attr<float>("clip").Attr<float>("second_moment_decay")
-                                  .Attr<float>("weight_decay"));
+                                  .Attrs<headcount::Described>());
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountAdvanceAsideGpu, headcount::advance_aside,
+                              ffi::Ffi::Bind()
+                                  .Ctx<ffi::PlatformStream<void*>>()
+                                  .Arg<Floats>().Arg<Floats>().Arg<Floats>().Arg<Floats>()
+                                  .Arg<Whole>().Arg<Whole>().Arg<Whole>()
+                                  .Arg<Floats>().Arg<Whole>().Arg<Floats>().Arg<Floats>()
+                                  .Ret<Floats>().Ret<Floats>().Ret<Floats>().Ret<Floats>().Ret<Floats>()
+                                  .Attrs<headcount::Described>());
+
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    HeadcountJoinGpu, headcount::join,
+    ffi::Ffi::Bind().Ctx<ffi::PlatformStream<void*>>().Arg<Whole>().Ret<Whole>());
+
+extern "C" int64_t headcount_kernels_gpu_scratch(int64_t length, int64_t dim, int64_t code, int64_t hidden,
+                                                 int64_t heads, int64_t groups, int64_t rank, int64_t head_dim,
+                                                 int64_t outputs, int64_t positions, int64_t members, int64_t batch) {
+  return headcount::most_scratch({length, dim, code, hidden, heads, groups, rank, head_dim, outputs, positions}, members,
+                                 batch);
+}
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountPoolGpu, headcount::pool,
                               ffi::Ffi::Bind()
                                   .Ctx<ffi::PlatformStream<void*>>()
                                   .Arg<Floats>().Arg<Floats>().Arg<Floats>().Arg<Floats>().Arg<Floats>()
-                                  .Ret<Floats>().Ret<Floats>() HEADCOUNT_ATTRIBUTE(masks));
+                                  .Ret<Floats>().Ret<Floats>().Attr<int64_t>("masks"));
 
 XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountPoolGradientGpu, headcount::pool_gradient,
                               ffi::Ffi::Bind()
@@ -364,5 +547,5 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountPoolGradientGpu, headcount::pool_gradient
                                   .Arg<Floats>().Arg<Floats>().Arg<Floats>().Arg<Floats>()
                                   .Arg<Floats>().Arg<Floats>().Arg<Floats>().Arg<Floats>()
                                   .Ret<Floats>().Ret<Floats>().Ret<Floats>().Ret<Floats>()
-                                  HEADCOUNT_ATTRIBUTE(masks));
+                                  .Attr<int64_t>("masks"));
 #pragma GCC visibility pop

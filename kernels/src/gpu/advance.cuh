@@ -227,7 +227,7 @@ __device__ void advance_member(const Advance& run, const Block& block, Team& tea
     update(run, member_index, member.at.size, taken + step + 1, run.rates[turn], gradient, thread, threads);
     team.wait();
   }
-  if (thread == 0) run.error[member_index] = error;
+  if (thread == 0) run.error[member_index] += error;
 }
 
 template <int QUADS, int PER_WARP, bool LARGE>

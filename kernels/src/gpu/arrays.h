@@ -46,7 +46,7 @@ struct Advance {
   float* weights;
   float* mean;
   float* square;
-  float* error;
+  float* error;  // errors are added to it
   float* scratch;
   int32_t* turn;  // the next member, then one counter per team for its barrier
 };

@@ -29,6 +29,10 @@ struct Driver {
                             void**) = nullptr;
   Result (*set_words)(Address, unsigned, size_t, Handle) = nullptr;
   Result (*copy)(Address, Address, size_t, Handle) = nullptr;
+  Result (*make_stream)(Handle*, unsigned) = nullptr;
+  Result (*make_event)(Handle*, unsigned) = nullptr;
+  Result (*record_event)(Handle, Handle) = nullptr;
+  Result (*wait_for_event)(Handle, Handle, unsigned) = nullptr;
   Result (*error_text)(Result, const char**) = nullptr;
   std::string missing;  // what is not there; empty when all is
 
@@ -67,6 +71,10 @@ struct Driver {
     find(launch_together, "cuLaunchCooperativeKernel");
     find(set_words, "cuMemsetD32Async");
     find(copy, "cuMemcpyDtoDAsync_v2");
+    find(make_stream, "cuStreamCreate");
+    find(make_event, "cuEventCreate");
+    find(record_event, "cuEventRecord");
+    find(wait_for_event, "cuStreamWaitEvent");
     find(error_text, "cuGetErrorString");
   }
 };

@@ -80,11 +80,12 @@ def advance(
     """
     results = [jax.ShapeDtypeStruct(each.shape, jnp.float32) for each in (*moving, taken)]
     call = jax.ffi.ffi_call("headcount_advance", results, input_output_aliases={0: 0, 1: 1, 2: 2})
-    *moved, error = call(*moving, taken, heads, count, rates, chosen, tokens, targets, **_attributes(sizes, step))
+    *moved, error = call(*moving, taken, heads, count, rates, chosen, tokens, targets, **attributes(sizes, step))
     return Moving(*moved), error
 
 
-def _attributes(sizes: ModelSizes, step: Step) -> dict[str, np.generic]:
+def attributes(sizes: ModelSizes, step: Step) -> dict[str, np.generic]:
+    """What the kernels are told of a model and its training."""
     plain = asdict(sizes) | asdict(step)
     plain |= {"positions": POSITIONS.index(sizes.positions), "objective": plain.pop("labels")}
     return {name: np.float32(value) if isinstance(value, float) else np.int64(value) for name, value in plain.items()}

@@ -22,6 +22,8 @@ OPERATIONS = {
     "headcount_advance": "HeadcountAdvance",
 }
 """Targets of `jax.ffi` and the symbols behind them, which end in the platform."""
+GPU_OPERATIONS = {"headcount_advance_aside": "HeadcountAdvanceAside", "headcount_join": "HeadcountJoin"}
+"""Those that only a GPU has: kernels beside XLA's stream."""
 PLATFORMS = {"cpu": ("cpu", "Cpu"), "gpu": ("CUDA", "Gpu")}
 """JAX's name of the device, XLA's name of the platform, and the end of the symbols."""
 ELF = b"\x7fELF\x02\x01"
@@ -119,8 +121,9 @@ def _register(opened: ctypes.CDLL, path: Path, platform: str) -> str:
     import jax
 
     xla_platform, ending = PLATFORMS[platform]
+    operations = OPERATIONS | (GPU_OPERATIONS if platform == "gpu" else {})
     try:
-        for target, symbol in OPERATIONS.items():
+        for target, symbol in operations.items():
             jax.ffi.register_ffi_target(target, jax.ffi.pycapsule(getattr(opened, symbol + ending)), xla_platform)
     except AttributeError:
         return f"the fused kernels of {path} have no part for {platform}; {REINSTALL}"

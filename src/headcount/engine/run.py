@@ -9,7 +9,7 @@ import operator
 import platform
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -27,12 +27,13 @@ from ..store import Cell, Experiment, Outcome, Record, Store
 from ..store.weights import Weights
 from ..tasks import AbstractTask
 from .buckets import Bucket, ProgramShape, Shape, parent_spec, spec_of
-from .data import PreparedData, PreparedExamples, RawExamples
+from .data import BucketData, PreparedData, PreparedExamples, RawExamples
 from .hardware import Hardware
 from .listener import Listener
 from .plan import Plan, plan_sweep, sizes_of
 from .sweep import Sweep
-from .train import TrainState, program
+from .together import Together
+from .train import Measured, Member, Program, TrainState, program
 
 POLL_SECONDS = 0.25
 WATCHED_AT = 7
@@ -63,6 +64,10 @@ class Glimpse:
 
 Watch = Callable[[Glimpse], dict[str, Any]]
 """Sees the first model of a bucket part-way; what it returns is kept in that model's provenance."""
+
+
+Advance = Callable[[TrainState, Member, int], tuple[TrainState, Measured, float]]
+"""Some more steps of a bucket's members: their states, what was measured, and the seconds that are theirs."""
 
 
 @dataclass(frozen=True)
@@ -215,8 +220,9 @@ class BucketTrainer:
         self._lock = threading.Lock()
         self._compile_locks: dict[tuple, threading.Lock] = {}
         self._by_reference = set[ProgramShape]()
-        # A GPU does one bucket's steps at a time: interleaved with others' they took twice as long in all.
+        # XLA does one bucket's steps at a time: interleaved with others' they took twice as long in all.
         self._device = threading.Lock() if machine.side_by_side else contextlib.nullcontext()
+        self._together = Together() if machine.side_by_side else None
 
     def train(self, bucket: Bucket) -> Trained:
         """Train a bucket; split it when memory runs out, and record what fails instead of raising."""
@@ -264,20 +270,20 @@ class BucketTrainer:
             parts.compile(states, members, data)
             self._tell_ready(compiled_for)
         error = task.objective.error
-        with self._device:
-            states, measured = parts.advance(states, members, data, 0)  # no steps yet: the curve's first point
+        with self._on_device(parts, data) as advance:
+            states, measured, _ = advance(states, members, 0)  # no steps yet: the curve's first point
             curves = [np.asarray(measured.validation[error])]
-            began = time.monotonic()
+            seconds = 0.0
             seen: dict[str, Any] = {}
             for before, now in itertools.pairwise(steps):
                 self._check_stop()
-                states, measured = parts.advance(states, members, data, now - before)
+                states, measured, took = advance(states, members, now - before)
+                seconds += took
                 curves.append(np.asarray(measured.validation[error]))
                 self.listener.on_steps((now - before) * len(bucket.cells))
                 self.listener.on_checkpoint(bucket.cells, now, curves[-1][: len(bucket.cells)])
                 if len(curves) == WATCHED_AT + 1:
                     seen = self._look(bucket, states, now, prepared, float(curves[-1][0]))
-            seconds = (time.monotonic() - began) / len(bucket.cells)
         # Not while holding the device: compiling this, too, is done while another bucket trains.
         fitted = parts.judge(states, members, data.train) if isinstance(data.train, RawExamples) else {}
         grades = {error: states.best_error, f"final_{error}": measured.validation[error]}
@@ -285,8 +291,31 @@ class BucketTrainer:
         grades |= {name: grade for name, grade in measured.validation.items() if name != error}
         grades |= {f"fitted_{name}": grade for name, grade in fitted.items()}
         grades = {name: np.asarray(grade) for name, grade in grades.items()}
-        provenance = self._provenance(parts.backend, seconds)
+        provenance = self._provenance(parts.backend, seconds / len(bucket.cells))
         return self._results(bucket, states, grades, np.stack(curves), prepared, provenance, seen)
+
+    @contextlib.contextmanager
+    def _on_device(self, parts: Program, data: BucketData) -> Iterator[Advance]:
+        """How a bucket is advanced: alone, or on a GPU by kernels that train several buckets at the same time."""
+
+        def alone(states: TrainState, members: Member, steps: int) -> tuple[TrainState, Measured, float]:
+            began = time.monotonic()
+            states, measured = jax.block_until_ready(parts.advance(states, members, data, steps))
+            return states, measured, time.monotonic() - began
+
+        def among_others(states: TrainState, members: Member, steps: int) -> tuple[TrainState, Measured, float]:
+            request = parts.request(states, members, data, steps)
+            assert self._together is not None
+            moved = self._together.advance(request)
+            states, measured = parts.measured(request, moved, states, members, data)
+            return states, measured, request.seconds
+
+        if self._together is not None and parts.by_kernel(data):
+            with self._together.training():
+                yield among_others
+        else:
+            with self._device:
+                yield alone
 
     def _tell_ready(self, compiled_for: tuple) -> None:
         with self._lock:

@@ -29,7 +29,8 @@ from .buckets import ProgramShape, spec_of
 from .data import BucketData, RawExamples, StoredTokens
 from .hardware import FUSED_BLOCK, Sizes
 from .schedule import batch_key, rate_at
-from .whole_steps import Moving, WholeSteps, restored
+from .together import Request
+from .whole_steps import Course, Moving, Totals, WholeSteps, restored
 
 EVALUATION_BLOCK = 256
 """Examples evaluated at a time, of lists of candidates at most a batch: bounds the memory of a validation pass."""
@@ -161,10 +162,26 @@ class Program:
             kernel = self._kernel
             if kernel is None or not isinstance(data.train, StoredTokens):
                 return self._advance(states, members, data, steps)
-            moving, totals = kernel.advance(states.model, states.optimiser, states.step, members, data.train, steps)
+            moving, totals = kernel.advance(course_of(states, members, data.train), steps)
             return self._measure(states, moving, totals, members, data, steps)
 
         return advance
+
+    def by_kernel(self, data: BucketData) -> bool:
+        """Whether one kernel takes whole steps on these data."""
+        return self._kernel is not None and isinstance(data.train, StoredTokens)
+
+    def request(self, states: TrainState, members: Member, data: BucketData, steps: int) -> Request:
+        """What `advance` would train by its kernel, to be trained together with other programs."""
+        assert self._kernel is not None
+        assert isinstance(data.train, StoredTokens)
+        return Request(self._kernel, course_of(states, members, data.train), steps)
+
+    def measured(
+        self, request: Request, moved: tuple[Moving, Totals], states: TrainState, members: Member, data: BucketData
+    ) -> tuple[TrainState, Measured]:
+        """What `advance` gives, from what a request came to."""
+        return self._measure(states, *moved, members, data, request.steps)
 
     def compile(self, states: TrainState, members: Member, data: BucketData) -> None:
         """Compile what `advance` runs for these arguments; nothing is trained."""
@@ -172,7 +189,7 @@ class Program:
         if kernel is None or not isinstance(data.train, StoredTokens):
             compile_ahead(self._advance, states, members, data, 0)
             return
-        moving, totals = kernel.compile(states.model, states.optimiser, states.step, members, data.train)
+        moving, totals = kernel.compile(course_of(states, members, data.train))
         compile_ahead(self._measure, states, moving, totals, members, data, 0)
 
     @functools.cached_property
@@ -294,6 +311,11 @@ class Program:
 
 def _stacked(models: Sequence[AbstractModel]) -> AbstractModel:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *models)
+
+
+def course_of(states: TrainState, members: Member, stored: StoredTokens) -> Course:
+    """Members as a kernel of whole steps takes them."""
+    return Course(states.model, states.optimiser, states.step, members, stored)
 
 
 def respond(

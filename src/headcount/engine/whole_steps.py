@@ -8,7 +8,7 @@ import functools
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, Int
 
 from .._compile import compile_ahead, deterministic_jit
 from ..backends.advance import ModelSizes, Moving, Step, advance
+from ..backends.aside import Aside, advance_aside
 from ..models import AbstractModel
 from ..tasks import AbstractObjective, Classification, Regression
 from .buckets import ProgramShape
@@ -55,85 +56,88 @@ class WholeSteps:
         )
         return cls(model, step, train.batch, train.warmup)
 
-    def advance(
-        self,
-        models: AbstractModel,
-        moments: optax.OptState,
-        taken: Int[Array, " members"],
-        members: "Member",
-        stored: StoredTokens,
-        steps: int,
-    ) -> tuple[Moving, Totals]:
+    def advance(self, course: "Course", steps: int) -> tuple[Moving, Totals]:
         """The members' weights and moments after some steps, and the sum of the errors of each one's batches."""
-        moving, totals = _begin(models, moments)
+        moving, totals, heads, targets = begin(*course)
         for done in range(0, steps, FUSED_STEPS):
-            rates, chosen = _drawing(self.batch)(members, taken, done, len(stored.tokens), self.warmup)
+            now, rates, chosen = self.draw(course, done)
             count = min(FUSED_STEPS, steps - done)
-            moving, totals = self._call(moving, totals, taken, done, members, count, rates, chosen, stored)
+            moving, totals = self._call(moving, totals, now, heads, count, rates, chosen, course.stored.tokens, targets)
         return moving, totals
 
-    def compile(
-        self,
-        models: AbstractModel,
-        moments: optax.OptState,
-        taken: Int[Array, " members"],
-        members: "Member",
-        stored: StoredTokens,
-    ) -> tuple[Any, Any]:
-        """Compile what `advance` runs, and give the shapes of its results."""
+    def draw(self, course: "Course", done: int) -> tuple[Array, Array, Array]:
+        """The steps taken before the next ones, their learning rates, and their examples."""
+        return _drawing(self.batch)(course.members, course.taken, done, len(course.stored.tokens), self.warmup)
+
+    def compile(self, course: "Course") -> tuple[Any, Any]:
+        """Compile what `advance` and `advance_together` run, and give the shapes of its results."""
         drawing = _drawing(self.batch)
-        draws = (members, taken, 0, len(stored.tokens), self.warmup)
-        moving, totals = jax.eval_shape(_begin, models, moments)
-        rates, chosen = jax.eval_shape(drawing, *draws)
-        compile_ahead(_begin, models, moments)
+        draws = (course.members, course.taken, 0, len(course.stored.tokens), self.warmup)
+        moving, totals, heads, targets = jax.eval_shape(begin, *course)
+        now, rates, chosen = jax.eval_shape(drawing, *draws)
+        compile_ahead(begin, *course)
         with _compiling:  # one for all programs: not by every thread at once
             compile_ahead(drawing, *draws)
-        compile_ahead(self._call, moving, totals, taken, 0, members, 0, rates, chosen, stored)
+        count = jax.ShapeDtypeStruct((), jnp.int32)
+        given = (moving, totals, now, heads, count, rates, chosen, course.stored.tokens, targets)
+        compile_ahead(self.aside if jax.default_backend() == "gpu" else self._call, *given)
         return moving, totals
 
     @functools.cached_property
     def _call(self) -> Callable[..., tuple[Moving, Totals]]:
-        def call(moving: Moving, totals: Totals, taken, done, members, count, rates, chosen, stored: StoredTokens):
-            targets = stored.targets[:, None].astype(jnp.float32) if self.step.labels else stored.targets
-            heads = jnp.where(members.active, members.heads, 0)
-            moving, errors = advance(
-                moving,
-                taken + done,
-                heads,
-                jnp.asarray(count, jnp.int32),
-                rates,
-                chosen,
-                stored.tokens,
-                targets,
-                sizes=self.sizes,
-                step=self.step,
-            )
+        def call(moving: Moving, totals: Totals, now, heads, count, rates, chosen, tokens, targets):
+            count = jnp.asarray(count, jnp.int32)
+            given = (moving, now, heads, count, rates, chosen, tokens, targets)
+            moving, errors = advance(*given, sizes=self.sizes, step=self.step)
             return moving, totals + errors
 
         return deterministic_jit(call, donate=(0, 1), light=True)
 
+    @functools.cached_property
+    def aside(self) -> Callable[..., Aside]:
+        """The same beside XLA's stream. The program is the call alone: it has no memory of its own to let go."""
+        return deterministic_jit(
+            functools.partial(advance_aside, sizes=self.sizes, step=self.step), donate=(0, 1), light=True
+        )
+
+
+class Course(NamedTuple):
+    """What some members are at, and what they learn from."""
+
+    models: AbstractModel
+    moments: optax.OptState
+    taken: Int[Array, " members"]
+    members: "Member"
+    stored: StoredTokens
+
 
 @functools.cache
-def _drawing(batch: int) -> Callable[..., tuple[Array, Array]]:
-    """The learning rates and the examples of every member's next steps."""
+def _drawing(batch: int) -> Callable[..., tuple[Array, Array, Array]]:
+    """The steps that every member has taken, and the learning rates and the examples of its next ones."""
 
-    def draw(members: "Member", taken: Int[Array, " members"], done, examples, warmup) -> tuple[Array, Array]:
+    def draw(members: "Member", taken: Int[Array, " members"], done, examples, warmup) -> tuple[Array, Array, Array]:
         def one(member: "Member", step: Int[Array, ""]) -> tuple[Array, Array]:
             rate = rate_at(step, member.learning_rate, member.steps, warmup)
             return rate, chosen_examples(batch_key(member.key, step), batch, examples)
 
-        steps = (taken + done)[:, None] + jnp.arange(FUSED_STEPS, dtype=jnp.int32)
-        return jax.vmap(jax.vmap(one, in_axes=(None, 0)))(members, steps)
+        now = taken + done
+        steps = now[:, None] + jnp.arange(FUSED_STEPS, dtype=jnp.int32)
+        return now, *jax.vmap(jax.vmap(one, in_axes=(None, 0)))(members, steps)
 
     return deterministic_jit(draw, light=True)
 
 
 @jax.jit  # nothing is computed, so nothing is to be deterministic
-def _begin(models: AbstractModel, moments: optax.OptState) -> tuple[Moving, Totals]:
-    """Weights and moments as the kernel has them, and no errors yet."""
+def begin(
+    models: AbstractModel, moments: optax.OptState, taken: Array, members: "Member", stored: StoredTokens
+) -> tuple[Moving, Totals, Array, Array]:
+    """Weights, moments, heads and targets as the kernel has them, and no errors yet."""
     weights = jnp.concatenate([leaf.reshape(len(leaf), -1) for leaf in jax.tree.leaves(models)], axis=1)
     tree = optax.tree_utils
-    return Moving(weights, tree.tree_get(moments, "mu"), tree.tree_get(moments, "nu")), jnp.zeros(len(weights))
+    moving = Moving(weights, tree.tree_get(moments, "mu"), tree.tree_get(moments, "nu"))
+    heads = jnp.where(members.active, members.heads, 0)  # an empty slot has none
+    targets = stored.targets
+    return moving, jnp.zeros(len(weights)), heads, targets if targets.ndim > 1 else targets[:, None].astype(jnp.float32)
 
 
 def restored(

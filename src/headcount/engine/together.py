@@ -1,0 +1,128 @@
+"""Buckets that train at the same time on a GPU, by the kernels of the fused back end.
+
+A bucket of few members fills a small part of a GPU. So the threads that train buckets meet before each checkpoint, and
+one of them starts the kernels of all. A member's numbers do not depend on who trains beside it.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from .._compile import on_device
+from ..backends.advance import Moving
+from ..backends.aside import join
+from .hardware import FUSED_STEPS
+from .whole_steps import Course, Totals, WholeSteps, begin
+
+
+@dataclass
+class Request:
+    """Some members to be advanced by some steps, and what came of it."""
+
+    kernel: WholeSteps
+    course: Course
+    steps: int
+    result: tuple[Moving, Totals] | None = None
+    error: BaseException | None = None
+    seconds: float = 0.0
+    """Its share of the time of all that were advanced together, by members and steps."""
+
+    @property
+    def settled(self) -> bool:
+        return self.result is not None or self.error is not None
+
+    @property
+    def model_steps(self) -> int:
+        return self.steps * len(self.course.taken)
+
+
+class Together:
+    """Where the threads of a run meet: `advance` waits until every thread that is `training` has asked for steps."""
+
+    def __init__(self):
+        self._changed = threading.Condition()
+        self._training = 0
+        self._waiting: list[Request] = []
+
+    @contextlib.contextmanager
+    def training(self) -> Iterator[None]:
+        """The calling thread trains a bucket: others wait for its requests until it leaves."""
+        with self._changed:
+            self._training += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._training -= 1
+                self._changed.notify_all()
+
+    def advance(self, request: Request) -> tuple[Moving, Totals]:
+        """The result of a request, advanced together with those of the other threads. Raises what went wrong there."""
+        with self._changed:
+            self._waiting.append(request)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: request.settled or len(self._waiting) == self._training)
+            requests = []
+            if not request.settled:  # the last one is here, and whoever sees it first serves all
+                requests, self._waiting = self._waiting, []
+        if requests:
+            self._serve(requests)
+        if request.error is not None:
+            raise request.error
+        assert request.result is not None
+        return request.result
+
+    def _serve(self, requests: Sequence[Request]) -> None:
+        began = time.monotonic()
+        try:
+            results = advance_together(requests)
+        except BaseException as error:
+            with self._changed:
+                for request in requests:
+                    request.error = error
+                self._changed.notify_all()
+            return
+        share = (time.monotonic() - began) / max(1, sum(request.model_steps for request in requests))
+        with self._changed:
+            for request, result in zip(requests, results, strict=True):
+                request.result, request.seconds = result, share * request.model_steps
+            self._changed.notify_all()
+
+
+def advance_together(requests: Sequence[Request]) -> list[tuple[Moving, Totals]]:
+    """Advance all requests, some steps of each at a time; done when it returns."""
+    counts = {0: on_device(0, np.int32)}
+    token = counts[0]
+    at = [begin(*request.course) for request in requests]
+    drawn = _draws(requests, 0)
+    for done in range(0, max(request.steps for request in requests), FUSED_STEPS):
+        held: list[Any] = [drawn]  # what a kernel works on lives until it is joined
+        for place, (now, rates, chosen) in drawn.items():
+            kernel, tokens = requests[place].kernel, requests[place].course.stored.tokens
+            moving, totals, heads, targets = at[place]
+            steps = min(FUSED_STEPS, requests[place].steps - done)
+            count = counts.setdefault(steps, on_device(steps, np.int32))
+            aside = kernel.aside(moving, totals, now, heads, count, rates, chosen, tokens, targets)
+            at[place] = (aside.moving, aside.totals, heads, targets)
+            held.append(aside)
+        drawn = _draws(requests, done + FUSED_STEPS)  # while the kernels are at work
+        token = join(token)
+        del held
+    jax.block_until_ready(token)
+    return [(moving, totals) for moving, totals, _, _ in at]
+
+
+def _draws(requests: Sequence[Request], done: int) -> dict[int, tuple[Array, Array, Array]]:
+    """The batches of the next steps of every request that has steps left."""
+    return {
+        place: request.kernel.draw(request.course, done)
+        for place, request in enumerate(requests)
+        if done < request.steps
+    }
