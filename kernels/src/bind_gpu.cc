@@ -1,5 +1,6 @@
 // The GPU kernels as XLA calls: shapes are checked, memory is laid out, and the kernels are launched on XLA's stream.
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
@@ -141,6 +142,7 @@ class Asides {
       if (used_[k]) on.check(Driver::get().wait_for_event(stream, done_[k], 0));
       used_[k] = false;
     }
+    next_ = 0;
   }
   std::mutex calls;  // held from `fork` to `mark`
 
@@ -257,8 +259,14 @@ ffi::Error describe(Advance& run, const Described& given, Floats weights, Whole 
   return ffi::Error::Success();
 }
 
-// Chooses how the call runs on this GPU; `run` is ready but for its scratch memory.
-ffi::Error plan(Advance& run, OnStream& on, Launch& launch) {
+// What all calls that run at the same time have to do; see `work_of`. 0: a call has the GPU to itself.
+std::atomic<int64_t> work_together{0};
+
+// What a step of a call has to do, in tokens, where the readout and the update of a sequence count for some.
+int64_t work_of(int64_t members, int64_t batch, int64_t length) { return members * batch * (length + 24); }
+
+// Chooses how the call runs on its share of this GPU; `run` is ready but for its scratch memory.
+ffi::Error plan(Advance& run, OnStream& on, Launch& launch, double share) {
   const int quads = quads_of(run.sizes.dim);
   const int64_t most = on.most_shared - OnStream::RESERVED_SHARED;
   launch.manner = choose(run, quads, most);
@@ -271,7 +279,7 @@ ffi::Error plan(Advance& run, OnStream& on, Launch& launch) {
   if (!on.ok()) return on.error();
   const int places = std::min(on.places(launch.function, launch.manner.shared), MOST_BLOCKS);
   run.team = 1;
-  while (run.team * 2 <= run.tiles && int64_t(run.members) * run.team * 2 <= places) run.team *= 2;
+  while (run.team * 2 <= run.tiles && double(run.members) * run.team * 2 <= share * places) run.team *= 2;
   launch.blocks = run.team > 1 ? run.members * run.team : std::min(run.members, places);
   settle_scratch(run, launch, quads);
   return ffi::Error::Success();
@@ -302,7 +310,7 @@ ffi::Error advance(void* stream, ffi::ScratchAllocator allocator, Floats weights
   if (!run.members) return on.ok() ? ffi::Error::Success() : on.error();
   on.clear(run.error, run.members);
   Launch launch{};
-  if (auto failure = plan(run, on, launch); failure.failure()) return failure;
+  if (auto failure = plan(run, on, launch, 1.0); failure.failure()) return failure;
   auto memory = allocator.Allocate(4 * launch.floats());
   if (!memory)
     return ffi::Error(ffi::ErrorCode::kResourceExhausted, "RESOURCE_EXHAUSTED: headcount kernels: no memory for " +
@@ -331,8 +339,9 @@ ffi::Error advance_aside(void* stream, Floats weights, Floats mean, Floats squar
   on.copy(run.square, square.typed_data(), square.size_bytes());
   on.copy(run.error, totals.typed_data(), totals.size_bytes());
   if (!run.members) return on.ok() ? ffi::Error::Success() : on.error();
+  const int64_t own = work_of(run.members, run.batch, run.sizes.length), all = work_together;
   Launch launch{};
-  if (auto failure = plan(run, on, launch); failure.failure()) return failure;
+  if (auto failure = plan(run, on, launch, all > own ? double(own) / all : 1.0); failure.failure()) return failure;
   if (launch.floats() > scratch->element_count()) return wrong("the scratch memory is too small.");
   Asides& asides = Asides::of(on.context());
   const std::lock_guard<std::mutex> guard(asides.calls);
@@ -526,6 +535,12 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountAdvanceAsideGpu, headcount::advance_aside
 XLA_FFI_DEFINE_HANDLER_SYMBOL(
     HeadcountJoinGpu, headcount::join,
     ffi::Ffi::Bind().Ctx<ffi::PlatformStream<void*>>().Arg<Whole>().Ret<Whole>());
+
+extern "C" int64_t headcount_kernels_gpu_work(int64_t members, int64_t batch, int64_t length) {
+  return headcount::work_of(members, batch, length);
+}
+
+extern "C" void headcount_kernels_gpu_together(int64_t work) { headcount::work_together = work; }
 
 extern "C" int64_t headcount_kernels_gpu_scratch(int64_t length, int64_t dim, int64_t code, int64_t hidden,
                                                  int64_t heads, int64_t groups, int64_t rank, int64_t head_dim,

@@ -6,6 +6,7 @@ at once; its results may be read, and its arguments let go, when `join` was call
 
 import ctypes
 import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -57,13 +58,31 @@ def join(token: Int[Array, ""]) -> Int[Array, ""]:
     return jax.ffi.ffi_call("headcount_join", result, has_side_effect=True)(token)
 
 
+def share(calls: Sequence[tuple[int, int, int]]) -> None:
+    """Say which calls come next, up to `join`: each takes a part of the GPU that fits its work.
+
+    A call is its members, its batch and its length. This decides how fast they are, never what they compute.
+    """
+    library = _library()
+    library.headcount_kernels_gpu_together(sum(library.headcount_kernels_gpu_work(*call) for call in calls))
+
+
 @functools.cache
 def scratch_floats(sizes: ModelSizes, members: int, batch: int) -> int:
     """The most floats of scratch memory that a call needs on any GPU."""
-    library = kernels("gpu").library
-    assert library is not None
-    function = ctypes.CDLL(str(library.path)).headcount_kernels_gpu_scratch
     model = (sizes.length, sizes.dim, sizes.code, sizes.hidden, sizes.heads, sizes.groups, sizes.rank, sizes.head_dim)
-    given = (*model, sizes.outputs, POSITIONS.index(sizes.positions), members, batch)
-    function.restype, function.argtypes = ctypes.c_int64, [ctypes.c_int64] * len(given)
-    return function(*given)
+    return _library().headcount_kernels_gpu_scratch(
+        *model, sizes.outputs, POSITIONS.index(sizes.positions), members, batch
+    )
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    loaded = kernels("gpu").library
+    assert loaded is not None
+    library = ctypes.CDLL(str(loaded.path))
+    for function, arguments in (("work", 3), ("scratch", 12), ("together", 1)):
+        symbol = getattr(library, f"headcount_kernels_gpu_{function}")
+        symbol.restype, symbol.argtypes = ctypes.c_int64, [ctypes.c_int64] * arguments
+    library.headcount_kernels_gpu_together.restype = None
+    return library

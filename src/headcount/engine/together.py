@@ -5,6 +5,7 @@ one of them starts the kernels of all. A member's numbers do not depend on who t
 """
 
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -17,7 +18,7 @@ from jaxtyping import Array
 
 from .._compile import on_device
 from ..backends.advance import Moving
-from ..backends.aside import join
+from ..backends.aside import join, share
 from .hardware import FUSED_STEPS
 from .whole_steps import Course, Totals, WholeSteps, begin
 
@@ -37,6 +38,11 @@ class Request:
     @property
     def settled(self) -> bool:
         return self.result is not None or self.error is not None
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Members, batch and length."""
+        return len(self.course.taken), self.kernel.batch, self.kernel.sizes.length
 
     @property
     def model_steps(self) -> int:
@@ -80,6 +86,8 @@ class Together:
         return request.result
 
     def _serve(self, requests: Sequence[Request]) -> None:
+        # The largest first: a GPU begins only so many kernels at a time, and small ones end soon wherever they begin.
+        requests = sorted(requests, key=lambda request: math.prod(request.size), reverse=True)
         began = time.monotonic()
         try:
             results = advance_together(requests)
@@ -98,6 +106,7 @@ class Together:
 
 def advance_together(requests: Sequence[Request]) -> list[tuple[Moving, Totals]]:
     """Advance all requests, some steps of each at a time; done when it returns."""
+    share([request.size for request in requests])
     counts = {0: on_device(0, np.int32)}
     token = counts[0]
     at = [begin(*request.course) for request in requests]
