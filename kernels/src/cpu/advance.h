@@ -95,7 +95,7 @@ struct AdvanceMemory {
     const size_t length = sizes.length, heads = sizes.heads;
     block = keeps_hidden ? sizes.length : tokens_per_block(sizes);
     hidden = memory.lanes((keeps_hidden ? groups * length : block) * sizes.hidden);
-    lane_sums = PoolSums(memory, sizes, block);
+    lane_sums = PoolSums(memory, sizes);
     tokens = memory.lanes(groups * length * sizes.dim);
     absent = masks ? memory.masks(groups * length) : nullptr;
     attention = memory.lanes(groups * heads * length);
@@ -173,7 +173,6 @@ inline double tile_error(const AdvanceTask& task, const Model& model, const Adva
     if (model.adds_positions()) read(memory.d_attention, memory.tile.d_attention, attention_row);
     const LaneGradients given = {memory.attention_of(group),
                                  {memory.d_attention, 1, sizes.length},
-                                 memory.pooled_of(group),
                                  {memory.d_pooled, sizes.hidden, 1}};
     pool_lanes_gradient(sizes, pool_weights, memory.tokens_of(group), given, pool_gradients, memory.hidden_of(group),
                         memory.keeps_hidden, memory.lane_sums);

@@ -43,16 +43,14 @@ inline int tokens_per_block(const PoolSizes& sizes) {
 
 // What the gradient of a group of samples needs beside its arguments, and the sums over the samples of a lane.
 struct PoolSums {
-  Lanes* d_scores;     // of a block of tokens, [block, h]
-  Lanes* score_sums;   // what the softmax subtracts, [h]
+  Lanes* d_scores;     // [T, h]
   Lanes* d_weight;     // [N, d]
   Lanes* d_bias;       // [N]
   Lanes* d_direction;  // [h, N]
 
   PoolSums() = default;
-  PoolSums(Memory& memory, const PoolSizes& sizes, int block)
-      : d_scores(memory.lanes(static_cast<size_t>(block) * sizes.heads)),
-        score_sums(memory.lanes(sizes.heads)),
+  PoolSums(Memory& memory, const PoolSizes& sizes)
+      : d_scores(memory.lanes(static_cast<size_t>(sizes.length) * sizes.heads)),
         d_weight(memory.lanes(static_cast<size_t>(sizes.hidden) * sizes.dim)),
         d_bias(memory.lanes(sizes.hidden)),
         d_direction(memory.lanes(static_cast<size_t>(sizes.heads) * sizes.hidden)) {}
@@ -146,39 +144,36 @@ inline void pool_lanes(const PoolSizes& sizes, const PoolWeights& weights, const
 struct LaneGradients {
   Grid<Lanes> attention;          // [T, h]
   Grid<const Lanes> d_attention;  // [T, h]; none if its first is null
-  const Lanes* pooled;            // [h, N]
   Grid<const Lanes> d_pooled;     // [h, N]
 };
 
-// What the gradient of a softmax subtracts: sum_t a_it (d_pooled_i . r_t + d_attention_it), for every head.
-inline void sum_over_tokens(const PoolSizes& sizes, const LaneGradients& given, Lanes* sums) {
-  for (int i = 0; i < sizes.heads; i++) {
-    Lanes sum{};
-    for (int j = 0; j < sizes.hidden; j++) sum += given.d_pooled(i, j) * given.pooled[i * sizes.hidden + j];
-    if (given.d_attention.first) {
-      for (int t = 0; t < sizes.length; t++) sum += given.attention(t, i) * given.d_attention(t, i);
-    }
-    sums[i] = sum;
-  }
-}
-
-// d_scores [count, h] of the tokens first .. first + count.
-inline __attribute__((noinline)) void score_gradient(const PoolSizes& sizes, const LaneTokens& tokens,
-                                                     const LaneGradients& given, int first, int count,
-                                                     Grid<Lanes> hidden, const Lanes* sums_of_heads,
-                                                     Grid<Lanes> d_scores) {
+// The gradient of the attention weights of the tokens first .. first + count: d_pooled_i . r_t + d_attention_it.
+inline __attribute__((noinline)) void attention_gradient(const PoolSizes& sizes, const LaneGradients& given, int first,
+                                                         int count, Grid<Lanes> hidden, Grid<Lanes> d_scores) {
   in_blocks(count, sizes.heads, [&](auto rows, auto columns, int row, int column) HEADCOUNT_INLINED {
     Lanes sums[rows.value][columns.value] = {};
     add_products(sums, constant(hidden), given.d_pooled.transposed(), row, column, sizes.hidden);
     for_each(sums, [&](Lanes& sum, int i, int j) HEADCOUNT_INLINED {
       const int token = first + row + i, head = column + j;
-      sum -= sums_of_heads[head];
       if (given.d_attention.first) sum += given.d_attention(token, head);
-      sum *= given.attention(token, head);
-      if (tokens.absent) sum = tokens.absent[token] ? Lanes{} : sum;
-      d_scores(row + i, head) = sum;
+      d_scores(token, head) = sum;
     });
   });
+}
+
+// From the gradient of the weights to that of the scores, a_t (d_t - sum_s a_s d_s), in place. The mean is taken of the
+// very numbers it is subtracted from: where one token has all the weight, what is left is 0 and not its rounding, which
+// a large direction would multiply.
+inline __attribute__((noinline)) void softmax_gradient(const PoolSizes& sizes, const LaneTokens& tokens,
+                                                       Grid<Lanes> attention, Grid<Lanes> d_scores) {
+  for (int i = 0; i < sizes.heads; i++) {
+    Lanes mean{};
+    for (int t = 0; t < sizes.length; t++) mean += attention(t, i) * d_scores(t, i);
+    for (int t = 0; t < sizes.length; t++) {
+      const Lanes change = attention(t, i) * (d_scores(t, i) - mean);
+      d_scores(t, i) = tokens.absent ? (tokens.absent[t] ? Lanes{} : change) : change;
+    }
+  }
 }
 
 // The gradient of r takes its place: nothing but its sign is needed any more.
@@ -215,15 +210,19 @@ inline void pool_lanes_gradient(const PoolSizes& sizes, const PoolWeights& weigh
                                 bool encoded, const PoolSums& sums) {
   const Grid<Lanes> hidden = {room.first, sizes.hidden, 1};
   const Grid<Lanes> d_scores = {sums.d_scores, sizes.heads, 1};
-  sum_over_tokens(sizes, given, sums.score_sums);
   for (int first = 0; first < sizes.length; first += room.block) {
     const int count = smaller(room.block, sizes.length - first);
     if (!encoded) encode(sizes, weights, tokens, first, count, hidden);
-    score_gradient(sizes, tokens, given, first, count, hidden, sums.score_sums, d_scores);
-    if (gradients.offset) add_lane_sums(gradients.offset + first * sizes.heads, sums.d_scores, count * sizes.heads);
-    add_product({sums.d_direction, 1, sizes.hidden}, constant(hidden.transposed()), constant(d_scores), sizes.hidden,
-                sizes.heads, count);
-    hidden_gradient(sizes, weights, given, first, count, d_scores, hidden);
+    attention_gradient(sizes, given, first, count, hidden, d_scores);
+  }
+  softmax_gradient(sizes, tokens, given.attention, d_scores);
+  if (gradients.offset) add_lane_sums(gradients.offset, sums.d_scores, sizes.length * sizes.heads);
+  for (int first = 0; first < sizes.length; first += room.block) {
+    const int count = smaller(room.block, sizes.length - first);
+    if (room.block < sizes.length) encode(sizes, weights, tokens, first, count, hidden);
+    add_product({sums.d_direction, 1, sizes.hidden}, constant(hidden.transposed()),
+                constant(d_scores.from_row(first)), sizes.hidden, sizes.heads, count);
+    hidden_gradient(sizes, weights, given, first, count, d_scores.from_row(first), hidden);
     add_product({sums.d_weight, sizes.dim, 1}, constant(hidden.transposed()), constant(tokens.numbers.from_row(first)),
                 sizes.hidden, sizes.dim, count);
     if (sizes.bias_per_token) {

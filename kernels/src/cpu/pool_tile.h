@@ -26,7 +26,7 @@ struct PoolMemory {
     d_pooled = memory.lanes(of_pooled);
     d_attention = memory.lanes(of_attention);
     zeros = memory.floats(of_pooled > of_attention ? of_pooled : of_attention);
-    sums = PoolSums(memory, sizes, hidden.block);
+    sums = PoolSums(memory, sizes);
   }
 };
 
@@ -81,11 +81,10 @@ inline void pool_gradient(const PoolSizes& sizes, const PoolWeights& weights, co
     };
     read_lane_tokens(sizes, rows_of(tokens + first * of_tokens, of_tokens, some), room.tokens);
     read(room.attention, attention, of_attention, nullptr);
-    read(room.pooled, pooled, of_pooled, nullptr);
     read(room.d_pooled, d_pooled, of_pooled, room.zeros);
     read(room.d_attention, d_attention, of_attention, room.zeros);
     const LaneGradients given = {
-        lane_attention, {room.d_attention, sizes.heads, 1}, room.pooled, {room.d_pooled, sizes.hidden, 1}};
+        lane_attention, {room.d_attention, sizes.heads, 1}, {room.d_pooled, sizes.hidden, 1}};
     pool_lanes_gradient(sizes, weights, room.tokens, given, gradients, room.hidden, false, room.sums);
   }
   room.sums.add_to(sizes, gradients);
