@@ -206,7 +206,7 @@ def test_a_member_has_the_same_bits_alone_in_company_in_any_order_and_again(fuse
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", LARGER[:3])
 def test_a_member_of_several_tiles_has_the_same_bits_alone_and_among_many(fused, setting):
-    """Alone it is spread over all cores of a CPU and many blocks of a GPU; among many it has few of them."""
+    """Alone it has many blocks of a GPU to itself; among many, one of them, or one thread of a CPU."""
     padded = setting.spec.padded().heads
     members = tuple((seed, 1 + seed % setting.spec.heads) for seed in range(40))
     among, _ = trained(setting, fused, members, padded=padded, slots=40)
