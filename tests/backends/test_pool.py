@@ -16,12 +16,17 @@ from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.tolerance import assert_close, assert_trees_close, assert_trees_equal, in_double
 from .textbook_pool import Case, gradients, hidden_and_weights, pooled_and_weights
 
+ON_GPU = jax.default_backend() == "gpu"
+MOST_NUMBERS = 16
+"""Per token, that the kernels of a GPU can do."""
+
 
 @st.composite
 def cases(draw, most: int = 9) -> tuple[Case, bool]:
     """Small whole numbers, so that equal scores are equal in every precision, and any scale of the scores."""
     size = st.integers(1, most)
-    batch, length, dim, hidden, heads = (draw(size) for _ in range(5))
+    batch, length, hidden, heads = (draw(size) for _ in range(4))
+    dim = draw(st.integers(1, min(most, MOST_NUMBERS) if ON_GPU else most))
     generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
 
     def whole(*shape: int) -> np.ndarray:
@@ -82,6 +87,17 @@ def test_any_shape_and_any_scores(backend, drawn):
 @given(drawn=cases(most=70))
 def test_many_shapes(backend, drawn):
     assert_pools(backend, *drawn)
+
+
+def test_tokens_of_many_numbers_are_pooled_on_a_cpu_and_refused_on_a_gpu(fused):
+    generator = np.random.default_rng(0)
+    shapes = ((2, 3, MOST_NUMBERS + 1), (4, MOST_NUMBERS + 1), (1, 4), (2, 4), (0, 2))
+    case = Case(*(generator.normal(size=shape).astype(np.float32) for shape in shapes))
+    if not ON_GPU:
+        assert_pools(fused, case, masks=False)
+        return
+    with pytest.raises(jax.errors.JaxRuntimeError, match=str(MOST_NUMBERS)):
+        jax.block_until_ready(run(fused, False, case, *changes_of(case)))
 
 
 def test_one_token_is_read_whole_and_absent_ones_not_at_all(backend):
