@@ -84,6 +84,7 @@ def commands(system: str, processor: str, tools: Tools, folder: Path) -> Command
     if tools.gpu_targets:
         compiling.insert(0, _nvcc(tools, folder))
         compile_object("bind_gpu.cc", "bind_gpu.o", "-O2", *headers)
+        compile_object("bind_gpu_pool.cc", "bind_gpu_pool.o", "-O2", *headers)
         (folder / "fatbin.S").write_text(FATBIN.format(path=folder / "kernels.fatbin"))
     library = folder / LIBRARY_NAME
     # Reversed: of an inline function that several objects hold the linker keeps the first, which all processors run.
@@ -96,14 +97,12 @@ def commands(system: str, processor: str, tools: Tools, folder: Path) -> Command
 FATBIN = """
 .section .rodata
 .balign 16
-.globl headcount_fatbin, headcount_fatbin_size
-.hidden headcount_fatbin, headcount_fatbin_size
+.globl headcount_fatbin
+.hidden headcount_fatbin
 headcount_fatbin: .incbin "{path}"
-.balign 8
-headcount_fatbin_size: .quad headcount_fatbin_size - headcount_fatbin
 .section .note.GNU-stack,"",%progbits
 """
-"""The GPU's code as bytes of the library, for the assembler. The size counts the bytes that align it, too."""
+"""The GPU's code as bytes of the library, for the assembler. It says its own size to the driver."""
 
 
 def _names(gpu_targets: tuple[str, ...]) -> str:

@@ -1,6 +1,6 @@
 // The sizes of a class-token model of one layer, and where each of its arrays lies in one flat vector of weights.
 //
-// The order is that of the model's leaves in Python (`ClassTokenTransformer`), which is also the order of Adam's moments.
+// The order is that of the model's leaves in Python (`ClassTokenTransformer`), and so of Adam's moments.
 // Symbols: d dim, N hidden, E total_dim = heads * head_dim, T length, h heads, g groups, r rank, n head_dim.
 #pragma once
 #include <cstdint>

@@ -1,6 +1,7 @@
 """Building the kernels: which commands, on which machine, and one reason where it cannot be done."""
 
 import importlib
+import os
 import platform
 import subprocess
 import sys
@@ -8,6 +9,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
+from headcount.backends import kernels_here
 
 ROOT = Path(__file__).parents[2]
 KERNELS = ROOT / "kernels"
@@ -43,7 +46,8 @@ def build_library():
 def sources(build_commands, tmp_path, monkeypatch):
     """Empty source files, so that commands can be listed."""
     folder = tmp_path / "src"
-    for name in ("bind_cpu.cc", "bind_gpu.cc", "gpu_targets.cc", "cpu/dispatch.cc", "cpu/kernels.cc", "gpu/kernels.cu"):
+    for path in [*(KERNELS / "src").rglob("*.cc"), KERNELS / "src/gpu/kernels.cu"]:
+        name = path.relative_to(KERNELS / "src")
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
     monkeypatch.setattr(build_commands, "SOURCES", folder)
@@ -86,7 +90,8 @@ def test_with_nvcc_the_code_for_gpus_is_embedded(build_commands, sources, tmp_pa
     assert nvcc[-1] in (tmp_path / "fatbin.S").read_text()
     assert str(tmp_path / "fatbin.S") in steps.linking
     words = {word for command in steps.compiling for word in command}
-    assert {str(sources / "bind_gpu.cc"), '-DHEADCOUNT_GPU_TARGETS="sm_80 sm_90 compute_90"'} <= words
+    assert '-DHEADCOUNT_GPU_TARGETS="sm_80 sm_90 compute_90"' in words
+    assert {str(path) for path in sources.rglob("*.c*")} <= words, "a source file that nothing compiles"
 
 
 @pytest.mark.parametrize("machine", [("Windows", "AMD64"), ("Darwin", "x86_64"), ("Linux", "riscv64")])
@@ -171,6 +176,26 @@ def test_the_version_has_one_place_and_the_extra_allows_it(build_commands):
     (extra,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["fast"]
     major, minor, _ = version.split(".")
     assert extra.startswith(f"headcount-kernels>={major}.{minor},<{major}.{int(minor) + 1}")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="one instruction set only")
+def test_a_lower_instruction_set_is_used_where_it_is_named_and_other_words_are_ignored(fused):
+    available = kernels_here().library
+    assert available is not None
+    script = (
+        "import ctypes, sys\n"
+        "name = ctypes.CDLL(sys.argv[1]).headcount_kernels_cpu\n"
+        "name.restype = ctypes.c_char_p\n"
+        "print(name().decode())\n"
+    )
+
+    def used(word: str) -> str:
+        command = [sys.executable, "-S", "-c", script, str(available.path)]
+        environment = os.environ | {"HEADCOUNT_KERNELS_CPU": word}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert used("fastest") == used("") == used("avx512")
+    assert used("plain") == "plain"
 
 
 @pytest.mark.slow

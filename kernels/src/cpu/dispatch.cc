@@ -1,4 +1,5 @@
-// Which instruction set is used: the best that the processor has, or a lower one that HEADCOUNT_KERNELS_CPU names.
+// Which instruction set is used: the best that the processor has, or a lower one that HEADCOUNT_KERNELS_CPU names
+// (avx512, avx2 or plain). Other words are ignored.
 #include <cstdlib>
 #include <cstring>
 
@@ -23,7 +24,7 @@ extern const Kernels kernels;
 
 static const Kernels& choose() {
   const char* named = std::getenv("HEADCOUNT_KERNELS_CPU");
-  const auto allowed = [named](const char* name) { return !named || !*named || std::strcmp(named, name) == 0; };
+  const auto is = [named](const char* name) { return named && std::strcmp(named, name) == 0; };
   __builtin_cpu_init();
   // x86-64-v4 and v3; a processor that has the features listed has the rest of its level.
   const bool has_avx2 =
@@ -31,9 +32,8 @@ static const Kernels& choose() {
   const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                           __builtin_cpu_supports("avx512vl");
-  if (has_avx512 && allowed("avx512")) return avx512::kernels;
-  if (has_avx2 && (allowed("avx2") || allowed("avx512"))) return avx2::kernels;
-  return plain::kernels;
+  if (is("plain") || !has_avx2) return plain::kernels;
+  return is("avx2") || !has_avx512 ? avx2::kernels : avx512::kernels;
 }
 #else
 namespace neon {

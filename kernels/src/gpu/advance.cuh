@@ -6,6 +6,7 @@
 #pragma once
 #include "fold.cuh"
 #include "readout.cuh"
+#include "tokens_gradient.cuh"
 
 namespace headcount {
 
@@ -147,9 +148,10 @@ __device__ inline float norm_of(const float* numbers, int count) {
   return sqrtf(sum);
 }
 
-// optax.clip_by_global_norm, scale_by_adam, and a decoupled decay.
+// optax.clip_by_global_norm, scale_by_adam, and a decoupled decay. Other blocks of the team wrote to `gradient` in this
+// launch: it is not __restrict__, which would let it be read through a cache that does not see that.
 __device__ __noinline__ void update(const Advance& run, int member, int count, int steps_taken, float rate,
-                              const float* __restrict__ gradient, int thread, int threads) {
+                                    const float* gradient, int thread, int threads) {
   __shared__ float corrections[2];
   if (threadIdx.x == 0) {
     corrections[0] = -expm1f(steps_taken * logf(FIRST_MOMENT_DECAY));  // 1 - decay^steps
@@ -168,7 +170,9 @@ __device__ __noinline__ void update(const Advance& run, int member, int count, i
 #pragma unroll
     for (int k = 0; k < TOGETHER; ++k) {
       const int index = start + k * threads;
-      if (index < count) g[k] = gradient[index], mean[k] = means[index], square[k] = squares[index], weight[k] = weights[index];
+      if (index >= count) continue;
+      g[k] = gradient[index], mean[k] = means[index];
+      square[k] = squares[index], weight[k] = weights[index];
     }
 #pragma unroll
     for (int k = 0; k < TOGETHER; ++k) {

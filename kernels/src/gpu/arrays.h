@@ -31,7 +31,7 @@ struct Advance {
   int32_t masks;
   int32_t members, room, batch, target_width;
   int32_t tiles;          // per batch
-  int32_t team;          // blocks that share a member
+  int32_t team;           // blocks that share a member
   int32_t shared_scores;  // 1: weights and slopes of a tile are in shared memory
   float beta, clip, second_moment_decay, weight_decay;
   int64_t team_scratch, block_scratch;  // floats of scratch memory per team and per block
@@ -87,7 +87,19 @@ struct Partial {
 };
 
 HEADCOUNT_BOTH inline int32_t padded_heads(int32_t heads) { return (heads + 3) / 4 * 4; }
-HEADCOUNT_BOTH inline int32_t round_up(int32_t x, int32_t unit) { return (x + unit - 1) / unit * unit; }
+HEADCOUNT_BOTH inline int64_t fours(int64_t count) { return (count + 3) / 4 * 4; }
+
+// Memory that is given out one array after the other, each at a multiple of 16 bytes.
+struct Memory {
+  float* first;
+  int64_t taken = 0;  // floats
+
+  HEADCOUNT_BOTH float* take(int64_t count) {
+    float* place = first + taken;
+    taken += fours(count);
+    return place;
+  }
+};
 
 // The arrays of a block: the folded weights, and what a tile needs. Strides are odd where lanes walk along columns.
 // Of a LARGE model most are in scratch memory.
@@ -129,20 +141,12 @@ struct Block {
   HEADCOUNT_BOTH Block(const Advance& run, float* shared, float* scratch) {
     const Sizes& s = run.sizes;
     const int32_t total = s.total(), four = padded_heads(s.heads);
-    int64_t inside = 0, outside = 0;
-    auto keep = [&](int64_t count) {
-      float* place = shared + inside;
-      inside += round_up(int32_t(count), 4);
-      return place;
-    };
-    auto put = [&](int64_t count) {
-      float* place = scratch + outside;
-      outside += (count + 3) / 4 * 4;
-      return place;
-    };
-    auto take = [&](int64_t count) { return LARGE ? put(count) : keep(count); };
-    total4 = round_up(total, 4);
-    hidden4 = round_up(s.hidden, 4);
+    Memory inside{shared}, outside{scratch};
+    auto keep = [&](int64_t count) { return inside.take(count); };
+    auto put = [&](int64_t count) { return outside.take(count); };
+    auto take = [&](int64_t count) { return LARGE ? outside.take(count) : inside.take(count); };
+    total4 = int32_t(fours(total));
+    hidden4 = int32_t(fours(s.hidden));
     pooled_stride = s.heads * (hidden4 + 4);
     d_pooled_stride = s.hidden * four + 4;
     rows = reinterpret_cast<float4*>(keep(int64_t(s.hidden) * 4 * QUADS));
@@ -178,8 +182,8 @@ struct Block {
     place_bias = put(s.positions == Positions::concatenated ? int64_t(s.length) * s.hidden : 0);
     place_score = put(additive ? int64_t(s.length) * s.heads : 0);
     place_value = put(additive ? int64_t(s.length) * total : 0);
-    shared_floats = inside;
-    scratch_floats = outside;
+    shared_floats = inside.taken;
+    scratch_floats = outside.taken;
   }
 };
 
@@ -210,7 +214,8 @@ struct Pool {
     }
     return place;
   }
-  HEADCOUNT_BOTH int32_t numbers(int quads) const {  // of one tile: rows, bias, directions, biases and offsets of places
+  // Of one tile: rows, bias, directions, biases and offsets of places.
+  HEADCOUNT_BOTH int32_t numbers(int quads) const {
     return (4 * quads + 1 + heads) * hidden + (bias_rows > 1 ? length * hidden : 0) + offset_rows * heads;
   }
 };
@@ -231,18 +236,10 @@ struct PoolBlock {
 
   HEADCOUNT_BOTH PoolBlock(const Pool& run, bool gradient, float* shared, float* scratch) {
     const int32_t four = padded_heads(run.heads);
-    int64_t inside = 0, outside = 0;
-    auto keep = [&](int64_t count) {
-      float* place = shared + inside;
-      inside += (count + 3) / 4 * 4;
-      return place;
-    };
-    auto put = [&](int64_t count) {
-      float* place = scratch + outside;
-      outside += (count + 3) / 4 * 4;
-      return place;
-    };
-    auto take = [&](int64_t count) { return LARGE ? put(count) : keep(count); };
+    Memory inside{shared}, outside{scratch};
+    auto keep = [&](int64_t count) { return inside.take(count); };
+    auto put = [&](int64_t count) { return outside.take(count); };
+    auto take = [&](int64_t count) { return LARGE ? outside.take(count) : inside.take(count); };
     stride = run.hidden * four + 4;
     rows = reinterpret_cast<float4*>(keep(int64_t(run.hidden) * 4 * QUADS));
     direction = keep(int64_t(run.hidden) * four);
@@ -251,8 +248,8 @@ struct PoolBlock {
     d_pooled = take(gradient ? TILE * int64_t(stride) : 0);
     sums = take(gradient ? WARPS * int64_t(4 * QUADS + 1 + run.heads) * run.hidden : 0);
     slopes = put(gradient ? int64_t(TILE) * run.length * run.heads : 0);
-    shared_floats = inside;
-    scratch_floats = outside;
+    shared_floats = inside.taken;
+    scratch_floats = outside.taken;
   }
 };
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 namespace headcount {
 
@@ -23,8 +24,8 @@ struct Driver {
   Result (*find_function)(Handle*, Handle, const char*) = nullptr;
   Result (*set_function_attribute)(Handle, int, int) = nullptr;
   Result (*blocks_per_processor)(int*, Handle, int, size_t) = nullptr;
-  Result (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**, void**) =
-      nullptr;
+  Result (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**,
+                   void**) = nullptr;
   Result (*launch_together)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle,
                             void**) = nullptr;
   Result (*set_words)(Address, unsigned, size_t, Handle) = nullptr;

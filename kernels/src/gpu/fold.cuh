@@ -181,7 +181,8 @@ __device__ __noinline__ void unfold_scores(const Member& member, const Block& bl
 // The gradient of every weight from the sums over the batch. A team's blocks share the elements; of each array a thread
 // takes every `threads`-th, so that whoever computes an element computes it alike.
 template <class Block>
-__device__ __noinline__ void unfold(const Member& member, const Block& block, float* gradient, int thread, int threads) {
+__device__ __noinline__ void unfold(const Member& member, const Block& block, float* gradient, int thread,
+                                    int threads) {
   const Sizes& s = member.run.sizes;
   const Layout& at = member.at;
   const Partial sum_of(s, Block::QUADS);

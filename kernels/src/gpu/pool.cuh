@@ -1,6 +1,6 @@
 // The pooling of tokens alone, and its gradient, for members with any leading axes.
 #pragma once
-#include "tokens.cuh"
+#include "tokens_gradient.cuh"
 
 namespace headcount {
 

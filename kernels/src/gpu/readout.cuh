@@ -51,8 +51,8 @@ __device__ void values_of_tile(const Advance& run, const Block& block, int heads
     float sum[PER_WARP];
 #pragma unroll
     for (int k = 0; k < PER_WARP; ++k) sum[k] = block.value_bias[e];
-    add_products(sum, block.values + e, s.total() + 1,
-                 block.pooled + first * block.pooled_stride + head * (block.hidden4 + 4), block.pooled_stride, s.hidden);
+    const float* pooled = block.pooled + first * block.pooled_stride + head * (block.hidden4 + 4);
+    add_products(sum, block.values + e, s.total() + 1, pooled, block.pooled_stride, s.hidden);
     if (s.positions == Positions::additive) {
       for (int t = 0; t < s.length; ++t) {
         const float added = block.place_value[t * s.total() + e];
@@ -100,7 +100,8 @@ __device__ void losses_of_tile(const Advance& run, const Block& block, const flo
     for (int j = lane; j < s.hidden; j += 32) {
       const float weight = weights[at.readout_out_weight + o * s.hidden + j];
 #pragma unroll
-      for (int k = 0; k < PER_WARP; ++k) sum[k] = fmaf(weight, block.activation[(first + k) * block.hidden4 + j], sum[k]);
+      for (int k = 0; k < PER_WARP; ++k)
+        sum[k] = fmaf(weight, block.activation[(first + k) * block.hidden4 + j], sum[k]);
     }
     const float bias = weights[at.readout_out_bias + o];
 #pragma unroll
@@ -189,7 +190,8 @@ __device__ void readout_gradient(const Advance& run, const Block& block, const f
 
 // The sums over the tile of the gradients of the folded readout, into `partial`.
 template <class Block>
-__device__ __noinline__ void readout_sums(const Advance& run, const Block& block, int heads, int count, float* partial) {
+__device__ __noinline__ void readout_sums(const Advance& run, const Block& block, int heads, int count,
+                                          float* partial) {
   const Sizes& s = run.sizes;
   const Partial at(s, Block::QUADS);
   const int total = heads * s.head_dim, head_stride = block.hidden4 + 4;
@@ -235,7 +237,8 @@ __device__ __noinline__ void readout_sums(const Advance& run, const Block& block
   auto add_column = [&](const float* column, int stride, const float* by, int by_stride, float* place) {
     float sum = 0.f;
 #pragma unroll 8
-    for (int k = 0; k < count; ++k) sum = by ? fmaf(column[k * stride], by[k * by_stride], sum) : sum + column[k * stride];
+    for (int k = 0; k < count; ++k)
+      sum = by ? fmaf(column[k * stride], by[k * by_stride], sum) : sum + column[k * stride];
     *place = sum;
   };
   const int products = s.outputs * s.hidden;
