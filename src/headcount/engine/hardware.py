@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax
 
 from .._choices import Backend
-from ..backends import chosen
+from ..backends import chosen, wanted
 from ..backends.advance import ModelSizes
 from .buckets import Shape
 
@@ -34,7 +34,7 @@ drawing their batches needs no memory."""
 @dataclass(frozen=True)
 class Hardware:
     """`side_by_side`: members ride `vmap` (a GPU) rather than `lax.map` (a CPU). `workers`: buckets in hand at once.
-    `backend`: what computes, where it has kernels for a model."""
+    `backend`: what computes, where it has kernels for a model; `asked`: it was asked for by its name."""
 
     platform: str
     description: str
@@ -42,6 +42,7 @@ class Hardware:
     workers: int
     side_by_side: bool
     backend: Backend = "reference"
+    asked: bool = False
 
 
 def hardware(*, backend: str | None = None) -> Hardware:
@@ -49,7 +50,7 @@ def hardware(*, backend: str | None = None) -> Hardware:
 
     Raises `InputError` for any other back end, and where "fused" is asked for and is not available.
     """
-    return replace(_device(), backend=chosen(backend))
+    return replace(_device(), backend=chosen(backend), asked=wanted(backend) != "auto")
 
 
 def _device() -> Hardware:

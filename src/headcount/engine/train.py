@@ -82,8 +82,12 @@ def program(
 
     The fused back end takes the shapes that it has kernels for; any other program is the reference's.
     """
-    fits = shape.model.pools and shape.train.precision == "float32"
-    return Program(shape, sizes, objective, side_by_side, backend if fits else "reference")
+    return Program(shape, sizes, objective, side_by_side, backend_for(shape, backend))
+
+
+def backend_for(shape: ProgramShape, backend: Backend) -> Backend:
+    """The back end of a program: the reference's where the fused one has no kernels for the shape."""
+    return backend if shape.model.pools and shape.train.precision == "float32" else "reference"
 
 
 @dataclass(frozen=True)
