@@ -14,7 +14,7 @@ from pathlib import Path
 
 PACKAGE = "headcount_kernels"
 PATH_VARIABLE = "HEADCOUNT_KERNELS_LIBRARY"
-INSTALL = 'pip install "headcount[fast]", or in a clone pip install ./kernels'
+INSTALL = 'in a clone pip install ./kernels, elsewhere pip install "headcount[fast]"'
 REINSTALL = f"install it again: {INSTALL}"
 OPERATIONS = {
     "headcount_pool": "HeadcountPool",

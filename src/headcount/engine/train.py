@@ -163,11 +163,10 @@ class Program:
             return self._advance
 
         def advance(states: TrainState, members: Member, data: BucketData, steps: int):
-            kernel = self._kernel
-            if kernel is None or not isinstance(data.train, StoredTokens):
+            if not self.by_kernel(data):
                 return self._advance(states, members, data, steps)
-            moving, totals = kernel.advance(course_of(states, members, data.train), steps)
-            return self._measure(states, moving, totals, members, data, steps)
+            request = self.request(states, members, data, steps)
+            return self.measured(request, request.kernel.advance(request.course, steps), states, members, data)
 
         return advance
 
@@ -176,7 +175,7 @@ class Program:
         return self._kernel is not None and isinstance(data.train, StoredTokens)
 
     def request(self, states: TrainState, members: Member, data: BucketData, steps: int) -> Request:
-        """What `advance` would train by its kernel, to be trained together with other programs."""
+        """What `advance` trains by its kernel, which may also be trained together with other programs."""
         assert self._kernel is not None
         assert isinstance(data.train, StoredTokens)
         return Request(self._kernel, course_of(states, members, data.train), steps)
@@ -189,12 +188,11 @@ class Program:
 
     def compile(self, states: TrainState, members: Member, data: BucketData) -> None:
         """Compile what `advance` runs for these arguments; nothing is trained."""
-        kernel = self._kernel
-        if kernel is None or not isinstance(data.train, StoredTokens):
+        if not self.by_kernel(data):
             compile_ahead(self._advance, states, members, data, 0)
             return
-        moving, totals = kernel.compile(course_of(states, members, data.train))
-        compile_ahead(self._measure, states, moving, totals, members, data, 0)
+        request = self.request(states, members, data, 0)
+        compile_ahead(self._measure, states, *request.kernel.compile(request.course), members, data, 0)
 
     @functools.cached_property
     def _advance(self) -> Callable[[TrainState, Member, BucketData, Any], tuple[TrainState, Measured]]:
@@ -271,8 +269,7 @@ class Program:
     @functools.cached_property
     def _kernel(self) -> WholeSteps | None:
         """The kernel that takes whole steps of stored tokens; None where the back end has none for this program."""
-        stored = self.shape.train.train_examples > 0
-        return WholeSteps.of(self.shape, self.sizes, self.objective) if self.backend == "fused" and stored else None
+        return WholeSteps.of(self.shape, self.sizes, self.objective, self.backend)
 
     def step_one(self, state: TrainState, member: Member, data: BucketData) -> tuple[TrainState, Float[Array, ""]]:
         """One step of Adam; the error is that of its batch, before the update."""
