@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -178,6 +179,9 @@ def test_seconds_are_shared_by_members_and_steps(served, monkeypatch):
 # What is worked on.
 
 
+MOVED: list[weakref.ref] = []
+
+
 class Adding(Kernel):
     """Adds 1 to the weights per call and uses up what it is given; "bad" refuses the second call."""
 
@@ -188,6 +192,7 @@ class Adding(Kernel):
         if self.name == "bad" and done == 1:
             raise RefusedError
         moved = moving._replace(weights=moving.weights + 1)
+        MOVED.append(weakref.ref(moved.weights))
         moving.weights.delete()
         return Aside(moved, totals, jnp.zeros(1))
 
@@ -202,11 +207,25 @@ def course():
     return course_of(*parts.start(cells, data), data.train)
 
 
-def test_a_failure_ends_after_a_join_and_leaves_the_states_as_they_were(course, monkeypatch):
-    joined = []
+@pytest.fixture
+def joined(monkeypatch):
+    """The tokens that were joined, one step per call."""
+    tokens = []
     monkeypatch.setattr(together, "share", lambda _: None)
-    monkeypatch.setattr(together, "join", lambda token: joined.append(token) or token)
+    monkeypatch.setattr(together, "join", lambda token: tokens.append(token) or token)
     monkeypatch.setattr(together, "FUSED_STEPS", 1)
+    return tokens
+
+
+def test_a_failure_holds_no_memory_while_each_is_tried_alone(course, joined):
+    MOVED.clear()
+    outcomes = together._outcomes([Request(kernel_of(name, Adding), course, 3) for name in ("good", "bad")])
+    assert all(isinstance(outcome.error, RefusedError) for outcome in outcomes)
+    assert len(MOVED) == 3
+    assert [array() for array in MOVED] == [None] * 3
+
+
+def test_a_failure_ends_after_a_join_and_leaves_the_states_as_they_were(course, joined):
     before = [np.array(leaf) for leaf in jax.tree.leaves((course.models, course.moments))]
     good, bad = (Request(kernel_of(name, Adding), course, 3) for name in ("good", "bad"))
     with pytest.raises(RefusedError):

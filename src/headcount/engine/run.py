@@ -5,6 +5,7 @@ import itertools
 import operator
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -227,6 +228,7 @@ class BucketTrainer:
         except Exception as error:  # a bucket that fails must not stop the others
             if self.stop.is_set():  # the signal that stops us may have stopped a compiler's process too
                 raise StopRequested from error
+            traceback.clear_frames(error.__traceback__)  # they hold the device's memory, which may be what ran out
             if "RESOURCE_EXHAUSTED" in str(error) and len(bucket.cells) > 1:
                 half = len(bucket.cells) // 2
                 halves = (bucket.cells[:half], bucket.cells[half:])

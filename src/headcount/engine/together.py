@@ -8,6 +8,7 @@ import contextlib
 import math
 import threading
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -111,6 +112,7 @@ def _outcomes(requests: Sequence[Request]) -> list[_Outcome]:
     try:
         results = advance_together(requests)
     except BaseException as error:  # the threads that wait for it must not wait for ever
+        traceback.clear_frames(error.__traceback__)  # they hold the device's memory, which may be what ran out
         return [_Outcome(None, error, 0.0) for _ in requests]
     share = (time.monotonic() - began) / max(1, sum(request.model_steps for request in requests))
     return [
