@@ -5,12 +5,13 @@ import subprocess
 import sys
 import time
 import zlib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount._cache import DEFAULT_CACHE_MB, WRITING_SECONDS, cache_bytes, prune
+from headcount._cache import DEFAULT_CACHE_MB, WRITING_SECONDS, cache_bytes, keep_compiled_programs, prune
 from headcount._errors import InputError
 
 OLD = time.time() - 10 * WRITING_SECONDS
@@ -59,6 +60,44 @@ def test_entries_that_a_full_disk_cut_short_are_removed(tmp_path):
 
 def test_a_folder_that_is_not_there_is_no_error(tmp_path):
     prune(tmp_path / "none", 5)
+
+
+def test_folders_are_left_and_hold_up_nothing(tmp_path):
+    folder = tmp_path / "0-cache"
+    folder.mkdir()
+    os.utime(folder, (OLD - 1, OLD - 1))
+    cut, old = entry(tmp_path, "cut", b"", OLD), entry(tmp_path, "old", b"z" * 9, OLD)
+    prune(tmp_path, 5)
+    assert [path.exists() for path in (folder, cut, old)] == [True, False, False]
+
+
+def test_an_entry_that_another_process_removes_holds_up_nothing(tmp_path, monkeypatch):
+    paths = [entry(tmp_path, str(i), b"z" * 9, OLD + i) for i in range(4)]
+    usual = {name: getattr(Path, name) for name in ("stat", "unlink", "read_bytes")}
+
+    def gone(name, which):
+        def method(path, *arguments, **options):
+            if path == paths[which]:
+                raise FileNotFoundError(path)
+            return usual[name](path, *arguments, **options)
+
+        monkeypatch.setattr(Path, name, method)
+
+    for which, name in enumerate(usual):
+        gone(name, which)
+    prune(tmp_path, 0)
+    monkeypatch.undo()
+    assert [path.exists() for path in paths] == [True, True, False, False]
+
+
+def test_no_megabytes_remove_what_was_kept(tmp_path, monkeypatch):
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    monkeypatch.setenv("HEADCOUNT_CACHE", str(tmp_path))
+    monkeypatch.setenv("HEADCOUNT_CACHE_MB", "0")
+    (tmp_path / "compiled").mkdir()
+    kept = entry(tmp_path / "compiled", "kept", b"z", time.time())
+    keep_compiled_programs()
+    assert not kept.exists()
 
 
 def test_the_size_is_a_number_of_megabytes(monkeypatch):

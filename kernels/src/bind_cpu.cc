@@ -63,16 +63,15 @@ ffi::Error pool(ffi::ThreadPool threads, Floats tokens, Floats weight, Floats bi
 }
 
 ffi::Error pool_gradient(ffi::ThreadPool threads, Floats tokens, Floats weight, Floats bias, Floats direction,
-                         Floats pooled, Floats weights, Floats d_pooled, Floats d_weights, FloatResult d_weight,
-                         FloatResult d_bias, FloatResult d_direction, FloatResult d_offset, int64_t masks) {
+                         Floats weights, Floats d_pooled, Floats d_weights, FloatResult d_weight, FloatResult d_bias,
+                         FloatResult d_direction, FloatResult d_offset, int64_t masks) {
   Checks checks;
-  const PoolCall call(checks, tokens, bias, pooled, *d_offset, *d_weight, masks);
+  const PoolCall call(checks, tokens, bias, d_pooled, *d_offset, *d_weight, masks);
   if (checks.failed()) return checks.error();
   const OfMembers all_tokens = call.argument(checks, "tokens", tokens, call.tokens);
   const OfMembers all_weights = call.argument(checks, "weight", weight, call.weight);
   const OfMembers all_biases = call.argument(checks, "bias", bias, call.bias);
   const OfMembers all_directions = call.argument(checks, "direction", direction, call.direction);
-  const OfMembers all_pooled = call.argument(checks, "pooled", pooled, call.pooled);
   const OfMembers all_attention = call.argument(checks, "weights", weights, call.weights);
   const OfMembers all_d_pooled = call.argument(checks, "d_pooled", d_pooled, call.pooled);
   const OfMembers all_d_attention = call.argument(checks, "d_weights", d_weights, call.weights);
@@ -103,7 +102,7 @@ ffi::Error pool_gradient(ffi::ThreadPool threads, Floats tokens, Floats weight, 
                                      s.has_offset ? part + sizes[0] + sizes[1] + sizes[2] : nullptr};
     kernels.pool_gradient(
         s, of_member, all_tokens.at(member) + first * s.length * s.dim,
-        all_pooled.at(member) + first * s.heads * s.hidden, all_attention.at(member) + first * s.length * s.heads,
+        all_attention.at(member) + first * s.length * s.heads,
         all_d_pooled.at(member) + first * s.heads * s.hidden, all_d_attention.at(member) + first * s.length * s.heads,
         tiles.samples(tile), gradients, memory);
   });
@@ -216,7 +215,6 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountPoolGradientCpu, headcount::cpu::pool_gra
                                   .Arg<Floats>()  // weight
                                   .Arg<Floats>()  // bias
                                   .Arg<Floats>()  // direction
-                                  .Arg<Floats>()  // pooled
                                   .Arg<Floats>()  // weights
                                   .Arg<Floats>()  // d_pooled
                                   .Arg<Floats>()  // d_weights

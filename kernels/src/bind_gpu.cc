@@ -26,7 +26,8 @@ ffi::Error describe(Advance& run, const AdvanceAttributes& given, const AdvanceA
   run.members = int32_t(call.members), run.room = int32_t(call.room), run.batch = int32_t(call.batch);
   run.target_width = int32_t(arrays.targets.dimensions().back());
   run.beta = given.beta, run.clip = given.clip;
-  run.second_moment_decay = given.second_moment_decay, run.weight_decay = given.weight_decay;
+  run.second_moment_decay = given.second_moment_decay, run.second_moment_rest = rest_of(given.second_moment_decay);
+  run.weight_decay = given.weight_decay;
   run.tokens = arrays.tokens.typed_data(), run.targets = arrays.targets.typed_data();
   run.chosen = arrays.chosen.typed_data(), run.rates = arrays.rates.typed_data();
   run.step = arrays.step.typed_data(), run.heads = arrays.heads.typed_data(), run.count = arrays.count.typed_data();

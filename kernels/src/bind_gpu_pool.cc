@@ -69,15 +69,14 @@ ffi::Error pool(void* stream, Floats tokens, Floats weight, Floats bias, Floats 
 }
 
 ffi::Error pool_gradient(void* stream, ffi::ScratchAllocator allocator, Floats tokens, Floats weight, Floats bias,
-                         Floats direction, Floats pooled, Floats weights, Floats d_pooled, Floats d_weights,
+                         Floats direction, Floats weights, Floats d_pooled, Floats d_weights,
                          FloatResult d_weight, FloatResult d_bias, FloatResult d_direction, FloatResult d_offset,
                          int64_t masks) {
   Checks checks;
-  const PoolCall call(checks, tokens, bias, pooled, *d_offset, *d_weight, masks);
+  const PoolCall call(checks, tokens, bias, d_pooled, *d_offset, *d_weight, masks);
   Pool run{};
   describe(checks, run, call, tokens, weight, bias, direction);
   if (checks.failed()) return checks.error();
-  call.argument(checks, "pooled", pooled, call.pooled);  // which the kernels do not read
   run.weights_in = weights.typed_data(), run.d_pooled = d_pooled.typed_data(), run.d_weights = d_weights.typed_data();
   run.weights_strides = strides_of(call.argument(checks, "weights", weights, call.weights));
   run.d_pooled_strides = strides_of(call.argument(checks, "d_pooled", d_pooled, call.pooled));
@@ -140,7 +139,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(HeadcountPoolGradientGpu, headcount::pool_gradient
                                   .Ctx<ffi::PlatformStream<void*>>()
                                   .Ctx<ffi::ScratchAllocator>()
                                   .Arg<Floats>().Arg<Floats>().Arg<Floats>().Arg<Floats>()
-                                  .Arg<Floats>().Arg<Floats>().Arg<Floats>().Arg<Floats>()
+                                  .Arg<Floats>().Arg<Floats>().Arg<Floats>()
                                   .Ret<Floats>().Ret<Floats>().Ret<Floats>().Ret<Floats>()
                                   .Attr<int64_t>("masks"));
 #pragma GCC visibility pop

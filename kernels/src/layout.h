@@ -3,6 +3,7 @@
 // The order is that of the model's leaves in Python (`ClassTokenTransformer`), and so of Adam's moments.
 // Symbols: d dim, N hidden, E total_dim = heads * head_dim, T length, h heads, g groups, r rank, n head_dim.
 #pragma once
+#include <cmath>
 #include <cstdint>
 
 #if defined(__CUDACC__)
@@ -75,5 +76,9 @@ struct Layout {
     size = next;
   }
 };
+
+// 1 - decay, as optax computes it: from the decimal that was written, such as 0.999. Its float32 is off by 1.3e-8, which is
+// 1.3e-5 of the difference, so the decimal is taken back.
+inline float rest_of(float decay) { return static_cast<float>(1 - std::round(decay * 1e7) / 1e7); }
 
 }  // namespace headcount

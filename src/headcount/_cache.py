@@ -6,11 +6,14 @@ it meets an entry that was written without a limit.
 """
 
 import atexit
+import contextlib
 import os
 import shutil
+import stat
 import time
 import warnings
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from ._errors import require
@@ -53,7 +56,10 @@ def keep_compiled_programs() -> None:
     if folder is None or "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     compiled = folder / "compiled"
-    if not _can_hold(compiled, most):
+    if most == 0:
+        prune(compiled, 0)
+        return
+    if not _can_hold(compiled):
         return
     prune(compiled, most)
     atexit.register(prune, compiled, most)
@@ -64,10 +70,10 @@ def keep_compiled_programs() -> None:
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 
 
-def _can_hold(folder: Path, most: int) -> bool:
+def _can_hold(folder: Path) -> bool:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return most > 0 and os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > LEAST_FREE_BYTES
+        return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > LEAST_FREE_BYTES
     except OSError:
         return False
 
@@ -77,20 +83,29 @@ def prune(folder: Path, most: int) -> None:
 
     Other processes may write, read and prune the folder meanwhile: an entry that is gone is compiled again.
     """
-    try:
+    with contextlib.suppress(OSError):  # there is no folder, or it is not ours
         _remove_damaged(folder)
         entries = []
-        for path in folder.iterdir():
-            status = path.stat()
+        for path, status in _files(folder):
             entries.append((max(status.st_atime, status.st_mtime), status.st_size, path))
         excess = sum(size for _, size, _ in entries) - most
         for _, size, path in sorted(entries):
             if excess <= 0:
                 break
-            path.unlink(missing_ok=True)
-            excess -= size
-    except OSError:  # another process was quicker, or the folder is not ours
-        return
+            with contextlib.suppress(OSError):  # one that cannot be removed keeps no other
+                path.unlink(missing_ok=True)
+                excess -= size
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """The files of a folder that are still there."""
+    for path in folder.iterdir():
+        try:
+            status = path.stat()
+        except OSError:  # another process was quicker
+            continue
+        if stat.S_ISREG(status.st_mode):
+            yield path, status
 
 
 def _remove_damaged(folder: Path) -> None:
@@ -98,14 +113,14 @@ def _remove_damaged(folder: Path) -> None:
     looked = folder / ".looked"
     since = looked.stat().st_mtime if looked.exists() else 0.0
     until = time.time() - WRITING_SECONDS
-    for path in folder.glob("*-cache"):
-        status = path.stat()
-        if not since < status.st_mtime <= until:
+    for path, status in _files(folder):
+        if not path.name.endswith("-cache") or not since < status.st_mtime <= until:
             continue
-        if _is_whole(path.read_bytes()):
-            os.utime(path, (status.st_atime, status.st_mtime))  # this was no use of it
-        else:
-            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            if _is_whole(path.read_bytes()):
+                os.utime(path, (status.st_atime, status.st_mtime))  # this was no use of it
+            else:
+                path.unlink(missing_ok=True)
     looked.touch()
     os.utime(looked, (until, until))
 

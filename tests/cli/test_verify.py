@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from headcount.backends import Kernels, Library
 from headcount.engine import sweep
 from headcount.store import Cell, Outcome, Record, Store
 from headcount.studies.base import Scale
@@ -75,6 +76,20 @@ def test_a_stored_error_is_compared_with_the_one_that_comes_out_now(tmp_path, re
     assert shown.code == result.code
     assert f"1 {agreement}" in shown.out
     assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_the_back_end_of_then_is_offered_only_where_it_is(tmp_path, retrained, monkeypatch, here):
+    made = STUDIES["table5"].sweep(Scale.SMOKE)
+    then = dataclasses.replace(same(made.cells[0]), provenance={"backend": "fused 0.1.0, AVX2"})
+    fabricated.write(tmp_path, [then], {"headcount": made})
+    retrained(same)
+    library = Library(path=tmp_path, version="0.1.0", unit="AVX2", gpu_targets=()) if here else None
+    available = Kernels(library=library, problem="" if here else "they are not installed")
+    monkeypatch.setattr("headcount.cli.verify.kernels_here", lambda: available)
+    shown = headcount("verify", tmp_path).out
+    assert ("--backend fused" in shown) == here
+    assert ("they are not installed" in shown) != here
 
 
 def test_a_cell_that_fails_to_train_again_is_told_why(tmp_path, retrained):

@@ -1,17 +1,24 @@
 """What a sweep will take, before it is trained."""
 
+import sys
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from headcount.engine import plan_sweep, spec_of
-from headcount.engine.hardware import CPU_MEMBERS, Sizes, hardware, member_bytes
+from headcount.engine.hardware import CPU_MEMBERS, Hardware, Sizes, hardware, kernel_sizes, max_members, needs
 from headcount.engine.plan import PROCESS_BYTES, PROGRAM_BYTES, sizes_of
 from headcount.models import ClassTokenSpec
-from headcount.tasks import sum_of_maxima
+from headcount.tasks import Choice, Classification, sum_of_maxima
 
 from ..helpers.sweeps import CPU, GPU, TASK, TRAIN, Numbers, class_token, labelled_model, swept
+
+
+def bytes_of(shape, sizes: Sizes, machine: Hardware = GPU, members: int = 1) -> int:
+    """Of one bucket that has its turn while the other workers have as large ones in hand."""
+    held, turn = needs(shape, sizes, TASK.objective, members, machine.backend, side_by_side=True)
+    return machine.workers * held + turn
 
 
 def test_the_counts_of_a_plan_add_up():
@@ -69,14 +76,14 @@ def test_a_process_that_compiles_needs_memory_and_one_that_has_nothing_to_do_non
 
 def test_a_small_memory_splits_buckets_without_losing_a_cell():
     sweep = swept(heads=[1, 6], seed=range(10))
-    one = member_bytes(plan_sweep(sweep, machine=GPU).buckets[0].shape, sizes_of(TASK))
+    one = bytes_of(plan_sweep(sweep, machine=GPU).buckets[0].shape, sizes_of(TASK))
     small = replace(GPU, memory=8 * one)
     plan = plan_sweep(sweep, machine=small)
     cells = [cell.key for bucket in plan.buckets for cell in bucket.cells]
     assert Counter(cells) == Counter(cell.key for cell in sweep.cells)
     assert len(plan.buckets) > len(plan_sweep(sweep, machine=GPU).buckets)
     for bucket in plan.buckets:
-        assert len(bucket.cells) * member_bytes(bucket.shape, sizes_of(TASK)) <= small.memory / 2
+        assert bytes_of(bucket.shape, sizes_of(TASK), members=len(bucket.cells)) <= small.memory / 2
     none = plan_sweep(sweep, machine=replace(GPU, memory=1))
     assert {len(bucket.cells) for bucket in none.buckets} == {1}
 
@@ -87,7 +94,7 @@ def test_several_sequences_per_example_cost_more():
     assert sizes_of(pairs) == Sizes(3, 1, 4, 3)
     assert sizes_of(candidates)[2:] == candidates.sequences
     (bucket,) = plan_sweep(swept(pairs, labelled_model(pairs), heads=[1], length=[4], seed=[0]), machine=GPU).buckets
-    assert member_bytes(bucket.shape, Sizes(3, 1, 4, 3)) > member_bytes(bucket.shape, Sizes(3, 1, 1, 3))
+    assert bytes_of(bucket.shape, Sizes(3, 1, 4, 3)) > bytes_of(bucket.shape, Sizes(3, 1, 1, 3))
 
 
 def test_this_machine_is_described():
@@ -121,3 +128,42 @@ def test_the_fused_back_end_holds_thousands_of_members_and_reuses_programs():
     assert len(plan_sweep(sweep, machine=replace(card, backend="reference")).buckets) > 1
     (few,) = plan_sweep(replace(sweep, cells=sweep.cells[:40]), machine=card).buckets
     assert (len(few.cells), few.slots) == (40, 128)
+
+
+@pytest.mark.parametrize("backend", ["reference", "fused"])
+def test_as_many_members_as_fit_beside_the_other_workers_buckets(monkeypatch, backend):
+    """Kernels train the buckets of all workers at the same time, each with scratch memory of its own."""
+    monkeypatch.setattr(
+        sys.modules["headcount.engine.hardware"],
+        "_scratch_floats",
+        lambda model, members, batch: 10_000 * min(members, 64),
+    )
+    card = replace(GPU, memory=48 << 20, workers=8, backend=backend)
+    sweep = swept(heads=[2], length=[4], seed=range(700))
+    shape = plan_sweep(sweep, machine=card).buckets[0].shape
+    most = max_members(shape, sizes_of(TASK), TASK.objective, card)
+    assert 1 < most < 700
+    assert bytes_of(shape, sizes_of(TASK), card, most) <= card.memory / 2
+    assert bytes_of(shape, sizes_of(TASK), card, most + 1) > card.memory / 2
+    data = plan_sweep(sweep, [cell.key for cell in sweep.cells[1:]], card).bytes - sum(
+        needs(shape, sizes_of(TASK), TASK.objective, 1, backend, side_by_side=True)
+    )
+    assert 0 < plan_sweep(sweep, machine=card).bytes - data <= card.memory / 2
+
+
+def test_kernels_take_whole_steps_only_where_they_can():
+    shape = plan_sweep(swept(heads=[2], length=[4]), machine=CPU).buckets[0].shape
+
+    sizes = sizes_of(TASK)
+
+    def taken(shape=shape, sizes=sizes, objective=TASK.objective, backend="fused"):
+        return kernel_sizes(shape, sizes, objective, backend) is not None
+
+    assert taken()
+    assert taken(objective=Classification())
+    assert not taken(objective=Choice(4))
+    assert not taken(backend="reference")
+    assert not taken(sizes=sizes._replace(sequences=2))
+    assert not taken(replace(shape, model=class_token(2, layers=2)))
+    for train in ({"train_examples": 0}, {"precision": "bfloat16"}):
+        assert not taken(replace(shape, train=replace(shape.train, **train)))

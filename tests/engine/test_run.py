@@ -1,6 +1,7 @@
 """A sweep from start to end: what is stored, what is never trained twice, and what a failure costs."""
 
 import contextlib
+import functools
 import os
 import signal
 import sqlite3
@@ -17,8 +18,10 @@ import numpy as np
 import pytest
 
 from headcount._errors import InputError, StoreError
-from headcount.engine import Listener, plan_sweep, run, run_sweep, spec_of
-from headcount.engine.run import checkpoint_steps
+from headcount.backends import choose
+from headcount.engine import Listener, plan_sweep, run, run_sweep, spec_of, versions
+from headcount.engine.hardware import CPU_MEMBERS
+from headcount.engine.records import checkpoint_steps, failure
 from headcount.engine.train import program
 from headcount.models import from_arrays
 from headcount.store import Outcome, Store
@@ -44,9 +47,9 @@ def trained(monkeypatch):
     """The keys of all cells that are really trained from here on, as often as they are."""
     keys, train = Counter(), run.BucketTrainer._train
 
-    def counting(trainer, bucket):
+    def counting(trainer, bucket, backend):
         keys.update(cell.key for cell in bucket.cells)
-        return train(trainer, bucket)
+        return train(trainer, bucket, backend)
 
     monkeypatch.setattr(run.BucketTrainer, "_train", counting)
     return keys
@@ -111,7 +114,7 @@ def test_every_cell_is_stored_and_never_trained_again(root, trained):
         assert set(record.metrics) == {"nmse", "final_nmse", "train_nmse", "baseline", "baseline_noise"}
         assert (record.metrics["nmse"], record.metrics["final_nmse"]) == (min(errors), errors[-1])
         assert record.metrics["baseline"] == 1
-        assert record.provenance["versions"] == run.versions()
+        assert record.provenance["versions"] == versions()
     with Store.open_for_reading(root) as store:
         assert store.experiments() == [sweep.experiment]
         (progress,) = store.progress()
@@ -189,11 +192,11 @@ def test_a_task_that_nothing_can_be_learned_from_is_refused_before_anything_is_s
 def test_a_bucket_that_memory_cannot_hold_is_split(root, monkeypatch, error):
     sizes, train = [], run.BucketTrainer._train
 
-    def short_of_memory(trainer, bucket):
+    def short_of_memory(trainer, bucket, backend):
         sizes.append(len(bucket.cells))
         if len(bucket.cells) > 2:
             raise error("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes.")
-        return train(trainer, bucket)
+        return train(trainer, bucket, backend)
 
     sweep = swept(length=[4])
     with monkeypatch.context() as patched:
@@ -207,7 +210,7 @@ def test_a_bucket_that_memory_cannot_hold_is_split(root, monkeypatch, error):
 def test_a_single_model_that_memory_cannot_hold_has_failed(root, monkeypatch):
     sizes, message = [], "RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes."
 
-    def short_of_memory(trainer, bucket):
+    def short_of_memory(trainer, bucket, backend):
         sizes.append(len(bucket.cells))
         raise RuntimeError(message)
 
@@ -215,6 +218,60 @@ def test_a_single_model_that_memory_cannot_hold_has_failed(root, monkeypatch):
     assert do(swept(length=[4]), root).outcomes == {Outcome.FAILED: 4}
     assert sorted(sizes) == [1, 1, 1, 1, 2, 2, 4]
     assert {record.message for record in records_in(root).values()} == {f"RuntimeError: {message}"}
+
+
+# Kernels that fail.
+
+
+def refusing(monkeypatch, refuses):
+    """Kernels that refuse the programs that `refuses(sizes)` says. Gives the tokens and back end of each one made."""
+    programs = []
+
+    def made(shape, sizes, objective, side_by_side, backend):
+        programs.append((sizes.tokens, backend))
+        compiled = program(shape, sizes, objective, side_by_side, "reference")
+        parts = replace(compiled)
+
+        def start(*arguments, **options):
+            if backend == "fused" and refuses(sizes):
+                raise jax.errors.JaxRuntimeError("INVALID_ARGUMENT: too long")
+            return type(parts).start(parts, *arguments, **options)
+
+        parts.__dict__.update(start=start, _advance=compiled._advance)
+        return parts
+
+    monkeypatch.setattr(run, "program", made)
+    monkeypatch.setattr(choose, "_told", set())
+    return programs
+
+
+def test_buckets_that_kernels_refuse_at_the_same_time_are_all_trained(root, monkeypatch):
+    both = threading.Barrier(2, timeout=60)
+    programs = refusing(monkeypatch, lambda sizes: both.wait() >= 0)
+    sweep = swept(heads=[2], length=[4], seed=range(CPU_MEMBERS + 1))
+    assert len(plan_sweep(sweep, machine=CPU).buckets) == 2
+    assert do(sweep, root, replace(CPU, backend="fused", workers=2)).outcomes == {Outcome.FINISHED: len(sweep.cells)}
+    assert Counter(programs) == {(4, "fused"): 2, (4, "reference"): 2}
+
+
+def test_a_length_that_kernels_refuse_leaves_them_the_others(root, monkeypatch, caplog):
+    programs = refusing(monkeypatch, lambda sizes: sizes.tokens == 4)
+    do(swept(heads=[2], seed=range(CPU_MEMBERS + 1)), root, replace(CPU, backend="fused"))
+    assert Counter(programs) == {(4, "fused"): 1, (4, "reference"): 2, (5, "fused"): 2}
+    (sentence,) = caplog.messages
+    assert "length 4" in sentence
+    assert "too long" in sentence
+    assert "--backend reference" in sentence
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_model_without_kernels_is_said_where_they_were_asked_for(root, monkeypatch, caplog, asked):
+    refusing(monkeypatch, lambda sizes: False)
+    monkeypatch.setattr(run.BucketTrainer, "_train", lambda trainer, bucket, backend: run.Trained((), {}))
+    sweep = swept(model=lambda heads: class_token(heads, layers=2))
+    do(sweep, root, replace(CPU, backend="fused", asked=asked))
+    assert len(caplog.messages) == asked
+    assert all("class-token" in sentence for sentence in caplog.messages)
 
 
 # Stops.
@@ -292,11 +349,11 @@ def test_what_breaks_because_the_run_stops_is_no_failure(root, monkeypatch):
 
 
 def test_an_interrupt_keeps_a_bucket_that_ends_while_the_run_stops(root, monkeypatch):
-    def ending_late(trainer, bucket):
+    def ending_late(trainer, bucket, backend):
         if bucket.shape.length == 4:
             raise KeyboardInterrupt
         assert trainer.stop.wait(60)
-        return run.Trained(tuple(run._failure(cell, "ended late") for cell in bucket.cells), {})
+        return run.Trained(tuple(failure(cell, "ended late") for cell in bucket.cells), {})
 
     monkeypatch.setattr(run.BucketTrainer, "_train", ending_late)
     with pytest.raises(KeyboardInterrupt):
@@ -317,18 +374,22 @@ def test_a_folder_that_stops_taking_results_ends_the_run(root, monkeypatch):
 def test_on_a_gpu_one_bucket_trains_while_others_are_in_hand(root, monkeypatch):
     training = threading.Lock()
 
-    class Alone:
-        def __init__(self, parts):
-            self.parts, self.start, self.compile, self.backend = parts, parts.start, parts.compile, parts.backend
+    @functools.cache
+    def alone(*shape):
+        parts = replace(program(*shape))  # one of its own, whose method is not another test's
+        usual = parts.advance
 
-        def advance(self, states, members, data, steps):
+        def advance(*arguments):
             assert training.acquire(blocking=False)
             try:
-                return self.parts.advance(states, members, data, steps)
+                return usual(*arguments)
             finally:
                 training.release()
 
-    monkeypatch.setattr(run, "program", lambda *shape: Alone(program(*shape)))
+        parts.__dict__["advance"] = advance
+        return parts
+
+    monkeypatch.setattr(run, "program", alone)
     sweep = swept(length=[4], seed=range(3))
     machine = replace(GPU, memory=1, workers=2)
     assert len(plan_sweep(sweep, machine=machine).buckets) == len(sweep.cells)

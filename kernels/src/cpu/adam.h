@@ -29,10 +29,8 @@ inline float clip_factor(const float* gradient, int count, float clip) {
 inline __attribute__((noinline)) void update(const Adam& adam, float rate, int step, const float* gradient,
                                              float* weights, float* mean, float* square, int count) {
   const float first_decay = 0.9f, second_decay = adam.second_moment_decay;
-  // optax computes 1 - b2 from the decimal that was written, such as 0.999. Its float32 is off by 1.3e-8, which
-  // is 1.3e-5 of 1 - b2: take the decimal back. The bias correction is computed in float32 there, too.
-  const double decimal = round(second_decay * 1e7) / 1e7;
-  const float first_share = static_cast<float>(1 - 0.9), second_share = static_cast<float>(1 - decimal);
+  // The bias correction is computed in float32, as optax does.
+  const float first_share = static_cast<float>(1 - 0.9), second_share = rest_of(second_decay);
   const float first_scale = 1.0f / (1.0f - powf(first_decay, static_cast<float>(step)));
   const float second_scale = 1.0f / (1.0f - powf(second_decay, static_cast<float>(step)));
   const float factor = clip_factor(gradient, count, adam.clip);

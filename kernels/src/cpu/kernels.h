@@ -76,7 +76,7 @@ struct Kernels {
 
   // The same for gradients, which are written: those of this tile alone.
   size_t (*pool_gradient_bytes)(const PoolSizes&);
-  void (*pool_gradient)(const PoolSizes&, const PoolWeights&, const float* tokens, const float* pooled,
+  void (*pool_gradient)(const PoolSizes&, const PoolWeights&, const float* tokens,
                         const float* attention, const float* d_pooled, const float* d_attention, int samples,
                         const PoolGradients&, void* memory);
 

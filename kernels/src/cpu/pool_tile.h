@@ -59,7 +59,7 @@ inline void pool(const PoolSizes& sizes, const PoolWeights& weights, const float
   }
 }
 
-inline void pool_gradient(const PoolSizes& sizes, const PoolWeights& weights, const float* tokens, const float* pooled,
+inline void pool_gradient(const PoolSizes& sizes, const PoolWeights& weights, const float* tokens,
                           const float* attention, const float* d_pooled, const float* d_attention, int samples,
                           const PoolGradients& gradients, void* memory) {
   Memory parts(memory);

@@ -10,7 +10,7 @@
 
 namespace headcount {
 
-constexpr float FIRST_MOMENT_DECAY = 0.9f;
+constexpr float FIRST_MOMENT_DECAY = 0.9f, FIRST_MOMENT_REST = 0.1f;
 constexpr float ADAM_EPSILON = 1e-8f;
 
 // All blocks of a team wait for each other, and see what the others wrote. They must be on the GPU at the same time.
@@ -179,8 +179,8 @@ __device__ __noinline__ void update(const Advance& run, int member, int count, i
       const int index = start + k * threads;
       if (index >= count) break;
       const float clipped = small ? g[k] : g[k] / norm * run.clip;
-      mean[k] = (1.f - FIRST_MOMENT_DECAY) * clipped + FIRST_MOMENT_DECAY * mean[k];
-      square[k] = (1.f - decay) * clipped * clipped + decay * square[k];
+      mean[k] = FIRST_MOMENT_REST * clipped + FIRST_MOMENT_DECAY * mean[k];
+      square[k] = run.second_moment_rest * clipped * clipped + decay * square[k];
       means[index] = mean[k];
       squares[index] = square[k];
       const float change = mean[k] * first / (sqrtf(square[k] * second) + ADAM_EPSILON);

@@ -33,7 +33,7 @@ struct Advance {
   int32_t tiles;          // per batch
   int32_t team;           // blocks that share a member
   int32_t shared_scores;  // 1: weights and slopes of a tile are in shared memory
-  float beta, clip, second_moment_decay, weight_decay;
+  float beta, clip, second_moment_decay, second_moment_rest, weight_decay;  // the rest is 1 - decay
   int64_t team_scratch, block_scratch;  // floats of scratch memory per team and per block
 
   const float* tokens;
@@ -199,7 +199,7 @@ struct Pool {
   int32_t batch, tiles, length, dim, hidden, heads, bias_rows, offset_rows, masks;
   int64_t block_scratch;
   const float *tokens, *weight, *bias, *direction, *offset;
-  const float *pooled_in, *weights_in, *d_pooled, *d_weights;
+  const float *weights_in, *d_pooled, *d_weights;
   Strides tokens_strides, weight_strides, bias_strides, direction_strides, offset_strides;
   Strides weights_strides, d_pooled_strides, d_weights_strides;
   float *pooled, *weights;                           // of the forward pass

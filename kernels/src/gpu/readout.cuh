@@ -127,7 +127,9 @@ __device__ void losses_of_tile(const Advance& run, const Block& block, const flo
       }
       loss /= s.outputs;
     } else {
-      const int label = int(target[0]);
+      const int given = int(target[0]);
+      const bool known = given >= 0 && given < s.outputs;
+      const int label = known ? given : 0;
       float largest = -INFINITY, total = 0.f;
       bool right = !isnan(answer[label]);
       for (int o = 0; o < s.outputs; ++o) {
@@ -136,8 +138,8 @@ __device__ void losses_of_tile(const Advance& run, const Block& block, const flo
       }
       for (int o = 0; o < s.outputs; ++o) total += expf(answer[o] - largest);
       for (int o = 0; o < s.outputs; ++o)
-        answer[o] = (expf(answer[o] - largest) / total - (o == label ? 1.f : 0.f)) / run.batch;
-      loss = right ? 0.f : 1.f;
+        answer[o] = known ? (expf(answer[o] - largest) / total - (o == label ? 1.f : 0.f)) / run.batch : NAN;
+      loss = right && known ? 0.f : 1.f;
     }
   }
   block.loss[k] = loss;

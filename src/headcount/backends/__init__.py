@@ -1,6 +1,6 @@
 """One operation, several back ends: plain JAX (`reference`), and kernels for CPUs and GPUs (`fused`)."""
 
-from .choose import VARIABLE, chosen, described, kernels_here, say_once
+from .choose import VARIABLE, chosen, described, kernels_here, say_once, wanted
 from .library import Kernels, Library, kernels
 from .working import require_working
 
@@ -14,4 +14,5 @@ __all__ = [
     "kernels_here",
     "require_working",
     "say_once",
+    "wanted",
 ]

@@ -30,19 +30,24 @@ def chosen(asked: str | None = None) -> Backend:
         >>> chosen("reference")
         'reference'
     """
-    wanted = asked or os.environ.get(VARIABLE) or "auto"
-    require_choice("backend", wanted, ("auto", *BACKENDS))
-    if wanted == "reference":
+    word = wanted(asked)
+    require_choice("backend", word, ("auto", *BACKENDS))
+    if word == "reference":
         return "reference"
     available = kernels_here()
     if available.library is not None:
         return "fused"
-    if wanted == "fused":
+    if word == "fused":
         message = f'backend "fused" is not available: {available.problem}.'
         raise InputError(message, what="backend", given="fused", needed="auto or reference on this machine")
     if available.installed:
         say_once(f"{available.problem}. Until then plain JAX computes the same answers, slower.")
     return "reference"
+
+
+def wanted(asked: str | None = None) -> str:
+    """The word for the back end that was asked for, by the argument or by HEADCOUNT_BACKEND; "auto" by neither."""
+    return asked or os.environ.get(VARIABLE) or "auto"
 
 
 def kernels_here() -> Kernels:

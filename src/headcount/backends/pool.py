@@ -101,14 +101,15 @@ def _fused(tokens: Any, weight: Any, bias: Any, direction: Any, offset: Any, mas
 
 def _forward(tokens: Any, weight: Any, bias: Any, direction: Any, offset: Any, masks: bool) -> tuple[Pooled, Any]:
     results: Any = _fused(tokens, weight, bias, direction, offset, masks)
-    return results, (tokens, weight, bias, direction, offset, *results)
+    _, weights = results
+    return results, (tokens, weight, bias, direction, offset, weights)
 
 
 def _backward(masks: bool, kept: Any, changes: Any) -> tuple[Any, ...]:
-    tokens, weight, bias, direction, offset, pooled, weights = kept
+    tokens, weight, bias, direction, offset, weights = kept
     results = tuple(_float32(each.shape) for each in (weight, bias, direction, offset))
     call = jax.ffi.ffi_call("headcount_pool_gradient", results, vmap_method="expand_dims")
-    of_weights = call(tokens, weight, bias, direction, pooled, weights, *changes, masks=np.int64(masks))
+    of_weights = call(tokens, weight, bias, direction, weights, *changes, masks=np.int64(masks))
     # Of the tokens by the reference: where nobody asks for it, which is almost always, the compiler drops it.
     _, of_tokens = jax.vjp(lambda x: reference(x, weight, bias, direction, offset, masks=masks), tokens)
     return *of_tokens(tuple(changes)), *of_weights

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from .. import verify as checks
 from .._cache import cache_folder, keep_compiled_programs
+from ..backends import kernels_here
 from ..engine.sweep import task_key
 from ..measuring import shown_by
 from ..report.progress import training_progress
@@ -109,6 +110,13 @@ def _view(rechecks: list[Recheck], experiments: list[Experiment]) -> RenderableT
     meanings = [f"  {agreement}: {MEANINGS[agreement][1]}" for agreement, count in counts.items() if count]
     moved = list(dict.fromkeys(line for each in rechecks for line in each.moved))
     backends = dict.fromkeys(each.stored_backend for each in rechecks if each.stored_backend)
-    moved += [f"stored with another back end: --backend {name} trains as then" for name in backends]
+    moved += [_of_backend(name) for name in backends]
     moved += list(dict.fromkeys(each.again.message for each in rechecks if each.again.message))
     return Group(view, "", f"[bold]{summary}[/bold]", *meanings, *(escape(f"  {line}") for line in moved))
+
+
+def _of_backend(name: str) -> str:
+    """How to train with the back end that made a record, or why that cannot be done here."""
+    if name == "fused" and (available := kernels_here()).library is None:
+        return f'stored with back end "fused", which is not available: {available.problem}'
+    return f"stored with another back end: --backend {name} trains as then"

@@ -4,7 +4,8 @@ from .buckets import spec_of
 from .hardware import Hardware, hardware
 from .listener import Early, Listener, shown_live
 from .plan import Plan, plan_sweep
-from .run import RunSummary, run_sweep, versions
+from .records import versions
+from .run import RunSummary, run_sweep
 from .sweep import HEADS_QUESTION, MAP_QUESTION, RANK_QUESTION, Sweep, joined, sweep
 
 __all__ = [

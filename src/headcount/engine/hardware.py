@@ -9,9 +9,11 @@ from typing import NamedTuple
 import jax
 
 from .._choices import Backend
-from ..backends import chosen
+from ..backends import chosen, kernels, wanted
 from ..backends.advance import ModelSizes
-from .buckets import Shape
+from ..backends.aside import scratch_floats
+from ..tasks import AbstractObjective, Classification, Regression
+from .buckets import ProgramShape, Shape
 
 MEMORY_SHARE = 0.5
 """The share of free memory that one run plans to use."""
@@ -23,7 +25,9 @@ GPU_SLOTS = (8, 32)
 FUSED_SLOTS = (8, 32, 128, 512)
 """The same for the fused back end, where an empty slot costs nothing but its validation."""
 GPU_WORKERS = 16
-"""Buckets in hand at once on a GPU: one trains while the others compile, each on a core of its own."""
+"""Buckets in hand at once on a GPU: some train while the others compile, each on a core of its own."""
+MOST_MEMBERS = 1 << 20
+"""Of a bucket, where memory sets no bound."""
 FUSED_BLOCK = 2048
 """Validation examples evaluated at a time by the fused back end, which keeps no hidden vectors."""
 FUSED_STEPS = 32
@@ -34,7 +38,7 @@ drawing their batches needs no memory."""
 @dataclass(frozen=True)
 class Hardware:
     """`side_by_side`: members ride `vmap` (a GPU) rather than `lax.map` (a CPU). `workers`: buckets in hand at once.
-    `backend`: what computes, where it has kernels for a model."""
+    `backend`: what computes, where it has kernels for a model; `asked`: it was asked for by its name."""
 
     platform: str
     description: str
@@ -42,6 +46,7 @@ class Hardware:
     workers: int
     side_by_side: bool
     backend: Backend = "reference"
+    asked: bool = False
 
 
 def hardware(*, backend: str | None = None) -> Hardware:
@@ -49,7 +54,7 @@ def hardware(*, backend: str | None = None) -> Hardware:
 
     Raises `InputError` for any other back end, and where "fused" is asked for and is not available.
     """
-    return replace(_device(), backend=chosen(backend))
+    return replace(_device(), backend=chosen(backend), asked=wanted(backend) != "auto")
 
 
 def _device() -> Hardware:
@@ -88,32 +93,46 @@ class Sizes(NamedTuple):
     tokens: int
 
 
-def takes_whole_steps(shape: Shape, sizes: Sizes, backend: Backend) -> bool:
-    """Whether a kernel takes whole training steps of these models, as far as sizes say."""
-    known = _kernel_sizes(shape, sizes) is not None and shape.train.precision == "float32"
-    return backend == "fused" and known and shape.train.train_examples > 0 and sizes.sequences == 1
-
-
-def _kernel_sizes(shape: Shape, sizes: Sizes) -> ModelSizes | None:
+def kernel_sizes(
+    shape: Shape | ProgramShape, sizes: Sizes, objective: AbstractObjective, backend: Backend
+) -> ModelSizes | None:
+    """The model as the kernel sees it that takes whole training steps; None where it cannot. Decided here alone."""
+    stored = shape.train.train_examples > 0 and sizes.sequences == 1
+    known = shape.train.precision == "float32" and isinstance(objective, Regression | Classification)
+    if not (backend == "fused" and stored and known):
+        return None
     return shape.model.step_sizes(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
 
 
-def state_bytes(shape: Shape, sizes: Sizes) -> int:
-    """Memory of a member that waits for its turn: its weights and Adam's moments."""
-    return 4 * 3 * shape.model.parameters(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
+class Needs(NamedTuple):
+    """The memory of a bucket: `held` while it is in hand, and `turn` besides while the device works for it alone."""
+
+    held: int
+    turn: int
 
 
-def member_bytes(shape: Shape, sizes: Sizes, backend: Backend = "reference") -> int:
-    """Memory one member needs while it takes a step: its weights with Adam's moments, twice, and what its gradient
-    needs. The fused back end keeps nothing of a batch but its indices; there validation needs most."""
-    states = 2 * state_bytes(shape, sizes)
-    if takes_whole_steps(shape, sizes, backend):
-        model = _kernel_sizes(shape, sizes)
-        assert model is not None
-        pooled = min(FUSED_BLOCK, shape.train.validation_examples) * model.heads * (model.hidden + model.length)
-        return states + 4 * (pooled + FUSED_STEPS * (shape.train.batch + 1))
-    activations = sizes.sequences * shape.model.activations(length=sizes.tokens, dim=sizes.dim)
-    return states + 4 * shape.train.batch * activations
+def needs(
+    shape: Shape, sizes: Sizes, objective: AbstractObjective, members: int, backend: Backend, *, side_by_side: bool
+) -> Needs:
+    """What some members need.
+
+    In plain JAX a bucket waits for its turn with its weights and Adam's moments; a step needs them twice, and what its
+    gradient needs. Kernels train several buckets at the same time on a GPU: each has its states twice, the batches of
+    some steps and of those to come, and scratch memory; only validation has turns.
+    """
+    state = 4 * 3 * shape.model.parameters(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
+    model, train = kernel_sizes(shape, sizes, objective, backend), shape.train
+    if model is None:
+        activations = sizes.sequences * shape.model.activations(length=sizes.tokens, dim=sizes.dim)
+        return Needs(members * state, members * (state + 4 * train.batch * activations))
+    scratch = 4 * _scratch_floats(model, members, train.batch) if side_by_side else 0
+    batches = 2 * 4 * FUSED_STEPS * (train.batch + 1)
+    pooled = min(FUSED_BLOCK, train.validation_examples) * model.heads * (model.hidden + model.length)
+    return Needs(members * (2 * state + batches) + scratch, members * 4 * pooled)
+
+
+def _scratch_floats(model: ModelSizes, members: int, batch: int) -> int:
+    return scratch_floats(model, members, batch) if kernels("gpu").library is not None else 0
 
 
 def slots(members: int, most: int, machine: Hardware) -> int:
@@ -128,9 +147,20 @@ def slots(members: int, most: int, machine: Hardware) -> int:
     return max(members, min(enough, most))
 
 
-def max_members(shape: Shape, sizes: Sizes, machine: Hardware) -> int:
-    """How many members one bucket may hold: on a GPU one bucket trains while as many as the other workers wait."""
+def max_members(shape: Shape, sizes: Sizes, objective: AbstractObjective, machine: Hardware) -> int:
+    """How many members one bucket may hold: on a GPU as many buckets as there are workers are in hand."""
     if not machine.side_by_side:
         return CPU_MEMBERS
-    bytes_each = member_bytes(shape, sizes, machine.backend) + (machine.workers - 1) * state_bytes(shape, sizes)
-    return max(1, int(MEMORY_SHARE * machine.memory / bytes_each))
+
+    def fits(members: int) -> bool:
+        held, turn = needs(shape, sizes, objective, members, machine.backend, side_by_side=True)
+        return machine.workers * held + turn <= MEMORY_SHARE * machine.memory
+
+    # By halves rather than by division: scratch memory does not grow with the members for ever.
+    least, most = 1, 2
+    while fits(most) and most < MOST_MEMBERS:
+        least, most = most, 2 * most
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (middle, most) if fits(middle) else (least, middle)
+    return least

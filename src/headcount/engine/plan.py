@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import jax
 
-from ..tasks import AbstractTask
+from ..tasks import AbstractObjective, AbstractTask
 from .buckets import Bucket, Shape, buckets
 from .data import PROBE_EXAMPLES
-from .hardware import Hardware, Sizes, hardware, max_members, member_bytes, slots, state_bytes, takes_whole_steps
+from .hardware import Hardware, Needs, Sizes, hardware, kernel_sizes, max_members, needs, slots
 from .sweep import Sweep
 
 
@@ -31,8 +31,8 @@ HALF_PACE = Pace(15.0, 1.5e-4, 3e13, 2.0)
 """A GPU in half precision: seen with vision transformers of 1 to 16 heads."""
 FUSED_CPU_PACE = Pace(2.5, 2e-5, 1.5e11, 0.4)
 """Where the fused back end takes whole steps, which leaves validation to be compiled: one core with AVX-512."""
-FUSED_GPU_PACE = Pace(4.0, 2e-5, 2e13, 1.0)
-"""The same on a GPU: expected, not measured yet."""
+FUSED_GPU_PACE = Pace(1.5, 8e-5, 7e12, 0.2)
+"""The same on a GPU: seen on an H200 with Table 2 at paper scale, and with 1 and 1,024 members at length 8."""
 
 PROCESS_BYTES = 320 << 20
 """Python with JAX, before the first model: seen on Linux."""
@@ -75,7 +75,7 @@ def plan_sweep(
     sizes = _Sizes(sweep)
     whole = buckets(
         sweep.cells,
-        lambda shape: max_members(shape, sizes.of(shape), machine),
+        lambda shape: max_members(shape, sizes.of(shape), sizes.objective(shape), machine),
         lambda members, most: slots(members, most, machine),
     )
     left = [
@@ -123,6 +123,14 @@ class _Sizes:
             self.known[place] = sizes_of(self.tasks[shape.task].at(shape.length))
         return self.known[place]
 
+    def objective(self, shape: Shape) -> AbstractObjective:
+        return self.tasks[shape.task].at(shape.length).objective
+
+    def needs(self, bucket: Bucket, members: int, machine: Hardware) -> Needs:
+        """The memory of some members of a bucket."""
+        given = bucket.shape, self.of(bucket.shape), self.objective(bucket.shape)
+        return needs(*given, members, machine.backend, side_by_side=machine.side_by_side)
+
     def data_bytes(self, bucket: Bucket) -> int:
         """The examples of a bucket: those that are stored, at most as many as are asked for, or those drawn."""
         shape, task = bucket.shape, self.tasks[bucket.shape.task]
@@ -166,7 +174,8 @@ def _examples(bucket: Bucket) -> tuple[int, int]:
 
 
 def _pace(bucket: Bucket, sizes: "_Sizes", machine: Hardware) -> Pace:
-    fused = takes_whole_steps(bucket.shape, sizes.of(bucket.shape), machine.backend)
+    shape = bucket.shape
+    fused = kernel_sizes(shape, sizes.of(shape), sizes.objective(shape), machine.backend) is not None
     if not machine.side_by_side:
         return FUSED_CPU_PACE if fused else CPU_PACE
     if bucket.shape.train.precision != "float32":
@@ -180,10 +189,10 @@ def _peak_bytes(left: list[Bucket], sizes: _Sizes, machine: Hardware, programs: 
         return 0
     drawn = {(b.shape.task, b.shape.length, _examples(b)): b for b in left}
     data = sum(sizes.data_bytes(bucket) for bucket in drawn.values())
-    members = [(b, sizes.of(b.shape), len(b.cells) if machine.side_by_side else 1) for b in left]
-    running = sorted((count * member_bytes(b.shape, at, machine.backend) for b, at, count in members), reverse=True)
     if not machine.side_by_side:
         process = PROCESS_BYTES + PROGRAM_BYTES * min(programs, MAX_PROGRAMS)
+        running = sorted((sum(sizes.needs(bucket, 1, machine)) for bucket in left), reverse=True)
         return process + data + sum(running[: machine.workers])
-    waiting = sorted((count * state_bytes(b.shape, at) for b, at, count in members), reverse=True)
-    return data + running[0] + sum(waiting[1 : machine.workers])
+    each = [sizes.needs(bucket, len(bucket.cells), machine) for bucket in left]
+    held = sorted((bucket.held for bucket in each), reverse=True)
+    return data + sum(held[: machine.workers]) + max(bucket.turn for bucket in each)

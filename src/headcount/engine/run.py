@@ -1,18 +1,14 @@
 """Train a sweep: buckets over worker threads, every finished bucket committed at once, nothing trained twice."""
 
 import contextlib
-import datetime
-import functools
 import itertools
-import math
 import operator
-import platform
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import jax
@@ -20,26 +16,24 @@ import numpy as np
 
 from .._choices import Backend
 from .._errors import HeadcountError, StoreError
-from .._version import __version__
-from ..backends import described, say_once
+from ..backends import say_once
 from ..models import AbstractModel, from_arrays
 from ..store import Cell, Experiment, Outcome, Record, Store
 from ..store.weights import Weights
-from ..tasks import AbstractTask
+from ..tasks import AbstractObjective, AbstractTask
 from .buckets import Bucket, ProgramShape, Shape, parent_spec, spec_of
 from .data import BucketData, PreparedData, PreparedExamples, RawExamples
-from .hardware import Hardware
+from .hardware import Hardware, Sizes
 from .listener import Listener
 from .plan import Plan, plan_sweep, sizes_of
+from .records import checkpoint_steps, failure, provenance, record_of
 from .sweep import Sweep
 from .together import Together
-from .train import Measured, Member, Program, TrainState, program
+from .train import Measured, Member, Program, TrainState, backend_for, program
 
 POLL_SECONDS = 0.25
 WATCHED_AT = 7
 """The checkpoint, of 20, at which a run may look at a model part-way: after a third of its training."""
-CHECKPOINTS = 20
-"""Points of a validation curve; between two of them a run can be stopped."""
 
 
 class StopRequested(Exception):  # noqa: N818 - a signal, not an error
@@ -219,48 +213,66 @@ class BucketTrainer:
         self.examples = PreparedExamples() if examples is None else examples
         self._lock = threading.Lock()
         self._compile_locks: dict[tuple, threading.Lock] = {}
-        self._by_reference = set[ProgramShape]()
+        self._by_reference = set[tuple[ProgramShape, Sizes, AbstractObjective]]()
         # XLA does one bucket's steps at a time: interleaved with others' they took twice as long in all.
         self._device = threading.Lock() if machine.side_by_side else contextlib.nullcontext()
         self._together = Together() if machine.side_by_side else None
 
     def train(self, bucket: Bucket) -> Trained:
         """Train a bucket; split it when memory runs out, and record what fails instead of raising."""
+        backend = self._backend(bucket.shape)
         try:
-            return self._train(bucket)
+            return self._train(bucket, backend)
         except (StopRequested, HeadcountError):  # the latter is about the task, so about every bucket
             raise
         except Exception as error:  # a bucket that fails must not stop the others
             if self.stop.is_set():  # the signal that stops us may have stopped a compiler's process too
                 raise StopRequested from error
+            traceback.clear_frames(error.__traceback__)  # they hold the device's memory, which may be what ran out
             if "RESOURCE_EXHAUSTED" in str(error) and len(bucket.cells) > 1:
                 half = len(bucket.cells) // 2
                 halves = (bucket.cells[:half], bucket.cells[half:])
                 parts = [self.train(Bucket(bucket.shape, cells, len(cells))) for cells in halves]
                 return Trained(parts[0].records + parts[1].records, parts[0].weights | parts[1].weights)
-            if isinstance(error, jax.errors.JaxRuntimeError) and self._leave_to_reference(bucket.shape, error):
+            if isinstance(error, jax.errors.JaxRuntimeError) and backend == "fused":
+                self._leave_to_reference(bucket.shape, error)
                 return self.train(bucket)
             message = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
-            return Trained(tuple(_failure(cell, message) for cell in bucket.cells), {})
+            return Trained(tuple(failure(cell, message) for cell in bucket.cells), {})
 
-    def _leave_to_reference(self, shape: Shape, error: Exception) -> bool:
-        """Whether it was a kernel that failed; models of this shape are then trained in plain JAX from now on."""
+    def _backend(self, shape: Shape) -> Backend:
+        """What trains a shape: the fused back end where it has kernels for it and none of them has failed."""
+        backend = backend_for(shape.program, self.machine.backend)
+        if backend != self.machine.backend and self.machine.asked:
+            say_once(
+                "the fused back end has kernels for class-token models of one layer with soft attention to all tokens, "
+                f"in float32; plain JAX trains this {shape.model.kind} model."
+            )
         with self._lock:
-            fused = self.machine.backend == "fused" and shape.model.pools and shape.program not in self._by_reference
-            self._by_reference.add(shape.program)
-        if fused:
-            why = str(error).splitlines()[0].rstrip(".")
-            say_once(f"the fused kernels cannot train {shape.model} ({why}); plain JAX trains it, slower.")
-        return fused
+            return "reference" if self._compiled_for(shape) in self._by_reference else backend
 
-    def _train(self, bucket: Bucket) -> Trained:
+    def _leave_to_reference(self, shape: Shape, error: Exception) -> None:
+        """A kernel has failed: models of this shape and these sizes are trained in plain JAX from now on."""
+        with self._lock:
+            self._by_reference.add(self._compiled_for(shape))
+        sizes, why = self._compiled_for(shape)[1], str(error).splitlines()[0].rstrip(".")
+        say_once(
+            f"the fused kernels cannot train {shape.model.heads} heads at length {sizes.tokens} with tokens of "
+            f"{sizes.dim} numbers ({why}); plain JAX trains them, slower. To train everything so: --backend reference."
+        )
+
+    def _compiled_for(self, shape: Shape) -> tuple[ProgramShape, Sizes, AbstractObjective]:
+        """What tells programs apart."""
+        task = self.tasks[shape.task].at(shape.length)
+        return shape.program, sizes_of(task), task.objective
+
+    def _train(self, bucket: Bucket, backend: Backend) -> Trained:
         self._check_stop()
         shape = bucket.shape
         prepared = self.data_for(shape)
-        data, task = prepared.data, self.tasks[shape.task].at(shape.length)
+        data = prepared.data
         with self._lock:  # a cache hit, or two threads would each make one
-            backend = "reference" if shape.program in self._by_reference else self.machine.backend
-            parts = program(shape.program, sizes_of(task), task.objective, self.machine.side_by_side, backend)
+            parts = program(*self._compiled_for(shape), self.machine.side_by_side, backend)
         trained = None if shape.from_random else [self._parent(cell, prepared) for cell in bucket.cells]
         states, members = parts.start(bucket.cells, data, slots=bucket.slots, trained=trained)
         steps = checkpoint_steps(shape.train.steps)
@@ -269,7 +281,7 @@ class BucketTrainer:
             # Before it waits for the device, and not by two threads at once.
             parts.compile(states, members, data)
             self._tell_ready(compiled_for)
-        error = task.objective.error
+        error = parts.objective.error
         with self._on_device(parts, data) as advance:
             states, measured, _ = advance(states, members, 0)  # no steps yet: the curve's first point
             curves = [np.asarray(measured.validation[error])]
@@ -291,8 +303,8 @@ class BucketTrainer:
         grades |= {name: grade for name, grade in measured.validation.items() if name != error}
         grades |= {f"fitted_{name}": grade for name, grade in fitted.items()}
         grades = {name: np.asarray(grade) for name, grade in grades.items()}
-        provenance = self._provenance(parts.backend, seconds / len(bucket.cells))
-        return self._results(bucket, states, grades, np.stack(curves), prepared, provenance, seen)
+        origin = provenance(self.machine, parts.backend, seconds / len(bucket.cells))
+        return self._results(bucket, states, grades, np.stack(curves), prepared, origin, seen)
 
     @contextlib.contextmanager
     def _on_device(self, parts: Program, data: BucketData) -> Iterator[Advance]:
@@ -354,7 +366,7 @@ class BucketTrainer:
         grades: dict[str, np.ndarray],
         curves: np.ndarray,
         prepared: PreparedData,
-        provenance: dict[str, Any],
+        origin: dict[str, Any],
         seen: dict[str, Any],
     ) -> Trained:
         """The members of a trained bucket as records, and the weights of those that finished."""
@@ -364,7 +376,7 @@ class BucketTrainer:
         records, weights = [], {}
         for i, cell in enumerate(bucket.cells):
             metrics = {name: float(grade[i]) for name, grade in grades.items()} | baseline
-            record = _record(cell, steps, curves[:, i], metrics, provenance | (seen if i == 0 else {}))
+            record = record_of(cell, steps, curves[:, i], metrics, origin | (seen if i == 0 else {}))
             records.append(record)
             if record.outcome is Outcome.FINISHED:
                 model = jax.tree.map(operator.itemgetter(i), stacked).with_heads(spec_of(cell).heads)
@@ -379,47 +391,3 @@ class BucketTrainer:
     def _check_stop(self) -> None:
         if self.stop.is_set():
             raise StopRequested
-
-    def _provenance(self, backend: Backend, seconds: float) -> dict[str, Any]:
-        finished = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        return {
-            "seconds": round(seconds, 4),
-            "device": self.machine.description,
-            "backend": described(backend),
-            "finished": finished,
-            "versions": versions(),
-        }
-
-
-def checkpoint_steps(steps: int) -> tuple[int, ...]:
-    """Where the curve is measured: 0, `steps`, and evenly between."""
-    return tuple(sorted({round(steps * i / CHECKPOINTS) for i in range(CHECKPOINTS + 1)}))
-
-
-def _record(
-    cell: Cell, steps: Sequence[int], curve: np.ndarray, metrics: dict[str, float], provenance: dict[str, Any]
-) -> Record:
-    """The record of a member; one that ended without finite numbers diverged."""
-    finite = all(map(math.isfinite, metrics.values()))
-    points = tuple((step, float(value)) for step, value in zip(steps, curve, strict=True) if np.isfinite(value))
-    return Record(
-        cell=cell,
-        outcome=Outcome.FINISHED if finite else Outcome.DIVERGED,
-        metrics=metrics if finite else {},
-        curve=points,
-        provenance=provenance,
-        message="" if finite else f"the error stopped being finite after step {points[-1][0] if points else 0}",
-    )
-
-
-def _failure(cell: Cell, message: str) -> Record:
-    return Record(
-        cell=cell, outcome=Outcome.FAILED, metrics={}, curve=(), provenance={"versions": versions()}, message=message
-    )
-
-
-@functools.cache
-def versions() -> dict[str, str]:
-    """The versions of everything whose change could change the numbers."""
-    ours = {"headcount": __version__, "python": platform.python_version()}
-    return ours | {name: version(name) for name in ("jax", "jaxlib", "optax")}

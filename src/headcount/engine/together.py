@@ -8,9 +8,10 @@ import contextlib
 import math
 import threading
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -86,45 +87,66 @@ class Together:
         return request.result
 
     def _serve(self, requests: Sequence[Request]) -> None:
+        """Settle all requests; where they fail together, each one alone, so that none costs another its result."""
         # The largest first: a GPU begins only so many kernels at a time, and small ones end soon wherever they begin.
         requests = sorted(requests, key=lambda request: math.prod(request.size), reverse=True)
-        began = time.monotonic()
-        try:
-            results = advance_together(requests)
-        except BaseException as error:
-            with self._changed:
-                for request in requests:
-                    request.error = error
-                self._changed.notify_all()
-            return
-        share = (time.monotonic() - began) / max(1, sum(request.model_steps for request in requests))
+        outcomes = _outcomes(requests)
+        if len(requests) > 1 and any(outcome.error is not None for outcome in outcomes):
+            # From where they began: what the kernels work on is a copy.
+            outcomes = [outcome for request in requests for outcome in _outcomes([request])]
         with self._changed:
-            for request, result in zip(requests, results, strict=True):
-                request.result, request.seconds = result, share * request.model_steps
+            for request, outcome in zip(requests, outcomes, strict=True):
+                request.result, request.error, request.seconds = outcome
             self._changed.notify_all()
 
 
+class _Outcome(NamedTuple):
+    result: tuple[Moving, Totals] | None
+    error: BaseException | None
+    seconds: float
+
+
+def _outcomes(requests: Sequence[Request]) -> list[_Outcome]:
+    """What comes of requests that are advanced together; where that fails, the error for each."""
+    began = time.monotonic()
+    try:
+        results = advance_together(requests)
+    except BaseException as error:  # the threads that wait for it must not wait for ever
+        traceback.clear_frames(error.__traceback__)  # they hold the device's memory, which may be what ran out
+        return [_Outcome(None, error, 0.0) for _ in requests]
+    share = (time.monotonic() - began) / max(1, sum(request.model_steps for request in requests))
+    return [
+        _Outcome(result, None, share * request.model_steps) for request, result in zip(requests, results, strict=True)
+    ]
+
+
 def advance_together(requests: Sequence[Request]) -> list[tuple[Moving, Totals]]:
-    """Advance all requests, some steps of each at a time; done when it returns."""
+    """Advance all requests, some steps of each at a time; done when it returns, and also when it raises."""
     share([request.size for request in requests])
     counts = {0: on_device(0, np.int32)}
     token = counts[0]
     at = [begin(*request.course) for request in requests]
     drawn = _draws(requests, 0)
-    for done in range(0, max(request.steps for request in requests), FUSED_STEPS):
-        held: list[Any] = [drawn]  # what a kernel works on lives until it is joined
-        for place, (now, rates, chosen) in drawn.items():
-            kernel, tokens = requests[place].kernel, requests[place].course.stored.tokens
-            moving, totals, heads, targets = at[place]
-            steps = min(FUSED_STEPS, requests[place].steps - done)
-            count = counts.setdefault(steps, on_device(steps, np.int32))
-            aside = kernel.aside(moving, totals, now, heads, count, rates, chosen, tokens, targets)
-            at[place] = (aside.moving, aside.totals, heads, targets)
-            held.append(aside)
-        drawn = _draws(requests, done + FUSED_STEPS)  # while the kernels are at work
-        token = join(token)
-        del held
-    jax.block_until_ready(token)
+    held: list[Any] = []  # what a kernel works on lives until it is joined
+    try:
+        for done in range(0, max(request.steps for request in requests), FUSED_STEPS):
+            held.append(drawn)
+            for place, (now, rates, chosen) in drawn.items():
+                kernel, tokens = requests[place].kernel, requests[place].course.stored.tokens
+                moving, totals, heads, targets = at[place]
+                steps = min(FUSED_STEPS, requests[place].steps - done)
+                count = counts.setdefault(steps, on_device(steps, np.int32))
+                aside = kernel.aside(moving, totals, now, heads, count, rates, chosen, tokens, targets)
+                held.append(aside)
+                at[place] = (aside.moving, aside.totals, heads, targets)
+            drawn = _draws(requests, done + FUSED_STEPS)  # while the kernels are at work
+            token = join(token)
+            held.clear()
+    except BaseException:
+        token = join(token)  # the kernels of other calls still write to what would be let go
+        raise
+    finally:
+        jax.block_until_ready(token)
     return [(moving, totals) for moving, totals, _, _ in at]
 
 

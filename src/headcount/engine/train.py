@@ -82,8 +82,12 @@ def program(
 
     The fused back end takes the shapes that it has kernels for; any other program is the reference's.
     """
-    fits = shape.model.pools and shape.train.precision == "float32"
-    return Program(shape, sizes, objective, side_by_side, backend if fits else "reference")
+    return Program(shape, sizes, objective, side_by_side, backend_for(shape, backend))
+
+
+def backend_for(shape: ProgramShape, backend: Backend) -> Backend:
+    """The back end of a program: the reference's where the fused one has no kernels for the shape."""
+    return backend if shape.model.pools and shape.train.precision == "float32" else "reference"
 
 
 @dataclass(frozen=True)
@@ -159,11 +163,10 @@ class Program:
             return self._advance
 
         def advance(states: TrainState, members: Member, data: BucketData, steps: int):
-            kernel = self._kernel
-            if kernel is None or not isinstance(data.train, StoredTokens):
+            if not self.by_kernel(data):
                 return self._advance(states, members, data, steps)
-            moving, totals = kernel.advance(course_of(states, members, data.train), steps)
-            return self._measure(states, moving, totals, members, data, steps)
+            request = self.request(states, members, data, steps)
+            return self.measured(request, request.kernel.advance(request.course, steps), states, members, data)
 
         return advance
 
@@ -172,7 +175,7 @@ class Program:
         return self._kernel is not None and isinstance(data.train, StoredTokens)
 
     def request(self, states: TrainState, members: Member, data: BucketData, steps: int) -> Request:
-        """What `advance` would train by its kernel, to be trained together with other programs."""
+        """What `advance` trains by its kernel, which may also be trained together with other programs."""
         assert self._kernel is not None
         assert isinstance(data.train, StoredTokens)
         return Request(self._kernel, course_of(states, members, data.train), steps)
@@ -185,12 +188,11 @@ class Program:
 
     def compile(self, states: TrainState, members: Member, data: BucketData) -> None:
         """Compile what `advance` runs for these arguments; nothing is trained."""
-        kernel = self._kernel
-        if kernel is None or not isinstance(data.train, StoredTokens):
+        if not self.by_kernel(data):
             compile_ahead(self._advance, states, members, data, 0)
             return
-        moving, totals = kernel.compile(course_of(states, members, data.train))
-        compile_ahead(self._measure, states, moving, totals, members, data, 0)
+        request = self.request(states, members, data, 0)
+        compile_ahead(self._measure, states, *request.kernel.compile(request.course), members, data, 0)
 
     @functools.cached_property
     def _advance(self) -> Callable[[TrainState, Member, BucketData, Any], tuple[TrainState, Measured]]:
@@ -267,8 +269,7 @@ class Program:
     @functools.cached_property
     def _kernel(self) -> WholeSteps | None:
         """The kernel that takes whole steps of stored tokens; None where the back end has none for this program."""
-        stored = self.shape.train.train_examples > 0
-        return WholeSteps.of(self.shape, self.sizes, self.objective) if self.backend == "fused" and stored else None
+        return WholeSteps.of(self.shape, self.sizes, self.objective, self.backend)
 
     def step_one(self, state: TrainState, member: Member, data: BucketData) -> tuple[TrainState, Float[Array, ""]]:
         """One step of Adam; the error is that of its batch, before the update."""

@@ -15,14 +15,15 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int
 
+from .._choices import Backend
 from .._compile import compile_ahead, deterministic_jit
 from ..backends.advance import ModelSizes, Moving, Step, advance
 from ..backends.aside import Aside, advance_aside
 from ..models import AbstractModel
-from ..tasks import AbstractObjective, Classification, Regression
+from ..tasks import AbstractObjective, Classification
 from .buckets import ProgramShape
 from .data import StoredTokens, chosen_examples
-from .hardware import FUSED_STEPS, Sizes
+from .hardware import FUSED_STEPS, Sizes, kernel_sizes
 from .schedule import batch_key, rate_at
 
 if TYPE_CHECKING:
@@ -42,10 +43,12 @@ class WholeSteps:
     warmup: int
 
     @classmethod
-    def of(cls, shape: ProgramShape, sizes: Sizes, objective: AbstractObjective) -> "WholeSteps | None":
+    def of(
+        cls, shape: ProgramShape, sizes: Sizes, objective: AbstractObjective, backend: Backend
+    ) -> "WholeSteps | None":
         """Those of a program; None where the kernel cannot take its steps."""
-        model = shape.model.step_sizes(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
-        if model is None or sizes.sequences > 1 or not isinstance(objective, Regression | Classification):
+        model = kernel_sizes(shape, sizes, objective, backend)
+        if model is None:
             return None
         train = shape.train
         step = Step(
