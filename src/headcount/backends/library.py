@@ -14,11 +14,7 @@ from pathlib import Path
 
 PACKAGE = "headcount_kernels"
 PATH_VARIABLE = "HEADCOUNT_KERNELS_LIBRARY"
-<<<<<<< HEAD
 INSTALL = 'in a clone pip install ./kernels, or where there are wheels pip install "headcount[fast]"'
-=======
-INSTALL = 'in a clone pip install ./kernels, elsewhere pip install "headcount[fast]"'
->>>>>>> fa
 REINSTALL = f"install it again: {INSTALL}"
 OPERATIONS = {
     "headcount_pool": "HeadcountPool",
