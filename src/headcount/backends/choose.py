@@ -31,17 +31,18 @@ def chosen(asked: str | None = None) -> Backend:
         'reference'
     """
     wanted = asked or os.environ.get(VARIABLE) or "auto"
-    require_choice("backend", wanted, ("auto", *BACKENDS))
+    named = "backend" if asked else VARIABLE
+    require_choice(named, wanted, ("auto", *BACKENDS))
     if wanted == "reference":
         return "reference"
     available = kernels_here()
     if available.library is not None:
         return "fused"
     if wanted == "fused":
-        message = f'backend "fused" is not available: {available.problem}.'
-        raise InputError(message, what="backend", given="fused", needed="auto or reference on this machine")
+        message = f'{named} "fused" is not available: {available.problem}.'
+        raise InputError(message, what=named, given="fused", needed="auto or reference on this machine")
     if available.installed:
-        say_once(f"{available.problem}. Until then plain JAX computes the same answers, slower.")
+        say_once(f"{available.problem}. Until then plain JAX computes, slower.")
     return "reference"
 
 
