@@ -154,9 +154,7 @@ def import_path_file() -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Build the shared library of headcount's kernels.")
     parser.add_argument("--install", action="store_true", help="let this Python import headcount_kernels from here")
-    parser.add_argument(
-        "--if-changed", action="store_true", help="only where there is no library of these sources"
-    )
+    parser.add_argument("--if-changed", action="store_true", help="only where there is no library of these sources")
     parser.add_argument("--verbose", action="store_true", help="print every command and what the compiler says")
     options = parser.parse_args()
     library = library_path()
