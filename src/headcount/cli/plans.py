@@ -30,11 +30,9 @@ def describe_costs(range_of: Costs, folder: Path, stored: int) -> str:
     """One line before a question is asked of a folder that holds so many models of it."""
     plan = range_of.least
     largest = max(spec_of(cell).heads for bucket in plan.buckets for cell in bucket.cells)
-    if stored:
-        what_is_left = f"{_models(stored)} of it already there, not trained again;"
-    else:
-        what_is_left = f"usually at least {spoken_time(plan.compiled_seconds)}"
-    return f"up to {count_of_heads(largest)} into {folder}; {what_is_left} on {_machine(plan)}"
+    least = f"; usually at least {spoken_time(plan.compiled_seconds)}"
+    beginning = f", which holds {_models(stored)} of these already; the others" if stored else least
+    return f"up to {count_of_heads(largest)} into {folder}{beginning} on {_machine(plan)}"
 
 
 def time_range(plan: Plan) -> str:
