@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from machine import device_jax_sees, environment, hold_to_one_core, share_the_card
+from machine import device_jax_sees, environment, hold_to_one_core, require_torch, share_the_card
 from rich.console import Console
 from tables import curves_markdown, described, expectation_markdown
 from turns import take_turns
@@ -117,6 +117,7 @@ def main() -> None:
     parser.add_argument("--paste", action="store_true", help="put the tables into the pages that show them")
     arguments = parser.parse_args()
     if arguments.draw is None:
+        require_torch()
         device = arguments.device or device_jax_sees()
         plan = PLANS[device]
         plan = replace(plan, **QUICK[device]) if arguments.quick else plan

@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
-PARTS = {"install": ".venv/ready", "kernels": ".venv/kernels", "demo": "demo"}
+PARTS = {"install": ".venv/ready", "kernels": "built-kernels", "demo": "demo"}
 NO_COMPILER = {"CXX": "/bin/false"}
 
 

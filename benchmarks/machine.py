@@ -1,5 +1,6 @@
 """Which device is measured, how a CPU is held to one core, the clock, and what the figures depend on."""
 
+import importlib.util
 import os
 import platform
 import subprocess
@@ -9,6 +10,13 @@ from pathlib import Path
 
 _held = False
 """Whether this process was held to one core."""
+
+
+def require_torch() -> None:
+    """End with a sentence, before anything is measured, where PyTorch is not installed."""
+    if importlib.util.find_spec("torch") is None:
+        needed = f"{sys.executable} -m pip install torch"
+        sys.exit(f"{Path(sys.argv[0]).name} compares headcount with PyTorch, which is not installed: {needed}")
 
 
 def device_jax_sees() -> str:

@@ -15,7 +15,7 @@ import json
 import statistics
 from pathlib import Path
 
-from machine import device_jax_sees, environment, hold_to_one_core, share_the_card
+from machine import device_jax_sees, environment, hold_to_one_core, require_torch, share_the_card
 from rich.console import Console
 from rich.table import Table
 from tables import described, three_digits, yes_or_no
@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda where JAX sees a GPU, else cpu")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers here")
     arguments = parser.parse_args()
+    require_torch()
     device = arguments.device or device_jax_sees()
     hold_to_one_core() if device == "cpu" else share_the_card()
     results = environment(device)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from machine import device_jax_sees, environment, hold_to_one_core, share_the_card
+from machine import device_jax_sees, environment, hold_to_one_core, require_torch, share_the_card
 from rich.console import Console
 from tables import described, flatness_table, memory_line, sizes_table, slower_line, speed_table
 from turns import PATIENCE, TURNS, take_turns
@@ -76,6 +76,7 @@ def main() -> None:
     parser.add_argument("--targets-only", action="store_true", help="only the rows that have a target")
     parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds per row to wait for a quiet core")
     arguments = parser.parse_args()
+    require_torch()
     device = arguments.device or device_jax_sees()
     results: dict = {}
     if device == "cpu":

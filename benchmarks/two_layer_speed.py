@@ -19,7 +19,7 @@ import json
 import statistics
 from pathlib import Path
 
-from machine import device_jax_sees, environment, hold_to_one_core, share_the_card
+from machine import device_jax_sees, environment, hold_to_one_core, require_torch, share_the_card
 from rich.console import Console
 from rich.table import Table
 from tables import described, three_digits
@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="time compiled PyTorch")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers here")
     arguments = parser.parse_args()
+    require_torch()
     device = arguments.device or device_jax_sees()
     hold_to_one_core() if device == "cpu" else share_the_card()
     results = environment(device)

@@ -150,6 +150,13 @@ def _source(name: str) -> str:
     return str(path)
 
 
+def source_files() -> list[Path]:
+    """Everything that decides what is built: the sources, and these scripts with the version."""
+    scripts = Path(__file__).resolve().parent
+    sources = sorted(path for path in SOURCES.rglob("*") if path.is_file())
+    return [*sources, *sorted(scripts.glob("build_*.py")), scripts / "headcount_kernels" / "__init__.py"]
+
+
 def find_tools() -> Tools:
     """The compilers and headers of this machine and this Python.
 

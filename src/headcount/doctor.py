@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import recipes
+from ._errors import HeadcountError, InputError
 from .backends import VARIABLE, chosen, described, kernels_here, require_working
 from .engine import hardware, run_sweep, sweep, versions
 from .store import Store
@@ -40,6 +41,8 @@ def examine() -> list[Finding]:
 def _guarded(name: str, check: Callable[[], Finding]) -> Finding:
     try:
         return check()
+    except HeadcountError as error:
+        return Finding(name, False, str(error))
     except Exception as error:
         return Finding(name, False, f"{type(error).__name__}: {error}")
 
@@ -50,7 +53,7 @@ def _versions() -> Finding:
 
 
 def _device() -> Finding:
-    machine = hardware()
+    machine = hardware(backend="reference")
     return Finding("device", True, f"{machine.description}, {machine.memory / 2**30:.1f} GiB free")
 
 
@@ -73,6 +76,10 @@ def _disk() -> Finding:
 
 def _training() -> Finding:
     """A tiny sweep through the real engine and store, in a temporary folder."""
+    try:
+        chosen()
+    except InputError:
+        return Finding("training", False, "not tried: no back end to train with")
     began = time.monotonic()
     task = max_plus_min(length=8)
     tried = sweep(

@@ -37,7 +37,10 @@ def test_a_question_is_answered_from_models_that_descend(asked):
 def test_the_same_question_again_trains_nothing(asked, no_training):
     folder, result = asked
     before = contents(folder / "weights")
-    again = strict_json(headcount(*ASK, "--lengths", 4, "--out", folder, "--json").out)
+    printed = headcount(*ASK, "--lengths", 4, "--out", folder, "--json")
+    again, told = strict_json(printed.out), " ".join(printed.err.split())
+    assert f"{len(starts(folder))} models of these already" in told
+    assert "usually at least" not in told
     assert (again["trained"], again["already_done"], again["ended"]) == ({}, len(starts(folder)), "settled")
     assert again["verdict"] + "\n" == result.out
     assert again["early"]["heads"] >= 1

@@ -176,7 +176,7 @@ def test_images_are_reproduced_in_a_table_a_page_and_a_picture(reproduced):
 def test_a_part_is_trained_the_rest_goes_on_and_then_there_is_nothing_to_do(reproduced):
     first, rest, again = reproduced.said
     assert [result.code for result in reproduced.said] == [0, 0, 0]
-    assert "1 models into" in first.err
+    assert "1 model into" in first.err
     assert "2 models, 1 of them already in" in " ".join(rest.err.split())
     assert "all 2 models are already in" in " ".join(again.err.split())
     part, whole, same = reproduced.records

@@ -2,6 +2,8 @@
 
 import csv
 import io
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -20,7 +22,10 @@ def test_status_counts_cells_and_says_how_to_go_on(own):
     (experiment,) = status["experiments"]
     assert (experiment["experiment"], experiment["cells"], experiment["done"]) == ("own", 24, 23)
     assert [run["command"] for run in experiment["runs"]] == ["headcount measure own"]
-    lines = headcount("status", own).out.splitlines()
+    assert status["backends"] == {"reference": 23}  # of records that do not say it
+    first, backend, *lines = headcount("status", own).out.splitlines()
+    lines = [first, *lines]
+    assert backend.strip() == "back end: reference"
     assert "23 of 24 cells" in lines[1]
     assert lines[2].strip() == "headcount measure own"
     assert "1 missing" in lines[3]
@@ -51,6 +56,27 @@ def test_show_has_the_errors_and_the_answer(own):
         assert row["median"] >= row["best"]
 
 
+def test_models_are_counted_by_back_end(tmp_path):
+    made, fused = fabricated.sweep(), "fused 0.1.0, AVX-512"
+    plain = fabricated.finished(made)
+    origins = [{} if place < 4 else {"backend": fused} for place in range(len(plain))]
+    records = [replace(each, provenance=origin) for each, origin in zip(plain, origins, strict=True)]
+    root = fabricated.write(tmp_path / "mixed", records, {"": made})
+    counts = {fused: len(plain) - 4, "reference": 4}
+    assert strict_json(headcount("status", root, "--json").out)["backends"] == counts
+    assert strict_json(headcount("show", root, "--json").out)[0]["backends"] == counts
+    words = f"{fused} ({len(plain) - 4} models); reference (4 models)"
+    assert f"back end: {words}" in headcount("status", root).out
+    assert words in " ".join(headcount("show", root).out.split())
+    headcount("report", root, "--out", tmp_path / "page.html")
+    assert words in (tmp_path / "page.html").read_text()
+    timed = csv.DictReader(io.StringIO(headcount("export", root, "--timing").out))
+    assert Counter(row["backend"] for row in timed) == counts
+    # Without --timing, the same bytes whatever computed the same numbers.
+    one = fabricated.write(tmp_path / "one", plain, {"": made})
+    assert headcount("export", root).out == headcount("export", one).out
+
+
 @pytest.mark.parametrize("ending", ["svg", "pdf", "png"])
 def test_equal_results_make_equal_figures(own, tmp_path, ending):
     drawn = [tmp_path / f"{name}.{ending}" for name in "ab"]
@@ -75,8 +101,8 @@ def test_an_export_is_a_table_of_all_cells(own, tmp_path):
     places = [(row["heads"], row["length"], row["seed"]) for row in as_json]
     assert len(set(places)) == 23
     assert set(places) < {(h, t, s) for h in range(1, 7) for t in (8, 16) for s in (0, 1)}
-    added = csv.DictReader(io.StringIO(timed)).fieldnames[-3:]
-    assert added == ["seconds", "device", "finished"]
+    added = csv.DictReader(io.StringIO(timed)).fieldnames[-4:]
+    assert added == ["seconds", "device", "backend", "finished"]
     assert not set(added) & rows[0].keys()
     assert headcount("export", own, "-o", tmp_path / "table.csv").out == ""
     assert (tmp_path / "table.csv").read_text() == plain

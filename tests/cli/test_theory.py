@@ -221,6 +221,24 @@ def test_the_doctor_says_what_is_wrong(monkeypatch):
     assert "no luck [/b]" in result.out
 
 
+def test_a_back_end_that_cannot_be_is_refused_by_the_name_it_was_given_by(monkeypatch, tmp_path):
+    """Before any work, also that of saying the support dimension."""
+    monkeypatch.setattr("headcount.cli.measure.say_support", lambda *_: pytest.fail("work"))
+    measure = ("measure", "sum-of-maxima", "--out", tmp_path / "out")
+    a_sentence(headcount(*measure, "--backend", "fusd"), 2, "--backend", "fusd", "fused")
+    monkeypatch.setenv("HEADCOUNT_KERNELS_LIBRARY", "/none.so")
+    a_sentence(headcount(*measure, "--backend", "fused"), 2, "--backend", "/none.so")
+    for given, offending in (("nonsense", "nonsense"), ("fused", "/none.so")):
+        monkeypatch.setenv("HEADCOUNT_BACKEND", given)
+        refused = headcount(*measure)
+        a_sentence(refused, 2, "HEADCOUNT_BACKEND", offending)
+        assert "--backend" not in refused.err
+    examined = {each["check"]: each for each in strict_json(headcount("doctor", "--json").out)}
+    assert {name for name, each in examined.items() if not each["fine"]} == {"back end", "training"}
+    assert "Error" not in str(examined)
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_version_and_every_verb_are_told():
     assert headcount("--version").out == f"headcount {__version__}\n"
     listed = headcount("--help").out

@@ -30,18 +30,18 @@ def chosen(asked: str | None = None) -> Backend:
         >>> chosen("reference")
         'reference'
     """
-    word = wanted(asked)
-    require_choice("backend", word, ("auto", *BACKENDS))
+    word, named = wanted(asked), "backend" if asked else VARIABLE
+    require_choice(named, word, ("auto", *BACKENDS))
     if word == "reference":
         return "reference"
     available = kernels_here()
     if available.library is not None:
         return "fused"
     if word == "fused":
-        message = f'backend "fused" is not available: {available.problem}.'
-        raise InputError(message, what="backend", given="fused", needed="auto or reference on this machine")
+        message = f'{named} "fused" is not available: {available.problem}.'
+        raise InputError(message, what=named, given="fused", needed="auto or reference on this machine")
     if available.installed:
-        say_once(f"{available.problem}. Until then plain JAX computes the same answers, slower.")
+        say_once(f"{available.problem}. Until then plain JAX computes, slower.")
     return "reference"
 
 

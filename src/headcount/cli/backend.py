@@ -5,16 +5,18 @@ from typing import Annotated
 
 import typer
 
-from .._choices import BACKENDS, require_choice
-from ..backends import VARIABLE
+from .._choices import BACKENDS
+from ..backends import VARIABLE, chosen
 
 BACKEND_HELP = f"What computes: {', '.join(BACKENDS)}, or auto (default: {VARIABLE}, or fused where it is installed)."
 
 
 def use_backend(backend: str | None) -> str | None:
-    """Let everything that this process trains use a back end."""
+    """Let everything that this process trains use a back end. One that cannot run is refused before any work."""
+    wanted = backend or os.environ.get(VARIABLE) or "auto"
+    if wanted not in ("auto", "reference"):  # to look at these takes no time; for others JAX is started
+        chosen(backend)
     if backend is not None:
-        require_choice("backend", backend, ("auto", *BACKENDS))
         os.environ[VARIABLE] = backend
     return backend
 

@@ -42,7 +42,7 @@ EXAMPLES = {
     ),
     "export": (
         ("headcount export results/sum-of-maxima > cells.csv", "every cell as CSV"),
-        ("headcount export results/sum-of-maxima --format json --timing", "as JSON, with seconds and device"),
+        ("headcount export results/sum-of-maxima --format json --timing", "as JSON, with seconds, device and back end"),
     ),
     "reproduce": (
         ("headcount reproduce", "the studies and what they cost here"),

@@ -22,7 +22,7 @@ def export(
     folder: Folder,
     form: Annotated[Format, typer.Option("--format", help="csv or json.")] = Format.csv,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A file instead of stdout.")] = None,
-    timing: Annotated[bool, typer.Option("--timing", help="Add seconds, device and date.")] = False,
+    timing: Annotated[bool, typer.Option("--timing", help="Add seconds, device, back end and date.")] = False,
     as_json: Json = False,
 ) -> None:
     """Every cell of a results folder as a table. Without --timing, equal results make equal bytes."""

@@ -11,6 +11,7 @@ from ..engine import Sweep, plan_sweep
 from ..measurement import Measurement
 from ..measuring import default_folder, lengths_of, measure_sweep
 from ..report.cells import error_cells
+from ..report.provenance import backends_of
 from ..report.render import check_ending
 from ..report.render.terminal import section_view
 from ..report.section import Section, experiment_section
@@ -130,6 +131,7 @@ def _print_answer(measurement: Measurement, section: Section, as_json: bool) -> 
             "seconds": round(run.seconds, 2),
             "ended": measurement.ended,
             "early": measurement.early,
+            "backends": backends_of(measurement.records),
             "errors": error_cells(section),
         }
     )

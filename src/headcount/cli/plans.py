@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..analysis import count_of_heads
+from ..backends import described
 from ..effort.costs import Costs
 from ..engine import Plan, spec_of
 from ..report.render.words import spoken_time
@@ -19,17 +20,19 @@ COMPILED = "The shorter time is for programs that are already compiled."
 def describe_plan(plan: Plan, folder: Path) -> str:
     """One line before the work begins."""
     if plan.settled == plan.cells:
-        return f"all {plan.cells} models are already in {folder}; nothing to train"
+        stored = "the model is" if plan.cells == 1 else f"all {plan.cells} models are"
+        return f"{stored} already in {folder}; nothing to train"
     kept = f", {plan.settled} of them already in {folder}" if plan.settled else f" into {folder}"
-    return f"{plan.cells} models{kept}, {_programs(plan)}; about {time_range(plan)} on {plan.machine.description}"
+    return f"{_models(plan.cells)}{kept}, {_programs(plan)}; about {time_range(plan)} on {_machine(plan)}"
 
 
-def describe_costs(range_of: Costs, folder: Path) -> str:
-    """One line before a question is asked."""
+def describe_costs(range_of: Costs, folder: Path, stored: int) -> str:
+    """One line before a question is asked of a folder that holds so many models of it."""
     plan = range_of.least
     largest = max(spec_of(cell).heads for bucket in plan.buckets for cell in bucket.cells)
-    least = spoken_time(plan.compiled_seconds)
-    return f"up to {count_of_heads(largest)} into {folder}; usually at least {least} on {plan.machine.description}"
+    least = f"; usually at least {spoken_time(plan.compiled_seconds)}"
+    beginning = f", which holds {_models(stored)} of these already; the others" if stored else least
+    return f"up to {count_of_heads(largest)} into {folder}{beginning} on {_machine(plan)}"
 
 
 def time_range(plan: Plan) -> str:
@@ -42,15 +45,30 @@ def _programs(plan: Plan) -> str:
     return "1 program" if plan.programs == 1 else f"{plan.programs} programs"
 
 
+def _models(count: int) -> str:
+    return "1 model" if count == 1 else f"{count} models"
+
+
+def _machine(plan: Plan) -> str:
+    """The device, and what computes on it."""
+    return f"{plan.machine.description}, {_backend(plan)}"
+
+
+def _backend(plan: Plan) -> str:
+    """The back end as records will name it: the reference where no model has fused kernels, as in `engine.train`."""
+    shapes = [bucket.shape for bucket in plan.buckets]
+    fits = not shapes or any(shape.model.pools and shape.train.precision == "float32" for shape in shapes)
+    return described(plan.machine.backend if fits else "reference")
+
+
 def print_costs(range_of: Costs, folder: Path, as_json: bool) -> None:
     """What asking a question would cost for an easy task, and for a hard one."""
     if as_json:
-        device = range_of.least.machine.description
         costs = {
             name: {"cells": plan.cells, "programs": plan.programs} | _expected(plan)
             for name, plan in range_of._asdict().items()
         }
-        print_json({"out": str(folder), "device": device, **costs})
+        print_json({"out": str(folder), **_where(range_of.least), **costs})
         return
     view = Table(title=escape(f"the plan for {folder}"), title_justify="left", box=None)
     for column in ("", "models", "model-steps", "programs", "time", "memory"):
@@ -58,7 +76,7 @@ def print_costs(range_of: Costs, folder: Path, as_json: bool) -> None:
     for words, plan in zip(("an easy task", "a hard task"), range_of, strict=True):
         counts = (str(plan.cells), f"{plan.model_steps:,}", str(plan.programs))
         view.add_row(words, *counts, time_range(plan), _memory(plan))
-    stored = f"on {range_of.least.machine.description}; what is stored already is not trained again"
+    stored = f"on {_machine(range_of.least)}; what is stored already is not trained again"
     data.print(Group(view, escape(stored), COMPILED))
 
 
@@ -77,7 +95,7 @@ def print_plan(plan: Plan, folder: Path, as_json: bool) -> None:
     ]
     if as_json:
         counts = {"cells": plan.cells, "already_done": plan.settled, "buckets": rows, "programs": plan.programs}
-        print_json({"out": str(folder), **counts, **_expected(plan), "device": plan.machine.description})
+        print_json({"out": str(folder), **counts, **_expected(plan), **_where(plan)})
         return
     view = Table(title=escape(f"the plan for {folder}"), title_justify="left", box=None)
     for column in ("length", "heads", "head dim", "rank", "members", "steps"):
@@ -86,12 +104,16 @@ def print_plan(plan: Plan, folder: Path, as_json: bool) -> None:
         view.add_row(*(", ".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values()))
     compiling = spoken_time(plan.compile_seconds)
     lines = [
-        f"{plan.cells} models, {plan.settled} already done",
+        f"{_models(plan.cells)}, {plan.settled} already done",
         f"{len(plan.buckets)} buckets (rows), {_programs(plan)} to compile in about {compiling}",
-        escape(f"about {time_range(plan)} and {_memory(plan)} on {plan.machine.description}"),
+        escape(f"about {time_range(plan)} and {_memory(plan)} on {_machine(plan)}"),
         COMPILED,
     ]
     data.print(Group(view, *lines))
+
+
+def _where(plan: Plan) -> dict[str, str]:
+    return {"device": plan.machine.description, "backend": _backend(plan)}
 
 
 def _expected(plan: Plan) -> dict[str, Any]:

@@ -51,7 +51,8 @@ def ask(question: Question, folder: Path, effort: str | None, minutes: float | N
     """Ask a question in a results folder, with a progress bar that grows with it, stoppable."""
     command = this_command()
     with Store.open_for_writing(folder) as store:
-        say(describe_costs(costs(question, effort_of(effort or DEFAULT_EFFORT)), folder))
+        stored = sum(each.done for each in store.progress() if each.experiment == question.experiment.name)
+        say(describe_costs(costs(question, effort_of(effort or DEFAULT_EFFORT)), folder, stored))
         try:
             with (
                 training_progress(messages) as bar,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from ..store import FILE_NAME, Store
+from ..store import FILE_NAME, Store, backend_words
 from ..store.folders import FolderStatus, folder_status, results_below
 from .app import Json, data, print_json, show_view
 
@@ -34,7 +34,7 @@ def status(
 
 def _one(folder: Path, as_json: bool) -> None:
     with Store.open_for_reading(folder) as store:
-        outcomes, progress = store.outcomes(), store.progress()
+        outcomes, backends, progress = store.outcomes(), store.backends(), store.progress()
     if as_json:
         experiments = [
             {
@@ -45,9 +45,11 @@ def _one(folder: Path, as_json: bool) -> None:
             }
             for each in progress
         ]
-        print_json({"folder": str(folder), "cells": outcomes, "experiments": experiments})
+        print_json({"folder": str(folder), "cells": outcomes, "backends": backends, "experiments": experiments})
         return
     lines = [f"{folder}: " + ", ".join(f"{count} {name}" for name, count in outcomes.items())]
+    if backends:
+        lines.append(f"  back end: {backend_words(backends)}")
     if not progress:
         lines.append(f"  no experiment yet; `headcount measure TASK --out {folder}` makes one")
     for each in progress:

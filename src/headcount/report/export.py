@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from ..store import Experiment, Record
+from ..store import Experiment, Outcome, Record, backend_of
 
 METRICS = ("nmse", "final_nmse", "train_nmse")
 """Columns where no record has finished."""
-TIMING = ("seconds", "device", "finished")
+TIMING = ("seconds", "device", "backend", "finished")
 
 
 def rows(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> list[dict[str, Any]]:
@@ -35,6 +35,7 @@ def rows(experiments: Iterable[Experiment], records: Iterable[Record], *, timing
             row |= {"task_spec": json.dumps(spec["task"], sort_keys=True), "message": record.message}
             if timing:
                 row |= {name: record.provenance.get(name) for name in TIMING}
+                row["backend"] = None if record.outcome is Outcome.FAILED else backend_of(record.provenance)
             table.append(row)
     return table
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..store import Cell, Outcome, Record
+from ..store import Cell, Outcome, Record, backend_words, count_backends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,12 +13,13 @@ class Provenance:
     """How some records came about.
 
     `settings` are titled rows of names with every value they took. `missing` counts cells of the sweep without an
-    outcome.
+    outcome, `backends` the models that each back end computed.
     """
 
     commands: tuple[str, ...] = ()
     settings: tuple[tuple[str, dict[str, str]], ...] = ()
     devices: tuple[str, ...] = ()
+    backends: dict[str, int] = field(default_factory=dict)
     versions: tuple[str, ...] = ()
     seconds: float = 0.0
     began: str = ""
@@ -32,6 +33,11 @@ class Provenance:
     def cells(self) -> int:
         return len(self.keys)
 
+    @property
+    def backend(self) -> str:
+        """What computed the models, in words; empty where there are none."""
+        return backend_words(self.backends)
+
 
 def provenance(records: Iterable[Record], *, missing: int = 0, runs: Iterable[tuple[str, str]] = ()) -> Provenance:
     """The provenance of some records. `missing` more cells were asked for by the same `runs`, each a
@@ -44,6 +50,7 @@ def provenance(records: Iterable[Record], *, missing: int = 0, runs: Iterable[tu
         commands=_distinct(command for command, _ in runs),
         settings=tuple((title, _values(records, title)) for title in ("task", "model", "train", "sweep")),
         devices=_distinct(p.get("device") for p in origins),
+        backends=backends_of(records),
         versions=_distinct(
             ", ".join(f"{name} {number}" for name, number in p.get("versions", {}).items()) for p in origins
         ),
@@ -55,6 +62,11 @@ def provenance(records: Iterable[Record], *, missing: int = 0, runs: Iterable[tu
         outcomes={outcome.value: sum(r.outcome is outcome for r in records) for outcome in Outcome},
         messages=_distinct(record.message for record in records),
     )
+
+
+def backends_of(records: Iterable[Record]) -> dict[str, int]:
+    """How many models each back end computed, by its name; those that failed are not counted."""
+    return count_backends(record.provenance for record in records if record.outcome is not Outcome.FAILED)
 
 
 def _values(records: list[Record], title: str) -> dict[str, str]:

@@ -107,6 +107,7 @@ class Section:
             content |= {"baselines": [asdict(baseline) for baseline in self.baselines]}
             content |= {"data_notes": list(self.data_notes)} if self.data_notes else {}
             content |= {"support_dimension": self.support} if self.support else {}
+        content |= {} if self.provenance is None else {"backends": self.provenance.backends}
         content |= {} if self.settings is None else {"settings": self.settings, "early": self.early}
         return content | ({} if self.table is None else {"cells": self._cells()})
 

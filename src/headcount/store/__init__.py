@@ -1,5 +1,6 @@
 """The only hand-off between training and reading. Nothing here imports JAX."""
 
+from .backends import backend_of, backend_words, count_backends
 from .cell import Cell, Outcome, Precision, Record, TrainSpec
 from .experiment import Experiment, Value
 from .live import LIVE_FILE, Live, read_live
@@ -18,5 +19,8 @@ __all__ = [
     "Store",
     "TrainSpec",
     "Value",
+    "backend_of",
+    "backend_words",
+    "count_backends",
     "read_live",
 ]

@@ -25,6 +25,7 @@ from typing import Any
 import filelock
 
 from .._errors import StoreError
+from .backends import count_backends
 from .cell import Outcome, Record, cell_from_spec
 from .database import FILE_NAME, connect
 from .experiment import Experiment
@@ -284,6 +285,17 @@ class Store:
         with _reading(self.root):
             counted = dict(self._connection.execute("SELECT outcome, count(*) FROM cells GROUP BY outcome"))
         return {outcome.value: counted.get(outcome.value, 0) for outcome in Outcome}
+
+    def backends(self) -> dict[str, int]:
+        """How many settled cells each back end computed, by its name."""
+        with _reading(self.root):
+            rows = self._connection.execute(
+                "SELECT provenance FROM cells WHERE outcome != ?", (Outcome.FAILED.value,)
+            ).fetchall()
+        try:
+            return count_backends(json.loads(provenance) for (provenance,) in rows)
+        except (ValueError, AttributeError) as error:
+            raise StoreError(f"{self.root / FILE_NAME} holds a row that cannot be read: {error}.") from error
 
     def weights_path(self, key: str) -> Path:
         return self.root / "weights" / f"{key}.safetensors"

@@ -35,7 +35,7 @@ def section_view(section: Section) -> RenderableType:
     if section.settings is not None:
         for grid in section.grids:
             parts += [Prose(escape(grid.title)), grid_view(grid), ""]
-        return Group(*parts, facts(evidence_rows(section)), "", *_in_words(section))
+        return Group(*parts, facts(evidence_rows(section) + _computed_by(section)), "", *_in_words(section))
     for grid in section.grids:
         parts += [Prose(escape(grid.title)), grid_view(grid), ""]
     for claim in section.claims:
@@ -44,7 +44,14 @@ def section_view(section: Section) -> RenderableType:
         parts.append(Prose(f"[dim]{escape(claim.evidence)}[/dim]", indent=4))
         if claim.published is not None:
             parts.append(Prose(f"[dim]published numbers: {escape(claim.published.evidence)}[/dim]", indent=4))
-    return Group(*parts, Prose(f"[bold]{escape(section.headline)}[/bold]"), "")
+    computed_by = [Prose(f"[dim]{name}: {escape(words)}[/dim]") for name, words in _computed_by(section)]
+    return Group(*parts, Prose(f"[bold]{escape(section.headline)}[/bold]"), *computed_by, "")
+
+
+def _computed_by(section: Section) -> list[tuple[str, str]]:
+    """The back ends of the stored models, as a row of words."""
+    backend = "" if section.provenance is None else section.provenance.backend
+    return [("back end", backend)] if backend else []
 
 
 def _in_words(section: Section) -> list[RenderableType]:
