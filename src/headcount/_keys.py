@@ -7,6 +7,7 @@ import jaxtyping
 import numpy as np
 from jaxtyping import Array, UInt32
 
+from ._compile import on_device
 from ._shapes import Key
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -16,12 +17,13 @@ PARITY = 0x1BD11BDA
 
 def named_key(seed: int, *names: str | int) -> Key:
     """The key of `seed` for one purpose, e.g. `named_key(3, "batches")`. Other names, other streams."""
-    return jr.wrap_key_data(_key_data(seed, names), impl="threefry2x32")
+    return jr.wrap_key_data(on_device(_key_data(seed, names)), impl="threefry2x32")
 
 
 def named_keys(seeds: list[int], *names: str | int) -> jaxtyping.Key[Array, " seeds"]:
     """`named_key` of every seed, along the first axis."""
-    return jr.wrap_key_data(np.stack([_key_data(seed, names) for seed in seeds]), impl="threefry2x32")
+    data = np.stack([_key_data(seed, names) for seed in seeds])
+    return jr.wrap_key_data(on_device(data), impl="threefry2x32")
 
 
 def named_generator(seed: int, *names: str | int) -> np.random.Generator:
