@@ -21,6 +21,7 @@ import jax
 from headcount._cache import keep_compiled_programs
 warnings.simplefilter("error")
 if len(sys.argv) > 1:
+    sys.dont_write_bytecode = True  # Python would keep a module's first half, and others would import it
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
 keep_compiled_programs()
 print(jax.jit(lambda x: x + 1)(1))

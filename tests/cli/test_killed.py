@@ -43,6 +43,7 @@ main()
 FULL = """
 import resource, sys
 from headcount.cli import main
+sys.dont_write_bytecode = True  # Python would keep a module's first half, and others would import it
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop()), resource.RLIM_INFINITY))
 main()
 """

@@ -126,6 +126,7 @@ def test_a_full_disk_is_told_and_costs_nothing_that_was_committed(root, kind):
     # A file size limit is how a process without rights meets a full disk.
     script = (
         "import numpy as np\nstore = Store.open_for_writing(root); store.commit(bucket(100))\n"
+        "sys.dont_write_bytecode = True\n"  # Python would keep a module's first half, and others would import it
         "resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))\n"
         "rows, weights = (bucket(101, 102, padding=100_000), None) if sys.argv[2] == 'rows' else "
         "(bucket(101), {bucket(101)[0].cell.key: {'a': np.zeros(20_000)}})\n"
