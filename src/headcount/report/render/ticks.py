@@ -10,6 +10,8 @@ from ...analysis.words import PLAIN_FROM
 
 MAX_TICKS = 8
 _SUPERSCRIPTS = str.maketrans("-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+SMALLEST_RANGE = 1e-300
+"""Below it a step between ticks would be no number."""
 
 
 def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
@@ -31,7 +33,7 @@ def log_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
 def linear_ticks(low: float, high: float) -> tuple[float, float, list[float]]:
     """Limits and ticks of a linear axis that shows zero and the values from `low` to `high`, at round steps."""
     low, high = min(0.0, low), max(0.0, high)
-    high = high if high > low else 1.0
+    high = high if high - low > SMALLEST_RANGE else 1.0
     rough = (high - low) / 5
     scale = 10.0 ** math.floor(math.log10(rough))
     step = next(scale * factor for factor in (1, 2, 5, 10) if scale * factor >= rough * (1 - 1e-9))
