@@ -114,7 +114,7 @@ def _call(command: list[str], verbose: bool) -> None:
         reason = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no message")
         raise BuildError(
             f"{command[0]} ended with exit code {ended.returncode} ({reason.strip()}); "
-            "`python kernels/build_library.py --verbose` prints all of it, CXX chooses another compiler."
+            f"`{sys.executable} kernels/build_library.py --verbose` prints all of it, CXX chooses another compiler."
         )
 
 

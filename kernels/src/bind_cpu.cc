@@ -12,12 +12,6 @@
 namespace headcount::cpu {
 namespace {
 
-ffi::Error no_memory(size_t bytes) {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted,
-                    "headcount kernels: a thread needs " + std::to_string(bytes) + " bytes, and there is no such "
-                    "memory.");
-}
-
 // A call in tiles of samples.
 struct Tiles {
   PoolSizes sizes;

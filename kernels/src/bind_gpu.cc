@@ -42,6 +42,13 @@ std::atomic<int64_t> work_together{0};
 // What a step of a call has to do, in tokens, where the readout and the update of a sequence count for some.
 int64_t work_of(int64_t members, int64_t batch, int64_t length) { return members * batch * (length + 24); }
 
+// XLA usually gives results the memory of the arguments they take the place of.
+void copy_unless_shared(OnStream& on, const Advance& run, Floats weights, Floats mean, Floats square) {
+  on.copy(run.weights, weights.typed_data(), weights.size_bytes());
+  on.copy(run.mean, mean.typed_data(), mean.size_bytes());
+  on.copy(run.square, square.typed_data(), square.size_bytes());
+}
+
 ffi::Error advance(void* stream, ffi::ScratchAllocator allocator, Floats weights, Floats mean, Floats square,
                    Integers step, Integers heads, Integers count, Floats rates, Integers chosen, Floats tokens,
                    Floats targets, FloatResult new_weights, FloatResult new_mean, FloatResult new_square,
@@ -54,18 +61,13 @@ ffi::Error advance(void* stream, ffi::ScratchAllocator allocator, Floats weights
     return failure;
   OnStream on(stream);
   if (!on.ok()) return on.error();
-  on.copy(run.weights, weights.typed_data(), weights.size_bytes());
-  on.copy(run.mean, mean.typed_data(), mean.size_bytes());
-  on.copy(run.square, square.typed_data(), square.size_bytes());
+  copy_unless_shared(on, run, weights, mean, square);
   if (!run.members) return on.ok() ? ffi::Error::Success() : on.error();
   on.clear(run.error, run.members);
   Launch launch{};
   if (auto failure = plan(run, on, launch, 1.0); failure.failure()) return failure;
   auto memory = allocator.Allocate(4 * launch.floats());
-  if (!memory)
-    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "RESOURCE_EXHAUSTED: headcount kernels: no memory for " +
-                                                              std::to_string(4 * launch.words >> 20) +
-                                                              " MiB of scratch.");
+  if (!memory) return no_memory(4 * launch.words);
   start(run, on, launch, static_cast<float*>(*memory));
   return on.ok() ? ffi::Error::Success() : on.error();
 }
@@ -87,9 +89,7 @@ ffi::Error advance_aside(void* stream, Floats weights, Floats mean, Floats squar
   if (checks.failed()) return checks.error();
   OnStream on(stream);
   if (!on.ok()) return on.error();
-  on.copy(run.weights, weights.typed_data(), weights.size_bytes());
-  on.copy(run.mean, mean.typed_data(), mean.size_bytes());
-  on.copy(run.square, square.typed_data(), square.size_bytes());
+  copy_unless_shared(on, run, weights, mean, square);
   on.copy(run.error, totals.typed_data(), totals.size_bytes());
   if (!run.members) return on.ok() ? ffi::Error::Success() : on.error();
   const int64_t own = work_of(run.members, run.batch, run.sizes.length), all = work_together;

@@ -110,9 +110,7 @@ ffi::Error pool_gradient(void* stream, ffi::ScratchAllocator allocator, Floats t
   run.block_scratch = scratch;
   const size_t words = size_t(turns) * numbers + 4 + size_t(blocks) * scratch;
   auto memory = allocator.Allocate(4 * words);
-  if (!memory)
-    return ffi::Error(ffi::ErrorCode::kResourceExhausted, "RESOURCE_EXHAUSTED: headcount kernels: no memory for " +
-                                                              std::to_string(4 * words >> 20) + " MiB of scratch.");
+  if (!memory) return no_memory(4 * words);
   run.partials = static_cast<float*>(*memory);
   run.scratch = run.partials + fours(turns * numbers);
   if (turns) on.launch(function, blocks, shared, &run, false);

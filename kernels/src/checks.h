@@ -18,6 +18,12 @@ inline ffi::Error invalid(const std::string& sentence) {
   return ffi::Error::InvalidArgument("headcount kernels: " + sentence);
 }
 
+// XLA puts RESOURCE_EXHAUSTED before it, by which a run knows that fewer models at once may fit.
+inline ffi::Error no_memory(size_t bytes) {
+  return ffi::Error(ffi::ErrorCode::kResourceExhausted,
+                    "headcount kernels: there is no memory for " + std::to_string(bytes) + " bytes of scratch.");
+}
+
 inline std::string text_of(const Shape& shape) {
   std::string text = "(";
   for (size_t i = 0; i < shape.size(); i++) text += (i ? ", " : "") + std::to_string(shape[i]);

@@ -18,9 +18,7 @@ import numpy as np
 import pytest
 
 from headcount._errors import InputError, StoreError
-from headcount.backends import choose
 from headcount.engine import Listener, plan_sweep, run, run_sweep, spec_of, versions
-from headcount.engine.hardware import CPU_MEMBERS
 from headcount.engine.records import checkpoint_steps, failure
 from headcount.engine.train import program
 from headcount.models import from_arrays
@@ -218,60 +216,6 @@ def test_a_single_model_that_memory_cannot_hold_has_failed(root, monkeypatch):
     assert do(swept(length=[4]), root).outcomes == {Outcome.FAILED: 4}
     assert sorted(sizes) == [1, 1, 1, 1, 2, 2, 4]
     assert {record.message for record in records_in(root).values()} == {f"RuntimeError: {message}"}
-
-
-# Kernels that fail.
-
-
-def refusing(monkeypatch, refuses):
-    """Kernels that refuse the programs that `refuses(sizes)` says. Gives the tokens and back end of each one made."""
-    programs = []
-
-    def made(shape, sizes, objective, side_by_side, backend):
-        programs.append((sizes.tokens, backend))
-        compiled = program(shape, sizes, objective, side_by_side, "reference")
-        parts = replace(compiled)
-
-        def start(*arguments, **options):
-            if backend == "fused" and refuses(sizes):
-                raise jax.errors.JaxRuntimeError("INVALID_ARGUMENT: too long")
-            return type(parts).start(parts, *arguments, **options)
-
-        parts.__dict__.update(start=start, _advance=compiled._advance)
-        return parts
-
-    monkeypatch.setattr(run, "program", made)
-    monkeypatch.setattr(choose, "_told", set())
-    return programs
-
-
-def test_buckets_that_kernels_refuse_at_the_same_time_are_all_trained(root, monkeypatch):
-    both = threading.Barrier(2, timeout=60)
-    programs = refusing(monkeypatch, lambda sizes: both.wait() >= 0)
-    sweep = swept(heads=[2], length=[4], seed=range(CPU_MEMBERS + 1))
-    assert len(plan_sweep(sweep, machine=CPU).buckets) == 2
-    assert do(sweep, root, replace(CPU, backend="fused", workers=2)).outcomes == {Outcome.FINISHED: len(sweep.cells)}
-    assert Counter(programs) == {(4, "fused"): 2, (4, "reference"): 2}
-
-
-def test_a_length_that_kernels_refuse_leaves_them_the_others(root, monkeypatch, caplog):
-    programs = refusing(monkeypatch, lambda sizes: sizes.tokens == 4)
-    do(swept(heads=[2], seed=range(CPU_MEMBERS + 1)), root, replace(CPU, backend="fused"))
-    assert Counter(programs) == {(4, "fused"): 1, (4, "reference"): 2, (5, "fused"): 2}
-    (sentence,) = caplog.messages
-    assert "length 4" in sentence
-    assert "too long" in sentence
-    assert "--backend reference" in sentence
-
-
-@pytest.mark.parametrize("asked", [True, False])
-def test_a_model_without_kernels_is_said_where_they_were_asked_for(root, monkeypatch, caplog, asked):
-    refusing(monkeypatch, lambda sizes: False)
-    monkeypatch.setattr(run.BucketTrainer, "_train", lambda trainer, bucket, backend: run.Trained((), {}))
-    sweep = swept(model=lambda heads: class_token(heads, layers=2))
-    do(sweep, root, replace(CPU, backend="fused", asked=asked))
-    assert len(caplog.messages) == asked
-    assert all("class-token" in sentence for sentence in caplog.messages)
 
 
 # Stops.

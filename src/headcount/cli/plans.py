@@ -11,6 +11,7 @@ from ..analysis import count_of_heads
 from ..backends import described
 from ..effort.costs import Costs
 from ..engine import Plan, spec_of
+from ..engine.train import backend_for
 from ..report.render.words import spoken_time
 from .app import data, print_json
 
@@ -55,10 +56,10 @@ def _machine(plan: Plan) -> str:
 
 
 def _backend(plan: Plan) -> str:
-    """The back end as records will name it: the reference where no model has fused kernels, as in `engine.train`."""
-    shapes = [bucket.shape for bucket in plan.buckets]
-    fits = not shapes or any(shape.model.pools and shape.train.precision == "float32" for shape in shapes)
-    return described(plan.machine.backend if fits else "reference")
+    """The back end as records will name it: the reference where no model has fused kernels."""
+    asked = plan.machine.backend
+    used = {backend_for(bucket.shape.program, asked) for bucket in plan.buckets}
+    return described(asked if asked in used or not used else "reference")
 
 
 def print_costs(range_of: Costs, folder: Path, as_json: bool) -> None:
