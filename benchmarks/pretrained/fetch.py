@@ -107,7 +107,10 @@ def marco(folder: Path | None) -> list[str]:
 
 
 def fetch_data(out: Path, msmarco: Path | None) -> bool:
-    """Write the data files that do not exist yet; returns whether every file is there, MS MARCO's only where asked for."""
+    """Write the data files that do not exist yet; returns whether all that were asked for are there.
+
+    MS MARCO's file is asked for by giving its folder.
+    """
     files: dict[str, tuple[Callable[[], list[str]], str]] = {
         "wiki.txt": (lambda: sample_data.wiki_paragraphs(downloaded(WIKI, out / "downloads")), WIKI.licence),
         "lee_pairs.tsv": (lambda: sample_data.lee_pairs(downloaded(LEE, out / "downloads")), LEE.licence),
@@ -138,16 +141,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of: {' '.join(choices)} (default: all)")
     parser.add_argument("--out", type=Path, default=Path("results/pretrained"), help="folder to write to")
-    parser.add_argument(
-        "--msmarco", type=Path, help="folder with the MS MARCO dev-small files, for data/marco_pairs.tsv"
-    )
+    parser.add_argument("--msmarco", type=Path, help="folder with MS MARCO's dev-small files")
     options = parser.parse_args()
     if unknown := [name for name in options.names if name not in choices]:
         parser.error(f"unknown: {' '.join(unknown)}; choose from {' '.join(choices)}")
     complete = True
-    for name in [
-        choice for choice in choices if choice in (options.names or choices)
-    ]:  # Data last: stories need a model.
+    # In the order of `choices`: stories are sampled from a model, so data come last.
+    for name in [choice for choice in choices if choice in (options.names or choices)]:
         if name == "data":
             complete &= fetch_data(options.out, options.msmarco)
             continue

@@ -1,9 +1,9 @@
 """A model in llama2.c's format, read into stock transformers.
 
-A llama2.c model file is a header of seven int32 (width, hidden width, layers, heads, key heads, vocabulary, length; a negative
-vocabulary says that the output layer is a matrix of its own) followed by float32 blocks without names. Its rotary embedding turns
-the neighbouring pairs (0, 1), (2, 3), ... of a head; transformers turns (0, d/2), (1, d/2 + 1), ..., so that the rows of the query
-and key matrices are reordered.
+A llama2.c model file is a header of seven int32 (width, hidden width, layers, heads, key heads, vocabulary, length;
+a negative vocabulary says that the output layer is a matrix of its own) followed by float32 blocks without names. Its
+rotary embedding turns the neighbouring pairs (0, 1), (2, 3), ... of a head; transformers turns (0, d/2), (1, d/2 + 1),
+..., so that the rows of the query and key matrices are reordered.
 
 Source of the format: https://github.com/karpathy/llama2.c, `export.py` (version 0), MIT.
 """
@@ -37,11 +37,8 @@ class Header:
         if len(content) < HEADER.size:
             raise ValueError(f"a llama2.c model begins with {HEADER.size} bytes of header, this one has {len(content)}")
         width, hidden, layers, heads, key_heads, vocabulary, length = HEADER.unpack_from(content)
-        if (
-            min(width, hidden, layers, heads, key_heads, abs(vocabulary), length) < 1
-            or width % heads
-            or heads % key_heads
-        ):
+        smallest = min(width, hidden, layers, heads, key_heads, abs(vocabulary), length)
+        if smallest < 1 or width % heads or heads % key_heads:
             raise ValueError(f"no llama2.c model: its header reads {HEADER.unpack_from(content)}")
         return cls(
             width=width,
@@ -77,7 +74,7 @@ class Header:
             "cosines": (
                 self.length,
                 self.head_dim // 2,
-            ),  # Tables of the rotary embedding, which transformers computes.
+            ),  # Rotary tables, which transformers computes.
             "sines": (self.length, self.head_dim // 2),
         }
         return shapes if self.tied else shapes | {"classifier": (self.vocabulary, self.width)}

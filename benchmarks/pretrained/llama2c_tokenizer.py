@@ -1,8 +1,8 @@
 """The tokenizer beside a llama2.c model, as a fast tokenizer of transformers.
 
-A tokenizer file is the longest piece's length, then a float32 score, a length and the bytes of every piece. It is SentencePiece's
-byte-pair encoding without the list of merges, which follows from the scores: of two neighbours, those whose joined piece has the
-highest score are joined first.
+A tokenizer file is the longest piece's length, then a float32 score, a length and the bytes of every piece. It is
+SentencePiece's byte-pair encoding without the list of merges, which follows from the scores: the two neighbours whose
+joined piece has the highest score are joined first.
 
 Source of the format: https://github.com/karpathy/llama2.c, `tokenizer.py`, MIT.
 """
@@ -15,8 +15,9 @@ FIRST_BYTE, BYTES = 3, 256  # Pieces 3 to 258 are the single bytes, for text out
 
 
 def pieces(content: bytes, vocabulary: int) -> tuple[list[str], list[float]]:
-    """Read the pieces and scores of a tokenizer file; a space is written `▁` and a single byte `<0x0A>`, as in SentencePiece.
+    """Read the pieces and scores of a tokenizer file.
 
+    As in SentencePiece, a space is written `▁` and a single byte `<0x0A>`.
     Raises ValueError where the file does not hold exactly as many pieces as the vocabulary.
     """
     names, scores, offset = [], [], 4
@@ -48,13 +49,12 @@ def merges(names: list[str], scores: list[float]) -> list[tuple[str, str]]:
     return sorted(pairs, key=lambda pair: -scores[number[pair[0] + pair[1]]])
 
 
-def tokenizer(content: bytes, vocabulary: int, length: int) -> Any:
-    """Return the fast tokenizer a llama2.c tokenizer file describes: the begin token is added, the end token is not."""
+def encoder(content: bytes, vocabulary: int) -> Any:
+    """Return the `tokenizers.Tokenizer` of a llama2.c tokenizer file; it adds the begin token, not the end token."""
     from tokenizers import Tokenizer, decoders, models, normalizers, processors
-    from transformers import PreTrainedTokenizerFast
 
     names, scores = pieces(content, vocabulary)
-    encoder = Tokenizer(
+    bpe = Tokenizer(
         models.BPE(
             vocab={name: index for index, name in enumerate(names)},
             merges=merges(names, scores),
@@ -63,15 +63,23 @@ def tokenizer(content: bytes, vocabulary: int, length: int) -> Any:
             byte_fallback=True,
         )
     )
-    encoder.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    encoder.decoder = decoders.Sequence(
+    bpe.add_special_tokens(list(SPECIAL.values()))
+    bpe.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    bpe.decoder = decoders.Sequence(
         [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     )
-    encoder.post_processor = processors.TemplateProcessing(
+    bpe.post_processor = processors.TemplateProcessing(
         single="<s> $A", pair="<s> $A <s> $B", special_tokens=[(SPECIAL[1], 1)]
     )
+    return bpe
+
+
+def tokenizer(content: bytes, vocabulary: int, length: int) -> Any:
+    """Return the encoder as transformers' tokenizer, of a model that reads at most `length` tokens."""
+    from transformers import PreTrainedTokenizerFast
+
     return PreTrainedTokenizerFast(
-        tokenizer_object=encoder,
+        tokenizer_object=encoder(content, vocabulary),
         unk_token=SPECIAL[0],
         bos_token=SPECIAL[1],
         eos_token=SPECIAL[2],

