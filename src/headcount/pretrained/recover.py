@@ -49,7 +49,9 @@ class Recovery:
 
     def __str__(self) -> str:
         if self.chosen == 0:
-            return f"recovery: none of {self.steps} steps came nearer to the original's answers; the weights are as before"
+            return (
+                f"recovery: none of {self.steps} steps came nearer to the original's answers; the weights are as before"
+            )
         first, best = self.distances[0], min(self.distances)
         return (
             f"recovery: {self.chosen} of {self.steps} steps, {self.trained_parameters:,} parameters, {self.seconds:.0f} s; "
@@ -151,7 +153,9 @@ def recover(
 class _Update(nn.Module):
     """A weight and what is added to it; entries of `mask` that are 0 stay as they are."""
 
-    def __init__(self, weight: torch.Tensor, mask: torch.Tensor | None, rank: int | None, generator: np.random.Generator):
+    def __init__(
+        self, weight: torch.Tensor, mask: torch.Tensor | None, rank: int | None, generator: np.random.Generator
+    ):
         super().__init__()
         rows, columns = weight.shape
         self.register_buffer("mask", mask, persistent=False)
@@ -195,7 +199,9 @@ def _projections(model: nn.Module, layer: AttentionLayer, what: What) -> list[nn
     matrices = [
         module
         for module in attention.modules()
-        if module is not output and isinstance(getattr(module, "weight", None), torch.Tensor) and module.weight.ndim == 2
+        if module is not output
+        and isinstance(getattr(module, "weight", None), torch.Tensor)
+        and module.weight.ndim == 2
     ]
     return [*matrices, output]
 
