@@ -24,7 +24,7 @@ What = Literal["output", "low-rank"]
 
 STEPS = 300
 RANK = 8
-RATE = {"output": 3e-4, "low-rank": 1e-3}
+RATE = {"output": 3e-4, "low-rank": 3e-3}
 """Adam's step for every entry of an output projection, and for the factors of a low-rank update."""
 WARM_UP = 0.1
 """Share of the steps in which the rate rises; after it, it falls to zero as a cosine."""
@@ -217,7 +217,7 @@ def _mean_distance(model: nn.Module, original: nn.Module, batches: Sequence[dict
 
 
 def _distance(model: nn.Module, original: nn.Module, batch: dict[str, Any]) -> torch.Tensor:
-    """How far the answers are: the divergence of the predictions in nats, or the relative squared error of the states."""
+    """How far apart the answers are: divergence of the predictions in nats, or relative squared error of the states."""
     with torch.no_grad():
         wanted = original(**batch)
     given = model(**batch)
