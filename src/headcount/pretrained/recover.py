@@ -49,12 +49,10 @@ class Recovery:
 
     def __str__(self) -> str:
         if self.chosen == 0:
-            return (
-                f"recovery: none of {self.steps} steps came nearer to the original's answers; the weights are as before"
-            )
+            return f"none of {self.steps} steps came nearer to the original's answers; the weights are as before"
         first, best = self.distances[0], min(self.distances)
         return (
-            f"recovery: {self.chosen} of {self.steps} steps, {self.trained_parameters:,} parameters, {self.seconds:.0f} s; "
+            f"{self.chosen} of {self.steps} steps on {self.trained_parameters:,} parameters in {self.seconds:.0f} s; "
             f"distance to the original's answers {first:.4g} -> {best:.4g}"
         )
 
