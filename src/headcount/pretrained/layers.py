@@ -45,6 +45,11 @@ def attention_layers(model: nn.Module) -> tuple[AttentionLayer, ...]:
     require(bool(places), f"{kind}: no attention layer recognised; {KNOWN}.")
     expected = getattr(config, "num_hidden_layers", None)
     require(
+        expected is None or len(places) <= expected,
+        f"{kind}: {len(places)} attention modules in {expected} layers; cross-attention is not supported, "
+        "give an encoder or a decoder alone.",
+    )
+    require(
         expected is None or len(places) == expected,
         f"{kind}: {len(places)} of {expected} layers have an attention that headcount can read; "
         "a model must have one in every layer.",
