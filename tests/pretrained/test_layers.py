@@ -152,6 +152,13 @@ def test_a_bias_that_is_none_is_written_as_zero():
     assert not layer.read(model).output_bias.any()
 
 
+def test_a_model_without_weights_has_layers_but_nothing_to_read():
+    model = tiny_model("llama").to("meta")
+    layer = attention_layers(model)[0]
+    with refused("meta"):
+        layer.read(model)
+
+
 class Plain(torch.nn.Module):
     """Attention as many write it, outside transformers."""
 

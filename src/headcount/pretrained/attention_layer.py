@@ -126,4 +126,5 @@ class AttentionLayer:
             return matrices, biases
         places, order = np.cumsum(self._rows(modules))[:2], self._order(modules)
         bias = biases[0]
-        return np.split(matrices[0][order], places), [None] * 3 if bias is None else np.split(bias[order], places)
+        shifts: list[np.ndarray | None] = [None] * 3 if bias is None else [*np.split(bias[order], places)]
+        return np.split(matrices[0][order], places), shifts

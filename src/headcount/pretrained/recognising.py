@@ -81,27 +81,26 @@ def holders(model: nn.Module, layouts: tuple[Layout, ...]) -> list[tuple[str, La
 
 
 def _fits(module: nn.Module, layout: Layout, path: str) -> bool:
-    projections = [at(module, name) for name in layout.paths]
-    if any(projection is None for projection in projections):
+    projections = {name: at(module, name) for name in layout.paths}
+    if None in projections.values():
         return False
-    for name, projection in zip(layout.paths, projections, strict=True):
+    for name, projection in projections.items():
         where = f"{path}.{name}" if path else name
         require(
             not hasattr(projection, "base_layer"),
             f"{where} has an adapter; merge it first (model.merge_and_unload()).",
         )
         require(
-            is_projection(projection) and projection.weight.is_floating_point(),
+            is_projection(projection),
             f"{where} is a {type(projection).__name__}, not a plain matrix of floating-point numbers (quantised?); "
             "give the model in float32, float16 or bfloat16.",
         )
-        require(not projection.weight.is_meta, f"{where} has no weights yet (device meta); load them first.")
     return True
 
 
 def at(module: nn.Module, path: str) -> nn.Module | None:
-    for name in path.split("."):
-        module = module._modules.get(name)
-        if module is None:
-            return None
-    return module
+    """The submodule at this path, None where there is none; the module itself where the path is empty."""
+    inner: nn.Module | None = module
+    for name in filter(None, path.split(".")):
+        inner = None if inner is None else inner._modules.get(name)
+    return inner
