@@ -9,7 +9,7 @@ import transformers
 from headcount.pretrained.architectures import FAMILIES as KNOWN
 
 FAMILIES = tuple(KNOWN)
-ENCODERS = ("bert", "roberta", "distilbert")
+ENCODERS = ("bert", "roberta", "xlm-roberta", "distilbert", "modernbert")
 VISION = ("vit", "deit", "dinov2")
 DECODERS = tuple(family for family in FAMILIES if family not in (*ENCODERS, *VISION))
 WORDS = tuple(f"word{place}" for place in range(28))
@@ -51,6 +51,8 @@ def tiny_config(
         fields["num_key_value_heads"] = key_heads
     if KNOWN[family].head_dim != "none":
         fields["head_dim"] = head_dim
+    if family == "modernbert":
+        fields |= {"cls_token_id": 1, "sep_token_id": 2, "attention_bias": True, "local_attention": 4}
     if family in ("gemma2", "gemma3_text"):
         fields |= {"query_pre_attn_scalar": head_dim, "sliding_window": 4}
     if family == "smollm3":

@@ -46,8 +46,8 @@ def test_the_textbook_layer_computes_what_the_module_does(family, key_heads, ind
     y = attend(
         layer.read(model),
         x,
-        scale=core.scaling,
-        visible=_visible(core, len(x)) if family in DECODERS else None,
+        scale=getattr(core, "scaling", None),
+        visible=_visible(core, len(x), causal=family in DECODERS),
         turn_query=turns["query"],
         turn_key=turns["key"],
         cap=getattr(core, "attn_logit_softcapping", None),
@@ -57,10 +57,11 @@ def test_the_textbook_layer_computes_what_the_module_does(family, key_heads, ind
     assert x.shape[-1] == layer.width
 
 
-def _visible(core, length):
-    """Causal, and within the window where the layer has one."""
-    ahead = np.arange(length)[:, None] - np.arange(length)[None]
-    return (ahead >= 0) & (ahead < (getattr(core, "sliding_window", None) or length))
+def _visible(core, length, *, causal):
+    """Which keys a query sees: those before it where the model is causal, within the window where the layer has one."""
+    behind = np.arange(length)[:, None] - np.arange(length)[None]
+    near = np.abs(behind) < (getattr(core, "sliding_window", None) or length)
+    return near & (behind >= 0) if causal else near
 
 
 def _turn(core, layer, name, named, family):
@@ -149,6 +150,13 @@ def test_a_bias_that_is_none_is_written_as_zero():
     layer.write(model, HeadWeights(weights.query, weights.key, weights.value, weights.output))
     assert not model.transformer.h[0].attn.c_attn.bias.any()
     assert not layer.read(model).output_bias.any()
+
+
+def test_a_model_without_weights_has_layers_but_nothing_to_read():
+    model = tiny_model("llama").to("meta")
+    layer = attention_layers(model)[0]
+    with refused("meta"):
+        layer.read(model)
 
 
 class Plain(torch.nn.Module):
