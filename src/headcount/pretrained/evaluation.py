@@ -59,6 +59,7 @@ class Evaluation:
         self.examples = examples
         self.tick: Tick = tick or (lambda done, total, words: None)
         self.original: tuple[HeadWeights, ...] = tuple(layer.read(self.model) for layer in self.layers)
+        examples.loss.meet(self.model)
         self.settled: dict[int, HeadWeights] = {}
         self.forward_tokens = 0.0
         names = [layer.block for layer in self.layers]

@@ -32,6 +32,9 @@ class Loss(ABC):
 
     name: str
 
+    def meet(self, model: nn.Module) -> None:
+        """Look at a model once, before its blocks are watched."""
+
     def prepare(self, model: nn.Module, batches: Sequence[Batch]) -> None:
         """Ask the original model for what the loss compares with. Called once, before any change."""
 
@@ -51,6 +54,9 @@ class NextTokenLoss(Loss):
     """Mean over a sequence of the cross-entropy of the next token."""
 
     name = "cross-entropy (nats per token)"
+
+    def meet(self, model: nn.Module) -> None:
+        piecewise_head(model)
 
     def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         inputs = batch.inputs_on(device_of(model))
