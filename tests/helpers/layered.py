@@ -55,8 +55,10 @@ class LayeredEvaluation:
         features = self.original[0].heads * self.original[0].value_dim
         self.examples, self.length = examples, length
         tokens = examples * length
+        both = [correlated(generator, 2 * tokens, features) for _ in range(layers)]
         self.outputs = {
-            part: [correlated(generator, tokens, features) for _ in range(layers)] for part in ("calibration", "held_out")
+            "calibration": [outputs[:tokens] for outputs in both],
+            "held_out": [outputs[tokens:] for outputs in both],
         }
         self.settled: dict[int, HeadWeights] = {}
         self.calls = 0
