@@ -1,9 +1,9 @@
 """Heads removed from a whole model, one after the other, each time the one that the loss misses least after a refit.
 
-Errors of single layers rank the heads of one layer well and those of different layers badly. So a layer proposes the few
-heads that its moments say are cheapest (`elimination`), and the calibration loss of the model, with the layer refitted,
-decides between layers. Scores of earlier rounds tell which proposals are worth scoring again: a head that was expensive
-seldom becomes the cheapest, so a round scores the best few and stops when no other is expected to be better.
+Errors of single layers rank the heads of one layer well and those of different layers badly. So a layer proposes the
+few heads that its moments say are cheapest (`elimination`), and the calibration loss of the model, with the layer
+refitted, decides between layers. Scores of earlier rounds tell which proposals are worth scoring again: a head that was
+expensive seldom becomes the cheapest, so a round scores the best few and stops when no other is expected to be better.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -66,7 +66,7 @@ class Descent:
 def expected_evaluations(layers: int, remove: int, *, choices: int = CHOICES, points: int = 0) -> int:
     """About how many passes over the calibration examples `descend` makes without a budget.
 
-    One per layer to begin with, BREADTH and a half per head on average, one to refit after each head; a pass that begins in
+    One per layer to begin with; then per head BREADTH scores, another per choice, and the refit. A pass that begins in
     the middle of the model counts whole.
     """
     return layers + remove * (BREADTH + choices) + points
@@ -89,8 +89,8 @@ def descend(
     """Remove heads from the whole model, one after the other, with refit.
 
     Args:
-        evaluation: Runs the model; choices are made on its calibration examples, losses reported on held-out ones. It is
-            settled on the original again at the end.
+        evaluation: Runs the model; choices are made on its calibration examples, losses reported on held-out ones. At
+            the end it is settled on the original again.
         remove: Heads to remove in all.
         uniform: The same number of heads in every layer and for every key head, as stock classes store it.
         budget: Passes over the calibration examples that may be made; None: as many as it takes. A small one removes
@@ -113,7 +113,9 @@ def descend(
     rows = {0: evaluation.losses({})}
     if start is not None:
         total = search.total
-        rows |= {total - kept: row for kept, row in zip(start.kept, start.losses, strict=True) if total - kept <= len(begun)}
+        rows |= {
+            total - kept: row for kept, row in zip(start.kept, start.losses, strict=True) if total - kept <= len(begun)
+        }
     if begun:
         stored = start.changes if start is not None and len(begun) == len(start.removed) else {}
         search.resume(begun, stored)
@@ -142,7 +144,7 @@ def descend(
 
 
 def _default_points(remove: int) -> set[int]:
-    return {int(round(point)) for point in np.linspace(0, remove, min(remove, 20) + 1)} - {0}
+    return {round(float(point)) for point in np.linspace(0, remove, min(remove, 20) + 1)} - {0}
 
 
 class _Search:

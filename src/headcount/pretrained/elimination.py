@@ -113,7 +113,7 @@ def allowed(weights: HeadWeights, kept: Sequence[int], *, equal_groups: bool) ->
 def local_errors(
     weights: HeadWeights, statistics: LayerStatistics, order: Sequence[int], *, ridge: float = RIDGE
 ) -> Float[np.ndarray, " removed_and_1"]:
-    """Growth of the weighted error over keeping all heads, after 0, 1, 2, ... heads of the order are gone, with refit."""
+    """Growth of the weighted error over keeping all heads, after 0, 1, ... heads of the order are gone, with refit."""
     left = Elimination(weights, statistics, ridge=ridge)
     growth = [0.0]
     for head in order:
