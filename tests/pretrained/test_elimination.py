@@ -128,7 +128,7 @@ def test_a_descent_goes_on_from_another():
     assert sum(map(len, whole.kept_after(6, [4, 4, 4]))) == 6
 
 
-@pytest.mark.parametrize("key_heads, remove", [(6, 4), (3, 6)])
+@pytest.mark.parametrize(("key_heads", "remove"), [(6, 4), (3, 6)])
 def test_a_uniform_descent_leaves_every_layer_and_key_head_the_same_number(key_heads, remove):
     evaluation = LayeredEvaluation(np.random.default_rng(7), layers=2, heads=6, key_heads=key_heads, length=30)
     descent = descend(evaluation, remove, uniform=True)

@@ -22,6 +22,7 @@ from .refit import RIDGE, feature_columns, normal_equations, refit
 from .weights import HeadWeights
 
 if TYPE_CHECKING:
+    from .batches import Part
     from .evaluation import Evaluation
 
 
@@ -137,7 +138,7 @@ def layer_curve(
     *,
     statistics: LayerStatistics | None = None,
     ridge: float = RIDGE,
-    part: str = "held_out",
+    part: "Part" = "held_out",
 ) -> Curve:
     """Losses with H, H - 1, ..., 0 heads of one layer, refitted at each count; with none, its bias alone.
 

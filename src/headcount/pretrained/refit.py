@@ -3,8 +3,8 @@
     minimise over A, b:   E |A z_K + b - t|^2 + ridge * s * |A - O_K|^2
 
 z_K are the outputs of the kept heads, t what the original attention put out (without its bias), O_K the original
-columns of the kept heads, s the mean of E z_i^2. The penalty pulls towards the original columns, so that with little data
-the layer falls back to plain removal. Where the layer stores no output bias, b is 0.
+columns of the kept heads, s the mean of E z_i^2. The penalty pulls towards the original columns, so that with little
+data the layer falls back to plain removal. Where the layer stores no output bias, b is 0.
 
 Any weighting of the coordinates of t leaves the solution as it is; it changes which head is best removed.
 """
