@@ -23,7 +23,10 @@ torch.set_num_threads(1)
 def tiny_config(
     family: str, heads: int = 4, key_heads: int = 2, head_dim: int = 8, layers: int = 2, **changed: Any
 ) -> Any:
-    """Width is heads * head_dim unless `hidden_size` is given; `key_heads` counts only where the class has any."""
+    """Width is heads * head_dim unless `hidden_size` is given; `key_heads` counts only where the class has any.
+
+    Other decoders than those of the table can be asked for, by their model_type.
+    """
     fields: dict[str, Any] = {
         "hidden_size": heads * head_dim,
         "intermediate_size": 24,
@@ -47,9 +50,9 @@ def tiny_config(
         }
     if family == "distilbert":
         fields["hidden_dim"] = fields.pop("intermediate_size")
-    if KNOWN[family].key_heads:
+    if family not in KNOWN or KNOWN[family].key_heads:
         fields["num_key_value_heads"] = key_heads
-    if KNOWN[family].head_dim != "none":
+    if family not in KNOWN or KNOWN[family].head_dim != "none":
         fields["head_dim"] = head_dim
     if family == "modernbert":
         fields |= {"cls_token_id": 1, "sep_token_id": 2, "attention_bias": True, "local_attention": 4}

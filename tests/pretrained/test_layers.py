@@ -14,7 +14,9 @@ from tests.helpers.refusals import refused
 from tests.helpers.textbook_attention import attend, rotated
 from tests.helpers.tiny_models import DECODERS, FAMILIES, tiny_input, tiny_model
 
-CASES = [(family, 2) for family in FAMILIES] + [("llama", 4)]
+UNLISTED = ("cohere", "glm", "opt", "phi")
+"""Decoders that are not in the table: recognised by their modules, their rotation by their own function."""
+CASES = [(family, 2) for family in (*FAMILIES, *UNLISTED)] + [("llama", 4)]
 
 
 def captured(model, layer, inputs):
@@ -47,7 +49,7 @@ def test_the_textbook_layer_computes_what_the_module_does(family, key_heads, ind
         layer.read(model),
         x,
         scale=getattr(core, "scaling", None),
-        visible=_visible(core, len(x), causal=family in DECODERS),
+        visible=_visible(core, len(x), causal=family in (*DECODERS, *UNLISTED)),
         turn_query=turns["query"],
         turn_key=turns["key"],
         cap=getattr(core, "attn_logit_softcapping", None),
@@ -55,6 +57,8 @@ def test_the_textbook_layer_computes_what_the_module_does(family, key_heads, ind
     np.testing.assert_allclose(seen["y"][0], y, atol=1e-5, rtol=1e-5)
     assert seen["heads"].shape[-1] == layer.heads * layer.head_dim
     assert x.shape[-1] == layer.width
+    assert layer.name.startswith(f"{layer.block}.")
+    assert layer.block.endswith(f".{index}")
 
 
 def _visible(core, length, *, causal):
@@ -75,7 +79,8 @@ def _turn(core, layer, name, named, family):
             x = gain * x / np.sqrt((x**2).mean(axis=1, keepdims=True) + eps)
         if layer.rotary is None:
             return x
-        cos, sin = (part[0, :, : layer.rotary.dims // 2].double().numpy() for part in named["position_embeddings"])
+        pairs = slice(0, layer.rotary.dims, 2) if family == "cohere" else slice(layer.rotary.dims // 2)
+        cos, sin = (part[0, :, pairs].double().numpy() for part in named["position_embeddings"])
         return rotated(x, cos, sin, interleaved=layer.rotary.interleaved)
 
     return turn
