@@ -64,7 +64,7 @@ def facts(
     importances = []
     for layer in range(layers):
         rank = draw.permutation(heads)
-        importance = 2e-4 * 3.0 ** (rank + np.where(rank >= heads - needed[layer], 3, 0))
+        importance = 2e-4 * 200.0 ** (rank / heads) * np.where(rank >= heads - needed[layer], 20.0, 1.0)
         importances.append(importance)
         noise = [np.exp(0.4 * draw.standard_normal(heads)) for _ in range(4)]
         made[f"importance/{layer}"] = {

@@ -53,7 +53,8 @@ class TrainedModel:
 
     @property
     def name(self) -> str:
-        return str(self.model.get("name") or "the model")
+        """The model's name without the folder it lies in."""
+        return str(self.model.get("name") or "the model").rstrip("/").split("/")[-1]
 
     @property
     def heads(self) -> int:
