@@ -58,10 +58,8 @@ def _layers(model: TrainedModel) -> str:
     fewest, most = min(read, key=lambda each: each[1].at), max(read, key=lambda each: each[1].at)
     if fewest[1].at == most[1].at:
         return f"Each layer alone needs {fewest[1].at} of its {fewest[0].heads} heads."
-    return (
-        f"Each layer alone needs {fewest[1].at} (layer {fewest[0].index}) to {most[1].at} (layer {most[0].index}) of its "
-        f"{_range(layer.heads for layer in model.layers)} heads."
-    )
+    counts = f"{fewest[1].at} (layer {fewest[0].index}) to {most[1].at} (layer {most[0].index})"
+    return f"Each layer alone needs {counts} of its {_range(layer.heads for layer in model.layers)} heads."
 
 
 def _short_of(model: TrainedModel) -> str:
@@ -70,7 +68,8 @@ def _short_of(model: TrainedModel) -> str:
         if layer.short_of is not None:
             judged.setdefault(layer.short_of, []).append(layer)
     if not judged:
-        return ""
+        full = [layer for layer in model.layers if layer.needed is not None and layer.needed.at == layer.heads]
+        return f"Cannot lose a head: {_layers_listed(full)}." if full else ""
     if list(judged) == ["neither"]:
         return "No layer is short of heads or of rank: each can lose some of both."
     parts = [
@@ -94,7 +93,8 @@ def _recommended(model: TrainedModel) -> str:
         return ""
     best = model.recommended
     if best is not None:
-        return f"Cheapest measured configuration within the tolerance that a stock class stores: {best.name}, {costs(best)}."
+        cheapest = "Cheapest measured configuration within the tolerance that a stock class stores"
+        return f"{cheapest}: {best.name}, {costs(best)}."
     if not model.candidates:
         return "No measured configuration is stored smaller by a stock class: none is recommended."
     least = min(model.candidates, key=lambda each: each.increase)
@@ -116,7 +116,7 @@ def costs(each: Configuration) -> str:
     if each.cache_bytes_per_token:
         parts.append(f"{each.cache_bytes_per_token:,.0f} bytes of cache per token")
     if each.seconds is not None:
-        parts.append(f"{decimal(each.seconds)} s")
+        parts.append(f"{decimal(each.seconds)} s per 1,000 tokens")
     return ", ".join(parts)
 
 

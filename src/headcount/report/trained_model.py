@@ -75,7 +75,7 @@ def _grids(model: TrainedModel) -> Iterator[Grid]:
             title="Measured configurations",
             columns=(
                 "configuration", "heads", "key heads", "head dim", "loss increase", "parameters", "cache bytes/token",
-                "seconds", "stored",
+                "s / 1,000 tokens", "stored",
             ),
             rows=tuple(_configuration_row(each, model) for each in model.configurations),
         )  # fmt: skip
@@ -111,9 +111,7 @@ def _step(curve: IncreaseCurve | None, unit: float) -> str:
 def _configuration_row(each: Configuration, model: TrainedModel) -> tuple[str, ...]:
     mark = " (recommended)" if each == model.recommended else ""
     counts = [_count(value) for value in (each.heads, each.key_heads, each.head_dim)]
-    sizes = [
-        "-" if value is None else f"{value:,.0f}" for value in (each.parameters, each.cache_bytes_per_token)
-    ]
+    sizes = ["-" if value is None else f"{value:,.0f}" for value in (each.parameters, each.cache_bytes_per_token)]
     seconds = "-" if each.seconds is None else decimal(each.seconds)
     increase = f"{decimal(each.increase)} [{decimal(each.low)}, {decimal(each.high)}]"
     return f"{each.name}{mark}", *counts, increase, *sizes, seconds, each.stored or "-"
