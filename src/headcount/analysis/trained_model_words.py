@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from .trained_model import TrainedModel
 from .trained_model_layers import LayerReading, signed
-from .trained_model_pairs import MAX_LISTED, SAME, Pair
+from .trained_model_pairs import MAX_LISTED, SAME, SHARED, Pair
 from .trained_model_whole import Configuration, best_peer
 from .words import as_sentence, decimal, listed
 
@@ -14,7 +14,18 @@ LIMITS = (
     "Heads that these data do not need, other data may need.",
     "Heads needed are per layer, all other layers unchanged: the layers' spare heads cannot all go together.",
 )
+FEW_EXAMPLES = 20
+"""Fewer held-out examples leave intervals that are too narrow."""
 _NAMES = {"output_norm": "output norm"}
+
+
+def limits(model: TrainedModel) -> tuple[str, ...]:
+    """What the reading does not say."""
+    count = (model.data.get("examples") or {}).get("held_out")
+    few = count is not None and count < FEW_EXAMPLES
+    rests = (f"Intervals rest on {count} held-out examples: with so few they are too narrow.",) if few else ()
+    cannot = str(model.data.get("cannot") or "")
+    return (*LIMITS, *rests, *((cannot,) if cannot else ()))
 
 
 def headline(model: TrainedModel) -> str:
@@ -169,7 +180,8 @@ def redundancy_words(model: TrainedModel) -> Iterator[tuple[str, str]]:
         yield "read the same tokens", f"{len(model.same_tokens)} pairs with similarity of {SAME} or more: {first}"
     if model.shared_keys:
         first = ", ".join(_pair(pair, "key heads") for pair in model.shared_keys[:MAX_LISTED])
-        yield "keys can be shared", f"{len(model.shared_keys)} pairs of key heads: {first}"
+        least = f"at most {SHARED:.0%} of the variance of scores is lost"
+        yield "keys can be shared", f"{len(model.shared_keys)} pairs of key heads, {least}: {first}"
 
 
 def _pair(pair: Pair, what: str) -> str:

@@ -9,10 +9,10 @@ from ..analysis.trained_model_facts import IncreaseCurve
 from ..analysis.trained_model_layers import KINDS, LayerReading
 from ..analysis.trained_model_whole import Configuration
 from ..analysis.trained_model_words import (
-    LIMITS,
     agreement_words,
     headline,
     incomplete,
+    limits,
     redundancy_words,
     sentences,
     transition_rows,
@@ -47,7 +47,7 @@ def trained_model_section(
         headline=headline(model),
         grids=tuple(_grids(model)),
         charts=charts,
-        notes=_notes(model),
+        notes=limits(model),
         prose=sentences(model),
         next_steps=tuple(_next_steps(model, folder, command)),
         trained_model=model,
@@ -171,11 +171,6 @@ def _cost(cost: Mapping[str, Any]) -> str:
     if cost.get("forward_tokens"):
         parts.append(f"{cost['forward_tokens']:,} tokens forward")
     return ", ".join(parts)
-
-
-def _notes(model: TrainedModel) -> tuple[str, ...]:
-    cannot = model.data.get("cannot") or ()
-    return (*LIMITS, *((cannot,) if isinstance(cannot, str) else map(str, cannot)))
 
 
 def _next_steps(model: TrainedModel, folder: str, command: str) -> Iterator[NextStep]:
