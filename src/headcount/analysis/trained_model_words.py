@@ -181,8 +181,9 @@ def redundancy_words(model: TrainedModel) -> Iterator[tuple[str, str]]:
         yield "read the same tokens", f"{len(model.same_tokens)} pairs with similarity of {SAME} or more: {first}"
     if model.shared_keys:
         first = ", ".join(_pair(pair, "key heads") for pair in model.shared_keys[:MAX_LISTED])
-        least = f"at most {SHARED:.0%} of the variance of scores is lost"
-        yield "keys can be shared", f"{len(model.shared_keys)} pairs of key heads, {least}: {first}"
+        lost = f"lose at most {SHARED:.0%} of the variance of their scores where one reads the other's keys"
+        cost = "what sharing costs in loss is measured for configurations with fewer key heads only"
+        yield "keys alike", f"{len(model.shared_keys)} pairs of key heads {lost}: {first}; {cost}"
 
 
 def _pair(pair: Pair, what: str) -> str:

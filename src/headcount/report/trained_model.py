@@ -133,7 +133,7 @@ def _evidence(model: TrainedModel, command: str) -> Iterator[tuple[str, str]]:
     if shape:
         yield "model", f"{facts.get('architecture') or facts.get('family') or model.name}: {', '.join(shape)}"
     if data.get("words"):
-        yield "data", f"{data['words']}{_held_out(data)}"
+        yield "data", _data(data)
     if data.get("loss"):
         allowed = f"{model.tolerance:.3g} x {decimal(model.scale)} = {decimal(model.budget)}"
         yield "loss", f"{data['loss']}; tolerance {allowed}"
@@ -161,9 +161,10 @@ _SHAPE = {
 }
 
 
-def _held_out(data: Mapping[str, Any]) -> str:
-    count = (data.get("examples") or {}).get("held_out")
-    return "" if count is None else f"; {count:,} held-out examples"
+def _data(data: Mapping[str, Any]) -> str:
+    """What was read, and how many examples were held out where that is not said."""
+    words, count = str(data["words"]).rstrip("."), (data.get("examples") or {}).get("held_out")
+    return words if count is None or "held out" in words else f"{words}; {count:,} held-out examples"
 
 
 def _cost(cost: Mapping[str, Any]) -> str:
