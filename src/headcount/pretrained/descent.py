@@ -16,7 +16,7 @@ from jaxtyping import Float
 from .._errors import require
 from .elimination import Elimination, allowed
 from .layer_statistics import LayerStatistics
-from .refit import RIDGE, refit, refitted_in_order
+from .refit import refit, refitted_in_order
 from .weights import HeadWeights
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def descend(
     points: Iterable[int] | None = None,
     statistics: Sequence[LayerStatistics] | None = None,
     start: Descent | None = None,
-    ridge: float = RIDGE,
+    ridge: float | None = None,
     tick: Tick | None = None,
 ) -> Descent:
     """Remove heads from the whole model, one after the other, with refit.
@@ -157,7 +157,7 @@ class _Search:
         *,
         choices: int,
         least: int,
-        ridge: float,
+        ridge: float | None,
         uniform: bool,
     ):
         self.evaluation, self.choices, self.least, self.ridge, self.uniform = evaluation, choices, least, ridge, uniform
