@@ -35,7 +35,8 @@ def model_card(record: Mapping[str, Any], source: Path | None = None) -> str:
         "",
         f"# {name}, {record['words']}",
         "",
-        f"Made from `{name}` (fingerprint `{record['fingerprint']}`) by headcount {__version__}. {record['stored_words']}",
+        f"Made from `{name}` (fingerprint `{record['fingerprint']}`) by headcount {__version__}.",
+        record["stored_words"],
         "",
         "```python",
         f"from transformers import AutoConfig, {record['architecture']}",
@@ -57,7 +58,11 @@ def model_card(record: Mapping[str, Any], source: Path | None = None) -> str:
         lines.append("")
     if record.get("command"):
         lines += ["## Command", "", "```", record["command"], "```", ""]
-    lines += ["## Check", "", "`headcount verify FOLDER` runs stored inputs and compares with the outputs recorded here: "]
+    lines += [
+        "## Check",
+        "",
+        "`headcount verify FOLDER` runs stored inputs and compares with the outputs recorded here: ",
+    ]
     lines[-1] += f"largest difference from the model that was measured {record['difference']:.1e}."
     lines += ["", "## Not covered", "", *(f"* {sentence}" for sentence in NOT_COVERED)]
     return "\n".join(lines) + "\n"

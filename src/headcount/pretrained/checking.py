@@ -1,7 +1,8 @@
 """Does a written folder still compute what was measured? A few stored inputs, run through stock transformers."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,12 +43,26 @@ class FolderCheck:
     def __str__(self) -> str:
         if self.missing:
             names = ", ".join(self.missing[:3])
-            return f"{self.folder}: {self.architecture} finds no weights for {names}; the folder is not what was written."
+            return (
+                f"{self.folder}: {self.architecture} finds no weights for {names}; the folder is not what was written."
+            )
         verdict = "computes what was measured" if self.agrees else "does not compute what was measured"
         return (
             f"{self.folder} {verdict}: {self.outputs} recorded outputs of {self.architecture} differ by at most "
             f"{self.difference:.1e} (allowed: {self.allowed:.1e})."
         )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "folder": str(self.folder),
+            "architecture": self.architecture,
+            "words": self.words,
+            "agrees": self.agrees,
+            "difference": self.difference if np.isfinite(self.difference) else None,
+            "allowed": self.allowed,
+            "outputs": self.outputs,
+            "missing": list(self.missing),
+        }
 
 
 def check_folder(folder: str | Path) -> FolderCheck:
@@ -92,11 +107,25 @@ def load_stock(folder: Path) -> tuple[nn.Module, list[str]]:
     config = transformers.AutoConfig.from_pretrained(folder)
     kind = getattr(transformers, (config.architectures or ["AutoModel"])[0])
     try:
-        model, report = kind.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+        with quiet():
+            model, report = kind.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
     except Exception as error:  # transformers, safetensors and torch each raise their own kinds
         reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
         raise InputError(f"{folder} cannot be loaded by transformers ({reason}); write it again.") from error
     return model.eval(), sorted({*report["missing_keys"], *report["unexpected_keys"]})
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No bar of transformers: headcount shows its own."""
+    logging = transformers.utils.logging
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def probe_inputs(config: Any, seed: int = 0) -> dict[str, Any]:

@@ -2,30 +2,29 @@
 
 import importlib.metadata
 import json
-import os
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from torch import nn
 
-from .._errors import HeadcountError, require
+from .._errors import HeadcountError
 from .._version import __version__
 from .card import RECORD, model_card
 from .checking import load_stock, probe_inputs, probe_outputs, probe_record, probe_tensors, tolerance
 from .cost import cache_bytes_per_token
 from .layers import attention_layers, rewritten
 from .load import Loaded
+from .places import free_place, written_whole
 from .plan import Plan
-from .preflight import LayerShape
+from .preflight import NOTHING_SAVED, LayerShape, Stored
 
-WEIGHT_FILES = re.compile(r".*\.(safetensors|bin|gguf|h5|msgpack|onnx|ot|pt|pth|ckpt)(\.index\.json)?$|.*\.index\.json$")
+WEIGHT_FILES = re.compile(
+    r".*\.(safetensors|bin|gguf|h5|msgpack|onnx|ot|pt|pth|ckpt)(\.index\.json)?$|.*\.index\.json$"
+)
 """Files that hold the original's weights."""
 OURS = ("config.json", "README.md", RECORD)
 """Files that are written anew."""
@@ -35,7 +34,13 @@ CAUSAL = ("ForCausalLM", "LMHeadModel")
 
 
 def write_folder(
-    plan: Plan, loaded: Loaded, out: str | Path, *, model: nn.Module | None = None, zeroed: bool = False, command: str = ""
+    plan: Plan,
+    loaded: Loaded,
+    out: str | Path,
+    *,
+    model: nn.Module | None = None,
+    zeroed: bool = False,
+    command: str = "",
 ) -> Path:
     """Write the changed model as a folder of stock transformers, with tokenizer, model card and record.
 
@@ -61,14 +66,16 @@ def write_folder(
     changed = plan.apply(loaded.model, zeroed=zeroed) if model is None else model
     inputs = probe_inputs(changed.config)
     measured = _measured_outputs(plan, loaded, changed, inputs, model is not None)
-    with _unfinished(out) as folder:
+    with written_whole(out) as folder:
         _save(changed, folder, _stored_dtype(loaded), loaded)
         stock, missing = load_stock(folder)
         if missing:
-            raise HeadcountError(f"stock transformers misses {', '.join(missing[:3])} in the folder; nothing was written.")
+            raise HeadcountError(
+                f"stock transformers misses {', '.join(missing[:3])} in the folder; nothing was written."
+            )
         outputs = probe_outputs(stock, probe_tensors(inputs))
         difference = _difference(changed, stock, outputs, measured, inputs)
-        record = _record(plan, loaded, stock, command) | {
+        record = _record(plan, loaded, stock, command, zeroed=zeroed) | {
             "difference": difference,
             "probe": probe_record(inputs, outputs),
         }
@@ -77,54 +84,11 @@ def write_folder(
     return out
 
 
-def free_place(out: str | Path, source: str) -> Path:
-    """The resolved folder; InputError where something is there, or it is the source or inside it."""
-    out = Path(out).expanduser().resolve()
-    origin = Path(source).expanduser()
-    if origin.is_dir():
-        origin = origin.resolve()
-        within = out == origin or origin in out.parents or out in origin.parents
-        require(not within, f"{out} is or overlaps the original's folder {origin}; choose another.", what="out", given=str(out))
-    taken = out.exists() and (not out.is_dir() or any(out.iterdir()))
-    require(not taken, f"{out} exists and is not an empty folder; choose another name or remove it.", what="out", given=str(out))
-    parent = next(folder for folder in out.parents if folder.exists())
-    require(
-        parent.is_dir() and os.access(parent, os.W_OK | os.X_OK),
-        f"{out} cannot be written: {parent} is not writable; choose another place.",
-        what="out",
-        given=str(out),
-    )
-    return out
-
-
-@contextmanager
-def _unfinished(out: Path) -> Iterator[Path]:
-    """A folder beside `out` that takes its place at the end, or vanishes."""
-    folder = out.with_name(f".{out.name}.{os.getpid()}.unfinished")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        _remove_left_behind(out)
-        folder.mkdir()
-        yield folder
-        os.replace(folder, out)
-    except (OSError, SafetensorError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise HeadcountError(f"{out} cannot be written: {reason}; nothing was left there.") from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove_left_behind(out: Path) -> None:
-    """Remove what killed processes left beside this folder."""
-    for folder in out.parent.glob(f".{out.name}.*.unfinished"):
-        number = folder.name.removesuffix(".unfinished").rpartition(".")[2]
-        if number.isdigit() and not Path(f"/proc/{number}").exists() and os.path.isdir("/proc"):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 def _save(model: Any, folder: Path, dtype: torch.dtype, loaded: Loaded) -> None:
     """Weights and config by `save_pretrained`, and all other files of the source as they are."""
-    state = {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in model.state_dict().items()}
+    state = {
+        name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in model.state_dict().items()
+    }
     before = model.config.dtype
     try:
         model.config.dtype = dtype
@@ -138,7 +102,12 @@ def _save(model: Any, folder: Path, dtype: torch.dtype, loaded: Loaded) -> None:
                 part.save_pretrained(folder)
         return
     for path in sorted(source.iterdir()):
-        if path.is_file() and path.name not in OURS and not path.name.startswith(".") and not WEIGHT_FILES.match(path.name):
+        if (
+            path.is_file()
+            and path.name not in OURS
+            and not path.name.startswith(".")
+            and not WEIGHT_FILES.match(path.name)
+        ):
             shutil.copyfile(path, folder / path.name)
     for name in _module_folders(source):
         shutil.copytree(source / name, folder / name)
@@ -189,26 +158,30 @@ def _difference(changed: nn.Module, stock: nn.Module, outputs: np.ndarray, measu
 
     Where weights are stored in half precision, the model is compared before they are rounded.
     """
-    exact = all(parameter.dtype == torch.float32 for parameter in changed.parameters()) and _same_weights(changed, stock)
+    exact = all(parameter.dtype == torch.float32 for parameter in changed.parameters()) and _same_weights(
+        changed, stock
+    )
     compared = outputs if exact else probe_outputs(changed, probe_tensors(inputs))
     difference = float(np.max(np.abs(compared - measured)))
     if not difference <= tolerance(measured):
         raise HeadcountError(
-            f"the written model differs by {difference:.1e} from what was measured, more than {tolerance(measured):.1e}; "
-            "nothing was written."
+            f"the written model differs by {difference:.1e} from what was measured, more than "
+            f"{tolerance(measured):.1e}; nothing was written."
         )
     return float(np.max(np.abs(outputs - measured)))
 
 
 def _same_weights(changed: nn.Module, stock: nn.Module) -> bool:
     given = stock.state_dict()
-    return all(name in given and torch.equal(tensor.cpu(), given[name]) for name, tensor in changed.state_dict().items())
+    return all(
+        name in given and torch.equal(tensor.cpu(), given[name]) for name, tensor in changed.state_dict().items()
+    )
 
 
-def _record(plan: Plan, loaded: Loaded, stock: nn.Module, command: str) -> dict[str, Any]:
+def _record(plan: Plan, loaded: Loaded, stock: nn.Module, command: str, *, zeroed: bool) -> dict[str, Any]:
     original, stored = (attention_layers(model) for model in (loaded.model, stock))
-    shapes = {"original": _shape(original[0]), "stored": _shape(stored[0])}
-    same = shapes["original"] == shapes["stored"]
+    unequal = len({(weights.heads, weights.key_heads) for weights in plan.layers}) > 1
+    how: Stored = "zeroed" if zeroed else "padded" if unequal else "small"
     record = {
         "format": 1,
         "kind": plan.kind,
@@ -216,14 +189,17 @@ def _record(plan: Plan, loaded: Loaded, stock: nn.Module, command: str) -> dict[
         "source": loaded.source,
         "fingerprint": loaded.fingerprint,
         "architecture": type(stock).__name__,
-        "stored": "zeroed" if same else "small",
-        "stored_words": _stored_words(plan, loaded, stock, same),
-        "shape": shapes,
+        "stored": how,
+        "stored_words": _stored_words(how, loaded, stock),
+        "shape": {"original": _shape(original[0]), "stored": _shape(stored[0])},
         "kept": plan.kept,
         "parameters": {"original": _parameters(loaded.model), "stored": _parameters(stock)},
         "measured": dict(plan.measured),
         "command": command,
-        "versions": {"headcount": __version__, **{name: importlib.metadata.version(name) for name in ("torch", "transformers")}},
+        "versions": {
+            "headcount": __version__,
+            **{name: importlib.metadata.version(name) for name in ("torch", "transformers")},
+        },
     }
     if type(stock).__name__.endswith(CAUSAL):
         number = _stored_dtype(loaded).itemsize
@@ -234,13 +210,12 @@ def _record(plan: Plan, loaded: Loaded, stock: nn.Module, command: str) -> dict[
     return record
 
 
-def _stored_words(plan: Plan, loaded: Loaded, stock: nn.Module, same: bool) -> str:
-    if same:
-        return "Removed heads are zero in the shapes of the original: this loads everywhere and saves nothing."
+def _stored_words(how: Stored, loaded: Loaded, stock: nn.Module) -> str:
+    if how == "zeroed":
+        return f"Removed heads are zero in the shapes of the original: {NOTHING_SAVED}."
     kind = type(stock).__name__
     other = "" if kind == type(loaded.model).__name__ else ", a class that computes the same and takes any head count"
-    unequal = len({weights.heads for weights in plan.layers}) > 1
-    padded = " Layers with fewer heads are padded with zero heads." if unequal else ""
+    padded = " Layers with fewer heads are padded with zero heads." if how == "padded" else ""
     return f"Stored as `{kind}`{other}; an unmodified transformers loads it.{padded}"
 
 
@@ -250,5 +225,3 @@ def _shape(layer: Any) -> dict[str, int]:
 
 def _parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
-
-
