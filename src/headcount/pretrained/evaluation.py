@@ -12,7 +12,7 @@ from .._errors import InputError, require
 from .batches import Batch, Examples, Part, Tick
 from .layer_statistics import LayerStatistics
 from .layers import AttentionLayer, rewritten
-from .losses import device_of, fixed_draws
+from .losses import fixed_draws
 from .prefix import BlockOutputs
 from .statistics import Originals, all_statistics, one_layers_statistics
 from .weights import HeadWeights

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._errors import InputError
 from .batches import Batch, Examples
 from .losses import NextTokenLoss
 from .sizes import default_sizes

@@ -63,7 +63,9 @@ def held_out_tokens(layers: int, heads: int, block_parameters: int, head_paramet
 
 def _parameters(model: nn.Module) -> tuple[int, int]:
     """Of everything but tables of embeddings, and of the head that makes logits."""
-    tables = {id(module.weight): module.weight.numel() for module in model.modules() if isinstance(module, nn.Embedding)}
+    tables = {
+        id(module.weight): module.weight.numel() for module in model.modules() if isinstance(module, nn.Embedding)
+    }
     head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     head_parameters = 0 if head is None else sum(weight.numel() for weight in head.parameters())
     tied = head is not None and id(getattr(head, "weight", None)) in tables

@@ -183,7 +183,9 @@ def one_layers_statistics(evaluation: "Evaluation", index: int) -> LayerStatisti
                 except Enough:
                     pass
         counted = _counted(batch, mask)
-        total.add(_rows(taken[0].features, counted), _rows(taken[0].inputs, counted), target, _output(evaluation, layer))
+        total.add(
+            _rows(taken[0].features, counted), _rows(taken[0].inputs, counted), target, _output(evaluation, layer)
+        )
     return total.mean()
 
 
