@@ -37,11 +37,9 @@ def build(model: nn.Module, plan: Plan, *, zeroed: bool = False) -> nn.Module:
     if not isinstance(inner, transformers.PreTrainedModel):
         raise InputError(f"{type(inner).__name__} is no class of transformers; apply the plan with zeroed=True.")
     host = host_model(inner, check, pairs=plan.pairs)
-    if hasattr(config, "query_pre_attn_scalar"):
-        # The class scales by this number, which stays; queries of a smaller head were scaled as if by head_dim.
-        scale = (layers[0].head_dim / check.shape.head_dim) ** 0.5
-    else:
-        scale = 1.0
+    # A class that scales by another number than head_dim keeps it; queries of a smaller head were scaled for head_dim.
+    fixed = hasattr(config, "query_pre_attn_scalar")
+    scale = (layers[0].head_dim / check.shape.head_dim) ** 0.5 if fixed else 1.0
     _written(host, [_scaled(fitted(weights, check.shape), scale) for weights in plan.layers])
     return copy.deepcopy(model, {id(inner): host}) if prefix else host
 
