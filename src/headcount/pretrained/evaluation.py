@@ -89,7 +89,7 @@ class Evaluation:
             One number per example, in float64, always in the same order.
 
         Raises:
-            InputError: A layer that is not there, weights of other shapes, or a loss that is not finite on the original.
+            InputError: No such layer, weights of other shapes, or a loss that is not finite on the original.
         """
         changes = self._needed(changes)
         if not changes and (part, examples) in self._base:
