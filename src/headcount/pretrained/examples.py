@@ -13,12 +13,6 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-<<<<<<< HEAD
-from .batches import Batch, Examples
-from .losses import NextTokenLoss
-from .sizes import default_sizes
-from .text_files import read_text_file
-=======
 import numpy as np
 from PIL import Image
 
@@ -41,7 +35,6 @@ from .own_loss import OwnLoss, own_batches, read_own_loss
 from .pooling import read_pooling, text_embedding
 from .sizes import Sizes, default_sizes
 from .text_files import Pair, read_text_file
->>>>>>> evaluation
 from .texts import need_tokenizer, packed
 
 if TYPE_CHECKING:
