@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from ..helpers.layered import LayeredEvaluation, correlated, random_weights, statistics_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +9,8 @@ from headcount._errors import InputError
 from headcount.pretrained.descent import Descent, descend
 from headcount.pretrained.elimination import Elimination, layer_curve, local_errors, order_within_layer
 from headcount.pretrained.refit import refit
+
+from ..helpers.layered import LayeredEvaluation, correlated, random_weights, statistics_of
 
 SEEDS = st.integers(0, 2**31)
 
@@ -35,7 +36,9 @@ def test_costs_after_updates_are_those_of_a_fit_from_scratch(seed, biased):
     statistics = statistics_of(outputs, targets, fisher=root @ root.T)
 
     def error(kept):
-        return weighted_error(weights, outputs, targets, statistics.fisher, refit(weights, statistics, kept, ridge=ridge), ridge)
+        return weighted_error(
+            weights, outputs, targets, statistics.fisher, refit(weights, statistics, kept, ridge=ridge), ridge
+        )
 
     kept, order = [0, 1, 2, 3], []
     left = Elimination(weights, statistics, ridge=ridge)

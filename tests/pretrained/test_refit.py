@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from ..helpers.layered import LayeredEvaluation, correlated, random_weights, statistics_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount._errors import InputError
 from headcount.pretrained.refit import refit, refitted_in_order, removed_plainly
+
+from ..helpers.layered import LayeredEvaluation, correlated, random_weights, statistics_of
 
 SEEDS = st.integers(0, 2**31)
 
@@ -24,7 +25,9 @@ def test_refit_is_least_squares_on_the_samples_with_ridge_rows(seed, biased, rid
     design = np.concatenate([outputs[:, columns], np.ones((60, 1))][: 1 + biased], axis=1) / np.sqrt(60)
     pull = np.eye(len(columns), design.shape[1]) * penalty
     goal = weights.output.reshape(5, 8)[:, columns].T * penalty
-    expected = np.linalg.lstsq(np.concatenate([design, pull]), np.concatenate([targets / np.sqrt(60), goal]), rcond=None)[0]
+    expected = np.linalg.lstsq(
+        np.concatenate([design, pull]), np.concatenate([targets / np.sqrt(60), goal]), rcond=None
+    )[0]
     output = changed.output.reshape(5, 8)
     np.testing.assert_allclose(output[:, columns].T, expected[: len(columns)], rtol=1e-6, atol=1e-8)
     assert np.all(np.delete(output, columns, axis=1) == 0)
