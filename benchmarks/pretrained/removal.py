@@ -133,7 +133,7 @@ def torch_pruning_order(layers: tuple[HeadWeights, ...]) -> Order:
 
 
 class Coupled(nn.Module):
-    """The four projections of a layer, their channels coupled as attention couples them (keys and values one per head)."""
+    """The four projections of a layer, their channels coupled as attention couples them; a key head per head."""
 
     def __init__(self, weights: HeadWeights):
         super().__init__()

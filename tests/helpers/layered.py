@@ -27,9 +27,7 @@ def correlated(generator: np.random.Generator, tokens: int, features: int) -> np
     return generator.normal(size=(tokens, features)) @ generator.normal(size=(features, features)) + 0.3
 
 
-def statistics_of(
-    outputs: np.ndarray, targets: np.ndarray, *, fisher: np.ndarray | None = None
-) -> LayerStatistics:
+def statistics_of(outputs: np.ndarray, targets: np.ndarray, *, fisher: np.ndarray | None = None) -> LayerStatistics:
     """Moments of heads' outputs [tokens, features] and targets [tokens, width]."""
     tokens = len(outputs)
     extended = np.concatenate([outputs, np.ones((tokens, 1))], axis=1)

@@ -22,6 +22,7 @@ from .refit import RIDGE, feature_columns, normal_equations, refit
 from .weights import HeadWeights
 
 if TYPE_CHECKING:
+    from .batches import Part
     from .evaluation import Evaluation
 
 
@@ -113,7 +114,7 @@ def allowed(weights: HeadWeights, kept: Sequence[int], *, equal_groups: bool) ->
 def local_errors(
     weights: HeadWeights, statistics: LayerStatistics, order: Sequence[int], *, ridge: float = RIDGE
 ) -> Float[np.ndarray, " removed_and_1"]:
-    """Growth of the weighted error over keeping all heads, after 0, 1, 2, ... heads of the order are gone, with refit."""
+    """Growth of the weighted error over keeping all heads, after 0, 1, ... heads of the order are gone, with refit."""
     left = Elimination(weights, statistics, ridge=ridge)
     growth = [0.0]
     for head in order:
@@ -137,7 +138,7 @@ def layer_curve(
     *,
     statistics: LayerStatistics | None = None,
     ridge: float = RIDGE,
-    part: str = "held_out",
+    part: "Part" = "held_out",
 ) -> Curve:
     """Losses with H, H - 1, ..., 0 heads of one layer, refitted at each count; with none, its bias alone.
 

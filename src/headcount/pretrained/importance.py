@@ -79,7 +79,11 @@ def layer_importance(
             [evaluation.losses({index: weights.without([head])}, part=part) - base for head in range(weights.heads)]
         )
         increase = rises.mean(axis=1)
-        error = rises.std(axis=1, ddof=1) / np.sqrt(rises.shape[1]) if rises.shape[1] > 1 else np.full_like(increase, np.nan)
+        error = (
+            rises.std(axis=1, ddof=1) / np.sqrt(rises.shape[1])
+            if rises.shape[1] > 1
+            else np.full_like(increase, np.nan)
+        )
     return Importance(
         magnitude=magnitudes(weights),
         output_norm=output_norms(weights, statistics),

@@ -2,11 +2,11 @@
 
     minimise over A, b:   E |A z_K + b - t|^2 + ridge * s * |A - O_K|^2
 
-z_K are the outputs of the kept heads, t what the original attention put out (without its bias), O_K the original columns
-of the kept heads, s the mean of E z_i^2. The penalty pulls towards the original columns, so that with little data the
-layer falls back to plain removal. Where the layer stores no output bias, b is 0.
+z_K are the outputs of the kept heads, t what the original attention put out (without its bias), O_K the original
+columns of the kept heads, s the mean of E z_i^2. The penalty pulls towards the original columns, so that with little
+data the layer falls back to plain removal. Where the layer stores no output bias, b is 0.
 
-Any weighting of the coordinates of t leaves the solution as it is; it changes which head is best removed (`elimination`).
+Any weighting of the coordinates of t leaves the solution as it is; it changes which head is best removed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ def feature_columns(weights: HeadWeights, heads: Iterable[int]) -> Int[np.ndarra
 def normal_equations(
     weights: HeadWeights, statistics: LayerStatistics, *, ridge: float = RIDGE
 ) -> tuple[Float[np.ndarray, "columns columns"], Float[np.ndarray, "out_width columns"]]:
-    """M and C of the least squares A M = C over all heads, with the ridge; the last column is the bias where one is stored.
+    """M and C of the least squares A M = C over all heads, with the ridge; the last column is the stored bias.
 
     Rows and columns of removed heads may be left out: what remains is the problem of the kept ones.
     """
@@ -49,7 +49,9 @@ def normal_equations(
     return moments, cross
 
 
-def refit(weights: HeadWeights, statistics: LayerStatistics, kept: Iterable[int], *, ridge: float = RIDGE) -> HeadWeights:
+def refit(
+    weights: HeadWeights, statistics: LayerStatistics, kept: Iterable[int], *, ridge: float = RIDGE
+) -> HeadWeights:
     """The layer with only these heads, their output projection fitted to the original attention output.
 
     Args:
