@@ -124,7 +124,7 @@ def show_result(folder: Path, as_json: bool) -> None:
     for row in table_rows(record):
         view.add_row(*row)
     data.print(view)
-    for sentence in (f"Data: {record['measured']['data']}.", *record["measured"]["cannot"]):
+    for sentence in (f"Data: {record['measured']['data'].rstrip('.')}.", *record["measured"]["cannot"]):
         data.print(sentence, markup=False, highlight=False)
     if "recovery" in record["measured"]:
         data.print(record["measured"]["recovery"]["words"], markup=False, highlight=False)

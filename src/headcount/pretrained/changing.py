@@ -65,11 +65,16 @@ def request(model: str | Path, shape: LayerShape, *, zeroed: bool = False) -> Re
 
 def read_request(model: str | Path) -> tuple[Path, Any, int]:
     """Folder, config and number of layers of a model, without its weights."""
+    from .extra import need
+
+    need()
+    from .recognising import refuse_config
     from .sources import found_folder, read_config, refuse_files
 
-    folder = found_folder(str(model))
+    folder = found_folder(str(model), read_config)
     refuse_files(folder)
     config = read_config(folder)
+    refuse_config(config)
     return folder, config, config.num_hidden_layers
 
 
@@ -149,7 +154,7 @@ def prune_plan(
 
 
 def group_plan(evaluation: "Evaluation", loaded: "Loaded", *, key_heads: int) -> Plan:
-    """Let the heads of every layer share this many key heads: aligned, grouped by search, output projections refitted."""
+    """Let the heads of every layer share so many key heads: aligned, grouped by search, output projections refitted."""
     from .grouping import group_model, repeated  # pyright: ignore[reportMissingImports]
 
     before = evaluation.original[0].key_heads
