@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headcount._errors import InputError
 from headcount.pretrained.architectures import FAMILIES
-from headcount.pretrained.changing import kept_count, loss_facts, spread
+from headcount.pretrained.changing import kept_count, loss_facts
 from headcount.pretrained.cost import cache_bytes_per_token
 from headcount.pretrained.plan import Plan, compact, fitted, pruned_plan
 from headcount.pretrained.preflight import CHECKED_FACTORS, LayerShape, common_shape, preflight, requested
@@ -58,11 +58,6 @@ def test_the_small_and_the_fitted_form_compute_what_the_masked_one_does(key_head
         np.testing.assert_allclose(attend(form, TOKENS), attend(masked, TOKENS), atol=1e-12)
     assert small.heads <= weights.heads
     assert (fitted(small, shape).heads, fitted(small, shape).key_heads) == (shape.heads, shape.key_heads)
-
-
-def test_key_heads_that_are_spread_compute_the_same():
-    weights = layer(2, 3)
-    np.testing.assert_allclose(attend(spread(weights, 6), TOKENS), attend(weights, TOKENS), atol=1e-12)
 
 
 def test_a_saved_plan_is_the_plan(tmp_path):
