@@ -1,0 +1,116 @@
+"""The architectures of transformers that headcount knows: where their projections are, and what their class can store.
+
+One table, `FAMILIES`, by the `model_type` of the config. The host rules were checked by building each class with
+another head count; tests/pretrained/test_architectures.py does it again for the transformers that is installed.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The paths of one attention layer's projections, below the module that holds them all.
+
+    Either `query`, `key` and `value` are three modules, or `packed` is one whose output is all queries, then all keys,
+    then all values. `core` is the path of the module that computes the attention, "" where it is the holder itself.
+    """
+
+    output: str
+    query: str = ""
+    key: str = ""
+    value: str = ""
+    packed: str = ""
+    core: str = ""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The paths of the modules that read the attention's input."""
+        return (self.packed,) if self.packed else (self.query, self.key, self.value)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of all projections."""
+        return (*self.inputs, self.output)
+
+
+SEPARATE = Layout(query="q_proj", key="k_proj", value="v_proj", output="o_proj")
+SEPARATE_OUT = Layout(query="q_proj", key="k_proj", value="v_proj", output="out_proj")
+BERT = Layout(query="self.query", key="self.key", value="self.value", output="output.dense", core="self")
+DISTILBERT = Layout(query="q_lin", key="k_lin", value="v_lin", output="out_lin")
+GPT2 = Layout(packed="c_attn", output="c_proj")
+PACKED = Layout(packed="qkv_proj", output="o_proj")
+
+LAYOUTS = (SEPARATE, SEPARATE_OUT, BERT, DISTILBERT, GPT2, PACKED)
+"""All that are looked for in a model whose `model_type` is not in the table. More than one may fit no module."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """One architecture.
+
+    Attributes:
+        model_type: As in config.json.
+        layout: Where the projections are.
+        rotary: How queries and keys are rotated by position: not at all, by pairs (i, i + dims/2), or (2i, 2i + 1).
+        normed: Queries and keys are normalised per head after the projection.
+        heads: The config's field for the number of heads.
+        key_heads: The config's field for the number of key heads; None where every head has its own keys.
+        head_dim: Whether the config has a field `head_dim` ("field"), has none but the class reads an extra key of that
+            name ("extra"), or the class always takes width / heads ("none": no other head count can be stored).
+        needs_divisor: The class refuses a head count that does not divide the width.
+        other_host: The architecture that computes the same and takes any head count, where no projection has a bias.
+        oldest: The oldest transformers known to load a smaller head count of this class.
+    """
+
+    model_type: str
+    layout: Layout = SEPARATE
+    rotary: Literal["none", "halves", "interleaved"] = "none"
+    normed: bool = False
+    heads: str = "num_attention_heads"
+    key_heads: str | None = None
+    head_dim: Literal["field", "extra", "none"] = "none"
+    needs_divisor: bool = False
+    other_host: str | None = None
+    oldest: str | None = None
+
+    def stores(self, heads: int, width: int) -> bool:
+        """Whether the class itself can be stored with this many heads of the old head_dim."""
+        return self.head_dim != "none" and (not self.needs_divisor or width % heads == 0)
+
+
+def _decoder(model_type: str, **rules) -> Family:
+    return Family(
+        **{
+            "model_type": model_type,
+            "rotary": "halves",
+            "key_heads": "num_key_value_heads",
+            "head_dim": "field",
+            "oldest": "4.57.6",
+            **rules,
+        }
+    )
+
+
+FAMILIES = {
+    family.model_type: family
+    for family in (
+        Family(model_type="bert", layout=BERT, needs_divisor=True),
+        Family(model_type="roberta", layout=BERT, needs_divisor=True),
+        Family(model_type="distilbert", layout=DISTILBERT, heads="n_heads", needs_divisor=True),
+        Family(model_type="gpt2", layout=GPT2, heads="n_head", needs_divisor=True),
+        Family(model_type="vit", head_dim="extra", oldest="5.9.0"),
+        Family(model_type="deit", head_dim="extra", oldest="5.9.0"),
+        Family(model_type="dinov2", head_dim="extra", oldest="5.18.0"),
+        _decoder("llama", needs_divisor=True, other_host="mistral"),
+        _decoder("mistral"),
+        _decoder("qwen2", head_dim="extra"),
+        _decoder("qwen3", normed=True),
+        _decoder("gemma"),
+        _decoder("gemma2", needs_divisor=True, oldest=None),
+        _decoder("gemma3_text", needs_divisor=True, normed=True, oldest=None),
+        _decoder("smollm3", head_dim="extra"),
+        _decoder("phi3", layout=PACKED, head_dim="extra", oldest=None),
+    )
+}
+"""Every architecture whose host rules are known, by model_type."""

@@ -1,0 +1,100 @@
+"""Where a trained model lies: a folder, or a name on the hub, refused in a sentence before anything is loaded."""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from .._errors import InputError, require
+from .extra import need
+
+HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
+"""Files of a model on the hub that are downloaded."""
+
+
+def found_folder(name: str) -> Path:
+    """The folder itself, or the one that a hub name was downloaded to.
+
+    Raises InputError where there is none, or the hub cannot be reached.
+    """
+    need()
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    require(
+        folder.suffix != ".gguf",
+        f"{name}: a GGUF file holds quantised weights; give the original model's folder (config.json, safetensors).",
+    )
+    require(not folder.exists(), f"{name} is a file; give the folder with config.json and the weights.")
+    looks_local = name.startswith((".", "/", "~")) or not HUB_NAME.fullmatch(name)
+    require(not looks_local, f"{name}: no such folder; give one with config.json and the weights.")
+    return _downloaded(name)
+
+
+def _downloaded(name: str) -> Path:
+    import huggingface_hub
+    from huggingface_hub import hf_hub_url, snapshot_download
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=WANTED, local_files_only=True))
+    except Exception:
+        pass
+    try:
+        if huggingface_hub.constants.HF_HUB_OFFLINE or os.environ.get("TRANSFORMERS_OFFLINE"):
+            raise OSError("HF_HUB_OFFLINE is set")
+        # Without a network this fails at once; snapshot_download alone would retry for half a minute.
+        huggingface_hub.get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=10)
+        return Path(snapshot_download(name, allow_patterns=WANTED))
+    except Exception as error:  # the package raises its own kinds, those of its HTTP client, and OSError
+        reason = str(error).strip().partition("\n")[0].rstrip(".:") or type(error).__name__
+        raise InputError(
+            f"{name} is no folder here and could not be downloaded from the Hugging Face hub ({reason}); "
+            "give a local folder with config.json and the weights."
+        ) from error
+
+
+def refuse_files(folder: Path) -> None:
+    """Raise InputError unless the folder has a config and weights that could be loaded."""
+    has_gguf = any(folder.glob("*.gguf"))
+    if not (folder / "config.json").is_file():
+        require(
+            not has_gguf, f"{folder} has only GGUF files, which are quantised; give the folder of the original model."
+        )
+        raise InputError(f"{folder} has no config.json; give the folder that save_pretrained wrote.")
+    require(
+        any(any(folder.glob(pattern)) for pattern in WEIGHTS),
+        f"{folder} has no weights ({' or '.join(WEIGHTS)}); give a complete folder.",
+    )
+
+
+def read_config(folder: Path) -> Any:
+    """The config as transformers reads it; raises InputError for what cannot be a model that headcount measures."""
+    import transformers
+
+    try:
+        stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{folder / 'config.json'} is not JSON ({error}); copy it again.") from error
+    kind = stored.get("model_type") if isinstance(stored, dict) else None
+    require(isinstance(kind, str), f"{folder / 'config.json'} names no model_type; give a folder of transformers.")
+    require(
+        "quantization_config" not in stored,
+        f"{folder}: the weights of this {kind} are quantised; give the model in float32, float16 or bfloat16.",
+    )
+    require(
+        not stored.get("is_encoder_decoder"),
+        f"{folder}: {kind} has an encoder and a decoder, which is not supported; give an encoder or a decoder.",
+    )
+    if kind not in transformers.CONFIG_MAPPING:
+        raise InputError(
+            f"{folder}: transformers {transformers.__version__} does not know the model_type {kind}; "
+            "update transformers, or load the model yourself and give the object to hc.inspect."
+        )
+    try:
+        return transformers.AutoConfig.from_pretrained(folder)
+    except Exception as error:  # each config class validates in its own way
+        reason = str(error).strip().replace("\n", " ").rstrip(".")
+        raise InputError(f"{folder / 'config.json'}: transformers refuses it ({reason}); correct it.") from error
