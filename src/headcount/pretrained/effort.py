@@ -4,19 +4,17 @@ The unit of work is a pass: the whole model over all held-out examples. A change
 because the blocks before it are not run again.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .._choices import require_choice
 from ..effort.levels import DEFAULT_EFFORT, EFFORTS
 
-__all__ = ["DEFAULT_EFFORT", "LEVELS", "InspectionEffort", "ModelSize", "Schedule", "schedule"]
-
-EXAMPLES = 8
-"""Held-out examples, at least: intervals are over resampled examples."""
-CALIBRATION = 4
-"""Calibration tokens per feature of a layer, at least: the output projection is fitted to them."""
 RESCORED = 2.0
 """Scores per removed head of the descent over the whole model, beyond the first of each layer."""
+PEERS = 4
+"""Other orders of removal that are measured."""
+CONFIGURATIONS = 4
+"""Smaller models that are measured, about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,56 +22,52 @@ class InspectionEffort:
     """The numbers of an effort.
 
     Args:
-        operations: Multiplications and additions of the whole inspection that are aimed at.
-        min_tokens: Held-out tokens, at least; leave-one-out is left out where there would be fewer.
-        max_tokens: Held-out tokens, at most.
+        tokens: Tokens that are read, as a share of those that suit the model's size.
+        operations: Multiplications and additions of the whole inspection; where leaving out each head in turn would
+            need more, it is left out.
         leave_one_out: Whether each head's removal is measured where it is affordable.
         ranks: How many ranks are tried per layer, for scores and for values.
         removed: Share of all heads that the descent over the whole model removes.
-        peers: Whether other orders of removal are measured beside it.
         counts: Shares of heads removed at which losses of the whole model are measured.
+        peer_counts: The same for other orders of removal; none: they are not measured.
     """
 
+    tokens: float
     operations: float
-    min_tokens: int
-    max_tokens: int
     leave_one_out: bool
     ranks: int
     removed: float
-    peers: bool
     counts: tuple[float, ...]
+    peer_counts: tuple[float, ...]
 
 
 LEVELS: dict[str, InspectionEffort] = {
     "quick": InspectionEffort(
-        operations=8e12,
-        min_tokens=512,
-        max_tokens=1024,
+        tokens=0.5,
+        operations=0.0,
         leave_one_out=False,
         ranks=0,
         removed=0.3,
-        peers=False,
         counts=(0.1, 0.2, 0.3),
+        peer_counts=(),
     ),
     "normal": InspectionEffort(
-        operations=8e13,
-        min_tokens=1024,
-        max_tokens=2048,
+        tokens=1.0,
+        operations=1e14,
         leave_one_out=True,
         ranks=3,
         removed=0.5,
-        peers=True,
-        counts=(0.1, 0.2, 0.3, 0.5),
+        counts=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5),
+        peer_counts=(0.2, 0.3),
     ),
     "thorough": InspectionEffort(
-        operations=8e14,
-        min_tokens=2048,
-        max_tokens=16384,
+        tokens=4.0,
+        operations=1e15,
         leave_one_out=True,
         ranks=6,
         removed=0.5,
-        peers=True,
-        counts=(0.1, 0.2, 0.3, 0.4, 0.5),
+        counts=(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5),
+        peer_counts=(0.1, 0.2, 0.3, 0.5),
     ),
 }
 assert LEVELS.keys() == EFFORTS.keys(), "an effort has one name in all verbs"
@@ -109,20 +103,40 @@ class Schedule:
         effort: The numbers of the effort.
         size: The model's size.
         leave_one_out: Whether each head's removal is measured.
-        held_out: Held-out tokens aimed at.
-        calibration: Calibration tokens aimed at.
+        held_out: Held-out tokens.
+        scored: Calibration tokens that a search compares changes on.
+        calibration: All calibration tokens.
     """
 
     effort: InspectionEffort
     size: ModelSize
     leave_one_out: bool
     held_out: int
+    scored: int
     calibration: int
 
     @property
     def passes(self) -> dict[str, float]:
         """Passes over the held-out examples by kind of fact, those over calibration examples converted."""
-        return _passes(self.effort, self.size, self.leave_one_out, self.calibration / self.held_out)
+        effort, size, one_layer = self.effort, self.size, self.size.one_layer
+        scored, calibration = self.scored / self.held_out, self.calibration / self.held_out
+        refit = calibration + 1
+        return {
+            "base": 1.0,
+            "statistics": 3.0 * calibration,
+            "importance": size.heads * one_layer if self.leave_one_out else 0.0,
+            "curve": size.heads * one_layer,
+            "rank": 2 * effort.ranks * size.layers * one_layer,
+            "redundancy": 0.3,
+            "descent": (self.removed * RESCORED + size.layers) * one_layer * scored + len(self.removed_counts) * refit,
+            "peers": PEERS * len(effort.peer_counts) * (1 + refit),
+            "configurations": CONFIGURATIONS * refit,
+        }
+
+    @property
+    def operations(self) -> float:
+        """Multiplications and additions of everything."""
+        return 2.0 * self.size.used_parameters * self.held_out * sum(self.passes.values())
 
     @property
     def removed(self) -> int:
@@ -132,55 +146,36 @@ class Schedule:
     @property
     def removed_counts(self) -> tuple[int, ...]:
         """Numbers of heads removed at which losses of the whole model are measured."""
-        counts = {round(share * self.size.heads) for share in self.effort.counts}
+        return self._counts(self.effort.counts)
+
+    @property
+    def peer_counts(self) -> tuple[int, ...]:
+        """The same for other orders of removal."""
+        return self._counts(self.effort.peer_counts)
+
+    def _counts(self, shares: tuple[float, ...]) -> tuple[int, ...]:
+        counts = {round(share * self.size.heads) for share in shares}
         return tuple(sorted(count for count in counts if 0 < count <= self.removed))
 
 
-def schedule(effort: str, size: ModelSize, *, length: int, examples: int | None = None) -> Schedule:
-    """What an effort measures of a model of this size.
-
-    Args:
-        effort: "quick", "normal" or "thorough".
-        size: The model's size.
-        length: Tokens per example.
-        examples: Held-out examples; None: as many as the effort's operations allow.
-
-    Raises:
-        InputError: an unknown effort.
-    """
+def level_of(effort: str) -> InspectionEffort:
+    """The effort called `effort`. Raises InputError for an unknown one."""
     require_choice("effort", effort, LEVELS)
-    level = LEVELS[effort]
-    calibration = max(level.max_tokens, CALIBRATION * size.features)
-    choices = (True, False) if level.leave_one_out else (False,)
-    held_out, leave_one_out = 0, False
-    for leave_one_out in choices:
-        passes = sum(_passes(level, size, leave_one_out, calibration / level.max_tokens).values())
-        held_out = int(level.operations / (2 * size.used_parameters * passes))
-        if held_out >= level.min_tokens:
-            break
-    held_out = min(max(held_out, level.min_tokens), level.max_tokens)
-    count = max(EXAMPLES, held_out // length) if examples is None else examples
-    return Schedule(
+    return LEVELS[effort]
+
+
+def schedule(effort: str, size: ModelSize, *, held_out: int, scored: int, calibration: int) -> Schedule:
+    """What an effort measures of a model of this size on so many tokens; each head's removal where it is affordable.
+
+    Raises InputError for an unknown effort.
+    """
+    level = level_of(effort)
+    wanted = Schedule(
         effort=level,
         size=size,
-        leave_one_out=leave_one_out,
-        held_out=count * length,
-        calibration=calibration // length * length,
+        leave_one_out=level.leave_one_out,
+        held_out=max(1, held_out),
+        scored=scored,
+        calibration=calibration,
     )
-
-
-def _passes(level: InspectionEffort, size: ModelSize, leave_one_out: bool, calibration: float) -> dict[str, float]:
-    """Passes by kind of fact; `calibration` is the ratio of calibration to held-out tokens."""
-    refits = 1 + size.layers * size.one_layer * calibration / 4
-    counts = len(level.counts)
-    return {
-        "base": 1.0,
-        "statistics": 3.0 * calibration,
-        "importance": size.heads * size.one_layer if leave_one_out else 0.0,
-        "curve": size.heads * size.one_layer,
-        "rank": 2 * level.ranks * size.layers * size.one_layer,
-        "redundancy": 0.3,
-        "descent": (level.removed * size.heads * RESCORED + size.layers) * size.one_layer * calibration + counts,
-        "peers": 4.0 * counts * (1 + refits) if level.peers else 0.0,
-        "configurations": 4.0 * refits,
-    }
+    return wanted if wanted.operations <= level.operations else replace(wanted, leave_one_out=False)

@@ -1,7 +1,6 @@
 """Facts that are measured one after another, each kept as soon as it is there; what is kept is not measured again."""
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -23,13 +22,13 @@ class Fact:
         name: Under which it is kept, such as "curve/3".
         phase: What a person reads while it is measured.
         work: Its expected cost in passes of the whole model over the held-out examples; a share for the progress bar.
-        measure: Measures it: a value that JSON can hold.
+        measure: Measures it, given the facts so far: a value that JSON can hold.
     """
 
     name: str
     phase: str
     work: float
-    measure: Callable[[], Any]
+    measure: Callable[[Mapping[str, Any]], Any]
 
 
 def measure_facts(
@@ -38,7 +37,6 @@ def measure_facts(
     keep: Callable[[str, Any], None],
     *,
     phases: Phases | None = None,
-    stop: threading.Event | None = None,
     forward_tokens: Callable[[], float] = lambda: 0.0,
 ) -> dict[str, Any]:
     """Measure what is missing, in order.
@@ -48,14 +46,10 @@ def measure_facts(
         kept: What was kept before, by name.
         keep: Called with the name and the value of each new fact, and of what was spent so far.
         phases: Shows what is being done.
-        stop: Ends the run between two facts when set.
         forward_tokens: How many tokens the model has read so far in this process.
 
     Returns:
-        Everything: what was kept before and what is new.
-
-    Raises:
-        KeyboardInterrupt: When `stop` was set; everything measured until then is kept.
+        Everything: what was kept before and what is new. A run that is ended at any moment loses one fact.
     """
     phases, values = phases or NoPhases(), dict(kept)
     before = values.get(SPENT) or {"peak_bytes": 0, "forward_tokens": 0, "facts": {}}
@@ -63,11 +57,9 @@ def measure_facts(
     for fact in facts:
         if fact.name in values:
             continue
-        if stop is not None and stop.is_set():
-            raise KeyboardInterrupt
         phases.begin(fact.phase, fact.work)
         began = time.perf_counter()
-        values[fact.name] = fact.measure()
+        values[fact.name] = fact.measure(values)
         keep(fact.name, values[fact.name])
         seconds[fact.name] = round(time.perf_counter() - began, 3)
         values[SPENT] = {
