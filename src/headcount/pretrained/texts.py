@@ -1,0 +1,99 @@
+"""Tokens of texts: packed into sequences of one length for decoders, padded for encoders. Needs torch."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._errors import InputError, require
+from .._keys import named_generator
+from .batches import Batch
+from .sizes import BATCH_TOKENS, Sizes
+
+FEWEST_DOCUMENTS = 8
+"""Fewer texts are cut into sequences before they are split into parts, not after."""
+
+
+def packed(
+    tokenizer: Any, texts: Sequence[str], sizes: Sizes, seed: int, limit: int | None
+) -> tuple[list[Batch], list[Batch]]:
+    """Held-out and calibration batches of sequences, all of one length, for a model that predicts the next token.
+
+    Texts are split into the two parts first and then joined, an end mark between them, and cut. Equal texts count once.
+    """
+    texts = list(dict.fromkeys(texts))
+    order = named_generator(seed, "examples").permutation(len(texts))
+    held_out, calibration = wanted_sequences(sizes, limit)
+    streams = _tokens_in_turn(tokenizer, texts, order, (held_out + calibration) * sizes.length)
+    total = sum(map(len, streams))
+    length = min(sizes.length, total // 4)
+    require(length >= 8, f"the data have {total} tokens; at least 32 are needed, give more text.")
+    if total < (held_out + calibration) * length:
+        held_out, calibration = (total // length) // 3, None
+        held_out = max(1, held_out)
+    if len(streams) >= FEWEST_DOCUMENTS:
+        taken, count = 0, 0
+        while count < held_out * length and taken < len(streams) - 1:
+            count += len(streams[taken])
+            taken += 1
+        parts = _cut(streams[:taken], length)[:held_out], _cut(streams[taken:], length)[:calibration]
+    else:
+        sequences = _cut(streams, length)
+        sequences = sequences[named_generator(seed, "sequences").permutation(len(sequences))]
+        end = None if calibration is None else held_out + calibration
+        parts = sequences[:held_out], sequences[held_out:end]
+    require(
+        min(map(len, parts)) > 0,
+        f"the data have {total} tokens, too few for two parts of sequences of {length} tokens; give more text.",
+    )
+    return batches_of(parts[0]), batches_of(parts[1])
+
+
+def wanted_sequences(sizes: Sizes, limit: int | None) -> tuple[int, int]:
+    """How many sequences to hold out and to calibrate on; `limit` is the most of both together."""
+    held_out, calibration = max(1, sizes.held_out // sizes.length), max(1, sizes.calibration // sizes.length)
+    if limit is not None and held_out + calibration > limit:
+        held_out = max(1, min(held_out, limit // 3))
+        calibration = max(1, limit - held_out)
+    return held_out, calibration
+
+
+def batches_of(sequences: np.ndarray) -> list[Batch]:
+    """Sequences of one length as batches without padding."""
+    rows = max(1, BATCH_TOKENS // sequences.shape[1])
+    batches = []
+    for start in range(0, len(sequences), rows):
+        tokens = torch.from_numpy(sequences[start : start + rows].astype(np.int64))
+        batches.append(Batch({"input_ids": tokens}, len(tokens), torch.ones_like(tokens, dtype=torch.bool)))
+    return batches
+
+
+def need_tokenizer(tokenizer: Any) -> None:
+    if tokenizer is None:
+        raise InputError(
+            "text needs the model's tokenizer, and its folder has none; copy tokenizer.json and tokenizer_config.json "
+            "into it, pass tokenizer=..., or leave the data out."
+        )
+
+
+def _tokens_in_turn(tokenizer: Any, texts: Sequence[str], order: np.ndarray, wanted: int) -> list[list[int]]:
+    """Tokens of the texts in this order, until there are enough for both parts."""
+    end = tokenizer.eos_token_id
+    streams: list[list[int]] = []
+    total = 0
+    for start in range(0, len(order), 64):
+        some = [texts[place] for place in order[start : start + 64]]
+        for tokens in tokenizer(some, add_special_tokens=True)["input_ids"]:
+            ended = list(tokens) if end is None or (tokens and tokens[-1] == end) else [*tokens, end]
+            streams.append(ended)
+            total += len(ended)
+        if total > 1.1 * wanted and len(streams) >= FEWEST_DOCUMENTS:
+            break
+    return streams
+
+
+def _cut(streams: Sequence[Sequence[int]], length: int) -> np.ndarray:
+    joined = np.concatenate([np.asarray(stream, np.int64) for stream in streams])
+    count = len(joined) // length
+    return joined[: count * length].reshape(count, length)
