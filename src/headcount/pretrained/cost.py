@@ -50,3 +50,23 @@ def seconds_per_thousand_tokens(
                 if repeat:
                     seconds[name].append(time.perf_counter() - began)
     return {name: 1000 * statistics.median(times) / tokens for name, times in seconds.items()}
+
+
+def seconds_of(models: Mapping[str, "nn.Module"], *, repeats: int = REPEATS) -> dict[str, float]:
+    """`seconds_per_thousand_tokens` on one sequence of random tokens, or one image, on this machine."""
+    import torch
+
+    first = next(iter(models.values()))
+    config: Any = first.config
+    generator = torch.Generator().manual_seed(0)
+    if (side := getattr(config, "image_size", None)) is not None:
+        side = side if isinstance(side, int) else side[0]
+        inputs = {"pixel_values": torch.randn(1, getattr(config, "num_channels", 3), side, side, generator=generator)}
+        tokens = (side // config.patch_size) ** 2
+    else:
+        tokens = min(LENGTH, (getattr(config, "max_position_embeddings", None) or LENGTH) - 4)
+        inputs = {"input_ids": torch.randint(0, config.vocab_size, (1, tokens), generator=generator)}
+    device = next(first.parameters()).device
+    return seconds_per_thousand_tokens(
+        models, {name: tensor.to(device) for name, tensor in inputs.items()}, tokens, repeats=repeats
+    )

@@ -63,9 +63,7 @@ def host_model(
     host.load_state_dict(same, strict=False)
     projections = {id(parameter) for layer in attention_layers(host) for parameter in layer.parameters(host)}
     lost = [
-        name
-        for name, parameter in host.named_parameters()
-        if name not in same and id(parameter) not in projections
+        name for name, parameter in host.named_parameters() if name not in same and id(parameter) not in projections
     ]
     lost += [name for name in given if name not in wanted]
     require(not lost, f"{kind.__name__} cannot hold {', '.join(lost[:3])} of {type(model).__name__}; use zeroed=True.")
@@ -85,7 +83,9 @@ def host_class(kind: type, check: Preflight) -> Any:
     original = kind.config_class.model_type
     if check.host == original:
         return kind
-    stem, other = (type(transformers.AutoConfig.for_model(name)).__name__.removesuffix("Config") for name in (original, check.host))
+    stem, other = (
+        type(transformers.AutoConfig.for_model(name)).__name__.removesuffix("Config") for name in (original, check.host)
+    )
     name = kind.__name__.replace(stem, other, 1)
     found = getattr(transformers, name, None)
     require(found is not None, f"transformers has no {name} to store this {kind.__name__} as; use zeroed=True.")
@@ -106,10 +106,12 @@ def host_config(model: transformers.PreTrainedModel, kind: Any, check: Preflight
 def rope_of_pairs(model: nn.Module, pairs: Sequence[int], head_dim: int) -> dict[str, Any]:
     """Rotary parameters of a stock config that give a head of `head_dim` the frequencies of these pairs.
 
-    The kind "longrope" divides each frequency of the smaller head by a stored factor; the factors are chosen so that the
-    frequencies come out as those of the original, to the last bit.
+    The kind "longrope" divides each frequency of the smaller head by a stored factor; the factors are chosen so that
+    the frequencies come out as those of the original, to the last bit.
     """
-    rotary = next((module for module in model.modules() if isinstance(getattr(module, "inv_freq", None), torch.Tensor)), None)
+    rotary = next(
+        (module for module in model.modules() if isinstance(getattr(module, "inv_freq", None), torch.Tensor)), None
+    )
     stored = dict(getattr(model.config, "rope_parameters", None) or {})
     kind = stored.get("rope_type", "default")
     if rotary is None or kind in ("dynamic", "longrope", "yarn") or stored.get("partial_rotary_factor", 1.0) != 1.0:

@@ -1,4 +1,4 @@
-"""What a change makes of a model's layers, and where it is stored: a value that is saved, applied, written. No torch."""
+"""What a change makes of a model's layers: a value that is saved, applied, written. No torch at import."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ class Plan:
     """The layers of a changed model.
 
     `layers` is the small form: only what is kept. `masked` is the same function in the original's shapes, which is what
-    was measured; None where no such form exists (after recovery). `kept` lists the original's heads that stay, by layer;
-    `pairs` the rotary pairs that stay where head_dim was lowered. `measured` holds numbers for the model card.
+    was measured; None where no such form exists (after recovery). `kept` lists the original's heads that stay, by
+    layer; `pairs` the rotary pairs that stay where head_dim was lowered. `measured` holds numbers for the model card.
     """
 
     kind: Kind
@@ -79,7 +79,9 @@ class Plan:
         about = {
             "format": FORMAT,
             "layers": len(self.layers),
-            **{name: getattr(self, name) for name in ("kind", "source_fingerprint", "source", "words", "kept", "pairs")},
+            **{
+                name: getattr(self, name) for name in ("kind", "source_fingerprint", "source", "words", "kept", "pairs")
+            },
             "measured": dict(self.measured),
         }
         write_whole(path.with_suffix(".safetensors"), save(arrays), "the plan")
@@ -101,7 +103,9 @@ class Plan:
         except InputError:
             raise
         except Exception as error:  # safetensors has its own errors, all of them mean the same here
-            raise InputError(f"{path}.json and {path}.safetensors are no plan that headcount saved: {error}.") from error
+            raise InputError(
+                f"{path}.json and {path}.safetensors are no plan that headcount saved: {error}."
+            ) from error
         kept, pairs = about["kept"], about["pairs"]
         return cls(
             kind=about["kind"],
@@ -155,7 +159,7 @@ def pruned_plan(
 
 
 def compact(weights: HeadWeights, kept: Sequence[int]) -> HeadWeights:
-    """Only these heads. Where key heads keep unequal numbers, zero heads fill them up; of no head, one zero head stays."""
+    """Only these heads. Where key heads keep unequal numbers, zero heads fill them up; of none, a zero head stays."""
     if not kept:
         return weights.without(range(weights.heads)).kept(range(weights.heads // weights.key_heads))
     groups = {weights.key_head_of(head) for head in kept}
@@ -177,7 +181,7 @@ def fitted(weights: HeadWeights, shape: LayerShape) -> HeadWeights:
     share, most = weights.heads // weights.key_heads, shape.heads // shape.key_heads
     require(
         share <= most and weights.key_heads <= shape.key_heads,
-        f"{weights.heads} heads with {weights.key_heads} key heads do not fit into {shape.heads} with {shape.key_heads}.",
+        f"{weights.heads} heads ({weights.key_heads} key heads) do not fit into {shape.heads} ({shape.key_heads}).",
     )
     within = weights.padded(weights.key_heads * most)
     added = shape.key_heads - weights.key_heads

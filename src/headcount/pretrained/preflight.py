@@ -1,8 +1,8 @@
 """Whether a stock class stores a changed model, and which: asked before anything is computed or written. No torch.
 
 A class stores another head count where its config has a `head_dim` beside the count, as a field or as an extra key.
-One count stands for all layers, so layers of unequal counts are padded with zero heads. Where there is no road, heads are
-zeroed in the same shapes: that loads everywhere and saves nothing.
+One count stands for all layers, so layers of unequal counts are padded with zero heads. Where there is no road, heads
+are zeroed in the same shapes: that loads everywhere and saves nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,8 +49,8 @@ class LayerShape:
 class Preflight:
     """What a stock class can store of a request.
 
-    `host` is the model type that stores it, `shape` the one shape of all its layers, `config` the keys of its config that
-    change, `left_out` the keys that go. `sentences` say why not, or what it costs; the first is the verdict.
+    `host` is the model type that stores it, `shape` the one shape of all its layers, `config` the keys of its config
+    that change, `left_out` the keys that go. `sentences` say why not, or what it costs; the first is the verdict.
     """
 
     possible: bool
@@ -160,8 +160,8 @@ def _impossible(config: Mapping[str, Any], original: LayerShape, shape: LayerSha
         )
     if rule.normed and shape.head_dim != original.head_dim:
         return (
-            f"{kind} normalises queries and keys over head_dim {original.head_dim}, so a head_dim of {shape.head_dim} is "
-            "another function; remove heads or share keys instead (headcount prune, headcount group)."
+            f"{kind} normalises queries and keys over head_dim {original.head_dim}, so a head_dim of {shape.head_dim} "
+            "is another function; remove heads or share keys instead (headcount prune, headcount group)."
         )
     if rule.rotary != "none" and shape.head_dim % 2:
         return f"{kind} rotates pairs of dimensions, so head_dim must be even, got {shape.head_dim}."
@@ -262,12 +262,16 @@ def requested(original: Shaped, *, heads: int | None = None, key_heads: int | No
     shape = LayerShape(original.heads, original.key_heads, original.head_dim)
     if heads is not None:
         step = 1 if shape.heads == shape.key_heads else shape.key_heads
-        works = [count for count in range(step, shape.heads, step)]
+        works = list(range(step, shape.heads, step))
         require(heads in works, what="keep", given=heads, needed=f"one of {_listed(works)} ({_counted(shape)} now)")
         return replace(shape, heads=heads, key_heads=heads if step == 1 else shape.key_heads)
     if key_heads is not None:
         works = [count for count in range(1, shape.key_heads) if shape.heads % count == 0]
-        needed = f"one of {_listed(works)} ({_counted(shape)} now)" if works else f"below {shape.key_heads}, which is the fewest"
+        needed = (
+            f"one of {_listed(works)} ({_counted(shape)} now)"
+            if works
+            else f"below {shape.key_heads}, which is the fewest"
+        )
         require(key_heads in works, what="key_heads", given=key_heads, needed=needed)
         return replace(shape, key_heads=key_heads)
     require(

@@ -1,0 +1,211 @@
+"""From a request (keep 8 heads, share 3 key heads, head_dim 16) to a plan that is measured."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from .._errors import InputError, require
+from .._keys import named_generator
+from .plan import Plan, pruned_plan
+from .preflight import LayerShape, Preflight, original_shape, preflight, width_of
+from .weights import HeadWeights
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from .evaluation import Evaluation
+    from .load import Loaded
+
+RESAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Request:
+    """One shape for every layer of a model, before anything is computed."""
+
+    folder: Path
+    config: Any
+    layers: int
+    original: LayerShape
+    shape: LayerShape
+    check: Preflight
+
+    def costs(self) -> dict[str, dict[str, int]]:
+        """Numbers of attention parameters and cached numbers per token, of the original and of what is stored."""
+        from .cost import cache_bytes_per_token
+
+        width = width_of(self.config.to_dict())
+        shapes = {"original": self.original, "stored": self.check.shape}
+        return {
+            "attention_parameters": {
+                name: self.layers * 2 * width * shape.head_dim * (shape.heads + shape.key_heads)
+                for name, shape in shapes.items()
+            },
+            "cache_bytes_per_token": {
+                name: cache_bytes_per_token([shape] * self.layers) for name, shape in shapes.items()
+            },
+        }
+
+
+def request(model: str | Path, shape: LayerShape, *, zeroed: bool = False) -> Request:
+    """The pre-flight of a model's config alone: no weights are read.
+
+    Raises:
+        InputError: There is no such model, or its config cannot be read.
+    """
+    folder, config, layers = read_request(model)
+    check = preflight(config, [shape] * layers, zeroed=zeroed)
+    return Request(folder, config, layers, original_shape(config), shape, check)
+
+
+def read_request(model: str | Path) -> tuple[Path, Any, int]:
+    """Folder, config and number of layers of a model, without its weights."""
+    from .sources import found_folder, read_config, refuse_files
+
+    folder = found_folder(str(model))
+    refuse_files(folder)
+    config = read_config(folder)
+    return folder, config, config.num_hidden_layers
+
+
+def kept_count(original: LayerShape, layers: int, *, keep: int | None, remove: str | None) -> int:
+    """How many heads every layer keeps: as given, or the nearest to a share ("20%") or a number of all heads ("12").
+
+    Raises:
+        InputError: Both or neither were given, or the text is no share or number.
+
+    Example:
+        >>> kept_count(LayerShape(heads=12, key_heads=12, head_dim=32), 6, keep=None, remove="20%")
+        10
+    """
+    require((keep is None) != (remove is None), "give one of --keep and --remove.", what="keep remove")
+    if keep is not None:
+        return keep
+    assert remove is not None
+    share = removed_share(remove, original.heads * layers)
+    step = 1 if original.heads == original.key_heads else original.key_heads
+    return min(original.heads, max(step, round(original.heads * (1 - share) / step) * step))
+
+
+def removed_share(text: str, heads: int) -> float:
+    """ "20%" or "12" of all heads as a share."""
+    try:
+        share = float(text.removesuffix("%")) / 100 if text.endswith("%") else int(text) / heads
+    except ValueError:
+        raise InputError(
+            what="remove", given=text, needed="a share such as 20% or a number of heads such as 12"
+        ) from None
+    require(0 < share < 1, what="remove", given=text, needed=f"more than none and fewer than all {heads} heads")
+    return share
+
+
+def prune_plan(evaluation: "Evaluation", loaded: "Loaded", *, remove: int, uniform: bool, refit: bool = True) -> Plan:
+    """Remove so many heads of the whole model, those that are missed least; output projections refitted.
+
+    Args:
+        evaluation: Runs the original.
+        loaded: The original.
+        remove: How many heads go in all.
+        uniform: As many of every layer, and of every key head.
+        refit: Fit the output projections of the heads that stay to the original's attention output.
+    """
+    from .descent import descend  # pyright: ignore[reportMissingImports]
+
+    descent = descend(evaluation, remove, uniform=uniform)
+    removed = [{head for layer, head in descent.removed if layer == place} for place in range(len(evaluation.layers))]
+    kept = [sorted(set(range(each.heads)) - gone) for each, gone in zip(evaluation.layers, removed, strict=True)]
+    return pruned_plan(
+        evaluation.original,
+        descent.changes if refit else {},
+        kept,
+        source_fingerprint=loaded.fingerprint,
+        source=loaded.source,
+        words=prune_words(evaluation.layers, kept),
+    )
+
+
+def prune_words(layers: Sequence[Any], kept: Sequence[Sequence[int]]) -> str:
+    """The change in a few words."""
+    counts = sorted({len(heads) for heads in kept})
+    total, left = sum(layer.heads for layer in layers), sum(map(len, kept))
+    per_layer = f"{counts[0]} per layer" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} per layer"
+    return f"{left} of {total} heads kept ({per_layer})"
+
+
+def spread(weights: HeadWeights, key_heads: int) -> HeadWeights:
+    """The same function with more key heads: copies, as the original's shapes need them."""
+    require(key_heads % weights.key_heads == 0, f"{weights.key_heads} key heads cannot be spread over {key_heads}.")
+    rows = np.repeat(np.arange(weights.key_heads), key_heads // weights.key_heads)
+    return replace(
+        weights,
+        key=weights.key[rows],
+        value=weights.value[rows],
+        key_bias=None if weights.key_bias is None else weights.key_bias[rows],
+        value_bias=None if weights.value_bias is None else weights.value_bias[rows],
+    )
+
+
+def loss_facts(
+    name: str, before: Float[np.ndarray, " examples"], after: Float[np.ndarray, " examples"], seed: int = 0
+) -> dict[str, Any]:
+    """Mean losses before and after, the increase, and its 95 % interval over resampled examples (in pairs)."""
+    increase = after - before
+    draws = named_generator(seed, "loss increase").integers(0, len(increase), (RESAMPLES, len(increase)))
+    low, high = np.quantile(increase[draws].mean(axis=1), [0.025, 0.975])
+    return {
+        "name": name,
+        "before": float(before.mean()),
+        "after": float(after.mean()),
+        "increase": float(increase.mean()),
+        "increase_interval": [float(low), float(high)],
+        "examples": len(increase),
+    }
+
+
+def measured_facts(plan: Plan, evaluation: "Evaluation") -> dict[str, Any]:
+    """Held-out losses of the original and of the plan in the original's shapes, and what the data are."""
+    assert plan.masked is not None
+    before = evaluation.losses()
+    after = evaluation.losses(dict(enumerate(plan.masked)))
+    examples = evaluation.examples
+    return {
+        "data": examples.words,
+        "cannot": [examples.cannot] if examples.cannot else [],
+        "loss": loss_facts(examples.loss.name, before, after),
+    }
+
+
+def recovered(
+    plan: Plan, loaded: "Loaded", evaluation: "Evaluation", *, steps: int, zeroed: bool, seed: int = 0, tick: Any = None
+) -> tuple["nn.Module", dict[str, Any]]:
+    """The plan's model after a short training towards the original's answers, and the numbers before and after."""
+    from .layers import attention_layers
+    from .recover import recover  # pyright: ignore[reportMissingImports]
+
+    model = plan.apply(loaded.model, zeroed=zeroed)
+    batches = [batch.inputs for batch in evaluation.examples.calibration]
+    require(
+        all(batches),
+        "recovery needs batches that the model reads; a loss of your own calls it itself: leave --recover out.",
+    )
+    recovery = recover(model, loaded.model, attention_layers(model), batches, steps=steps, seed=seed, tick=tick)
+    return model, facts_of_recovery(plan, model, evaluation, str(recovery), steps)
+
+
+def facts_of_recovery(
+    plan: Plan, model: "nn.Module", evaluation: "Evaluation", words: str, steps: int
+) -> dict[str, Any]:
+    """Losses with the recovered model in place of the plan's."""
+    import torch
+
+    examples = evaluation.examples
+    with torch.no_grad():
+        after = [examples.loss.values(model, batch).double().cpu().numpy() for batch in examples.held_out]
+    facts: Mapping[str, Any] = plan.measured
+    loss = loss_facts(examples.loss.name, evaluation.losses(), np.concatenate(after))
+    recovery = {"steps": steps, "words": words, "increase_before": facts["loss"]["increase"]}
+    return {**facts, "loss": loss, "recovery": recovery}
