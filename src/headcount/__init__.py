@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .measurement import Measurement, load
     from .measuring import measure
     from .models import ClassTokenSpec, EncoderSpec
+    from .pretrained.inspecting import inspect
+    from .pretrained.inspection import Inspection
     from .store import TrainSpec
     from .tasks import ArrayTask, FunctionTask, ImageTask, Ranking, Retrieval, check_assumptions
     from .tasks.find import find_task
@@ -31,12 +33,14 @@ _HOMES = {
     "ErrorTable": "analysis",
     "FunctionTask": "tasks",
     "ImageTask": "tasks",
+    "Inspection": "pretrained.inspection",
     "Measurement": "measurement",
     "Ranking": "tasks",
     "Retrieval": "tasks",
     "TrainSpec": "store",
     "check_assumptions": "tasks",
     "find_task": "tasks.find",
+    "inspect": "pretrained.inspecting",
     "load": "measurement",
     "measure": "measuring",
     "run_sweep": "engine",
@@ -53,6 +57,7 @@ __all__ = [
     "FunctionTask",
     "HeadcountError",
     "ImageTask",
+    "Inspection",
     "Measurement",
     "Ranking",
     "Retrieval",
@@ -60,6 +65,7 @@ __all__ = [
     "__version__",
     "check_assumptions",
     "find_task",
+    "inspect",
     "load",
     "measure",
     "run_sweep",

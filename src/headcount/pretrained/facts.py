@@ -4,7 +4,7 @@ Every fact is a function of the original model, the examples and the facts befor
 on to the same numbers. Between two facts the evaluation stands on the original.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -44,71 +44,84 @@ class Subject:
     seed: int = 0
 
 
-def on_original(evaluation: "Evaluation", fact: Fact) -> Fact:
-    """The same fact; the evaluation stands on the original again afterwards, also after an error."""
-
-    def measure(values: Values) -> Any:
-        try:
-            return fact.measure(values)
-        finally:
-            evaluation.settle({})
-
-    return replace(fact, measure=measure)
-
-
 def facts_of(subject: Subject) -> tuple[Fact, ...]:
-    """All facts of a model, in order."""
+    """All facts of a model but its configurations, in order."""
     passes, layers = subject.schedule.passes, range(len(subject.evaluation.layers))
-    share = 1 / len(layers)
-
-    def fact(name: str, phase: str, work: float, measure: Callable[[Values], Any]) -> Fact:
-        return Fact(name=name, phase=phase, work=work, measure=measure)
 
     def by_layer(kind: str, words: str, measure: Callable[[Subject, int], Any]) -> list[Fact]:
         return [
-            fact(
-                f"{kind}/{index}",
-                f"{words}, layer {index + 1} of {len(layers)}",
-                passes[kind] * share,
-                lambda _, index=index: measure(subject, index),
+            Fact(
+                name=f"{kind}/{index}",
+                phase=f"{words}, layer {index + 1} of {len(layers)}",
+                work=passes[kind] / len(layers),
+                measure=lambda _, index=index: measure(subject, index),
             )
             for index in layers
         ]
 
+    def whole(name: str, words: str, work: float, measure: Callable[[Values], Any]) -> Fact:
+        return Fact(name=name, phase=words, work=work, measure=measure)
+
     facts = [
-        fact("model", "reading the model", 0.0, lambda _: dict(subject.model)),
-        fact("base", "losses of the original", passes["base"], lambda _: {"losses": _base(subject).tolist()}),
-        fact("data", "losses of the original", 0.0, lambda _: _data(subject)),
-        fact("statistics", "statistics of all layers", passes["statistics"], lambda _: _statistics(subject)),
-        *by_layer("importance", "importance of each head", layer_importance),
-        *by_layer("curve", "removing heads one by one", layer_curve),
+        whole("model", "reading the model", 0.0, lambda _: dict(subject.model)),
+        whole("base", "losses of the original", passes["base"], lambda _: {"losses": subject.evaluation.losses().tolist()}),
+        whole("data", "losses of the original", 0.0, lambda values: _data(subject, values)),
+        whole("statistics", "statistics of all layers", passes["statistics"], lambda _: _statistics(subject)),
+        *by_layer("importance", "importance of each head", importance_of),
+        *by_layer("curve", "removing heads one by one", curve_of),
     ]
     if subject.schedule.effort.ranks:
-        facts += by_layer("rank", "lowering ranks", layer_ranks)
-    facts += by_layer("redundancy", "comparing heads", layer_redundancy)
-    facts.append(fact("descent", "removing heads from the whole model", passes["descent"], lambda _: descent(subject)))
-    if subject.schedule.effort.peers:
+        facts += by_layer("rank", "lowering ranks", ranks_of)
+    facts += by_layer("redundancy", "comparing heads", redundancy_of)
+    facts.append(whole("descent", "removing heads from the whole model", passes["descent"], lambda _: descent_of(subject)))
+    if subject.schedule.peer_counts:
+        names = [f"peer/{name}" for name in PEERS]
         facts += [
-            fact(
-                f"peer/{name}",
-                f"the heads that {name} would remove",
-                passes["peers"] / len(PEERS),
-                lambda values, name=name: peer(subject, name, values),
-            )
-            for name in PEERS
+            whole(name, f"what {peer} would remove", passes["peers"] / len(PEERS), lambda _, peer=peer: peer_of(subject, peer))
+            for name, peer in zip(names, PEERS, strict=True)
         ]
-        facts.append(fact("peers", "peers", 0.0, lambda values: collected_peers(values)))
+        facts.append(whole("peers", "peers", 0.0, lambda values: {k: v for name in names for k, v in values[name].items()}))
     return tuple(facts)
 
 
-def _base(subject: Subject) -> np.ndarray:
-    return subject.evaluation.losses()
+def on_original(evaluation: "Evaluation", facts: Sequence[Fact]) -> list[Fact]:
+    """The same facts; the evaluation stands on the original again after each, also after an error."""
+
+    def settled(measure: Callable[[Values], Any]) -> Callable[[Values], Any]:
+        def measured(values: Values) -> Any:
+            try:
+                return measure(values)
+            finally:
+                evaluation.settle({})
+
+        return measured
+
+    return [replace(fact, measure=settled(fact.measure)) for fact in facts]
 
 
-def _data(subject: Subject) -> dict[str, Any]:
-    return {**subject.data, "scale": float(subject.scale_of(_base(subject)))}
+def _data(subject: Subject, values: Values) -> dict[str, Any]:
+    return {**subject.data, "scale": float(subject.scale_of(np.array(values["base"]["losses"])))}
 
 
 def _statistics(subject: Subject) -> dict[str, int]:
     """Measured here, so that the time is that of this fact; the numbers themselves are in a file of their own."""
     return {"tokens": subject.statistics.layers[0].tokens}
+
+
+def curve_of(subject: Subject, index: int) -> dict[str, Any]:
+    """The fact "curve/L": held-out losses as one layer loses its heads."""
+    from .elimination import layer_curve
+
+    curve = layer_curve(subject.evaluation, index, statistics=subject.statistics.layers[index])
+    return {"order": list(map(int, curve.order)), "kept": list(map(int, curve.kept)), "losses": curve.losses.tolist()}
+
+
+def ranks_of(subject: Subject, index: int) -> dict[str, Any]:
+    """The fact "rank/L": held-out losses as the rank of all its heads falls."""
+    from .rank import rank_curve
+
+    curves = rank_curve(subject.evaluation, index, statistics=subject.statistics.layers[index])
+    return {
+        kind: {"ranks": list(map(int, ranks)), "losses": np.asarray(losses).tolist()}
+        for kind, (ranks, losses) in curves.items()
+    }
