@@ -13,6 +13,7 @@ import numpy as np
 from .effort import Schedule
 from .kept_statistics import KeptStatistics
 from .running import Fact
+from .whole_model import descent_facts, peer_facts
 
 if TYPE_CHECKING:
     from .evaluation import Evaluation
@@ -73,14 +74,8 @@ def facts_of(subject: Subject) -> tuple[Fact, ...]:
     if subject.schedule.effort.ranks:
         facts += by_layer("rank", "lowering ranks", ranks_of)
     facts += by_layer("redundancy", "comparing heads", redundancy_of)
-    facts.append(whole("descent", "removing heads from the whole model", passes["descent"], lambda _: descent_of(subject)))
-    if subject.schedule.peer_counts:
-        names = [f"peer/{name}" for name in PEERS]
-        facts += [
-            whole(name, f"what {peer} would remove", passes["peers"] / len(PEERS), lambda _, peer=peer: peer_of(subject, peer))
-            for name, peer in zip(names, PEERS, strict=True)
-        ]
-        facts.append(whole("peers", "peers", 0.0, lambda values: {k: v for name in names for k, v in values[name].items()}))
+    facts += descent_facts(subject)
+    facts += peer_facts(subject)
     return tuple(facts)
 
 
@@ -125,3 +120,25 @@ def ranks_of(subject: Subject, index: int) -> dict[str, Any]:
         kind: {"ranks": list(map(int, ranks)), "losses": np.asarray(losses).tolist()}
         for kind, (ranks, losses) in curves.items()
     }
+
+
+def importance_of(subject: Subject, index: int) -> dict[str, Any]:
+    """INTERIM"""
+    evaluation, statistics = subject.evaluation, subject.statistics.layers[index]
+    weights = evaluation.original[index]
+    fact = {
+        "gradient": np.abs(statistics.gradients).mean(0).tolist(),
+        "fisher": (statistics.gradients**2).mean(0).tolist(),
+        "magnitude": np.linalg.norm(weights.output, axis=(0, 2)).tolist(),
+        "output_norm": np.linalg.norm(weights.output, axis=(0, 2)).tolist(),
+    }
+    if subject.schedule.leave_one_out:
+        rises = np.stack([evaluation.losses({index: weights.without([h])}) - evaluation.losses() for h in range(weights.heads)])
+        fact["leave_one_out"] = rises.mean(1).tolist()
+        fact["leave_one_out_error"] = (rises.std(1, ddof=1) / np.sqrt(rises.shape[1])).tolist()
+    return fact
+
+
+def redundancy_of(subject: Subject, index: int) -> dict[str, Any]:
+    """INTERIM"""
+    return {"reading": None, "keys": [], "values": []}

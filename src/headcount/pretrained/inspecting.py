@@ -11,12 +11,12 @@ from ..analysis.trained_model import TOLERANCE
 from ..analysis.trained_model_facts import STUDY
 from ..report.phases import Phases, phased_progress
 from ..store import Experiment, Store
-from .configurations import Request, configuration_facts
+from .configurations import Asked, configuration_facts
 from .describing import about_data, about_model, short_name, size_of
 from .digests import digest_of
 from .effort import DEFAULT_EFFORT, Schedule, schedule
 from .extra import need
-from .facts import Subject, facts_of
+from .facts import Subject, facts_of, on_original
 from .inspection import Inspection
 from .kept_statistics import KeptStatistics
 from .running import COST, Fact, measure_facts
@@ -40,7 +40,7 @@ class Prepared:
     evaluation: "Evaluation"
     schedule: Schedule
     experiment: Experiment
-    request: Request
+    asked: Asked
     device: str
     tolerance: float
 
@@ -54,9 +54,10 @@ class Prepared:
             model=about_model(self.loaded, evaluation.layers, evaluation.original, self.device),
             data=about_data(self.examples),
             scale_of=self.examples.loss.scale_of,
-            seed=self.request.seed,
+            seed=self.asked.seed,
         )
-        return (*facts_of(subject), *configuration_facts(subject, self.loaded, self.examples, self.request))
+        facts = (*facts_of(subject), *configuration_facts(subject, self.loaded, self.asked))
+        return tuple(on_original(evaluation, facts))
 
     def run(self, store: Store | None = None, *, command: str = "", progress: bool | None = None) -> Inspection:
         """Measure what is missing, and keep each fact in the store as soon as it is there.
@@ -84,6 +85,7 @@ class Prepared:
         statistics.forget()
         return Inspection(
             facts=values,
+            experiment=self.experiment,
             folder=None if store is None else store.root,
             tolerance=self.tolerance,
             prepared=self,
@@ -131,8 +133,9 @@ def prepare(
     layers = attention_layers(loaded.model)
     read = read_examples(loaded, data, length=length, limit=examples, seed=seed)
     evaluation = Evaluation(loaded, layers, read, device=device)
-    tokens = {name: sum(batch.tokens for batch in read.part(name)) for name in ("held_out", "calibration")}
-    plan = schedule(effort, size_of(loaded, layers), held_out=tokens["held_out"], calibration=tokens["calibration"])
+    parts = {"held_out": read.held_out, "scored": read.part("calibration"), "calibration": read.calibration}
+    tokens = {name: sum(batch.tokens for batch in batches) for name, batches in parts.items()}
+    plan = schedule(effort, size_of(loaded, layers), **tokens)
     settings = {
         "model": {"fingerprint": loaded.fingerprint, "family": loaded.family},
         "data": digest_of([read.kind, read.loss.name, read.loss, list(read.calibration), list(read.held_out)]),
@@ -149,14 +152,14 @@ def prepare(
         settings=settings,
         study=STUDY,
     )
-    request = Request(model=loaded.source, data=_words_of(data), length=length, examples=examples, seed=seed)
+    asked = Asked(model=loaded.source, data=_words_of(data), length=length, examples=examples, seed=seed)
     return Prepared(
         loaded=loaded,
         examples=read,
         evaluation=evaluation,
         schedule=plan,
         experiment=experiment,
-        request=request,
+        asked=asked,
         device=device,
         tolerance=tolerance,
     )
