@@ -52,7 +52,8 @@ def _first_enough(mean: Float[np.ndarray, "*resamples places"], budget: float) -
     """The first place from which on no increase is above the budget; the last place is always enough."""
     within = mean <= budget
     within[..., -1] = True
-    return np.argmax(np.logical_and.accumulate(within[..., ::-1], axis=-1)[..., ::-1], axis=-1)
+    stays = np.logical_and.accumulate(within[..., ::-1], axis=-1)[..., ::-1]
+    return np.asarray(np.argmax(stays, axis=-1))
 
 
 class Losses(NamedTuple):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from .bootstrap import RESAMPLES, TAIL
 from .trained_model_facts import Facts
@@ -65,27 +65,29 @@ def correlation(x: Any, y: Any) -> Correlation | None:
     count = values.shape[1]
     if count < MIN_PAIRS:
         return None
-    at = _spearman(values)
+    places = np.stack([np.unique(row, return_inverse=True)[1].ravel() for row in values])
+    (at,) = _spearman(places[:, None])
     if np.isnan(at):
         return None
-    generator = np.random.default_rng(0)
-    drawn = np.array([_spearman(values[:, generator.integers(count, size=count)]) for _ in range(RESAMPLES)])
+    drawn = _spearman(places[:, np.random.default_rng(0).integers(count, size=(RESAMPLES, count))])
     drawn = drawn[~np.isnan(drawn)]
     low, high = np.quantile(drawn, [TAIL, 1 - TAIL]) if len(drawn) else (-1.0, 1.0)
-    return Correlation(at, float(min(low, at)), float(max(high, at)), count)
+    return Correlation(float(at), float(min(low, at)), float(max(high, at)), count)
 
 
-def _spearman(values: Float[np.ndarray, "2 count"]) -> float:
-    """Pearson's correlation of ranks, equal values sharing their mean rank; NaN where one row is constant."""
-    ranks = np.stack([_ranks(row) for row in values])
-    ranks -= ranks.mean(axis=1, keepdims=True)
-    sizes = np.sqrt((ranks**2).sum(axis=1))
-    return float(ranks[0] @ ranks[1] / sizes.prod()) if sizes.min() > 0 else float("nan")
+def _spearman(places: Int[np.ndarray, "2 resamples count"]) -> Float[np.ndarray, " resamples"]:
+    """Pearson's correlation of mean ranks; NaN where one of the two is constant."""
+    first, second = (ranks - ranks.mean(axis=1, keepdims=True) for ranks in map(_mean_ranks, places))
+    sizes = np.sqrt((first**2).sum(axis=1) * (second**2).sum(axis=1))
+    return np.divide((first * second).sum(axis=1), sizes, out=np.full(len(sizes), np.nan), where=sizes > 0)
 
 
-def _ranks(row: Float[np.ndarray, " count"]) -> Float[np.ndarray, " count"]:
-    _, places, counts = np.unique(row, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[places]
+def _mean_ranks(places: Int[np.ndarray, "resamples count"]) -> Float[np.ndarray, "resamples count"]:
+    """The rank of every value within its resample, equal values sharing their mean rank; `places` order the values."""
+    resamples, values = len(places), int(places.max()) + 1
+    flat = (places + values * np.arange(resamples)[:, None]).ravel()
+    counts = np.bincount(flat, minlength=resamples * values).reshape(resamples, values)
+    return np.take_along_axis(np.cumsum(counts, axis=1) - (counts - 1) / 2, places, axis=1)
 
 
 def agreement(layers: tuple[LayerReading, ...]) -> dict[str, Correlation]:

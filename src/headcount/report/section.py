@@ -26,11 +26,17 @@ from .training import curves_chart, fit_chart
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """A small table of words and numbers; the first column names the row."""
+    """A small table of words and numbers; the first column names the row. `folded`: the page opens it on a click, and
+    a terminal leaves it out."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    folded: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"title": self.title, "columns": self.columns, "rows": self.rows}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +112,7 @@ class Section:
         """The section's content as JSON; a number that is missing is None."""
         claims = [asdict(claim) for claim in self.claims]
         content = {"name": self.name, "title": self.title, "headline": self.headline, "claims": claims}
-        content |= {"grids": [asdict(grid) for grid in self.grids]} if self.grids else {}
+        content |= {"grids": [grid.as_dict() for grid in self.grids]} if self.grids else {}
         content |= {} if self.answer is None else self.answer.as_dict()
         if self.experiment is not None:
             content |= {"prose": list(self.prose), "next_steps": [asdict(step) for step in self.next_steps]}

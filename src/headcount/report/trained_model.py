@@ -68,12 +68,13 @@ def _grids(model: TrainedModel) -> Iterator[Grid]:
             title=f"What one step less costs, in tolerances: 1 is a loss increase of {decimal(_unit(model))}",
             columns=("layer", "one head fewer", "lower scores rank", "lower values rank"),
             rows=tuple(_step_row(layer, _unit(model)) for layer in read),
+            folded=True,
         )
     if model.configurations:
         yield Grid(
             title="Measured configurations",
             columns=(
-                "configuration", "heads", "key heads", "head dim", "loss increase", "parameters", "cache bytes per token",
+                "configuration", "heads", "key heads", "head dim", "loss increase", "parameters", "cache bytes/token",
                 "seconds", "stored",
             ),
             rows=tuple(_configuration_row(each, model) for each in model.configurations),

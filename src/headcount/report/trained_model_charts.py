@@ -263,7 +263,7 @@ def _lowest(model: TrainedModel) -> float:
 
 
 def _drawn_at_bottom(model: TrainedModel) -> str:
-    return f"; below {decimal(_lowest(model))}, as {decimal(_lowest(model))}"
+    return f"; less than {decimal(_lowest(model))} is drawn as that"
 
 
 def _loss(model: TrainedModel) -> str:

@@ -23,12 +23,17 @@ MIN_FONT = 4.0
 """Values that would be smaller are not written; a cell's tooltip and the table have them."""
 
 
+VALUE_LETTERS = 7
+"""Letters of the longest value, such as 1.0e-05."""
+
+
 def draw_cells(axes: Axes, chart: HeatMap) -> None:
     """The cells; values are written where there is room for them."""
     rows, columns = chart.values.shape
     width, height = page_size(chart)
     wide, tall = (width - 50) / columns, (height - 46) / rows
-    size = min(FONT["value"], 0.23 * wide, 0.7 * tall)
+    letters = max((len(word) for row in chart.words for word in row), default=VALUE_LETTERS)
+    size = min(FONT["value"], 0.23 * wide * VALUE_LETTERS / np.clip(letters, 4, VALUE_LETTERS), 0.7 * tall)
     shares = chart.colour_shares()
     for (i, j), value in np.ndenumerate(chart.values):
         known = decimal(float(value)) if math.isfinite(value) else "-"

@@ -62,7 +62,7 @@ def _trained_model_view(section: Section) -> RenderableType:
     for chart in section.charts:
         if isinstance(chart, HeatMap) and not chart.counts:
             parts += [Prose(escape(f"{chart.title}: {chart.caption}")), _shades(chart), ""]
-    for grid in section.grids:
+    for grid in (each for each in section.grids if not each.folded):
         parts += [Prose(escape(grid.title)), grid_view(grid), ""]
     notes = [("does not say", note) for note in section.notes]
     parts += [facts([*evidence_rows(section), *notes]), "", *_in_words(section)]
