@@ -176,29 +176,32 @@ def compact(weights: HeadWeights, kept: Sequence[int]) -> HeadWeights:
 
 def fitted(weights: HeadWeights, shape: LayerShape) -> HeadWeights:
     """The same function in a shape with at least as many key heads and heads per key head: zeros fill it up."""
-    if weights.heads == weights.key_heads and shape.heads == shape.key_heads:
-        return weights.padded(shape.heads)
     share, most = weights.heads // weights.key_heads, shape.heads // shape.key_heads
     require(
         share <= most and weights.key_heads <= shape.key_heads,
         f"{weights.heads} heads ({weights.key_heads} key heads) do not fit into {shape.heads} ({shape.key_heads}).",
     )
-    within = weights.padded(weights.key_heads * most)
-    added = shape.key_heads - weights.key_heads
-    return HeadWeights(
-        query=_zeros(within.query, 0, added * most),
-        key=_zeros(within.key, 0, added),
-        value=_zeros(within.value, 0, added),
-        output=_zeros(within.output, 1, added * most),
-        query_bias=None if within.query_bias is None else _zeros(within.query_bias, 0, added * most),
-        key_bias=None if within.key_bias is None else _zeros(within.key_bias, 0, added),
-        value_bias=None if within.value_bias is None else _zeros(within.value_bias, 0, added),
-        output_bias=within.output_bias,
-    )
+    heads = [group * most + place for group in range(weights.key_heads) for place in range(share)]
+    groups = list(range(weights.key_heads))
+    output = np.zeros((len(weights.output), shape.heads, weights.value_dim))
+    output[:, heads] = weights.output
+    rows = {
+        name: _placed(getattr(weights, name), heads if name.startswith("query") else groups, count)
+        for name, count in (
+            *((name, shape.heads) for name in ("query", "query_bias")),
+            *((name, shape.key_heads) for name in ("key", "value", "key_bias", "value_bias")),
+        )
+    }
+    return HeadWeights(**rows, output=output, output_bias=weights.output_bias)
 
 
-def _zeros(array: np.ndarray, axis: int, added: int) -> np.ndarray:
-    return np.pad(array, [(0, added if place == axis else 0) for place in range(array.ndim)])
+def _placed(array: np.ndarray | None, places: Sequence[int], count: int) -> Any:
+    """Rows at their places among `count`; the others zero."""
+    if array is None:
+        return None
+    placed = np.zeros((count, *array.shape[1:]))
+    placed[list(places)] = array
+    return placed
 
 
 def _stem(path: str | Path) -> Path:

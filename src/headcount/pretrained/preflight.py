@@ -7,7 +7,7 @@ are zeroed in the same shapes: that loads everywhere and saves nothing.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from .._errors import InputError, require
 from .architectures import FAMILIES, Family
@@ -25,6 +25,7 @@ NOTHING_SAVED = "this loads everywhere, and saves no parameters, no memory and n
 Stored = Literal["small", "padded", "zeroed"]
 
 
+@runtime_checkable
 class Shaped(Protocol):
     """What has the shape of a layer: `LayerShape`, `HeadWeights`, `AttentionLayer`."""
 
