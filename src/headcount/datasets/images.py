@@ -209,7 +209,7 @@ def _size(image: np.ndarray) -> str:
 
 def _read_each(files: list[Path], side: int | None) -> Iterator[UInt8[np.ndarray, "_ _ 3"]]:
     for file in files:
-        image = _open(file)
+        image = open_image(file)
         width, height = image.size
         shorter = min(width, height)
         if side is None:
@@ -224,7 +224,7 @@ def _read_each(files: list[Path], side: int | None) -> Iterator[UInt8[np.ndarray
         yield np.asarray(image)
 
 
-def _open(file: Path) -> Image.Image:
+def open_image(file: Path) -> Image.Image:
     """The image in RGB, turned upright; of an animation, the first frame."""
     try:
         with Image.open(file) as opened:

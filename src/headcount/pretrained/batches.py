@@ -25,6 +25,7 @@ class Batch:
         inputs: Keyword arguments of the model. Empty where a user's own loss calls the model.
         examples: How many examples; the rows of the inputs may be a multiple (two texts per pair).
         counted: Which tokens are real ones, not padding; None where all are.
+        per_example: Tokens of an example, where `counted` is None.
         extras: What the loss needs beside: labels, scores, the original's output.
         given: The batch of a user's own loss, as it was given.
     """
@@ -34,11 +35,12 @@ class Batch:
     counted: Bool[Tensor, "rows tokens"] | None = None
     extras: dict[str, Tensor] = field(default_factory=dict)
     given: Any = None
+    per_example: int = 1
 
     @property
     def tokens(self) -> int:
-        """Positions that count, where that is known; images count as one each."""
-        return self.examples if self.counted is None else int(self.counted.sum())
+        """Tokens that are not padding."""
+        return self.examples * self.per_example if self.counted is None else int(self.counted.sum())
 
     def inputs_on(self, device: torch.device) -> dict[str, Tensor]:
         return {name: value.to(device) for name, value in self.inputs.items()}

@@ -12,7 +12,7 @@ from .._errors import InputError, require
 from .batches import Batch, Examples, Part, Tick
 from .layer_statistics import LayerStatistics
 from .layers import AttentionLayer, rewritten
-from .losses import device_of, fixed_draws
+from .losses import fixed_draws
 from .prefix import BlockOutputs
 from .statistics import Originals, all_statistics, one_layers_statistics
 from .weights import HeadWeights
@@ -89,7 +89,7 @@ class Evaluation:
             One number per example, in float64, always in the same order.
 
         Raises:
-            InputError: A layer that is not there, weights of other shapes, or a loss that is not finite on the original.
+            InputError: No such layer, weights of other shapes, or a loss that is not finite on the original.
         """
         changes = self._needed(changes)
         if not changes and (part, examples) in self._base:

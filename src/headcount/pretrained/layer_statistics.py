@@ -14,8 +14,9 @@ class LayerStatistics:
     without the output bias; a 1 is appended to z and x, so that the last row and column hold means.
 
     `gradients` are the derivatives of an example's loss by a factor before each head's output, at 1; `fisher` is the
-    mean over tokens of g g^T, g the derivative of its example's loss by the attention output of the token. Both are None
-    where no backward pass was made.
+    mean over tokens of g g^T, g the derivative of its example's loss by the attention output of the token. A loss that
+    is a distance to the original's own output is flat there: both are then of `Loss.probes`, whose mean squared changes
+    are twice that loss. Both are None where no backward pass was made.
     """
 
     moments: Float[np.ndarray, "features_and_1 features_and_1"]

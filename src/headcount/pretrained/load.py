@@ -14,7 +14,7 @@ from torch import nn
 
 from .._errors import InputError
 from .layers import attention_layers
-from .recognising import configured
+from .recognising import configured, refuse_config
 from .sources import found_folder, read_config, refuse_files
 
 
@@ -52,6 +52,7 @@ def load_model(name_or_folder: str | Path, *, device: str = "cpu") -> Loaded:
     folder = found_folder(str(name_or_folder))
     refuse_files(folder)
     config = read_config(folder)
+    refuse_config(config)
     model = _weights(folder, config).to(device)
     model.requires_grad_(False)
     attention_layers(model)
@@ -114,12 +115,20 @@ def _weights(folder: Path, config: Any) -> nn.Module:
         # Weights that a file lacks are drawn at random: the same ones every time.
         with torch.random.fork_rng(devices=[]), quiet():
             torch.manual_seed(0)
-            model, report = kind.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+            model, report = kind.from_pretrained(
+                folder, dtype=torch.float32, output_loading_info=True, ignore_mismatched_sizes=True
+            )
     except Exception as error:  # transformers, safetensors and torch each raise their own kinds
         reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
         raise InputError(
             f"{folder}: the weights cannot be loaded ({reason}); download or copy the folder again."
         ) from error
+    if report["mismatched_keys"]:
+        key, stored, expected = min(report["mismatched_keys"])
+        raise InputError(
+            f"{folder}: {key} is stored as {tuple(stored)} where config.json asks for {tuple(expected)}; "
+            "one of the two is another model's."
+        )
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:
         raise InputError(

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from .batches import Batch
@@ -34,9 +34,11 @@ class Loss(ABC):
 
     def meet(self, model: nn.Module) -> None:
         """Look at a model once, before its blocks are watched."""
+        return
 
     def prepare(self, model: nn.Module, batches: Sequence[Batch]) -> None:
         """Ask the original model for what the loss compares with. Called once, before any change."""
+        return
 
     @abstractmethod
     def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]: ...
@@ -66,6 +68,39 @@ class NextTokenLoss(Loss):
         return entropies.mean(1)
 
 
+class MaskedTokenLoss(Loss):
+    """Mean over the masked places of a text, `extras["places"]`, of the cross-entropy of what stood there."""
+
+    name = "cross-entropy (nats per masked token)"
+
+    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+        logits = token_logits(model, batch)
+        places = batch.extras["places"].to(logits.device)
+        entropies = functional.cross_entropy(
+            logits[places], batch.extras["targets"].to(logits.device)[places], reduction="none"
+        )
+        rows = places.nonzero()[:, 0]
+        sums = entropies.new_zeros(len(places)).index_add(0, rows, entropies)
+        return sums / places.sum(1)
+
+
+def token_logits(model: nn.Module, batch: Batch) -> Float[Tensor, "rows tokens vocabulary"]:
+    answer = model(**batch.inputs_on(device_of(model)), **no_cache(model))
+    return widened(answer.logits if "logits" in answer else answer.prediction_logits)
+
+
+def masked_logits(model: nn.Module, batch: Batch) -> Float[Tensor, "rows masks vocabulary"]:
+    """At the masked places, of which every text has the same number."""
+    logits = token_logits(model, batch)
+    places = batch.extras["places"].to(logits.device)
+    return logits[places].reshape(len(places), -1, logits.shape[-1])
+
+
+def widened(logits: Tensor) -> Tensor:
+    """In float32 at least."""
+    return logits if logits.dtype == torch.float64 else logits.float()
+
+
 def device_of(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
 
@@ -77,14 +112,16 @@ def token_entropies(model: nn.Module, inputs: dict[str, Tensor], places, targets
     head = piecewise_head(model)
     if head is None:
         logits = model(**inputs, **no_cache(model)).logits[tuple(places)]
-        return F.cross_entropy(logits.reshape(-1, logits.shape[-1]).float(), targets, reduction="none").view(shape)
+        return functional.cross_entropy(widened(logits.reshape(-1, logits.shape[-1])), targets, reduction="none").view(
+            shape
+        )
     body, logits_of = head
     hidden = body(**inputs, **no_cache(body))[0][tuple(places)]
     hidden = hidden.reshape(-1, hidden.shape[-1])
     rows = max(1, int(LOGIT_BYTES / (4 * model.config.get_text_config().vocab_size)))
 
     def entropies(piece: Tensor, wanted: Tensor) -> Tensor:
-        return F.cross_entropy(logits_of(piece).float(), wanted, reduction="none")
+        return functional.cross_entropy(widened(logits_of(piece)), wanted, reduction="none")
 
     pieces = []
     for start in range(0, len(hidden), rows):
@@ -97,9 +134,9 @@ def token_entropies(model: nn.Module, inputs: dict[str, Tensor], places, targets
 
 
 def piecewise_head(model: nn.Module):
-    """The model without its head, and the head as a function of hidden states; None where the two do not give the logits.
+    """The model without its head, and the head as a function of hidden states; None where these do not give the logits.
 
-    Whether they do is tried once per model, on four tokens: some classes scale or cap their logits in ways of their own.
+    Whether they do is tried once per model, on four tokens: some classes scale their logits in ways of their own.
     """
     if model in _heads:
         return _heads[model]

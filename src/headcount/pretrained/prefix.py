@@ -93,7 +93,7 @@ class BlockOutputs:
             return False
         if part not in self.stride:
             needed = _bytes(output) / share * len(self.blocks)
-            self.stride[part] = max(1, math.ceil(needed / self.limit))
+            self.stride[part] = max(1, math.ceil(needed / self.limit)) if self.limit else len(self.blocks) + 1
         stride = self.stride[part]
         return stride <= len(self.blocks) and (place + 1) % stride == 0
 

@@ -80,14 +80,6 @@ def read_config(folder: Path) -> Any:
         raise InputError(f"{folder / 'config.json'} is not JSON ({error}); copy it again.") from error
     kind = stored.get("model_type") if isinstance(stored, dict) else None
     require(isinstance(kind, str), f"{folder / 'config.json'} names no model_type; give a folder of transformers.")
-    require(
-        "quantization_config" not in stored,
-        f"{folder}: the weights of this {kind} are quantised; give the model in float32, float16 or bfloat16.",
-    )
-    require(
-        not stored.get("is_encoder_decoder"),
-        f"{folder}: {kind} has an encoder and a decoder, which is not supported; give an encoder or a decoder.",
-    )
     if kind not in transformers.CONFIG_MAPPING:
         raise InputError(
             f"{folder}: transformers {transformers.__version__} does not know the model_type {kind}; "
@@ -96,5 +88,5 @@ def read_config(folder: Path) -> Any:
     try:
         return transformers.AutoConfig.from_pretrained(folder)
     except Exception as error:  # each config class validates in its own way
-        reason = str(error).strip().replace("\n", " ").rstrip(".")
+        reason = " ".join(str(error).split()).rstrip(".")
         raise InputError(f"{folder / 'config.json'}: transformers refuses it ({reason}); correct it.") from error

@@ -8,7 +8,7 @@ row of the batch, so that one backward pass of the summed losses gives every exa
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -102,7 +102,7 @@ class Enough(BaseException):
 def taking(
     model: nn.Module, layers: Sequence[AttentionLayer], *, gated: bool = False, stop: bool = False
 ) -> Iterator[list[Taken]]:
-    """What goes through these layers within; with `gated`, ready for a backward pass; with `stop`, not beyond the last."""
+    """What goes through these layers within; with `gated`, ready for a backward pass; with `stop`, no further."""
     taken = [Taken() for _ in layers]
     with ExitStack() as stack:
         for layer, seen in zip(layers, taken, strict=True):
@@ -174,16 +174,22 @@ def all_statistics(evaluation: "Evaluation") -> tuple[LayerStatistics, ...]:
 def one_layers_statistics(evaluation: "Evaluation", index: int) -> LayerStatistics:
     """One layer's, by runs that end at it and start where the blocks' outputs are known."""
     layer, total, model = evaluation.layers[index], Sums(), evaluation.model
-    for place, batch in enumerate(evaluation.examples.calibration):
-        target = evaluation.originals.of(place, [layer])[0] if evaluation.settled else None
-        with evaluation.changed(), _mask_of_call(model) as mask, torch.no_grad():
-            with taking(model, [layer], stop=True) as taken, evaluation.running("calibration", place, batch, index):
-                try:
-                    evaluation.examples.loss.values(model, batch)
-                except Enough:
-                    pass
-        counted = _counted(batch, mask)
-        total.add(_rows(taken[0].features, counted), _rows(taken[0].inputs, counted), target, _output(evaluation, layer))
+    batches = evaluation.examples.calibration
+    targets: Sequence[Tensor | None] = [None] * len(batches)
+    if evaluation.settled:
+        targets = [evaluation.originals.of(place, [layer])[0] for place in range(len(batches))]
+    output = _output(evaluation, layer)
+    with evaluation.changed(), torch.no_grad():
+        for place, (batch, target) in enumerate(zip(batches, targets, strict=True)):
+            with (
+                _mask_of_call(model) as mask,
+                taking(model, [layer], stop=True) as taken,
+                evaluation.running("calibration", place, batch, index),
+                suppress(Enough),
+            ):
+                evaluation.examples.loss.values(model, batch)
+            counted = _counted(batch, mask)
+            total.add(_rows(taken[0].features, counted), _rows(taken[0].inputs, counted), target, output)
     return total.mean()
 
 
@@ -195,32 +201,31 @@ class Originals:
 
     def __init__(self, evaluation: "Evaluation"):
         self.evaluation = evaluation
+        self.fits = True
         self.kept: dict[int, dict[int, Tensor]] = {}
 
     def of(self, place: int, layers: Sequence[AttentionLayer]) -> list[Tensor]:
-        """Those of one batch at these layers, in their order."""
-        if place not in self.kept:
-            seen = self._run(place, self.evaluation.layers if self._fits() else layers)
-            if not self._fits():
-                return [seen[layer.index] for layer in layers]
-            self.kept[place] = seen
-        return [self.kept[place][layer.index] for layer in layers]
-
-    def _fits(self) -> bool:
-        batches = self.evaluation.examples.calibration
-        if any(batch.counted is None for batch in batches):
-            return len(batches) * sum(layer.width for layer in self.evaluation.layers) * 4e5 < ORIGINAL_BYTES
-        features = sum(layer.heads * layer.head_dim for layer in self.evaluation.layers)
-        return sum(batch.tokens for batch in batches) * features * 4 < ORIGINAL_BYTES
+        """Those of one batch at these layers, in their order. The model must hold its original weights."""
+        seen = self.kept.get(place)
+        if seen is None:
+            seen = self._run(place, self.evaluation.layers if self.fits else layers)
+            batches = self.evaluation.examples.calibration
+            size = sum(features.numel() * features.element_size() for features in seen.values())
+            self.fits = self.fits and size * sum(b.tokens for b in batches) < ORIGINAL_BYTES * batches[place].tokens
+            if self.fits:
+                self.kept[place] = seen
+        return [seen[layer.index] for layer in layers]
 
     def _run(self, place: int, layers: Sequence[AttentionLayer]) -> dict[int, Tensor]:
         model, batch = self.evaluation.model, self.evaluation.examples.calibration[place]
-        with fixed_draws(place), _mask_of_call(model) as mask, torch.no_grad():
-            with taking(model, layers, stop=True) as taken:
-                try:
-                    self.evaluation.examples.loss.values(model, batch)
-                except Enough:
-                    pass
+        with (
+            torch.no_grad(),
+            fixed_draws(place),
+            _mask_of_call(model) as mask,
+            taking(model, layers, stop=True) as taken,
+            suppress(Enough),
+        ):
+            self.evaluation.examples.loss.values(model, batch)
         self.evaluation.forward_tokens += batch.tokens
         counted = _counted(batch, mask)
         return {layer.index: _rows(seen.features, counted) for layer, seen in zip(layers, taken, strict=True)}
@@ -259,7 +264,7 @@ def _counted(batch: Batch, masks: list[Tensor]) -> Bool[Tensor, "rows tokens"] |
     return masks[-1].bool() if masks else None
 
 
-def _rows(values: Tensor, counted: Bool[Tensor, "rows tokens"] | None) -> Float[Tensor, "tokens features"]:
+def _rows(values: Tensor, counted: Bool[Tensor, "rows tokens"] | None) -> Float[Tensor, "counted features"]:
     """The tokens that count, one after another."""
     if counted is not None and values.shape[:-1] == counted.shape:
         return values[counted.to(values.device)]

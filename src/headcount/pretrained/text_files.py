@@ -80,10 +80,7 @@ def _of_objects(path: Path, lines: Sequence[str]) -> tuple[list[str], list[str] 
 
 
 def _of_rows(path: Path, lines: Sequence[str]) -> list[Pair]:
-    if path.suffix == ".tsv":
-        rows = [line.split("\t") for line in lines]
-    else:
-        rows = list(csv.reader(lines))
+    rows = [line.split("\t") for line in lines] if path.suffix == ".tsv" else list(csv.reader(lines))
     if len(rows[0]) == 3 and _number(rows[0][2]) is None:
         rows = rows[1:]
     pairs = []

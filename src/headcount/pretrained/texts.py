@@ -69,12 +69,13 @@ def batches_of(sequences: np.ndarray) -> list[Batch]:
     return batches
 
 
-def need_tokenizer(tokenizer: Any) -> None:
+def need_tokenizer(tokenizer: Any) -> Any:
     if tokenizer is None:
         raise InputError(
             "text needs the model's tokenizer, and its folder has none; copy tokenizer.json and tokenizer_config.json "
             "into it, pass tokenizer=..., or leave the data out."
         )
+    return tokenizer
 
 
 def _tokens_in_turn(tokenizer: Any, texts: Sequence[str], order: np.ndarray, wanted: int) -> list[list[int]]:
@@ -97,3 +98,52 @@ def _cut(streams: Sequence[Sequence[int]], length: int) -> np.ndarray:
     joined = np.concatenate([np.asarray(stream, np.int64) for stream in streams])
     count = len(joined) // length
     return joined[: count * length].reshape(count, length)
+
+
+def padded(tokenizer: Any, rows: Sequence[Sequence[int]]) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """Token rows as inputs of a model, padded on the right, and which tokens are real.
+
+    Args:
+        tokenizer: Names the padding token; None pads with 0.
+        rows: Tokens per text.
+    """
+    filler = getattr(tokenizer, "pad_token_id", None) or 0
+    longest = max(map(len, rows))
+    tokens = np.full((len(rows), longest), filler, np.int64)
+    counted = np.zeros((len(rows), longest), bool)
+    for place, row in enumerate(rows):
+        tokens[place, : len(row)] = row
+        counted[place, : len(row)] = True
+    inputs = {"input_ids": torch.from_numpy(tokens), "attention_mask": torch.from_numpy(counted.astype(np.int64))}
+    return inputs, torch.from_numpy(counted)
+
+
+def tokenised(tokenizer: Any, texts: Sequence[str], length: int) -> list[list[int]]:
+    """Tokens of each text, cut to this length, with the marks that the tokenizer adds."""
+    return tokenizer(list(texts), truncation=True, max_length=length)["input_ids"] if texts else []
+
+
+def split_by_tokens(
+    counts: Sequence[int], sizes: Sizes, limit: int | None, order: np.ndarray
+) -> tuple[list[int], list[int]]:
+    """Examples that are held out and that calibrate, as places, taken in this order until each part has its tokens.
+
+    Where there are too few, a third is held out.
+    """
+    places = [int(place) for place in (order if limit is None else order[:limit])]
+    sums = np.cumsum([counts[place] for place in places])
+    wanted = sizes.held_out if sums[-1] >= sizes.held_out + sizes.calibration else min(sizes.held_out, sums[-1] / 3)
+    end = max(1, min(int(np.searchsorted(sums, wanted)) + 1, len(places) - 1))
+    last = int(np.searchsorted(sums, sums[end - 1] + sizes.calibration)) + 1
+    return places[:end], places[end:last]
+
+
+def grouped_by_size(places: Sequence[int], counts: Sequence[int], most: int) -> list[list[int]]:
+    """Places in batches of at most `most` tokens with padding, those of like size together."""
+    batches: list[list[int]] = []
+    for place in sorted(places, key=lambda place: (counts[place], place)):
+        if batches and counts[place] * (len(batches[-1]) + 1) <= most:
+            batches[-1].append(place)
+        else:
+            batches.append([place])
+    return batches

@@ -65,10 +65,20 @@ class HeadWeights:
         return head // (self.heads // self.key_heads)
 
     def without(self, removed: Iterable[int]) -> "HeadWeights":
-        """The same shapes with these heads' part of the output zero: what a model does when they are masked."""
+        """The same shapes with these heads' part of the output zero: what a model does when they are masked.
+
+        Raises InputError where a head does not exist.
+        """
         output = self.output.copy()
-        output[:, list(removed)] = 0.0
+        output[:, self._checked(removed)] = 0.0
         return replace(self, output=output)
+
+    def _checked(self, heads: Iterable[int]) -> list[int]:
+        """Each once, in this layer's order."""
+        chosen = sorted({int(head) for head in heads})
+        for head in chosen:
+            require(0 <= head < self.heads, what="head", given=head, needed=f"one of 0 to {self.heads - 1}")
+        return chosen
 
     def with_output(self, output: np.ndarray, output_bias: np.ndarray | None = None) -> "HeadWeights":
         """Another output projection; the bias stays where none is given."""
@@ -77,9 +87,10 @@ class HeadWeights:
     def kept(self, heads: Sequence[int]) -> "HeadWeights":
         """Smaller: only these heads, in this layer's order; key heads that none of them reads are left out.
 
-        Raises InputError where the key heads that stay would be read by different numbers of heads, or none stays.
+        Raises InputError where the key heads that stay would be read by different numbers of heads, none stays, or a
+        head does not exist.
         """
-        chosen = sorted(set(heads))
+        chosen = self._checked(heads)
         require(len(chosen) > 0, "a layer keeps at least one head, got none.")
         readers = [self.key_head_of(head) for head in chosen]
         groups = sorted(set(readers))

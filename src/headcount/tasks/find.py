@@ -220,7 +220,7 @@ def _require_known(reference: str, options: dict[str, Any], known: tuple[str, ..
 def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
     where, _, name = reference.rpartition(":")
     require(bool(where), f'"{reference}" names no Python file or module before the colon.')
-    module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
+    module = load_python_file(Path(where)) if where.endswith(".py") else _load_module(where)
     require(hasattr(module, name), f'{where} has no "{name}".{did_you_mean(name, _tasks_in(module))}')
     task = getattr(module, name)
     if callable(task) and not isinstance(task, AbstractTask):
@@ -244,7 +244,8 @@ def _tasks_in(module: Any) -> list[str]:
     ]
 
 
-def _load_file(path: Path):
+def load_python_file(path: Path):
+    """The module in a user's file."""
     require(path.is_file(), f"no file {path}.")
     name = f"headcount_user_{path.stem}"  # a file called headcount.py must not hide this package
     spec = importlib.util.spec_from_file_location(name, path)

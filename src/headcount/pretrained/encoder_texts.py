@@ -1,0 +1,112 @@
+"""Examples of models that read whole texts: embeddings, masked tokens, classes. Needs torch."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from .._errors import require
+from .._keys import named_generator
+from .batches import Batch
+from .sizes import Sizes
+from .text_files import Pair
+from .texts import grouped_by_size, padded, split_by_tokens, tokenised
+
+BATCH_TOKENS = 1024
+"""No logits per token, so more tokens fit than for a decoder."""
+MASKED_BATCH_TOKENS = 384
+MASKED_SHARE = 0.15
+
+Parts = tuple[list[Batch], list[Batch]]
+"""Held-out and calibration batches."""
+
+
+def text_batches(
+    tokenizer: Any,
+    texts: Sequence[str],
+    sizes: Sizes,
+    seed: int,
+    limit: int | None,
+    labels: Sequence[int] | None = None,
+    most: int = BATCH_TOKENS,
+) -> Parts:
+    """Texts, each an example. Equal texts count once."""
+    first = {text: place for place, text in reversed(list(enumerate(texts)))}
+    kept = sorted(first.values())
+    kept = [kept[place] for place in named_generator(seed, "examples").permutation(len(kept))][: _most_texts(sizes)]
+    rows = tokenised(tokenizer, [texts[place] for place in kept], sizes.length)
+    require(len(rows) >= 2, f"the data have {len(rows)} different texts; at least 2 are needed.")
+    counts = [len(row) for row in rows]
+
+    def batch(places: Sequence[int]) -> Batch:
+        inputs, counted = padded(tokenizer, [rows[place] for place in places])
+        extras = {} if labels is None else {"labels": torch.tensor([labels[kept[place]] for place in places])}
+        return Batch(inputs, len(places), counted, extras)
+
+    parts = split_by_tokens(counts, sizes, limit, np.arange(len(rows)))
+    held_out, calibration = ([batch(group) for group in grouped_by_size(part, counts, most)] for part in parts)
+    return held_out, calibration
+
+
+def pair_batches(tokenizer: Any, pairs: Sequence[Pair], sizes: Sizes, seed: int, limit: int | None) -> Parts:
+    """Pairs, each an example. Pairs with the same first text are in the same part."""
+    firsts = list(dict.fromkeys(first for first, _, _ in pairs))
+    require(len(firsts) >= 2, f"the pairs have {len(firsts)} different first texts; at least 2 are needed.")
+    generator = named_generator(seed, "examples")
+    rank = dict(zip(firsts, generator.permutation(len(firsts)), strict=True))
+    shuffled = generator.permutation(len(pairs))
+    order = sorted(range(len(pairs)), key=lambda place: (rank[pairs[place][0]], shuffled[place]))
+    order = order[: _most_texts(sizes)]
+    chosen = [pairs[place] for place in order]
+    rows = [tokenised(tokenizer, [pair[side] for pair in chosen], sizes.length) for side in (0, 1)]
+    counts = [len(first) + len(second) for first, second in zip(*rows, strict=True)]
+    held_out, calibration = split_by_tokens(counts, sizes, limit, np.arange(len(chosen)))
+    seen = {chosen[place][0] for place in held_out}
+    calibration = [place for place in calibration if chosen[place][0] not in seen]
+    require(len(calibration) >= 2, f"{len(pairs)} pairs are too few for two parts; give more, or a higher limit.")
+
+    def batch(places: Sequence[int]) -> Batch:
+        inputs, counted = padded(tokenizer, [rows[side][place] for side in (0, 1) for place in places])
+        return Batch(inputs, len(places), counted, {"scores": torch.tensor([chosen[place][2] for place in places])})
+
+    longest = [2 * max(len(first), len(second)) for first, second in zip(*rows, strict=True)]
+    held, calibrated = (
+        [batch(group) for group in grouped_by_size(part, longest, BATCH_TOKENS)] for part in (held_out, calibration)
+    )
+    return held, calibrated
+
+
+def masked(parts: Parts, tokenizer: Any, seed: int, most: int | None = None) -> Parts:
+    """The same texts with some tokens masked; `most` masks exactly so many per text.
+
+    Which tokens is drawn once, from a named key, so every change is judged on the same ones.
+    """
+    mask_token = getattr(tokenizer, "mask_token_id", None)
+    require(
+        mask_token is not None,
+        "a masked language model needs a tokenizer with a mask token; give the folder one, "
+        "or your own loss: --data mine.py:loss.",
+    )
+    special = set(tokenizer.all_special_ids)
+    answer: list[list[Batch]] = []
+    for name, batches in zip(("held-out", "calibration"), parts, strict=True):
+        generator = named_generator(seed, "masks", name)
+        answer.append([])
+        for batch in batches:
+            tokens = batch.inputs["input_ids"]
+            places = torch.zeros_like(tokens, dtype=torch.bool)
+            for row, line in enumerate(tokens.tolist()):
+                real = [place for place, token in enumerate(line) if token not in special]
+                real = real or [0]
+                count = most or max(1, round(MASKED_SHARE * len(real)))
+                places[row, generator.choice(real, size=min(count, len(real)), replace=False)] = True
+            inputs = {**batch.inputs, "input_ids": tokens.masked_fill(places, mask_token)}
+            extras = {"places": places, "targets": tokens}
+            answer[-1].append(Batch(inputs, batch.examples, batch.counted, extras))
+    return answer[0], answer[1]
+
+
+def _most_texts(sizes: Sizes) -> int:
+    """More than can be used, if a text has eight tokens; the rest is not tokenised."""
+    return max(64, (sizes.held_out + sizes.calibration) // 8)
