@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,10 @@ def build(model: nn.Module, plan: Plan, *, zeroed: bool = False) -> nn.Module:
     if not isinstance(inner, transformers.PreTrainedModel):
         raise InputError(f"{type(inner).__name__} is no class of transformers; apply the plan with zeroed=True.")
     host = host_model(inner, check, pairs=plan.pairs)
-    _written(host, [fitted(weights, check.shape) for weights in plan.layers])
+    # A class that scales by another number than head_dim keeps it; queries of a smaller head were scaled for head_dim.
+    fixed = hasattr(config, "query_pre_attn_scalar")
+    scale = (layers[0].head_dim / check.shape.head_dim) ** 0.5 if fixed else 1.0
+    _written(host, [_scaled(fitted(weights, check.shape), scale) for weights in plan.layers])
     return copy.deepcopy(model, {id(inner): host}) if prefix else host
 
 
@@ -113,12 +117,8 @@ def rope_of_pairs(model: nn.Module, pairs: Sequence[int], head_dim: int) -> dict
         (module for module in model.modules() if isinstance(getattr(module, "inv_freq", None), torch.Tensor)), None
     )
     stored = dict(getattr(model.config, "rope_parameters", None) or {})
-    kind = stored.get("rope_type", "default")
-    if rotary is None or kind in ("dynamic", "longrope", "yarn") or stored.get("partial_rotary_factor", 1.0) != 1.0:
-        raise InputError(
-            f"{model.config.model_type} with {kind} rotary frequencies keeps its head_dim: they change with the length "
-            "or cover a part of a head; remove heads or share keys instead (headcount prune, headcount group)."
-        )
+    if rotary is None:
+        raise InputError(f"{type(model).__name__} has no rotary frequencies to keep {len(pairs)} pairs of.")
     require(2 * len(pairs) == head_dim, f"{len(pairs)} rotary pairs are not a head_dim of {head_dim}.")
     kept = rotary.inv_freq.detach().cpu().float()[list(pairs)]
     theta = stored.get("rope_theta", getattr(model.config, "default_theta", 10000.0))
@@ -145,6 +145,11 @@ def _factor(power: torch.Tensor, frequency: torch.Tensor) -> float:
         tried += [below, above]
     results = 1.0 / (torch.from_numpy(np.array(tried, dtype=np.float32)) * power)
     return float(tried[int((results - frequency).abs().argmin())])
+
+
+def _scaled(weights: HeadWeights, scale: float) -> HeadWeights:
+    bias = None if weights.query_bias is None else weights.query_bias * scale
+    return replace(weights, query=weights.query * scale, query_bias=bias)
 
 
 def _written(model: nn.Module, layers: Sequence[HeadWeights]) -> nn.Module:

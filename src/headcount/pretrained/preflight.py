@@ -21,6 +21,8 @@ HEADS = ("num_attention_heads", "n_heads", "n_head")
 WIDTHS = ("hidden_size", "n_embd", "dim")
 """What configs call the number of heads and the width."""
 NOTHING_SAVED = "this loads everywhere, and saves no parameters, no memory and no time"
+CHECKED_FACTORS = ("phi3",)
+"""Classes that insist on one rotary factor per pair of a head of width / heads."""
 
 Stored = Literal["small", "padded", "zeroed"]
 
@@ -166,6 +168,11 @@ def _impossible(config: Mapping[str, Any], original: LayerShape, shape: LayerSha
         )
     if rule.rotary != "none" and shape.head_dim % 2:
         return f"{kind} rotates pairs of dimensions, so head_dim must be even, got {shape.head_dim}."
+    if rule.rotary != "none" and shape.head_dim != original.head_dim and (why := _fixed_frequencies(config)):
+        return (
+            f"{kind} cannot store the rotary frequencies of a head_dim of {shape.head_dim}: {why}; remove heads or share "
+            "keys instead (headcount prune, headcount group)."
+        )
     if _refused(rule, config, shape) and not _other_host(rule, config):
         works = [heads for heads in _counts(original, shape) if width_of(config) % heads == 0]
         why = f" and {rule.other_host} has no biases" if rule.other_host else ""
@@ -173,6 +180,19 @@ def _impossible(config: Mapping[str, Any], original: LayerShape, shape: LayerSha
             f"{kind} refuses {shape.heads} heads because its width {width_of(config)} is not a multiple{why}; "
             f"head counts that it stores: {_listed(works)}; or --zeroed, in the same shapes ({NOTHING_SAVED})."
         )
+    return ""
+
+
+def _fixed_frequencies(config: Mapping[str, Any]) -> str:
+    """Why a config cannot name the frequencies of a smaller head, or the empty string."""
+    rope = config.get("rope_parameters") or {}
+    kind = rope.get("rope_type", "default")
+    if config["model_type"] in CHECKED_FACTORS:
+        return "its class checks their number against width / heads"
+    if kind in ("dynamic", "longrope"):
+        return f"those of kind {kind} change with the length"
+    if rope.get("partial_rotary_factor", 1.0) != 1.0:
+        return "only a part of its head is rotated"
     return ""
 
 
@@ -186,9 +206,6 @@ def _host(config: Mapping[str, Any], original: LayerShape, shape: LayerShape) ->
         changes["num_key_value_heads"] = shape.key_heads
     if rule.head_dim == "none":
         changes.pop("head_dim")
-    if "query_pre_attn_scalar" in config and shape.head_dim != original.head_dim:
-        # The scale that the class applies is this number's and not head_dim's; queries were scaled as if by head_dim.
-        changes["query_pre_attn_scalar"] = config["query_pre_attn_scalar"] * shape.head_dim / original.head_dim
     if not _refused(rule, config, shape):
         return kind, changes, ()
     assert rule.other_host is not None

@@ -1,5 +1,6 @@
 """A changed model as a folder that stock transformers loads: whole, checked, or not at all."""
 
+import copy
 import importlib.metadata
 import json
 import re
@@ -14,7 +15,7 @@ from torch import nn
 from .._errors import HeadcountError
 from .._version import __version__
 from .card import RECORD, model_card
-from .checking import load_stock, probe_inputs, probe_outputs, probe_record, probe_tensors, tolerance
+from .checking import load_stock, probe_inputs, probe_outputs, probe_record, probe_tensors, quiet, tolerance
 from .cost import cache_bytes_per_token
 from .layers import attention_layers, rewritten
 from .load import Loaded
@@ -86,15 +87,9 @@ def write_folder(
 
 def _save(model: Any, folder: Path, dtype: torch.dtype, loaded: Loaded) -> None:
     """Weights and config by `save_pretrained`, and all other files of the source as they are."""
-    state = {
-        name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in model.state_dict().items()
-    }
-    before = model.config.dtype
-    try:
-        model.config.dtype = dtype
-        model.save_pretrained(folder, state_dict=state, max_shard_size=SHARD)
-    finally:
-        model.config.dtype = before
+    stored = model if model.dtype == dtype else copy.deepcopy(model).to(dtype)
+    with quiet():
+        stored.save_pretrained(folder, max_shard_size=SHARD)
     source = _source_folder(loaded)
     if source is None:
         for part in (loaded.tokenizer, loaded.processor):
