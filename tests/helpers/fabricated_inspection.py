@@ -119,7 +119,10 @@ def facts(
         for name, factor in (("random", 1.6), ("gradient", 1.0), ("fisher", 0.9), ("magnitude", 2.5))
         for refit in (False, True)
     }
-    made["configurations"] = [
+    original = {name: made["model"][name] for name in ("heads", "key_heads", "head_dim", "parameters")}
+    original |= {"name": "original", "kind": "original", "losses": base.tolist(), "seconds": 0.8, "stored": "small"}
+    original |= {"cache_bytes_per_token": made["model"]["cache_bytes_per_token"], "command": ""}
+    made["configurations"] = [original] + [
         {
             "name": name,
             "kind": kind,
@@ -136,7 +139,7 @@ def facts(
         for name, kind, count, cost, share in (
             (f"{heads - 1} heads", "prune", heads - 1, 0.004, 0.97),
             (f"{max(1, heads // 2)} heads", "prune", max(1, heads // 2), 0.2, 0.85),
-            ("zeroed", "zeroed", heads, 0.003, 1.0),
+            (f"{heads - 1} heads, zeroed", "zeroed", heads, 0.003, 1.0),
         )
     ]
     made["cost"] = {"seconds": 93.0, "peak_bytes": 900_000_000, "forward_tokens": 1_200_000}

@@ -1,5 +1,6 @@
 """What an inspection says of a trained model: per layer, as a whole, and what it does not say."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -151,13 +152,17 @@ def _layer(layer: LayerReading) -> dict[str, Any]:
         "ranks": {kind: _rank(reading) for kind, reading in layer.ranks.items()},
         "short_of": layer.short_of,
         "evidence": list(layer.evidence),
-        "importance": {name: list(values) for name, values in layer.importance.items()},
+        "importance": {name: list(map(_known, values)) for name, values in layer.importance.items()},
         "sentence": layer.sentence,
     }
 
 
 def _rank(reading: RankReading) -> dict[str, Any]:
     return {"needed": asdict(reading.needed), "at_most": reading.at_most, "curve": _curve(reading.curve)}
+
+
+def _known(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _interval(interval: Interval | None) -> dict[str, int] | None:

@@ -102,8 +102,29 @@ class Facts:
             return len(importance["magnitude"])
         if curve.get("kept"):
             return max(curve["kept"])
-        heads = self.model.get("heads", 0)
-        return int(heads[layer] if isinstance(heads, list) else heads)
+        return self.number("heads", layer)
+
+    def number(self, name: str, layer: int) -> int:
+        """A number of the model's, which may differ between layers; 0 where it is not known."""
+        value = self.model.get(name) or 0
+        return int(value[layer] if isinstance(value, list) else value)
+
+    def descent(self) -> Mapping[str, Any]:
+        """The descent as far as it went."""
+        stretches = [name for name in self.attachments if name.startswith("descent/")]
+        furthest = max(stretches, key=lambda name: int(name.split("/")[1]), default="")
+        return self.of("descent") or self.of(furthest)
+
+    def peers(self) -> dict[str, Mapping[str, Any]]:
+        """The orders of other criteria, by name, as far as they are measured."""
+        parts = [self.of("peers")]
+        parts += [value for name, value in self.attachments.items() if name.startswith("peer/")]
+        return {name: peer for part in parts for name, peer in part.items()}
+
+    def configurations(self) -> list[Mapping[str, Any]]:
+        """The configurations that are measured."""
+        parts = [value for name, value in self.attachments.items() if name.startswith("configuration/")]
+        return list(self.attachments.get("configurations") or parts)
 
     def increases(self, losses: Any, fact: str) -> Losses:
         """The loss increases of rows of held-out losses. Raises StoreError where they are of other examples."""
@@ -147,6 +168,9 @@ def missing_facts(attachments: Mapping[str, Any]) -> tuple[str, ...]:
         "redundancy": "redundancy",
     }
     missing = [name for name in ("model", "data", "base") if name not in attachments]
+    kinds = {name.split("/")[0] for name in attachments}
+    if "redundancy" in kinds and "rank" not in kinds:  # measured before it, unless it was not asked for
+        del names["rank"]
     for fact, words in names.items():
         lacking = sum(f"{fact}/{layer}" not in attachments for layer in range(layers))
         if lacking:

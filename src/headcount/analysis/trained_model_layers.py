@@ -123,7 +123,7 @@ def _ranks(facts: Facts, index: int) -> dict[str, RankReading]:
     for kind in KINDS:
         stored = facts.of(f"rank/{index}").get(kind) or {}
         ranks = stored.get("ranks") or ()
-        full = max([int(facts.model.get("head_dim") or 0), *ranks])
+        full = max([facts.number("head_dim", index), *ranks])
         curve = facts.curve(stored, "ranks", full, f"rank/{index}")
         if curve is not None:
             readings[kind] = RankReading(curve, curve.needed(facts.budget))

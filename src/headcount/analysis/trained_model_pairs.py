@@ -12,11 +12,12 @@ from .trained_model_layers import LayerReading
 
 EXACT = "leave_one_out"
 """The importance that others are compared with: the loss increase without the head, measured."""
-ESTIMATES = ("gradient", "fisher", "magnitude", "output_norm")
+ESTIMATES = ("fisher", "gradient", "output_norm", "magnitude")
+"""The others, the most trusted first."""
 SAME = 0.9
 """Similarity of attention from which on two heads read the same tokens."""
 SHARED = 0.1
-"""Residual, as a share of the keys' own size, up to which two key heads can share their keys."""
+"""Share of the variance of a head's scores that may be lost where it reads the keys of another."""
 MIN_PAIRS = 3
 """Fewer values have no correlation worth a number."""
 MAX_LISTED = 5
@@ -45,7 +46,7 @@ class Correlation:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two heads (or key heads) of a layer that are alike, and the similarity or residual."""
+    """Two heads (or key heads) of a layer that are alike, and their similarity, or the share that is lost."""
 
     layer: int
     first: int
@@ -109,7 +110,7 @@ def same_tokens(facts: Facts) -> tuple[Pair, ...]:
 
 
 def shared_keys(facts: Facts) -> tuple[Pair, ...]:
-    """Key heads of a layer whose keys can be shared after alignment, the smallest residual first."""
+    """Key heads of a layer one of which can read the other's keys, those that lose least first."""
     pairs = [pair for layer in facts.layers() for pair in _pairs(facts, layer, "keys") if pair.value <= SHARED]
     return tuple(sorted(pairs, key=lambda pair: pair.value))
 
@@ -119,6 +120,7 @@ def _pairs(facts: Facts, layer: int, name: str) -> list[Pair]:
     if not stored:
         return []
     matrix = np.asarray(stored, float)
+    matrix = np.fmin(matrix, matrix.T)  # whichever of the two reads the other
     rows, columns = np.triu_indices(len(matrix), 1)
     return [
         Pair(layer, int(i), int(j), float(matrix[i, j]))

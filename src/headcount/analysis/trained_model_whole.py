@@ -34,7 +34,10 @@ class Peer:
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """A smaller model that was measured: what it costs on held-out data, in size and in time. None: not measured."""
+    """A smaller model that was measured: what it costs on held-out data, in size and in time. None: not measured.
+
+    `seconds` are per 1,000 tokens, `stored` is how a stock class keeps it: "small", "padded" or "zeroed".
+    """
 
     name: str
     kind: str
@@ -94,13 +97,13 @@ class Prediction:
 
 def read_whole(facts: Facts, layers: tuple[LayerReading, ...]) -> WholeModel | None:
     """The descent and its peers; None where it was not measured."""
-    stored, total = facts.of("descent"), sum(layer.heads for layer in layers)
+    stored, total = facts.descent(), sum(layer.heads for layer in layers)
     curve = facts.curve(stored, "kept", total, "descent")
     if curve is None or len(curve.at) < 2:
         return None
     needed = curve.needed(facts.budget)
     peers = []
-    for name, each in facts.of("peers").items():
+    for name, each in facts.peers().items():
         peer = facts.curve(each, "kept", total, f"peers ({name})")
         if peer is not None:
             peers.append(Peer(name, bool(each.get("refit")), peer))
@@ -146,8 +149,7 @@ def read_prediction(layers: tuple[LayerReading, ...], whole: WholeModel | None) 
 
 def read_configurations(facts: Facts) -> tuple[Configuration, ...]:
     """Every measured configuration, in the order in which they were measured."""
-    stored = facts.attachments.get("configurations") or ()
-    return tuple(_configuration(facts, each) for each in stored) if len(facts.base) else ()
+    return tuple(_configuration(facts, each) for each in facts.configurations()) if len(facts.base) else ()
 
 
 def _configuration(facts: Facts, stored: Mapping[str, Any]) -> Configuration:

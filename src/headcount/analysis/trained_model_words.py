@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from .trained_model import TrainedModel
 from .trained_model_layers import LayerReading, signed
-from .trained_model_pairs import MAX_LISTED, SAME, Pair
+from .trained_model_pairs import MAX_LISTED, SAME, SHARED, Pair
 from .trained_model_whole import Configuration, best_peer
 from .words import as_sentence, decimal, listed
 
@@ -14,7 +14,18 @@ LIMITS = (
     "Heads that these data do not need, other data may need.",
     "Heads needed are per layer, all other layers unchanged: the layers' spare heads cannot all go together.",
 )
+FEW_EXAMPLES = 20
+"""Fewer held-out examples leave intervals that are too narrow."""
 _NAMES = {"output_norm": "output norm"}
+
+
+def limits(model: TrainedModel) -> tuple[str, ...]:
+    """What the reading does not say."""
+    count = (model.data.get("examples") or {}).get("held_out")
+    few = count is not None and count < FEW_EXAMPLES
+    rests = (f"Intervals rest on {count} held-out examples: with so few they are too narrow.",) if few else ()
+    cannot = str(model.data.get("cannot") or "")
+    return (*LIMITS, *rests, *((cannot,) if cannot else ()))
 
 
 def headline(model: TrainedModel) -> str:
@@ -58,10 +69,8 @@ def _layers(model: TrainedModel) -> str:
     fewest, most = min(read, key=lambda each: each[1].at), max(read, key=lambda each: each[1].at)
     if fewest[1].at == most[1].at:
         return f"Each layer alone needs {fewest[1].at} of its {fewest[0].heads} heads."
-    return (
-        f"Each layer alone needs {fewest[1].at} (layer {fewest[0].index}) to {most[1].at} (layer {most[0].index}) of its "
-        f"{_range(layer.heads for layer in model.layers)} heads."
-    )
+    counts = f"{fewest[1].at} (layer {fewest[0].index}) to {most[1].at} (layer {most[0].index})"
+    return f"Each layer alone needs {counts} of its {_range(layer.heads for layer in model.layers)} heads."
 
 
 def _short_of(model: TrainedModel) -> str:
@@ -70,7 +79,8 @@ def _short_of(model: TrainedModel) -> str:
         if layer.short_of is not None:
             judged.setdefault(layer.short_of, []).append(layer)
     if not judged:
-        return ""
+        full = [layer for layer in model.layers if layer.needed is not None and layer.needed.at == layer.heads]
+        return f"Cannot lose a head: {_layers_listed(full)}." if full else ""
     if list(judged) == ["neither"]:
         return "No layer is short of heads or of rank: each can lose some of both."
     parts = [
@@ -94,7 +104,8 @@ def _recommended(model: TrainedModel) -> str:
         return ""
     best = model.recommended
     if best is not None:
-        return f"Cheapest measured configuration within the tolerance that a stock class stores: {best.name}, {costs(best)}."
+        cheapest = "Cheapest measured configuration within the tolerance that a stock class stores"
+        return f"{cheapest}: {best.name}, {costs(best)}."
     if not model.candidates:
         return "No measured configuration is stored smaller by a stock class: none is recommended."
     least = min(model.candidates, key=lambda each: each.increase)
@@ -116,7 +127,7 @@ def costs(each: Configuration) -> str:
     if each.cache_bytes_per_token:
         parts.append(f"{each.cache_bytes_per_token:,.0f} bytes of cache per token")
     if each.seconds is not None:
-        parts.append(f"{decimal(each.seconds)} s")
+        parts.append(f"{decimal(each.seconds)} s per 1,000 tokens")
     return ", ".join(parts)
 
 
@@ -169,7 +180,8 @@ def redundancy_words(model: TrainedModel) -> Iterator[tuple[str, str]]:
         yield "read the same tokens", f"{len(model.same_tokens)} pairs with similarity of {SAME} or more: {first}"
     if model.shared_keys:
         first = ", ".join(_pair(pair, "key heads") for pair in model.shared_keys[:MAX_LISTED])
-        yield "keys can be shared", f"{len(model.shared_keys)} pairs of key heads: {first}"
+        least = f"at most {SHARED:.0%} of the variance of scores is lost"
+        yield "keys can be shared", f"{len(model.shared_keys)} pairs of key heads, {least}: {first}"
 
 
 def _pair(pair: Pair, what: str) -> str:

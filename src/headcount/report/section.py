@@ -121,7 +121,11 @@ class Section:
             content |= {"support_dimension": self.support} if self.support else {}
         if self.trained_model is not None:
             content |= {"prose": list(self.prose), "next_steps": [asdict(step) for step in self.next_steps]}
-            content |= {"warning": self.warning, "notes": list(self.notes), "trained_model": self.trained_model.as_dict()}
+            content |= {
+                "warning": self.warning,
+                "notes": list(self.notes),
+                "trained_model": self.trained_model.as_dict(),
+            }
         content |= {} if self.provenance is None else {"backends": self.provenance.backends}
         content |= {} if self.settings is None else {"settings": self.settings, "early": self.early}
         return content | ({} if self.table is None else {"cells": self._cells()})

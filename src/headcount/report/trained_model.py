@@ -9,10 +9,10 @@ from ..analysis.trained_model_facts import IncreaseCurve
 from ..analysis.trained_model_layers import KINDS, LayerReading
 from ..analysis.trained_model_whole import Configuration
 from ..analysis.trained_model_words import (
-    LIMITS,
     agreement_words,
     headline,
     incomplete,
+    limits,
     redundancy_words,
     sentences,
     transition_rows,
@@ -47,7 +47,7 @@ def trained_model_section(
         headline=headline(model),
         grids=tuple(_grids(model)),
         charts=charts,
-        notes=_notes(model),
+        notes=limits(model),
         prose=sentences(model),
         next_steps=tuple(_next_steps(model, folder, command)),
         trained_model=model,
@@ -75,7 +75,7 @@ def _grids(model: TrainedModel) -> Iterator[Grid]:
             title="Measured configurations",
             columns=(
                 "configuration", "heads", "key heads", "head dim", "loss increase", "parameters", "cache bytes/token",
-                "seconds", "stored",
+                "s / 1,000 tokens", "stored",
             ),
             rows=tuple(_configuration_row(each, model) for each in model.configurations),
         )  # fmt: skip
@@ -111,9 +111,7 @@ def _step(curve: IncreaseCurve | None, unit: float) -> str:
 def _configuration_row(each: Configuration, model: TrainedModel) -> tuple[str, ...]:
     mark = " (recommended)" if each == model.recommended else ""
     counts = [_count(value) for value in (each.heads, each.key_heads, each.head_dim)]
-    sizes = [
-        "-" if value is None else f"{value:,.0f}" for value in (each.parameters, each.cache_bytes_per_token)
-    ]
+    sizes = ["-" if value is None else f"{value:,.0f}" for value in (each.parameters, each.cache_bytes_per_token)]
     seconds = "-" if each.seconds is None else decimal(each.seconds)
     increase = f"{decimal(each.increase)} [{decimal(each.low)}, {decimal(each.high)}]"
     return f"{each.name}{mark}", *counts, increase, *sizes, seconds, each.stored or "-"
@@ -173,11 +171,6 @@ def _cost(cost: Mapping[str, Any]) -> str:
     if cost.get("forward_tokens"):
         parts.append(f"{cost['forward_tokens']:,} tokens forward")
     return ", ".join(parts)
-
-
-def _notes(model: TrainedModel) -> tuple[str, ...]:
-    cannot = model.data.get("cannot") or ()
-    return (*LIMITS, *((cannot,) if isinstance(cannot, str) else map(str, cannot)))
 
 
 def _next_steps(model: TrainedModel, folder: str, command: str) -> Iterator[NextStep]:

@@ -103,7 +103,8 @@ def whole_chart(model: TrainedModel) -> Chart | None:
         return None
     series = [_series("the descent", whole.curve, model, place=0, band=True)]
     series += [
-        _series(peer.label, _measured(peer.curve), model, place=place) for place, peer in enumerate(whole.peers, start=1)
+        _series(peer.label, _measured(peer.curve), model, place=place)
+        for place, peer in enumerate(whole.peers, start=1)
     ]
     least = min(at for each in (whole.curve, *(peer.curve for peer in whole.peers)) for at in each.at)
     removable = whole.removable

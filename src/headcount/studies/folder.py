@@ -36,9 +36,7 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
         commands = [command for command, _ in how_far.runs if command]
         command = commands[-1] if commands else ""
         if experiment.study == INSPECTION:
-            section = trained_model_section(
-                experiment, attachments[experiment.name], folder=str(root), command=command
-            )
+            section = trained_model_section(experiment, attachments[experiment.name], folder=str(root), command=command)
             own += [] if section is None else [section]
             if section is None:
                 warnings.append(f"Nothing of the inspection {experiment.name} is measured yet. {go_on(command)}")
