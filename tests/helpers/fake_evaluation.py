@@ -73,7 +73,8 @@ class FakeEvaluation:
         size = (count, self.examples, self.length, width)
         self.inputs = {part: draw.normal(size=size) for part in PARTS}
         self.labels = {
-            part: np.stack([self._output(i, self.original[i], part) for i in range(count)]) + 0.3 * draw.normal(size=size)
+            part: np.stack([self._output(i, self.original[i], part) for i in range(count)])
+            + 0.3 * draw.normal(size=size)
             for part in PARTS
         }
         self.settled: dict[int, HeadWeights] = {}
@@ -94,7 +95,7 @@ class FakeEvaluation:
         bias = 0.0 if weights.output_bias is None else weights.output_bias
         return np.einsum("ohd,ethd->eto", weights.output, self._heads(index, weights, part)) + bias
 
-    def losses(self, changes: Mapping[int, HeadWeights] = {}, *, part: str = "held_out") -> np.ndarray:  # noqa: B006
+    def losses(self, changes: Mapping[int, HeadWeights] = {}, *, part: str = "held_out") -> np.ndarray:
         self.calls.append((part, tuple(sorted(changes))))
         self.forward_tokens += self.examples * self.length
         now = self.settled | dict(changes)

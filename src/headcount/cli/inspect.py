@@ -1,8 +1,9 @@
 """`headcount inspect`: which heads of a trained model are needed, of which rank, and what can go."""
 
+import contextlib
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -35,7 +36,7 @@ def inspect(
     tolerance: Annotated[float, typer.Option(help=TOLERATED, show_default=False)] = TOLERANCE,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
     device: Annotated[str, typer.Option(help="Where torch runs: cpu, cuda.")] = "cpu",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and an estimate of its time, and stop.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the work and its time, and stop.")] = False,
     as_json: Json = False,
 ) -> None:
     """Which heads of a trained model are needed, of which rank, and what can go.
@@ -46,7 +47,7 @@ def inspect(
     from ..pretrained.describing import short_name
     from ..pretrained.inspecting import prepare
 
-    with messages.status(f"loading {model}") if messages.is_terminal else _nothing():
+    with messages.status(f"loading {model}") if messages.is_terminal else contextlib.nullcontext():
         prepared = prepare(
             model,
             data,
@@ -63,12 +64,6 @@ def inspect(
         _dry_run(prepared, as_json)
         return
     _show(_run(prepared, folder), as_json)
-
-
-def _nothing() -> Any:
-    import contextlib
-
-    return contextlib.nullcontext()
 
 
 def _what(prepared: "Prepared") -> str:
@@ -116,7 +111,8 @@ def _run(prepared: "Prepared", folder: Path) -> "Inspection":
 
 def _show(inspection: "Inspection", as_json: bool) -> None:
     cost = inspection.facts["cost"]
-    say(f"measured in {spoken_time(cost['seconds'])}, at most {cost['peak_bytes'] / 1e9:.1f} GB of memory; kept in {inspection.folder}")
+    memory = f"at most {cost['peak_bytes'] / 1e9:.1f} GB of memory"
+    say(f"measured in {spoken_time(cost['seconds'])}, {memory}; kept in {inspection.folder}")
     if as_json:
         print_json({"folder": str(inspection.folder), **inspection.reading.as_dict()})
         return

@@ -5,7 +5,7 @@ them only maps that commute with every rotation do: one complex number per rotar
 a + ib. A value may be mapped by any invertible matrix, which the output projection undoes.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Complex, Float, Int
@@ -16,6 +16,7 @@ NEGLIGIBLE = 1e-12
 """Singular values below this share of the largest are taken for zero."""
 
 
+@runtime_checkable
 class RotaryPairs(Protocol):
     """What of a layer's rotary positions the algebra needs: `dims` are rotated, as (i, i + dims/2) or (2i, 2i + 1)."""
 

@@ -1,14 +1,17 @@
-"""Smaller models with one shape for all layers, measured: losses, parameters, cache, seconds, and how each is stored."""
+"""Smaller models with one shape for all layers, measured: losses, parameters, cache, seconds, how it is stored."""
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .cost import cache_bytes_per_token, seconds_per_thousand_tokens
 from .describing import short_name
-from .plan import fitted
+from .elimination import order_within_layer
+from .layer_statistics import LayerStatistics
+from .plan import fitted, pruned_plan
 from .preflight import LayerShape, preflight
+from .refit import refitted_in_order
 from .running import Fact
 
 if TYPE_CHECKING:
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 KEPT = (0.9, 0.75, 0.5)
-"""Shares of every layer's heads that are kept; where key heads are shared, rounded to a count that they share equally."""
+"""Shares of every layer's heads that are kept, rounded to counts that the key heads can share equally."""
 GROUPED = (2, 4)
 """Heads per key head, in multiples of what the original has."""
 KIND = "configuration"
@@ -51,7 +54,7 @@ class Candidate:
     kind: str
     command: str
     shapes: tuple[LayerShape, ...]
-    plan: "Callable[[Evaluation, Loaded], Plan]"
+    plan: "Callable[[Evaluation, Loaded, Sequence[LayerStatistics]], Plan]"
 
 
 def candidates(layers: Any, asked: Asked) -> list[Candidate]:
@@ -71,7 +74,7 @@ def candidates(layers: Any, asked: Asked) -> list[Candidate]:
             kind="prune",
             command=asked.command("prune", "--keep", str(count), out=f"{count}-heads"),
             shapes=(LayerShape(count, count if step == 1 else key_heads, head_dim),) * len(layers),
-            plan=lambda evaluation, loaded, count=count: _pruned(evaluation, loaded, (heads - count) * len(layers)),
+            plan=lambda evaluation, loaded, statistics, count=count: _pruned(evaluation, loaded, statistics, count),
         )
         for count in sorted(counts, reverse=True)
     ]
@@ -81,17 +84,29 @@ def candidates(layers: Any, asked: Asked) -> list[Candidate]:
             kind="group",
             command=asked.command("group", "--key-heads", str(count), out=f"{count}-key-heads"),
             shapes=(LayerShape(heads, count, head_dim),) * len(layers),
-            plan=lambda evaluation, loaded, count=count: _grouped(evaluation, loaded, count),
+            plan=lambda evaluation, loaded, _, count=count: _grouped(evaluation, loaded, count),
         )
         for ratio in GROUPED
         if key_heads % ratio == 0 and (count := key_heads // ratio) >= 1
     ]
 
 
-def _pruned(evaluation: "Evaluation", loaded: "Loaded", remove: int) -> "Plan":
-    from .changing import prune_plan
+def _pruned(evaluation: "Evaluation", loaded: "Loaded", statistics: Sequence[LayerStatistics], keep: int) -> "Plan":
+    """The heads that each layer's own curve keeps longest, all layers refitted in order."""
+    from .changing import prune_words
 
-    return prune_plan(evaluation, loaded, remove=remove, uniform=True)
+    kept = [
+        sorted(order_within_layer(weights, layer, equal_groups=weights.heads != weights.key_heads)[-keep:])
+        for weights, layer in zip(evaluation.original, statistics, strict=True)
+    ]
+    return pruned_plan(
+        evaluation.original,
+        refitted_in_order(evaluation, kept),
+        kept,
+        source_fingerprint=loaded.fingerprint,
+        source=loaded.source,
+        words=prune_words(evaluation.layers, kept),
+    )
 
 
 def _grouped(evaluation: "Evaluation", loaded: "Loaded", key_heads: int) -> "Plan":
@@ -155,7 +170,7 @@ def _original(subject: "Subject", loaded: "Loaded", values: Mapping[str, Any]) -
 
 def _measured(subject: "Subject", loaded: "Loaded", candidate: Candidate) -> dict[str, Any]:
     evaluation, model = subject.evaluation, subject.model
-    plan = candidate.plan(evaluation, loaded)
+    plan = candidate.plan(evaluation, loaded, subject.statistics.layers)
     evaluation.settle({})
     assert plan.masked is not None
     losses = evaluation.losses(dict(enumerate(plan.masked)))
@@ -193,4 +208,5 @@ def _seconds(subject: "Subject", models: Mapping[str, Any]) -> dict[str, float |
     batch = subject.evaluation.examples.held_out[0]
     if not batch.inputs:
         return dict.fromkeys(models)
-    return dict(seconds_per_thousand_tokens(models, batch.inputs, batch.tokens, repeats=REPEATS))
+    inputs = batch.inputs_on(next(next(iter(models.values())).parameters()).device)
+    return dict(seconds_per_thousand_tokens(models, inputs, batch.tokens, repeats=REPEATS))

@@ -208,9 +208,11 @@ class _Search:
         require(len(proposals) > 0, "no head is left that may be removed.")
         waiting = set(proposals)
         scored: dict[Candidate, float] = {}
-        while waiting and len(scored) < max(limit, together):
+        while waiting:
             expected = {candidate: self._expected(candidate, proposals[candidate]) for candidate in sorted(waiting)}
             candidate = min(expected, key=expected.__getitem__)
+            if expected[candidate] > -np.inf and len(scored) >= max(limit, together):
+                break  # A layer that was never scored is scored even so: nothing else says what it costs.
             enough = len(scored) >= max(min(BREADTH, limit), together)
             if enough and expected[candidate] >= sorted(scored.values())[together - 1]:
                 break

@@ -26,7 +26,10 @@ def about_model(
         "family": loaded.family,
         "architecture": type(model).__name__,
         "layers": len(layers),
-        **{name: _one([getattr(layer, name) for layer in layers]) for name in ("heads", "key_heads", "head_dim", "width")},
+        **{
+            name: _one([getattr(layer, name) for layer in layers])
+            for name in ("heads", "key_heads", "head_dim", "width")
+        },
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "attention_parameters": sum(weights.parameters for weights in original),
         "cache_bytes_per_token": cache_bytes_per_token(layers) if generates else None,

@@ -1,4 +1,4 @@
-"""How much an inspection measures: by arithmetic on the model's size, never by the clock, so that it is the same everywhere.
+"""How much an inspection measures: by arithmetic on the model's size, never by the clock; the same everywhere.
 
 The unit of work is a pass: the whole model over all held-out examples. A change in one layer costs about half of one,
 because the blocks before it are not run again.
@@ -7,14 +7,18 @@ because the blocks before it are not run again.
 from dataclasses import dataclass, replace
 
 from .._choices import require_choice
-from ..effort.levels import DEFAULT_EFFORT, EFFORTS
+from ..effort.levels import EFFORTS
 
-RESCORED = 2.0
-"""Scores per removed head of the descent over the whole model, beyond the first of each layer."""
-PEERS = 4
-"""Other orders of removal that are measured."""
+RESCORED = 4.0
+"""Scores per removed head of the descent over the whole model, about."""
+PEERS = ("gradient (Michel)", "Fisher", "magnitude of the output projection", "random 1")
+"""Criteria of `peers` whose orders of removal are measured beside our own."""
 CONFIGURATIONS = 4
 """Smaller models that are measured, about."""
+STRETCHES = (0.1, 0.3)
+"""Shares of heads removed at which the descent is kept; a run that is ended goes on from there."""
+BISECTED = 4
+"""Ranks that are tried where they are not given: by bisection for where the loss rises."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,49 +26,51 @@ class InspectionEffort:
     """The numbers of an effort.
 
     Args:
-        tokens: Tokens that are read, as a share of those that suit the model's size.
         operations: Multiplications and additions of the whole inspection; where leaving out each head in turn would
             need more, it is left out.
         leave_one_out: Whether each head's removal is measured where it is affordable.
-        ranks: How many ranks are tried per layer, for scores and for values.
+        rank_points: How many ranks are tried per layer, for scores and for values; none: ranks are not lowered.
         removed: Share of all heads that the descent over the whole model removes.
         counts: Shares of heads removed at which losses of the whole model are measured.
         peer_counts: The same for other orders of removal; none: they are not measured.
     """
 
-    tokens: float
     operations: float
     leave_one_out: bool
-    ranks: int
+    rank_points: int
     removed: float
     counts: tuple[float, ...]
     peer_counts: tuple[float, ...]
 
+    def ranks_of(self, head_dim: int) -> tuple[int, ...] | None:
+        """The ranks to try, in even ratios; None: by bisection."""
+        if self.rank_points <= BISECTED:
+            return None
+        ratios = [place / self.rank_points for place in range(self.rank_points)]
+        return tuple(sorted({round(head_dim**ratio) for ratio in ratios}, reverse=True))
+
 
 LEVELS: dict[str, InspectionEffort] = {
     "quick": InspectionEffort(
-        tokens=0.5,
         operations=0.0,
         leave_one_out=False,
-        ranks=0,
+        rank_points=0,
         removed=0.3,
         counts=(0.1, 0.2, 0.3),
         peer_counts=(),
     ),
     "normal": InspectionEffort(
-        tokens=1.0,
         operations=1e14,
         leave_one_out=True,
-        ranks=3,
+        rank_points=BISECTED,
         removed=0.5,
         counts=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5),
         peer_counts=(0.2, 0.3),
     ),
     "thorough": InspectionEffort(
-        tokens=4.0,
         operations=1e15,
         leave_one_out=True,
-        ranks=6,
+        rank_points=8,
         removed=0.5,
         counts=(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5),
         peer_counts=(0.1, 0.2, 0.3, 0.5),
@@ -124,12 +130,12 @@ class Schedule:
         return {
             "base": 1.0,
             "statistics": 3.0 * calibration,
-            "importance": size.heads * one_layer if self.leave_one_out else 0.0,
+            "importance": size.heads * one_layer * scored if self.leave_one_out else 0.0,
             "curve": size.heads * one_layer,
-            "rank": 2 * effort.ranks * size.layers * one_layer,
+            "rank": 2 * effort.rank_points * size.layers * one_layer,
             "redundancy": 0.3,
-            "descent": (self.removed * RESCORED + size.layers) * one_layer * scored + len(self.removed_counts) * refit,
-            "peers": PEERS * len(effort.peer_counts) * (1 + refit),
+            "descent": self.removed * one_layer * (RESCORED * scored + calibration) + len(self.removed_counts),
+            "peers": len(PEERS) * len(effort.peer_counts) * (1 + refit),
             "configurations": CONFIGURATIONS * refit,
         }
 
@@ -147,6 +153,11 @@ class Schedule:
     def removed_counts(self) -> tuple[int, ...]:
         """Numbers of heads removed at which losses of the whole model are measured."""
         return self._counts(self.effort.counts)
+
+    @property
+    def stretches(self) -> tuple[int, ...]:
+        """Numbers of heads removed at which the descent is kept."""
+        return tuple(sorted({*self._counts(STRETCHES), self.removed} - {0}))
 
     @property
     def peer_counts(self) -> tuple[int, ...]:

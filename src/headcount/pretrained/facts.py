@@ -5,7 +5,8 @@ on to the same numbers. Between two facts the evaluation stands on the original.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 Values = Mapping[str, Any]
 """Facts by name."""
+ATTENTION_EXAMPLES = 8
+"""Examples on which heads are compared by what they read."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,7 +36,7 @@ class Subject:
         model: The fact "model".
         data: The fact "data" but for its scale, which the base losses give.
         scale_of: The loss's scale, from the base losses.
-        seed: Of everything that is drawn.
+        frequencies: Of the model's rotary positions, by their number.
     """
 
     evaluation: "Evaluation"
@@ -42,7 +45,12 @@ class Subject:
     model: Mapping[str, Any]
     data: Mapping[str, Any]
     scale_of: Callable[[np.ndarray], float]
-    seed: int = 0
+    frequencies: Mapping[int, np.ndarray] = field(default_factory=dict)
+
+    @cached_property
+    def attention(self) -> tuple[np.ndarray, ...] | None:
+        """What every head reads on a few examples; None where the model does not say."""
+        return self.evaluation.attention(ATTENTION_EXAMPLES)
 
 
 def facts_of(subject: Subject) -> tuple[Fact, ...]:
@@ -65,13 +73,13 @@ def facts_of(subject: Subject) -> tuple[Fact, ...]:
 
     facts = [
         whole("model", "reading the model", 0.0, lambda _: dict(subject.model)),
-        whole("base", "losses of the original", passes["base"], lambda _: {"losses": subject.evaluation.losses().tolist()}),
+        whole("base", "losses of the original", passes["base"], lambda _: _base(subject)),
         whole("data", "losses of the original", 0.0, lambda values: _data(subject, values)),
         whole("statistics", "statistics of all layers", passes["statistics"], lambda _: _statistics(subject)),
         *by_layer("importance", "importance of each head", importance_of),
         *by_layer("curve", "removing heads one by one", curve_of),
     ]
-    if subject.schedule.effort.ranks:
+    if subject.schedule.effort.rank_points:
         facts += by_layer("rank", "lowering ranks", ranks_of)
     facts += by_layer("redundancy", "comparing heads", redundancy_of)
     facts += descent_facts(subject)
@@ -94,6 +102,10 @@ def on_original(evaluation: "Evaluation", facts: Sequence[Fact]) -> list[Fact]:
     return [replace(fact, measure=settled(fact.measure)) for fact in facts]
 
 
+def _base(subject: Subject) -> dict[str, Any]:
+    return {"losses": subject.evaluation.losses().tolist()}
+
+
 def _data(subject: Subject, values: Values) -> dict[str, Any]:
     return {**subject.data, "scale": float(subject.scale_of(np.array(values["base"]["losses"])))}
 
@@ -111,34 +123,40 @@ def curve_of(subject: Subject, index: int) -> dict[str, Any]:
     return {"order": list(map(int, curve.order)), "kept": list(map(int, curve.kept)), "losses": curve.losses.tolist()}
 
 
+def importance_of(subject: Subject, index: int) -> dict[str, Any]:
+    """The fact "importance/L": what each head of a layer is worth, by every measure that was taken."""
+    from .importance import layer_importance
+
+    statistics = subject.statistics.layers[index]
+    found = layer_importance(subject.evaluation, index, statistics, leave_one_out=subject.schedule.leave_one_out)
+    return {name: values.tolist() for name, values in vars(found).items() if values is not None}
+
+
 def ranks_of(subject: Subject, index: int) -> dict[str, Any]:
     """The fact "rank/L": held-out losses as the rank of all its heads falls."""
     from .rank import rank_curve
 
-    curves = rank_curve(subject.evaluation, index, statistics=subject.statistics.layers[index])
-    return {
-        kind: {"ranks": list(map(int, ranks)), "losses": np.asarray(losses).tolist()}
-        for kind, (ranks, losses) in curves.items()
-    }
-
-
-def importance_of(subject: Subject, index: int) -> dict[str, Any]:
-    """INTERIM"""
     evaluation, statistics = subject.evaluation, subject.statistics.layers[index]
-    weights = evaluation.original[index]
-    fact = {
-        "gradient": np.abs(statistics.gradients).mean(0).tolist(),
-        "fisher": (statistics.gradients**2).mean(0).tolist(),
-        "magnitude": np.linalg.norm(weights.output, axis=(0, 2)).tolist(),
-        "output_norm": np.linalg.norm(weights.output, axis=(0, 2)).tolist(),
+    ranks = subject.schedule.effort.ranks_of(evaluation.layers[index].head_dim)
+    curves = rank_curve(evaluation, index, ranks, statistics=statistics)
+    return {
+        kind: {"ranks": list(map(int, tried)), "losses": np.asarray(losses).tolist()}
+        for kind, (tried, losses) in curves.items()
     }
-    if subject.schedule.leave_one_out:
-        rises = np.stack([evaluation.losses({index: weights.without([h])}) - evaluation.losses() for h in range(weights.heads)])
-        fact["leave_one_out"] = rises.mean(1).tolist()
-        fact["leave_one_out_error"] = (rises.std(1, ddof=1) / np.sqrt(rises.shape[1])).tolist()
-    return fact
 
 
 def redundancy_of(subject: Subject, index: int) -> dict[str, Any]:
-    """INTERIM"""
-    return {"reading": None, "keys": [], "values": []}
+    """The fact "redundancy/L": heads that read the same tokens, key heads that could share keys or values."""
+    from .redundancy import redundancy
+
+    evaluation, layer = subject.evaluation, subject.evaluation.layers[index]
+    attention = subject.attention
+    found = redundancy(
+        evaluation.original[index],
+        subject.statistics.layers[index],
+        layer.rotary,
+        layer.normed,
+        frequencies=subject.frequencies.get(layer.rotary.dims // 2) if layer.rotary else None,
+        attention=None if attention is None else attention[index],
+    )
+    return {name: None if values is None else values.tolist() for name, values in vars(found).items()}

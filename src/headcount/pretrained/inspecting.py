@@ -1,4 +1,4 @@
-"""Inspect a trained model: load it, read the examples, measure every fact that is not there yet, and keep each at once."""
+"""Inspect a trained model: load it, read the examples, measure every fact that is missing, keep each at once."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +17,7 @@ from .digests import digest_of
 from .effort import DEFAULT_EFFORT, Schedule, schedule
 from .extra import need
 from .facts import Subject, facts_of, on_original
+from .grouping import rotary_frequencies
 from .inspection import Inspection
 from .kept_statistics import KeptStatistics
 from .running import COST, Fact, measure_facts
@@ -54,7 +55,7 @@ class Prepared:
             model=about_model(self.loaded, evaluation.layers, evaluation.original, self.device),
             data=about_data(self.examples),
             scale_of=self.examples.loss.scale_of,
-            seed=self.asked.seed,
+            frequencies=rotary_frequencies(self.loaded.model),
         )
         facts = (*facts_of(subject), *configuration_facts(subject, self.loaded, self.asked))
         return tuple(on_original(evaluation, facts))
@@ -81,7 +82,9 @@ class Prepared:
         statistics = KeptStatistics(self.evaluation.statistics, path)
         facts = self.facts(statistics)
         with self._shown(facts, kept, progress) as phases:
-            values = measure_facts(facts, kept, keep, phases=phases, forward_tokens=lambda: self.evaluation.forward_tokens)
+            values = measure_facts(
+                facts, kept, keep, phases=phases, forward_tokens=lambda: self.evaluation.forward_tokens
+            )
         statistics.forget()
         return Inspection(
             facts=values,
@@ -100,7 +103,9 @@ class Prepared:
         console = Console(stderr=True)
         if COST in kept:
             missing = 0.0
-        with phased_progress(console, missing, lambda: self.evaluation.forward_tokens / tokens, wanted=progress) as phases:
+        with phased_progress(
+            console, missing, lambda: self.evaluation.forward_tokens / tokens, wanted=progress
+        ) as phases:
             yield phases
 
 

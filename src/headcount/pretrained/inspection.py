@@ -112,14 +112,26 @@ class Inspection:
         Raises:
             InputError: If not exactly one is given, or the model cannot have it.
         """
-        given = {name: value for name, value in (("keep", keep), ("remove", remove), ("key_heads", key_heads), ("head_dim", head_dim)) if value is not None}
+        options = {"keep": keep, "remove": remove, "key_heads": key_heads, "head_dim": head_dim}
+        given = {name: value for name, value in options.items() if value is not None}
         require(
             len(given) == 1,
             f"a plan needs exactly one of keep, remove, key_heads and head_dim, got {', '.join(given) or 'none'}.",
         )
-        from .planning import make_plan
+        from .changing import group_plan, prune_plan, shrink_plan
+        from .preflight import requested
 
-        return make_plan(self._prepared, **given)
+        evaluation, loaded = self._prepared.evaluation, self._prepared.loaded
+        if remove is not None:
+            return prune_plan(evaluation, loaded, remove=remove, uniform=False)
+        layers = evaluation.layers
+        shape = requested(layers[0], heads=keep, key_heads=key_heads, head_dim=head_dim)
+        if keep is not None:
+            gone = sum(layer.heads - shape.heads for layer in layers)
+            return prune_plan(evaluation, loaded, remove=gone, uniform=True)
+        if key_heads is not None:
+            return group_plan(evaluation, loaded, key_heads=shape.key_heads)
+        return shrink_plan(evaluation, loaded, head_dim=shape.head_dim)
 
     @property
     def _prepared(self) -> "Prepared":

@@ -1,52 +1,54 @@
 """Facts of the whole model: heads removed from all layers together, and the heads that other criteria would remove."""
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .effort import PEERS
 from .running import Fact
 
 if TYPE_CHECKING:
     from .descent import Descent
     from .facts import Subject
 
-PEERS = ("gradient", "fisher", "magnitude", "random")
-"""Criteria beside which the descent is drawn."""
+LARGE = 100
+"""Heads from which on the search removes several at a time."""
+PER_HEAD = 2
+"""Scores per removed head in such a model, beside the first of each layer."""
 
 
 def descent_facts(subject: "Subject") -> list[Fact]:
     """The descent in stretches, so that a run that is ended loses one of them, and all of them together."""
-    counts, work = subject.schedule.removed_counts, subject.schedule.passes["descent"]
-    if not counts:
+    ends, work = subject.schedule.stretches, subject.schedule.passes["descent"]
+    if not ends:
         return []
-    facts, before = [], 0
-    for place, count in enumerate(counts):
-        facts.append(
-            Fact(
-                name=f"descent/{count}",
-                phase=f"removing heads from the whole model, {before + 1} to {count}",
-                work=work * (count - before) / counts[-1],
-                measure=lambda values, place=place: _stretch(subject, values, place),
-            )
+    facts = [
+        Fact(
+            name=f"descent/{end}",
+            phase=f"removing heads from the whole model, {before + 1} to {end}",
+            work=work * (end - before) / ends[-1],
+            measure=lambda values, before=before, end=end: _stretch(subject, values.get(f"descent/{before}"), end),
         )
-        before = count
-    last = f"descent/{counts[-1]}"
+        for before, end in itertools.pairwise((0, *ends))
+    ]
+    last = facts[-1].name
     return [*facts, Fact(name="descent", phase="the whole model", work=0.0, measure=lambda values: values[last])]
 
 
-def _stretch(subject: "Subject", values: Mapping[str, Any], place: int) -> dict[str, Any]:
-    """Heads removed up to the next count, from where the stretch before it ended."""
+def _stretch(subject: "Subject", before: Mapping[str, Any] | None, end: int) -> dict[str, Any]:
+    """Heads removed up to this number, from where the stretch before it ended."""
     from .descent import descend
 
-    counts = subject.schedule.removed_counts
-    start = None if place == 0 else _stored(values[f"descent/{counts[place - 1]}"])
+    size, begun = subject.schedule.size, 0 if before is None else len(before["removed"])
     descent = descend(
         subject.evaluation,
-        counts[place],
-        points=counts[: place + 1],
+        end,
+        budget=None if size.heads <= LARGE else 2 * size.layers + PER_HEAD * (end - begun),
+        points=[count for count in subject.schedule.removed_counts if count <= end],
         statistics=subject.statistics.layers,
-        start=start,
+        start=None if before is None else _stored(before),
     )
     return {
         "removed": [[int(layer), int(head)] for layer, head in descent.removed],
@@ -67,13 +69,12 @@ def peer_facts(subject: "Subject") -> list[Fact]:
     """One fact per criterion, and all of them together."""
     if not subject.schedule.peer_counts:
         return []
-    work = subject.schedule.passes["peers"] / len(PEERS)
     facts = [
         Fact(
             name=f"peer/{name}",
-            phase=f"the heads that {name} would remove",
-            work=work,
-            measure=lambda values, name=name: _peer(subject, name),
+            phase=f"the heads that others would remove: {name}",
+            work=subject.schedule.passes["peers"] / len(PEERS),
+            measure=lambda values, name=name: _peer(subject, name, values),
         )
         for name in PEERS
     ]
@@ -85,34 +86,23 @@ def peer_facts(subject: "Subject") -> list[Fact]:
     return [*facts, Fact(name="peers", phase="other criteria", work=0.0, measure=together)]
 
 
-def _peer(subject: "Subject", name: str) -> dict[str, Any]:
-    """Losses with the heads removed that a criterion names, without and with refit."""
-    from .refit import refitted_in_order, removed_plainly
+def _peer(subject: "Subject", name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Losses with the heads removed that a criterion names, without and with refit; nothing where it has no order."""
+    from .importance import Importance
+    from .peers import losses_along, peer_orders
 
-    evaluation, schedule = subject.evaluation, subject.schedule
-    order = order_of(subject, name)
-    heads = [layer.heads for layer in evaluation.layers]
-    plain, fitted = [], []
-    for count in schedule.peer_counts:
-        kept = _kept(heads, order[:count])
-        evaluation.settle({})
-        plain.append(evaluation.losses(removed_plainly(evaluation, kept)).tolist())
-        fitted.append(evaluation.losses(refitted_in_order(evaluation, kept)).tolist())
-    left = [sum(heads) - count for count in schedule.peer_counts]
+    layers = [values[f"importance/{layer.index}"] for layer in subject.evaluation.layers]
+    importances = [Importance(**{each: np.array(row) for each, row in layer.items()}) for layer in layers]
+    order = peer_orders(importances, random_orders=1).get(name)
+    if order is None:
+        return {}
+    counts = subject.schedule.peer_counts
+    kept = [subject.schedule.size.heads - count for count in counts]
     return {
-        name: {"kept": left, "losses": plain, "refit": False},
-        f"{name}, refit": {"kept": left, "losses": fitted, "refit": True},
+        f"{name}, refit" if refit else name: {
+            "kept": kept,
+            "losses": losses_along(subject.evaluation, order, counts, with_refit=refit).tolist(),
+            "refit": refit,
+        }
+        for refit in (False, True)
     }
-
-
-def _kept(heads: Sequence[int], removed: Sequence[tuple[int, int]]) -> list[list[int]]:
-    gone = set(removed)
-    return [[head for head in range(count) if (layer, head) not in gone] for layer, count in enumerate(heads)]
-
-
-def order_of(subject: "Subject", name: str) -> list[tuple[int, int]]:
-    """INTERIM"""
-    from .._keys import named_generator
-
-    heads = [(layer.index, head) for layer in subject.evaluation.layers for head in range(layer.heads)]
-    return [heads[i] for i in named_generator(subject.seed, name).permutation(len(heads))]

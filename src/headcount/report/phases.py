@@ -22,7 +22,7 @@ class Phases:
 
     Args:
         total: All work that is expected.
-        within: How much work was done so far, also within a phase, counted from anywhere; None: phases count when they end.
+        within: How much work was done so far, also within a phase; None: phases count when they end.
     """
 
     def __init__(self, total: float, within: Callable[[], float] | None = None):
