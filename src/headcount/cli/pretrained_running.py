@@ -46,23 +46,13 @@ def show_dry_run(asked: Request, as_json: bool) -> None:
     """What would be stored, and what it saves."""
     costs = asked.costs()
     if as_json:
-        print_json(
-            {
-                "possible": True,
-                "stored": asked.check.stored,
-                "host": asked.check.host,
-                "sentences": asked.check.sentences,
-                **costs,
-            }
-        )
+        check = asked.check
+        facts = {"possible": True, "stored": check.stored, "host": check.host, "sentences": check.sentences}
+        print_json(facts | {name.replace("-", " ").replace(" ", "_").lower(): each for name, each in costs.items()})
         return
     view = _table()
-    view.add_row(
-        "attention parameters", *(f"{costs['attention_parameters'][name]:,}" for name in ("original", "stored"))
-    )
-    view.add_row(
-        "cached bytes per token", *(f"{costs['cache_bytes_per_token'][name]:,}" for name in ("original", "stored"))
-    )
+    for name, each in costs.items():
+        view.add_row(name, *(f"{each[which]:,}" for which in ("original", "stored")))
     data.print(view)
 
 
@@ -100,6 +90,9 @@ def change(
             evaluation = Evaluation(loaded, attention_layers(loaded.model), read, tick=tick)
             tick(0, 1, "searching")
             plan = make(evaluation, loaded)
+            check = require_possible(asked.check if zeroed else plan.preflight(asked.config))
+            if check.stored == "padded" and not as_json:
+                say(f"pre-flight of what was found: {' '.join(check.sentences)}")
             tick(0, 1, "measuring losses")
             plan = replace(plan, measured=measured_facts(plan, evaluation))
             if recover:

@@ -7,7 +7,7 @@ import typer
 
 from .._errors import require
 from ..pretrained.changing import kept_count, prune_plan, read_request, removed_share
-from ..pretrained.preflight import original_shape, requested
+from ..pretrained.preflight import original_shape, preflight, requested, require_possible
 from .app import Json, say
 from .pretrained_options import Data, DryRun, Length, Limit, ModelName, Out, Recover, Seed
 from .pretrained_running import change, checked_request, show_dry_run
@@ -48,6 +48,9 @@ def prune(
     count = kept_count(original, layers, keep=keep, remove=remove)
     shape = requested(original, heads=count)
     asked = checked_request(model, shape, out, zeroed=zeroed, quiet=as_json)
+    for heads in range(count, original.heads, shape.key_heads if shape.key_heads != shape.heads else 1):
+        if unequal and not zeroed:  # what is found decides how many the largest layer keeps
+            require_possible(preflight(config, [requested(original, heads=heads)] * layers))
     uniform = not (unequal or zeroed)
     gone = (original.heads - count) * layers
     if remove is not None and not uniform:

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from .._errors import InputError, require
 from .._keys import named_generator
+from .cost import cache_bytes_per_token, keeps_cache
 from .plan import Plan, pruned_plan
 from .preflight import LayerShape, Preflight, original_shape, preflight, width_of
 from .weights import HeadWeights
@@ -35,20 +36,20 @@ class Request:
     check: Preflight
 
     def costs(self) -> dict[str, dict[str, int]]:
-        """Numbers of attention parameters and cached numbers per token, of the original and of what is stored."""
-        from .cost import cache_bytes_per_token
-
+        """Attention parameters, and a decoder's cached bytes per token, of the original and of what is stored."""
         width = width_of(self.config.to_dict())
         shapes = {"original": self.original, "stored": self.check.shape}
-        return {
-            "attention_parameters": {
+        costs = {
+            "attention parameters": {
                 name: self.layers * 2 * width * shape.head_dim * (shape.heads + shape.key_heads)
                 for name, shape in shapes.items()
-            },
-            "cache_bytes_per_token": {
-                name: cache_bytes_per_token([shape] * self.layers) for name, shape in shapes.items()
-            },
+            }
         }
+        if keeps_cache((self.config.architectures or [""])[0]):
+            costs["KV-cache bytes per token"] = {
+                name: cache_bytes_per_token([shape] * self.layers) for name, shape in shapes.items()
+            }
+        return costs
 
 
 def request(model: str | Path, shape: LayerShape, *, zeroed: bool = False) -> Request:
@@ -103,7 +104,15 @@ def removed_share(text: str, heads: int) -> float:
     return share
 
 
-def prune_plan(evaluation: "Evaluation", loaded: "Loaded", *, remove: int, uniform: bool, refit: bool = True) -> Plan:
+def prune_plan(
+    evaluation: "Evaluation",
+    loaded: "Loaded",
+    *,
+    remove: int,
+    uniform: bool,
+    refit: bool = True,
+    inspection: Path | None = None,
+) -> Plan:
     """Remove so many heads of the whole model, those that are missed least; output projections refitted.
 
     Args:
@@ -112,19 +121,81 @@ def prune_plan(evaluation: "Evaluation", loaded: "Loaded", *, remove: int, unifo
         remove: How many heads go in all.
         uniform: As many of every layer, and of every key head.
         refit: Fit the output projections of the heads that stay to the original's attention output.
+        inspection: A results folder whose order of heads is used instead of a search.
     """
-    from .descent import descend  # pyright: ignore[reportMissingImports]
+    from .descent import descend
+    from .inspected import inspected_kept
+    from .refit import refitted_in_order
 
-    descent = descend(evaluation, remove, uniform=uniform)
-    removed = [{head for layer, head in descent.removed if layer == place} for place in range(len(evaluation.layers))]
-    kept = [sorted(set(range(each.heads)) - gone) for each, gone in zip(evaluation.layers, removed, strict=True)]
+    changes: Mapping[int, HeadWeights] = {}
+    if inspection is not None:
+        shapes = [(layer.heads, layer.key_heads) for layer in evaluation.layers]
+        kept = inspected_kept(inspection, loaded.fingerprint, shapes, remove=remove, uniform=uniform)
+        if refit:
+            changes = refitted_in_order(evaluation, kept)
+            evaluation.settle({})
+    else:
+        descent = descend(evaluation, remove, uniform=uniform, points=(remove,), tick=evaluation.tick)
+        kept = descent.kept_after(len(descent.removed), [layer.heads for layer in evaluation.layers])
+        changes = descent.changes if refit else {}
     return pruned_plan(
         evaluation.original,
-        descent.changes if refit else {},
+        changes,
         kept,
         source_fingerprint=loaded.fingerprint,
         source=loaded.source,
         words=prune_words(evaluation.layers, kept),
+    )
+
+
+def group_plan(evaluation: "Evaluation", loaded: "Loaded", *, key_heads: int) -> Plan:
+    """Let the heads of every layer share this many key heads: aligned, grouped by search, output projections refitted."""
+    from .grouping import group_model, repeated  # pyright: ignore[reportMissingImports]
+
+    before = evaluation.original[0].key_heads
+    small = group_model(evaluation, key_heads)
+    return Plan(
+        kind="group",
+        source_fingerprint=loaded.fingerprint,
+        layers=small,
+        words=f"{key_heads} of {before} key heads per layer",
+        masked=tuple(repeated(weights, before) for weights in small),
+        source=loaded.source,
+    )
+
+
+def shrink_plan(evaluation: "Evaluation", loaded: "Loaded", *, head_dim: int) -> Plan:
+    """Lower head_dim in every layer; each is fitted to what the layers before it have become."""
+    from .sharing import rotary_frequencies  # pyright: ignore[reportMissingImports]
+    from .shrink import full_shape, kept_pairs, shrink_layer  # pyright: ignore[reportMissingImports]
+
+    layers, original = evaluation.layers, evaluation.original
+    rotated = [layer.index for layer in layers if layer.rotary is not None]
+    pairs = frequencies = None
+    if rotated:
+        rotary = layers[rotated[0]].rotary
+        frequencies = rotary_frequencies(evaluation.model, rotary)
+        statistics = [evaluation.layer_statistics(index) for index in rotated]
+        pairs = kept_pairs([original[index] for index in rotated], statistics, head_dim, rotary, frequencies)
+    changes: dict[int, HeadWeights] = {}
+    small = []
+    try:
+        for layer, weights in zip(layers, original, strict=True):
+            evaluation.settle(changes)
+            how = (evaluation.layer_statistics(layer.index), head_dim, layer.rotary)
+            some = (pairs, frequencies) if layer.rotary is not None else (None, None)
+            small.append(shrink_layer(weights, *how, *some))
+            changes[layer.index] = full_shape(weights, *how, *some)
+    finally:
+        evaluation.settle({})
+    return Plan(
+        kind="shrink",
+        source_fingerprint=loaded.fingerprint,
+        layers=tuple(small),
+        words=f"head_dim {head_dim} in place of {original[0].head_dim}",
+        masked=tuple(changes[layer.index] for layer in layers),
+        pairs=pairs,
+        source=loaded.source,
     )
 
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from torch import nn
 
 REPEATS = 5
+CAUSAL = ("ForCausalLM", "LMHeadModel")
+"""How the names of classes that keep a cache end."""
 LENGTH = 256
 """Tokens of the sequence that is timed, where the model takes as many."""
 
@@ -24,6 +26,11 @@ def cache_bytes_per_token(layers: Sequence[Shaped], bytes_per_number: int = 4) -
         1536
     """
     return sum(2 * layer.key_heads * layer.head_dim for layer in layers) * bytes_per_number
+
+
+def keeps_cache(architecture: str) -> bool:
+    """Whether a class of this name generates text, and so caches keys and values."""
+    return architecture.endswith(CAUSAL)
 
 
 def seconds_per_thousand_tokens(

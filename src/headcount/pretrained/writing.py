@@ -16,7 +16,7 @@ from .._errors import HeadcountError
 from .._version import __version__
 from .card import RECORD, model_card
 from .checking import load_stock, probe_inputs, probe_outputs, probe_record, probe_tensors, quiet, tolerance
-from .cost import cache_bytes_per_token
+from .cost import cache_bytes_per_token, keeps_cache
 from .layers import attention_layers, rewritten
 from .load import Loaded
 from .places import free_place, written_whole
@@ -30,8 +30,6 @@ WEIGHT_FILES = re.compile(
 OURS = ("config.json", "README.md", RECORD)
 """Files that are written anew."""
 SHARD = "5GB"
-CAUSAL = ("ForCausalLM", "LMHeadModel")
-"""How the names of classes that keep a cache end."""
 
 
 def write_folder(
@@ -196,7 +194,7 @@ def _record(plan: Plan, loaded: Loaded, stock: nn.Module, command: str, *, zeroe
             **{name: importlib.metadata.version(name) for name in ("torch", "transformers")},
         },
     }
-    if type(stock).__name__.endswith(CAUSAL):
+    if keeps_cache(type(stock).__name__):
         number = _stored_dtype(loaded).itemsize
         record["cache_bytes_per_token"] = {
             "original": cache_bytes_per_token(original, number),
