@@ -171,6 +171,8 @@ class _Search:
         self.changes: dict[int, HeadWeights] = {}
         self.scores: dict[Candidate, float] = {}
         self.factors: dict[int, float] = {}
+        self.proposed: dict[int, dict[Candidate, float]] = {}
+        self.stale = set(range(len(self.kept)))
         self.evaluations = 1
         self.loss = float(np.mean(evaluation.losses({}, part="calibration")))
 
@@ -202,22 +204,23 @@ class _Search:
 
     def round(self, missing: int, budget: int | None) -> None:
         """Remove the cheapest head, or several from different layers where the budget is short."""
-        limit = np.inf if budget is None else max(1, budget // missing)
+        limit = np.inf if budget is None else max(1, budget // missing - 1)
         together = 1 if budget is None else max(1, -(-missing * (BREADTH + 1) // budget))
-        proposals = {candidate: cost for layer in range(len(self.kept)) for candidate, cost in self._proposals(layer)}
-        require(len(proposals) > 0, "no head is left that may be removed.")
-        waiting = set(proposals)
         scored: dict[Candidate, float] = {}
-        while waiting:
-            expected = {candidate: self._expected(candidate, proposals[candidate]) for candidate in sorted(waiting)}
+        while len(scored) < max(limit, together):
+            expected = {
+                candidate: self._expected(candidate) for candidate in self._waiting() if candidate not in scored
+            }
+            if not expected:
+                break
             candidate = min(expected, key=expected.__getitem__)
-            if expected[candidate] > -np.inf and len(scored) >= max(limit, together):
-                break  # A layer that was never scored is scored even so: nothing else says what it costs.
             enough = len(scored) >= max(min(BREADTH, limit), together)
             if enough and expected[candidate] >= sorted(scored.values())[together - 1]:
                 break
-            waiting.remove(candidate)
-            scored[candidate] = self._score(candidate, proposals[candidate])
+            if candidate[0] in self.stale:
+                self._propose(candidate[0])
+            else:
+                scored[candidate] = self._score(candidate)
         chosen: dict[int, int] = {}
         for layer, head in sorted(scored, key=scored.__getitem__):
             if layer not in chosen and len(chosen) < min(together, missing):
@@ -228,37 +231,42 @@ class _Search:
         """Remove one head per key head (per layer where each head has keys of its own) from every layer, in order."""
         for layer, weights in enumerate(self.evaluation.original):
             for _ in range(_equal_step(weights)):
-                self._forget(layer)
-                proposals = dict(self._proposals(layer))
-                scores = {
-                    candidate: self._score(candidate, cost) if len(proposals) > 1 else cost
-                    for candidate, cost in proposals.items()
-                }
+                self._propose(layer)
+                costs = self.proposed[layer]
+                scores = {candidate: self._score(candidate) for candidate in costs} if len(costs) > 1 else costs
                 self._take({layer: min(scores, key=scores.__getitem__)[1]}, refit_later=False)
         self._refit_from(0)
 
-    def _proposals(self, layer: int) -> list[tuple[Candidate, float]]:
-        """The heads of a layer that its moments call cheapest, with their local costs."""
+    def _propose(self, layer: int) -> None:
+        """Ask a layer again for the heads that its moments call cheapest, with their local costs."""
         weights, kept = self.evaluation.original[layer], self.kept[layer]
-        if len(kept) <= self.least:
-            return []
-        left = Elimination(weights, self._of(layer), kept, ridge=self.ridge, weighting=self.weighting[layer])
-        costs = left.costs()
-        grouped = self.uniform and weights.heads != weights.key_heads
-        heads = sorted(allowed(weights, kept, equal_groups=grouped), key=costs.__getitem__)
-        return [((layer, head), costs[head]) for head in heads[: self.choices]]
+        self.stale.discard(layer)
+        self.proposed[layer] = {}
+        if len(kept) > self.least:
+            left = Elimination(weights, self._of(layer), kept, ridge=self.ridge, weighting=self.weighting[layer])
+            costs = left.costs()
+            grouped = self.uniform and weights.heads != weights.key_heads
+            heads = sorted(allowed(weights, kept, equal_groups=grouped), key=costs.__getitem__)
+            self.proposed[layer] = {(layer, head): costs[head] for head in heads[: self.choices]}
 
-    def _expected(self, candidate: Candidate, cost: float) -> float:
+    def _waiting(self) -> list[Candidate]:
+        """What the layers propose; one whose prefix has changed is asked again when it leads."""
+        for layer in range(len(self.kept)):
+            if layer not in self.proposed:
+                self._propose(layer)
+        return [candidate for layer in sorted(self.proposed) for candidate in self.proposed[layer]]
+
+    def _expected(self, candidate: Candidate) -> float:
         """What removal is expected to cost: its last score, or its local cost in the units of its layer's last score.
 
         A layer that was never scored comes first.
         """
+        layer, _ = candidate
         if candidate in self.scores:
             return self.scores[candidate]
-        factor = self.factors.get(candidate[0])
-        return -np.inf if factor is None else factor * cost
+        return self.factors[layer] * self.proposed[layer][candidate] if layer in self.factors else -np.inf
 
-    def _score(self, candidate: Candidate, cost: float) -> float:
+    def _score(self, candidate: Candidate) -> float:
         """Increase of the mean calibration loss when this head goes and its layer is refitted."""
         layer, head = candidate
         changed = self._refitted(layer, [other for other in self.kept[layer] if other != head])
@@ -266,7 +274,7 @@ class _Search:
         self.evaluations += 1
         increase = float(np.mean(losses)) - self.loss
         self.scores[candidate] = increase
-        self.factors[layer] = max(increase, 0.0) / max(cost, np.finfo(float).tiny)
+        self.factors[layer] = max(increase, 0.0) / max(self.proposed[layer][candidate], np.finfo(float).tiny)
         return increase
 
     def _take(self, chosen: Mapping[int, int], *, refit_later: bool = True) -> None:
@@ -274,23 +282,28 @@ class _Search:
             self.kept[layer].remove(head)
             self.removed.append((layer, head))
             self.scores = {key: value for key, value in self.scores.items() if key[0] != layer}
+            self.proposed.pop(layer, None)
         first = min(chosen)
         if refit_later:
             self._refit_from(first)
         else:
-            self.changes[first] = self._refitted(first, self.kept[first])
-            self.evaluation.settle(self.changes)
+            self._refit(first)
 
     def _refit_from(self, first: int) -> None:
         """Fit the changed layers from this one on again, in order, to what the layers before them now give."""
         for layer in range(first, len(self.kept)):
             if layer > first:
                 self.statistics.pop(layer, None)
+                self.stale.add(layer)
             if len(self.kept[layer]) < self.evaluation.original[layer].heads:
-                self._forget(layer)
-                self.changes[layer] = self._refitted(layer, self.kept[layer])
-                self.evaluation.settle(self.changes)
+                self._refit(layer)
         self._measure_loss()
+
+    def _refit(self, layer: int) -> None:
+        self.changes[layer] = self._refitted(layer, self.kept[layer])
+        self.evaluation.settle(self.changes)
+        for later in range(layer + 1, len(self.kept)):
+            self.statistics.pop(later, None)
 
     def _refitted(self, layer: int, kept: Iterable[int]) -> HeadWeights:
         return refit(self.evaluation.original[layer], self._of(layer), kept, ridge=self.ridge)
@@ -300,9 +313,6 @@ class _Search:
         if layer not in self.statistics:
             self.statistics[layer] = self.evaluation.layer_statistics(layer)
         return self.statistics[layer]
-
-    def _forget(self, layer: int) -> None:
-        self.statistics.pop(layer, None)
 
     def _measure_loss(self) -> None:
         self.loss = float(np.mean(self.evaluation.losses(self.changes, part="calibration")))

@@ -14,7 +14,8 @@ from ..store import Experiment, Store
 from .configurations import Asked, configuration_facts
 from .describing import about_data, about_model, short_name, size_of
 from .digests import digest_of
-from .effort import DEFAULT_EFFORT, Schedule, schedule
+from ..effort.levels import DEFAULT_EFFORT
+from .effort import Schedule, schedule
 from .extra import need
 from .facts import Subject, facts_of, on_original
 from .grouping import rotary_frequencies
