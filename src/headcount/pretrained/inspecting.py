@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from .._errors import require, require_count
 from ..analysis.trained_model import TOLERANCE
 from ..analysis.trained_model_facts import STUDY
+from ..effort.levels import DEFAULT_EFFORT
 from ..report.phases import Phases, phased_progress
 from ..store import Experiment, Store
 from .configurations import Asked, configuration_facts
 from .describing import about_data, about_model, short_name, size_of
 from .digests import digest_of
-from ..effort.levels import DEFAULT_EFFORT
 from .effort import Schedule, schedule
 from .extra import need
 from .facts import Subject, facts_of, on_original

@@ -13,11 +13,6 @@ if TYPE_CHECKING:
     from .descent import Descent
     from .facts import Subject
 
-LARGE = 100
-"""Heads from which on the search removes several at a time."""
-PER_HEAD = 2
-"""Scores per removed head in such a model, beside the first of each layer."""
-
 
 def descent_facts(subject: "Subject") -> list[Fact]:
     """The descent in stretches, so that a run that is ended loses one of them, and all of them together."""
@@ -41,11 +36,9 @@ def _stretch(subject: "Subject", before: Mapping[str, Any] | None, end: int) -> 
     """Heads removed up to this number, from where the stretch before it ended."""
     from .descent import descend
 
-    size, begun = subject.schedule.size, 0 if before is None else len(before["removed"])
     descent = descend(
         subject.evaluation,
         end,
-        budget=None if size.heads <= LARGE else 2 * size.layers + PER_HEAD * (end - begun),
         points=[count for count in subject.schedule.removed_counts if count <= end],
         statistics=subject.statistics.layers,
         start=None if before is None else _stored(before),
