@@ -26,6 +26,7 @@ class InspectionEffort:
     """The numbers of an effort.
 
     Args:
+        max_tokens: Held-out tokens, at most.
         operations: Multiplications and additions of the whole inspection; where leaving out each head in turn would
             need more, it is left out.
         leave_one_out: Whether each head's removal is measured where it is affordable.
@@ -35,6 +36,7 @@ class InspectionEffort:
         peer_counts: The same for other orders of removal; none: they are not measured.
     """
 
+    max_tokens: int
     operations: float
     leave_one_out: bool
     rank_points: int
@@ -52,6 +54,7 @@ class InspectionEffort:
 
 LEVELS: dict[str, InspectionEffort] = {
     "quick": InspectionEffort(
+        max_tokens=1024,
         operations=0.0,
         leave_one_out=False,
         rank_points=0,
@@ -60,6 +63,7 @@ LEVELS: dict[str, InspectionEffort] = {
         peer_counts=(),
     ),
     "normal": InspectionEffort(
+        max_tokens=2048,
         operations=1e14,
         leave_one_out=True,
         rank_points=BISECTED,
@@ -68,6 +72,7 @@ LEVELS: dict[str, InspectionEffort] = {
         peer_counts=(0.2, 0.3),
     ),
     "thorough": InspectionEffort(
+        max_tokens=4096,
         operations=1e15,
         leave_one_out=True,
         rank_points=8,

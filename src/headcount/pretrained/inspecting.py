@@ -15,7 +15,7 @@ from ..store import Experiment, Store
 from .configurations import Asked, configuration_facts
 from .describing import about_data, about_model, short_name, size_of
 from .digests import digest_of
-from .effort import Schedule, schedule
+from .effort import InspectionEffort, Schedule, level_of, schedule
 from .extra import need
 from .facts import Subject, facts_of, on_original
 from .grouping import rotary_frequencies
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .evaluation import Evaluation
     from .load import Loaded
 
+FEWEST = 8
+"""Held-out examples, at least."""
 QUESTION = "which heads and ranks does this trained model need"
 
 
@@ -128,6 +130,7 @@ def prepare(
         if value is not None:
             require_count(name, value, 2)
     require_count("seed", seed, 0)
+    level = level_of(effort)
     need()
     from .evaluation import Evaluation
     from .examples import read_examples
@@ -137,7 +140,8 @@ def prepare(
     device = device or "cpu"
     loaded = load_model(model, device=device) if isinstance(model, str | Path) else of_module(model, tokenizer)
     layers = attention_layers(loaded.model)
-    read = read_examples(loaded, data, length=length, limit=examples, seed=seed)
+    limit = _limit(loaded, level, length) if examples is None else examples
+    read = read_examples(loaded, data, length=length, limit=limit, seed=seed)
     evaluation = Evaluation(loaded, layers, read, device=device)
     parts = {"held_out": read.held_out, "scored": read.part("calibration"), "calibration": read.calibration}
     tokens = {name: sum(batch.tokens for batch in batches) for name, batches in parts.items()}
@@ -169,6 +173,14 @@ def prepare(
         device=device,
         tolerance=tolerance,
     )
+
+
+def _limit(loaded: "Loaded", level: InspectionEffort, length: int | None) -> int | None:
+    """Examples of both parts together where the effort reads less than suits the model's size: two thirds calibrate."""
+    from .sizes import default_sizes
+
+    sizes = default_sizes(loaded.model, length)
+    return None if sizes.held_out <= level.max_tokens else 3 * max(FEWEST, level.max_tokens // sizes.length)
 
 
 def _words_of(data: Any) -> str | None:
