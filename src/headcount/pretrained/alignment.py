@@ -8,7 +8,7 @@ a + ib. A value may be mapped by any invertible matrix, which the output project
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Complex, Float, Int
+from jaxtyping import Float, Int
 
 from .weights import HeadWeights
 
@@ -44,7 +44,7 @@ def query_moments(weights: HeadWeights, inputs: np.ndarray) -> Float[np.ndarray,
 def key_moments(
     weights: HeadWeights, inputs: np.ndarray, *, centred: bool
 ) -> Float[np.ndarray, "key_heads key_heads head_dim head_dim"]:
-    """E[k_i k_j^T] of all pairs of key heads; `centred`: covariances, all that softmax sees of keys without rotations."""
+    """E[k_i k_j^T] of all pairs of key heads; `centred`: covariances, all that softmax sees without rotations."""
     maps = with_bias(weights.key, weights.key_bias)
     return np.einsum("iaw,wv,jbv->ijab", maps, centred_moments(inputs) if centred else inputs, maps, optimize=True)
 
@@ -78,39 +78,6 @@ def rotary_pairs(rotary: RotaryPairs) -> Int[np.ndarray, "pairs 2"]:
     return np.stack(pairs, axis=1)
 
 
-def as_complex(
-    maps: Float[np.ndarray, "heads head_dim columns"], rotary: RotaryPairs
-) -> Complex[np.ndarray, "heads pairs columns"]:
-    """Each rotary pair of rows as one complex row."""
-    first, second = rotary_pairs(rotary).T
-    return maps[:, first] + 1j * maps[:, second]
-
-
-def from_complex(
-    rows: Complex[np.ndarray, "heads pairs columns"], rotary: RotaryPairs, into: Float[np.ndarray, "heads dim columns"]
-) -> Float[np.ndarray, "heads dim columns"]:
-    """The inverse of `as_complex`; rows that are not rotated are those of `into`."""
-    first, second = rotary_pairs(rotary).T
-    result = into.copy()
-    result[:, first], result[:, second] = rows.real, rows.imag
-    return result
-
-
-def procrustes(
-    target: Float[np.ndarray, "dim columns"],
-    source: Float[np.ndarray, "dim columns"],
-    moments: Float[np.ndarray, "columns columns"],
-) -> Float[np.ndarray, "dim dim"]:
-    """The orthogonal matrix A that minimises E|target x - A source x|^2, for E[x x^T] = moments.
-
-    >>> turn = np.array([[0.0, -1.0], [1.0, 0.0]])
-    >>> np.allclose(procrustes(turn, np.eye(2), np.eye(2)), turn)
-    True
-    """
-    left, _, right = np.linalg.svd(target @ moments @ source.T)
-    return left @ right
-
-
 def leading_subspace(
     moments: Float[np.ndarray, "dim dim"], metric: Float[np.ndarray, "dim dim"], rank: int
 ) -> tuple[Float[np.ndarray, "rank dim"], float]:
@@ -122,6 +89,6 @@ def leading_subspace(
     values, vectors = np.linalg.eigh(root @ metric @ root)
     order = np.argsort(values)[::-1]
     kept = order[:rank]
-    # root^-1 vectors = metric root vectors / values: no inverse of moments that may be singular.
+    # Up to scale root^-1 vectors = metric root vectors: no inverse of moments that may be singular.
     scale = np.where(values[kept] > NEGLIGIBLE * max(values[order[0]], 0.0), values[kept], np.inf)
     return (metric @ root @ vectors[:, kept] / np.sqrt(scale)).T, float(np.maximum(values[order[rank:]], 0.0).sum())

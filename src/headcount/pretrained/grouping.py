@@ -1,9 +1,9 @@
-"""Fewer key heads: query heads that share one key and one value projection, chosen, aligned and merged, output refit."""
+"""Fewer key heads: which heads share a key and a value projection, both aligned and merged, the output refit."""
 
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -11,7 +11,7 @@ from jaxtyping import Float
 from .._errors import require
 from .alignment import RotaryPairs, centred_moments, query_moments, symmetric_solve, with_bias
 from .layer_statistics import LayerStatistics
-from .sharing import SharedKeys, mean_rotation, score_variance, share_keys, share_values
+from .sharing import SharedKeys, mean_rotation, rotary_frequencies, score_variance, share_keys, share_values
 from .weights import HeadWeights
 
 if TYPE_CHECKING:
@@ -80,10 +80,8 @@ class Layer:
         statistics: LayerStatistics,
         rotary: RotaryPairs | None,
         normed: bool,
-        frequencies: Float[np.ndarray, " pairs"] | None = None,
     ):
         self.weights, self.rotary, self.normed = weights, rotary, normed
-        self.frequencies = frequencies
         self.share = weights.heads // weights.key_heads
         self.inputs = statistics.inputs
         # A shift of all keys changes no softmax, but rotated it is no shift.
@@ -216,13 +214,13 @@ def group(
         statistics: Of that layer.
         rotary: Its rotary positions, if any.
         normed: Whether queries and keys are normalised after the projection: keys are averaged, not aligned.
-        frequencies: Radians per position of each rotary pair; without them only maps that serve every frequency are used.
+        frequencies: Radians per position of each rotary pair; without them queries are mapped pair by pair.
         groups: Key heads that share one; by default those that lose least.
 
     Raises:
         InputError: `key_heads` does not divide the layer's.
     """
-    layer = Layer(weights, statistics, rotary, normed, frequencies)
+    layer = Layer(weights, statistics, rotary, normed)
     chosen = choose_groups(layer, key_heads) if groups is None else groups
     query = with_bias(weights.query, weights.query_bias)
     output = weights.output.copy()
@@ -281,7 +279,6 @@ def group_model(
     Returns:
         The layers in their smaller shapes; `repeated(layer, key_heads of the original)` is what can be measured.
     """
-    frequencies = rotary_frequencies(evaluation.model)
     changes: dict[int, HeadWeights] = {}
     grouped: list[HeadWeights] = []
     try:
@@ -289,14 +286,13 @@ def group_model(
             small = mean_pool(weights, key_heads)
             if aligned:
                 evaluation.settle(changes)
-                known = frequencies.get(layer.rotary.dims // 2) if layer.rotary else None
                 small = group(
                     weights,
                     key_heads,
                     evaluation.layer_statistics(layer.index),
                     layer.rotary,
                     layer.normed,
-                    frequencies=known,
+                    frequencies=rotary_frequencies(evaluation.model, layer.rotary),
                     groups=None if searched else neighbours(weights.key_heads, key_heads),
                 )
             changes[layer.index] = repeated(small, weights.key_heads)
@@ -308,15 +304,3 @@ def group_model(
     finally:
         evaluation.settle({})
     return tuple(grouped)
-
-
-def rotary_frequencies(model: Any) -> dict[int, Float[np.ndarray, " pairs"]]:
-    """The frequencies that a torch model rotates by, by their number; a number with several sets is left out."""
-    sets: dict[int, list[np.ndarray]] = {}
-    for name, buffer in model.named_buffers():
-        if name.endswith("inv_freq") and not name.endswith("original_inv_freq"):
-            values = np.asarray(buffer.tolist(), float)
-            sets.setdefault(len(values), []).append(values)
-    return {
-        count: values[0] for count, values in sets.items() if all(np.array_equal(values[0], other) for other in values)
-    }

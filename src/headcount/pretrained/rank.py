@@ -2,23 +2,24 @@
 
 Each result has the shapes of the original layer, so that its loss is measured by swapping weights.
 
-*Values.* Head h gives O_h z_h. Of all P of rank r, O_h P with the least E|O_h (z_h - P z_h)|^2 is U U^T O_h, U the first r
-left singular vectors of O_h E[z_h z_h^T]^(1/2). Where the layer stores an output bias, z_h is centred and the mean is kept in
-the bias.
+*Values.* Head h gives O_h z_h. Of all P of rank r, O_h P with the least E|O_h (z_h - P z_h)|^2 is U U^T O_h, U the
+first r left singular vectors of O_h E[z_h z_h^T]^(1/2). Where the layer stores an output bias, z_h is centred and the
+mean is kept in the bias.
 
-*Scores without rotary positions.* A score is q . k. Of all N of rank r, the one with the least E(q . k - q . N k)^2 over
-independent tokens is N = S_k V S^-1 U^T S_q, where S_q and S_k are the square roots of the moments of q and k and
+*Scores without rotary positions.* A score is q . k. Of all N of rank r, the one with the least E(q . k - q . N k)^2
+over independent tokens is N = S_k V S^-1 U^T S_q, where S_q and S_k are the square roots of the moments of q and k and
 U S V^T the first r singular triples of S_q S_k. A shift of all keys changes no softmax, so keys are centred. Heads that
 read one key head share N: the moments of their queries are summed.
 
-*Scores with rotary positions.* q and k are rotated by their positions, so W_Q^T W_K is not one bilinear form but one per
-distance, q . R k. A map that serves all distances must commute with R: it keeps or drops whole rotary pairs. A pair
-adds |q_pair| |k_pair| cos(angle) to a score, of mean square E|q_pair|^2 E|k_pair|^2 / 2 when the angles are spread
-evenly; the pairs with the most are kept.
+*Scores with rotary positions.* q and k are rotated by their positions, so W_Q^T W_K is not one bilinear form but one
+per distance, q . R k, and no single singular value decomposition serves them all. What can be lowered is the number of
+rotary pairs. Pairs are chosen one at a time, each the one that explains most of what is left of the scores; queries and
+keys are then fitted to the scores of the whole head (`sharing.share_keys`), because pairs that turn slowly can stand in
+for each other. Without known frequencies that is the pairs with the most E|q_pair|^2 E|k_pair|^2.
 
 *Normed queries and keys.* The norm is taken after the projection, and a mask after the norm is not storable. What is
 measured is the key projection with rows set to zero: the norm then enlarges the rest of the key, which sharpens
-attention. The rank found so is an upper estimate.
+attention. The rank that is read from it is an upper estimate.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from .alignment import (
     NEGLIGIBLE,
@@ -35,11 +36,12 @@ from .alignment import (
     key_moments,
     leading_subspace,
     query_moments,
-    rotary_pairs,
     square_root,
     symmetric_solve,
+    with_bias,
 )
 from .layer_statistics import LayerStatistics
+from .sharing import MeanRotation, mean_rotation, rotary_frequencies, share_keys
 from .weights import HeadWeights
 
 if TYPE_CHECKING:
@@ -116,8 +118,10 @@ def low_rank_scores(
     rank: int,
     rotary: RotaryPairs | None = None,
     normed: bool = False,
+    *,
+    frequencies: Float[np.ndarray, " pairs"] | None = None,
 ) -> HeadWeights:
-    """The layer with scores of rank `rank` in every head, in the same shapes: only keys change.
+    """The layer with scores of rank `rank` in every head, in the same shapes: only keys and queries change.
 
     Args:
         weights: The layer.
@@ -125,37 +129,117 @@ def low_rank_scores(
         rank: At least 1; from head_dim on nothing changes. With rotary positions an odd rank keeps a pair fewer.
         rotary: Its rotary positions, if any.
         normed: Whether queries and keys are normalised after the projection; see above.
+        frequencies: Radians per position of each rotary pair, where known.
     """
     if rank >= weights.head_dim:
         return weights
     if rotary is None and not normed:
         left, right = score_factors(weights, statistics, rank)
-        maps = left.transpose(0, 2, 1) @ right
-    else:
-        maps = np.stack([_kept_parts(*parts, rank, rotary, normed) for parts in _shared_moments(weights, statistics)])
+        return mapped_keys(weights, left.transpose(0, 2, 1) @ right)
+    rotation = mean_rotation(weights.head_dim, rotary, frequencies)
+    units = rotation.pairs if len(rotation.pairs) else np.arange(weights.head_dim)[:, None]
+    moments = rotated_moments(weights, statistics, rotation)
+    kept = [units[list(choose_units([pair], units, rank // units.shape[1]))].ravel() for pair in moments]
+    if normed:
+        maps = np.zeros((weights.key_heads, weights.head_dim, weights.head_dim))
+        for group, dims in enumerate(kept):
+            maps[group, dims, dims] = 1.0
+        return mapped_keys(weights, maps)
+    return fitted_to_dims(weights, statistics, kept, rotary, frequencies)
+
+
+def mapped_keys(weights: HeadWeights, maps: Float[np.ndarray, "key_heads head_dim head_dim"]) -> HeadWeights:
+    """The layer with its keys mapped."""
     bias = None if weights.key_bias is None else np.einsum("gab,gb->ga", maps, weights.key_bias)
     return replace(weights, key=maps @ weights.key, key_bias=bias)
+
+
+def rotated_moments(
+    weights: HeadWeights, statistics: LayerStatistics, rotation: MeanRotation
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Per key head: the summed E[q q^T] of the heads that read it, and E[R k k^T R^T]."""
+    return [(queries, rotation.of(keys)) for queries, keys in _shared_moments(weights, statistics)]
+
+
+def choose_units(
+    moments: Sequence[tuple[Float[np.ndarray, "dim dim"], Float[np.ndarray, "dim dim"]]],
+    units: Int[np.ndarray, "units dims"],
+    count: int,
+) -> tuple[int, ...]:
+    """Which units (rows of dimensions) of the keys tell most of the scores, chosen one at a time; in order of place.
+
+    Args:
+        moments: E[q q^T] and E[k k^T] of each head; every head counts by the share of its scores that is told.
+        units: Their dimensions.
+        count: How many are chosen.
+    """
+    rests = [keys.copy() for _, keys in moments]
+    totals = [max(float(np.sum(queries * keys)), np.finfo(float).tiny) for queries, keys in moments]
+    chosen: list[int] = []
+    for _ in range(count):
+        gains = np.full(len(units), -np.inf)
+        for place in set(range(len(units))) - {*chosen}:
+            gains[place] = sum(
+                np.sum(queries * _told(rest, units[place])) / total
+                for (queries, _), rest, total in zip(moments, rests, totals, strict=True)
+            )
+        best = int(np.argmax(gains))
+        chosen.append(best)
+        rests = [rest - _told(rest, units[best]) for rest in rests]
+    return tuple(sorted(chosen))
+
+
+def _told(moments: Float[np.ndarray, "dim dim"], dims: Int[np.ndarray, " dims"]) -> Float[np.ndarray, "dim dim"]:
+    """The part of the moments that regression on some dimensions explains."""
+    cross = moments[:, dims]
+    return symmetric_solve(cross, cross[dims]) @ cross.T
+
+
+def fitted_to_dims(
+    weights: HeadWeights,
+    statistics: LayerStatistics,
+    kept: Sequence[Int[np.ndarray, " dims"]],
+    rotary: RotaryPairs | None,
+    frequencies: Float[np.ndarray, " pairs"] | None,
+) -> HeadWeights:
+    """The layer with only some dimensions of each key head, whole pairs; queries and keys fitted to the same scores."""
+    query = with_bias(weights.query, weights.query_bias)
+    key = with_bias(weights.key, weights.key_bias)
+    share = weights.heads // weights.key_heads
+    for group, (queries, _) in enumerate(_shared_moments(weights, statistics)):
+        start = np.zeros_like(key[group])
+        start[kept[group]] = key[group, kept[group]]
+        shared = share_keys(key[group][None], queries[None], statistics.inputs, rotary, frequencies, start=start)
+        heads = slice(group * share, (group + 1) * share)
+        query[heads] = shared.query_maps[0] @ query[heads]
+        key[group] = shared.key
+    return replace(
+        weights,
+        query=query[..., :-1],
+        key=key[..., :-1],
+        query_bias=None if weights.query_bias is None else query[..., -1],
+        key_bias=None if weights.key_bias is None else key[..., -1],
+    )
 
 
 def score_factors(
     weights: HeadWeights, statistics: LayerStatistics, rank: int
 ) -> tuple[Float[np.ndarray, "key_heads rank head_dim"], Float[np.ndarray, "key_heads rank head_dim"]]:
     """(left, right) with q . k near (left q) . (right k), for layers without rotary positions and norms."""
-    factors = [
-        _factors(queries, keys, rank)[:2] for queries, keys in _shared_moments(weights, statistics, centred=True)
-    ]
+    moments = _shared_moments(weights, statistics, centred=True)
+    factors = [_factors(queries, keys, rank) for queries, keys in moments]
     return np.stack([left for left, _ in factors]), np.stack([right for _, right in factors])
 
 
 def _factors(
     queries: Float[np.ndarray, "dim dim"], keys: Float[np.ndarray, "dim dim"], rank: int
-) -> tuple[Float[np.ndarray, "rank dim"], Float[np.ndarray, "rank dim"], Float[np.ndarray, " dim"]]:
-    """`score_factors` from the moments of queries and keys, and the mean square of the score along each direction."""
+) -> tuple[Float[np.ndarray, "rank dim"], Float[np.ndarray, "rank dim"]]:
+    """`score_factors` from the moments of queries and keys."""
     query_root, key_root = square_root(queries), square_root(keys)
     left, sizes, right = np.linalg.svd(query_root @ key_root)
     enough = sizes[:rank] > NEGLIGIBLE * sizes[0]
     scale = np.where(enough, np.sqrt(np.where(enough, sizes[:rank], 1.0)), np.inf)[:, None]
-    return right[:rank] @ key_root / scale, left[:, :rank].T @ query_root / scale, sizes**2
+    return right[:rank] @ key_root / scale, left[:, :rank].T @ query_root / scale
 
 
 def _shared_moments(
@@ -166,57 +250,6 @@ def _shared_moments(
     queries = queries.reshape(weights.key_heads, -1, *queries.shape[1:]).sum(axis=1)
     keys = key_moments(weights, statistics.inputs, centred=centred)
     return [(queries[group], keys[group, group]) for group in range(weights.key_heads)]
-
-
-def pair_energies(
-    weights: HeadWeights, statistics: LayerStatistics, rotary: RotaryPairs
-) -> Float[np.ndarray, "key_heads pairs"]:
-    """Mean square that each rotary pair adds to the scores of the heads that read a key head, angles spread evenly."""
-    pairs = rotary_pairs(rotary)
-    return np.stack([_energies(queries, keys, pairs) for queries, keys in _shared_moments(weights, statistics)])
-
-
-def _energies(queries: np.ndarray, keys: np.ndarray, units: np.ndarray) -> Float[np.ndarray, " units"]:
-    return queries.diagonal()[units].sum(axis=1) * keys.diagonal()[units].sum(axis=1) / units.shape[1]
-
-
-def _kept_parts(
-    queries: Float[np.ndarray, "dim dim"],
-    keys: Float[np.ndarray, "dim dim"],
-    rank: int,
-    rotary: RotaryPairs | None,
-    normed: bool,
-) -> Float[np.ndarray, "dim dim"]:
-    """The map of one key head that keeps the rotary pairs, and the directions outside them, that scores use most.
-
-    Directions that are not rotated are singular directions; where a norm follows they are single dimensions.
-    """
-    dim = len(keys)
-    pairs = np.zeros((0, 2), int) if rotary is None else rotary_pairs(rotary)
-    rest = np.setdiff1d(np.arange(dim), pairs)
-    candidates = [(energy / 2, pair) for energy, pair in zip(_energies(queries, keys, pairs), pairs, strict=True)]
-    result = np.zeros((dim, dim))
-    inner = np.ix_(rest, rest)
-    if normed or not len(rest):
-        singles = rest[:, None]
-        energies = zip(_energies(queries, keys, singles), singles, strict=True)
-        candidates += list(energies)
-        free_energies = np.zeros(0)
-    else:
-        free_energies = _factors(queries[inner], keys[inner], len(rest))[2]
-        candidates += [(energy, np.zeros(0, int)) for energy in free_energies]
-    left_over, free = rank, 0
-    for _, unit in sorted(candidates, key=lambda candidate: -candidate[0]):
-        cost = max(len(unit), 1)
-        if cost > left_over:
-            continue
-        left_over -= cost
-        free += len(unit) == 0
-        result[unit, unit] = 1.0
-    if free:
-        left, right, _ = _factors(queries[inner], keys[inner], free)
-        result[inner] = left.T @ right
-    return result
 
 
 def rank_curve(
@@ -239,10 +272,11 @@ def rank_curve(
     """
     layer, weights = evaluation.layers[index], evaluation.original[index]
     statistics = evaluation.layer_statistics(index) if statistics is None else statistics
+    frequencies = rotary_frequencies(evaluation.model, layer.rotary)
     base = evaluation.losses()
 
     def scores(rank: int) -> np.ndarray:
-        changed = low_rank_scores(weights, statistics, rank, layer.rotary, layer.normed)
+        changed = low_rank_scores(weights, statistics, rank, layer.rotary, layer.normed, frequencies=frequencies)
         return evaluation.losses({index: changed})
 
     def values(rank: int) -> np.ndarray:
@@ -250,10 +284,8 @@ def rank_curve(
 
     curves = {}
     step = 1 if layer.rotary is None else 2
-    for name, measured, full, grain in (
-        ("scores", scores, weights.head_dim, step),
-        ("values", values, weights.value_dim, 1),
-    ):
+    kinds = ("scores", scores, weights.head_dim, step), ("values", values, weights.value_dim, 1)
+    for name, measured, full, grain in kinds:
         if ranks is None:
             losses = _bisected(measured, base, full, grain)
         else:

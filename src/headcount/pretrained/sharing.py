@@ -1,11 +1,11 @@
 """One key and one value projection in place of several: those that lose least, with the maps that read them.
 
-*Keys.* Head j has scores q_j . R k_j, R the rotation by the distance of two tokens (none: R = 1). With one shared key they are
-(T_j q_j) . R k. The mean square of the difference, over independent tokens and over distances, is least squares in T_j for
-a given k and in k for given T_j; both need only head_dim x head_dim moments. If all angles were independent and spread
-evenly, T_j would be one complex number per rotary pair and k the first principal component of the pairs: the start.
-With the frequencies known, solving for T_j and k in turns goes further, because pairs that turn slowly can stand in for
-each other.
+*Keys.* Head j has scores q_j . R k_j, R the rotation by the distance of two tokens (none: R = 1). With one shared key
+they are (T_j q_j) . R k. The mean square of the difference, over independent tokens and over distances, is least
+squares in T_j for a given k and in k for given T_j; both need only head_dim x head_dim moments. If all angles were
+independent and spread evenly, T_j would be one complex number per rotary pair and k the first principal component of
+the pairs: the start. With the frequencies known, solving for T_j and k in turns goes further, because pairs that turn
+slowly can stand in for each other.
 
 *Values.* Head h gives O_h V_h a_h, where a_h is its attended input. The moments of a_h are those of the layer's input,
 corrected so that V_h a_h has the moments that were measured. The shared value is the subspace of all V_j from which the
@@ -13,6 +13,7 @@ O_h V_h a_h are best told.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Complex, Float, Int
@@ -133,6 +134,8 @@ def share_keys(
     inputs: Float[np.ndarray, "width_and_1 width_and_1"],
     rotary: RotaryPairs | None,
     frequencies: Float[np.ndarray, " pairs"] | None = None,
+    *,
+    start: Float[np.ndarray, "head_dim width_and_1"] | None = None,
 ) -> SharedKeys:
     """The best key projection for several.
 
@@ -142,11 +145,12 @@ def share_keys(
         inputs: E[x1 x1^T]; centred where there are no rotary positions.
         rotary: The rotary positions, if any.
         frequencies: Radians per position of each pair; None: unknown.
+        start: Where the search begins; its zero rows stay zero.
     """
     head_dim = keys.shape[1]
     rotation = mean_rotation(head_dim, rotary, frequencies)
-    key = _principal_keys(keys, queries, inputs, rotary)
-    for _ in range(TURNS if rotary is not None and frequencies is not None else 0):
+    key = _principal_keys(keys, queries, inputs, rotary) if start is None else start
+    for _ in range(0 if start is None and (rotary is None or frequencies is None) else TURNS):
         maps, _ = fitted_query_maps(keys, queries, inputs, key, rotation)
         parts = [rotation.of(map_ @ moments, backwards=True) for map_, moments in zip(maps, queries, strict=True)]
         square = sum(
@@ -161,7 +165,7 @@ def share_keys(
 def _principal_keys(
     keys: np.ndarray, queries: np.ndarray, inputs: np.ndarray, rotary: RotaryPairs | None
 ) -> Float[np.ndarray, "head_dim width_and_1"]:
-    """The optimum for angles that are spread evenly: a principal component per pair, a subspace of what is not rotated."""
+    """The optimum for evenly spread angles: a principal component per pair, a subspace of what is not rotated."""
     members, head_dim, _ = keys.shape
     result = np.zeros(keys.shape[1:])
     pairs = np.zeros((0, 2), int) if rotary is None else rotary_pairs(rotary)
@@ -243,3 +247,12 @@ def block_diagonal(blocks) -> Float[np.ndarray, "dim dim"]:
     for place, block in enumerate(blocks):
         result[place * size : (place + 1) * size, place * size : (place + 1) * size] = block
     return result
+
+
+def rotary_frequencies(model: Any, rotary: RotaryPairs | None) -> Float[np.ndarray, " pairs"] | None:
+    """The frequencies by which a torch model rotates; None where it has none, or several sets of this size."""
+    if rotary is None:
+        return None
+    buffers = [buffer for name, buffer in model.named_buffers() if name.rpartition(".")[2].endswith("inv_freq")]
+    sets = [np.asarray(buffer.tolist(), float) for buffer in buffers if len(buffer) == rotary.dims // 2]
+    return sets[0] if sets and all(np.array_equal(sets[0], other) for other in sets) else None
