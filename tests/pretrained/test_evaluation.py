@@ -42,15 +42,12 @@ def test_changes_are_measured_as_a_full_run_measures_them(family):
             return (original.exp() * (original - answers)).sum(1).numpy()
 
     with torch.no_grad():
-        original = (
-            None if family in DECODERS else (naive_embeddings if family in ENCODERS else naive_answers)(model, batches)
-        )
+        answer = naive_embeddings if family in ENCODERS else naive_answers
+        original = None if family in DECODERS else answer(model, batches)
     np.testing.assert_allclose(evaluation.losses(), naive({}), atol=2e-6)
     for layers in CHANGED:
         changes = changes_of(evaluation, layers)
-        np.testing.assert_allclose(
-            evaluation.losses(changes), naive(changes), atol=1e-5, rtol=1e-5, err_msg=str(layers)
-        )
+        np.testing.assert_allclose(evaluation.losses(changes), naive(changes), atol=1e-5, rtol=1e-5)
     settled = changes_of(evaluation, (1,), seed=7)
     evaluation.settle(settled)
     np.testing.assert_allclose(evaluation.losses(), naive(settled), atol=1e-5, rtol=1e-5)

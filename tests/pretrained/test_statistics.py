@@ -64,7 +64,7 @@ def test_gradients_are_finite_differences_of_a_heads_factor(family):
     evaluation = evaluation_of(family)
     evaluation.model.double()
     statistics = evaluation.statistics()
-    loss, batches, step = evaluation.examples.loss, evaluation.examples.calibration, 1e-5
+    loss, batches, step = evaluation.examples.loss, evaluation.examples.calibration, 1e-3
 
     def probes(index, head, factor):
         weights = evaluation.original[index]
@@ -76,7 +76,7 @@ def test_gradients_are_finite_differences_of_a_heads_factor(family):
     for index in (0, 2):
         for head in (0, 3):
             slope = (probes(index, head, 1 + step) - probes(index, head, 1 - step)) / (2 * step)
-            np.testing.assert_allclose(statistics[index].gradients[:, head], slope, atol=1e-6, rtol=1e-4)
+            np.testing.assert_allclose(statistics[index].gradients[:, head], slope, atol=5e-4, rtol=2e-3)
 
 
 def test_fisher_is_the_mean_of_outer_products():

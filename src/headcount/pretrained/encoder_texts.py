@@ -11,7 +11,7 @@ from .._keys import named_generator
 from .batches import Batch
 from .sizes import Sizes
 from .text_files import Pair
-from .texts import grouped_by_size, padded, split_by_tokens, tokenised
+from .texts import first_tokens, grouped_by_size, padded, split_by_tokens, tokenised
 
 BATCH_TOKENS = 1024
 """No logits per token, so more tokens fit than for a decoder."""
@@ -50,21 +50,18 @@ def text_batches(
 
 
 def pair_batches(tokenizer: Any, pairs: Sequence[Pair], sizes: Sizes, seed: int, limit: int | None) -> Parts:
-    """Pairs, each an example. Pairs with the same first text are in the same part."""
-    firsts = list(dict.fromkeys(first for first, _, _ in pairs))
-    require(len(firsts) >= 2, f"the pairs have {len(firsts)} different first texts; at least 2 are needed.")
-    generator = named_generator(seed, "examples")
-    rank = dict(zip(firsts, generator.permutation(len(firsts)), strict=True))
-    shuffled = generator.permutation(len(pairs))
-    order = sorted(range(len(pairs)), key=lambda place: (rank[pairs[place][0]], shuffled[place]))
-    order = order[: _most_texts(sizes)]
-    chosen = [pairs[place] for place in order]
+    """Pairs, each an example. Pairs with the same first text are in the same part; every first text is used before
+    one is used again.
+    """
+    sides = _pairs_in_turn(pairs, seed)
+    most = _most_texts(sizes)
+    chosen = [pairs[place] for side in sides for place in side[:most]]
     rows = [tokenised(tokenizer, [pair[side] for pair in chosen], sizes.length) for side in (0, 1)]
     counts = [len(first) + len(second) for first, second in zip(*rows, strict=True)]
-    held_out, calibration = split_by_tokens(counts, sizes, limit, np.arange(len(chosen)))
-    seen = {chosen[place][0] for place in held_out}
-    calibration = [place for place in calibration if chosen[place][0] not in seen]
-    require(len(calibration) >= 2, f"{len(pairs)} pairs are too few for two parts; give more, or a higher limit.")
+    middle = min(most, len(sides[0]))
+    limits = (None, None) if limit is None else (max(1, limit // 3), max(1, limit - limit // 3))
+    held_out = first_tokens(range(middle), counts, sizes.held_out, limits[0])
+    calibration = first_tokens(range(middle, len(chosen)), counts, sizes.calibration, limits[1])
 
     def batch(places: Sequence[int]) -> Batch:
         inputs, counted = padded(tokenizer, [rows[side][place] for side in (0, 1) for place in places])
@@ -75,6 +72,23 @@ def pair_batches(tokenizer: Any, pairs: Sequence[Pair], sizes: Sizes, seed: int,
         [batch(group) for group in grouped_by_size(part, longest, BATCH_TOKENS)] for part in (held_out, calibration)
     )
     return held, calibrated
+
+
+def _pairs_in_turn(pairs: Sequence[Pair], seed: int) -> tuple[list[int], list[int]]:
+    """Places of the pairs to hold out and to calibrate on, by first text, those used first in front."""
+    by_first: dict[str, list[int]] = {}
+    for place in named_generator(seed, "pairs").permutation(len(pairs)):
+        by_first.setdefault(pairs[place][0], []).append(int(place))
+    require(len(by_first) >= 2, f"the pairs have {len(by_first)} different first texts; at least 2 are needed.")
+    firsts = sorted(by_first)
+    order = [firsts[place] for place in named_generator(seed, "examples").permutation(len(firsts))]
+    middle = max(1, len(order) * 2 // 5)
+
+    def in_turn(texts: Sequence[str]) -> list[int]:
+        turns = [(turn, rank, place) for rank, text in enumerate(texts) for turn, place in enumerate(by_first[text])]
+        return [place for _, _, place in sorted(turns)]
+
+    return in_turn(order[:middle]), in_turn(order[middle:])
 
 
 def masked(parts: Parts, tokenizer: Any, seed: int, most: int | None = None) -> Parts:

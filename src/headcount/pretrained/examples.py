@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Batch", "Examples", "read_examples"]
 
-ENCODER_LENGTH = 128
+ENCODER_LENGTH = 64
 DEFAULT_MASKS = 4
 """Per text of random tokens; the original's whole answer is kept at each."""
 OWN_LOSS = "give your own loss, --data mine.py:loss or data=(batches, loss)"
@@ -60,10 +60,10 @@ def read_examples(
 
     Args:
         loaded: The model with its tokenizer or processor.
-        data: A .txt or .jsonl file of texts, a .tsv, .csv or .jsonl file of pairs with scores, a folder of images (class
-            folders or flat), "mine.py:loss"; in Python also a list of texts, of (text, text, score), of images, or
-            (batches, loss). None: sequences that a decoder writes itself, random tokens, or random smooth images.
-        length: Most tokens per example. Default: 256 for decoders and 128 for encoders, less for a large model.
+        data: A .txt or .jsonl file of texts, a .tsv, .csv or .jsonl file of pairs with scores, a folder of images
+            (class folders or flat), "mine.py:loss"; in Python also a list of texts, of (text, text, score), of images,
+            or (batches, loss). None: sequences that a decoder writes itself, random tokens, or random smooth images.
+        length: Most tokens per example. Default: 256 for decoders and 64 for encoders, less for a large model.
         limit: Most examples in both parts together. Default: by the arithmetic of `sizes`.
         seed: Of the split and every other draw.
 
@@ -210,7 +210,7 @@ class Reader:
         if reads_images(self.task):
             parts = random_images(self.model, self.sizes, self.seed, self.limit)
             loss, _ = self._answers(None, None)
-            cannot = "Random smooth images say how far outputs move, not what photographs or a task need. Pass --data FOLDER."
+            cannot = "Random smooth images say how far outputs move, not what a task needs. Pass --data FOLDER."
             return self._examples("default", "no data: random smooth images", "images", cannot, loss, parts)
         parts = random_texts(self.model, self.loaded.tokenizer, self.sizes, self.seed, self.limit)
         cannot = "Random tokens say how far outputs move, not what real texts or a task need. Pass --data FILE."
@@ -231,7 +231,7 @@ class Reader:
             )
             return (
                 AnswerDivergence(class_logits, self.seed),
-                f"{why}, so the loss is the divergence from the original's answers: whether those are right is not known.",
+                f"{why}: the loss is the divergence from the original's answers; whether those are right is not known.",
             )
         embed = image_embedding if self.task == "image embedding" else text_embedding(read_pooling(self.loaded.source))
         return (

@@ -111,10 +111,9 @@ def token_entropies(model: nn.Module, inputs: dict[str, Tensor], places, targets
     targets = targets.reshape(-1)
     head = piecewise_head(model)
     if head is None:
-        logits = model(**inputs, **no_cache(model)).logits[tuple(places)]
-        return functional.cross_entropy(widened(logits.reshape(-1, logits.shape[-1])), targets, reduction="none").view(
-            shape
-        )
+        logits = widened(model(**inputs, **no_cache(model)).logits[tuple(places)])
+        logits = logits.reshape(-1, logits.shape[-1])
+        return functional.cross_entropy(logits, targets, reduction="none").view(shape)
     body, logits_of = head
     hidden = body(**inputs, **no_cache(body))[0][tuple(places)]
     hidden = hidden.reshape(-1, hidden.shape[-1])

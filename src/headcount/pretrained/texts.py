@@ -138,6 +138,12 @@ def split_by_tokens(
     return places[:end], places[end:last]
 
 
+def first_tokens(places: Sequence[int], counts: Sequence[int], tokens: int, limit: int | None) -> list[int]:
+    """The first places that together have so many tokens, at most `limit` of them."""
+    sums = np.cumsum([counts[place] for place in places])
+    return list(places)[: int(np.searchsorted(sums, tokens)) + 1][:limit]
+
+
 def grouped_by_size(places: Sequence[int], counts: Sequence[int], most: int) -> list[list[int]]:
     """Places in batches of at most `most` tokens with padding, those of like size together."""
     batches: list[list[int]] = []
