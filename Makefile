@@ -8,7 +8,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: built-kernels demo test slow-test docs gallery picture calibration clean
+.PHONY: built-kernels demo test slow-test hf-test docs gallery picture calibration clean
 
 demo: .venv/ready built-kernels
 	$(BIN)/headcount measure sum-of-maxima --intrinsic-dim 4 --steps 2000 --out demo --figure demo/answer.svg
@@ -23,6 +23,12 @@ test: .venv/ready-for-development built-kernels
 slow-test: .venv/ready-for-development .venv/ready-for-docs built-kernels
 	$(BIN)/python -m pytest -n 2 -m slow
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile=thorough tests/datasets tests/analysis tests/report tests/store
+
+# Trained models need torch and transformers, a gigabyte; `make test` checks what can be checked without them.
+# TORCH says which torch: a plain `torch` brings its GPU libraries along, gigabytes more.
+TORCH ?= torch==2.13.0
+hf-test: .venv/ready-for-hf
+	$(BIN)/python -m pytest -n 2 tests/pretrained tests/cli/test_pretrained_cli.py tests/cli/test_inspect_cli.py
 
 docs: .venv/ready-for-docs
 	$(BIN)/python docs/scripts/build_site.py
@@ -58,6 +64,11 @@ clean:
 
 .venv/ready-for-docs: .venv/ready
 	$(INSTALL) '.[docs]'
+	touch $@
+
+.venv/ready-for-hf: .venv/ready-for-development
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile '$(TORCH)'
+	$(INSTALL) '.[hf]'
 	touch $@
 
 # The kernels make training faster and are never needed: without a compiler, one sentence says what is lost, and make goes on.

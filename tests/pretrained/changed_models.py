@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from headcount.pretrained.changing import spread
+from headcount.pretrained.grouping import repeated
 from headcount.pretrained.layers import attention_layers
 from headcount.pretrained.plan import Plan, pruned_plan
 from headcount.pretrained.weights import HeadWeights
@@ -40,7 +40,7 @@ def grouped(model: Any) -> Plan:
         )
         for weights in original
     )
-    masked = tuple(spread(weights, original[0].key_heads) for weights in small)
+    masked = tuple(repeated(weights, original[0].key_heads) for weights in small)
     return Plan("group", "", small, words="one key head", masked=masked)
 
 

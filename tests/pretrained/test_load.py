@@ -86,9 +86,10 @@ def changed_config(folder, **fields):
         (lambda folder: changed_config(folder, quantization_config={"quant_method": "gptq", "bits": 4}), "quantised"),
         (lambda folder: changed_config(folder, model_type="novel_7"), "novel_7"),
         (lambda folder: changed_config(folder, architectures=["NovelForCausalLM"]), "NovelForCausalLM"),
+        (lambda folder: changed_config(folder, architectures=["pipeline"]), "pipeline"),
         (lambda folder: changed_config(folder, num_hidden_layers=3), "model.layers.2"),
         (lambda folder: changed_config(folder, num_attention_heads=5), "5"),
-        (lambda folder: changed_config(folder, head_dim=16), "(64, 32)"),
+        (lambda folder: changed_config(folder, head_dim=16), "(32, 32)"),
         (lambda folder: changed_config(folder, is_encoder_decoder=True), "encoder"),
         (lambda folder: (folder / "tokenizer.json").write_text("{"), "tokenizer"),
     ],
@@ -114,6 +115,12 @@ def test_a_missing_shard_is_refused(tmp_path):
     shards[-1].unlink()
     with refused(shards[-1].name):
         load_model(tmp_path)
+
+
+@pytest.mark.parametrize("device", ["cuda:77", "abacus"])
+def test_a_device_that_is_not_there_is_refused(llama, device):
+    with refused(device):
+        load_model(llama, device=device)
 
 
 def test_places_without_a_model_are_refused(tmp_path, llama):
@@ -166,7 +173,8 @@ WIDTHS = {"hidden_size": 16, "num_hidden_layers": 2, "vocab_size": 32, "intermed
         (lambda: small("qwen3_next", **WIDTHS, num_attention_heads=2, num_key_value_heads=1), "linear_attention"),
         (lambda: small("lfm2", **WIDTHS, num_attention_heads=2, layer_types=["conv", "full_attention"]), "conv"),
         (lambda: small("clip"), "text, vision"),
-        (lambda: small("llama", **WIDTHS, num_attention_heads=2), "meta"),
+        (lambda: tiny_model("bert", is_decoder=True, add_cross_attention=True), "cross"),
+        (lambda: nn.ModuleDict({name: tiny_model("bert", layers=1) for name in ("left", "right")}), "left, right"),
         (lambda: small("albert", **WIDTHS, num_attention_heads=2), "albert"),
         (lambda: nn.Sequential(nn.Linear(2, 2)), "Sequential"),
         (lambda: nn.TransformerEncoderLayer(8, 2), "TransformerEncoderLayer"),

@@ -48,7 +48,8 @@ for folder in sys.argv[4:]:
         assert not missing, (folder, kind, report)
         assert not report["mismatched_keys"], (folder, kind, report)
     assert not report["unexpected_keys"], (folder, report)
-    inputs = {name: torch.from_numpy(value) for name, value in np.load(f"{root}/{folder}.npz").items() if name != "wanted"}
+    given = np.load(f"{root}/{folder}.npz")
+    inputs = {name: torch.from_numpy(given[name]) for name in given if name != "wanted"}
     with torch.no_grad():
         np.save(f"{root}/{folder}.npy", model(**inputs)[0].numpy())
     if family not in vision:

@@ -18,7 +18,7 @@ from .app import data, messages, print_json, say
 from .running import this_command
 
 if TYPE_CHECKING:
-    from ..pretrained.evaluation import Evaluation  # pyright: ignore[reportMissingImports]
+    from ..pretrained.evaluation import Evaluation
     from ..pretrained.load import Loaded
     from ..pretrained.plan import Plan
 
@@ -73,8 +73,8 @@ def change(
     require(out is not None, "--out FOLDER is needed to write the model; --dry-run stops before.", what="out")
     assert out is not None
     from ..pretrained.cost import seconds_of
-    from ..pretrained.evaluation import Evaluation  # pyright: ignore[reportMissingImports]
-    from ..pretrained.examples import read_examples  # pyright: ignore[reportMissingImports]
+    from ..pretrained.evaluation import Evaluation
+    from ..pretrained.examples import read_examples
     from ..pretrained.layers import attention_layers
     from ..pretrained.load import load_model
     from ..pretrained.writing import write_folder
@@ -87,6 +87,11 @@ def change(
             loaded = load_model(model)
             tick(0, 1, "reading the data")
             read = read_examples(loaded, examples, length=length, limit=limit, seed=seed)
+            require(
+                not (recover and read.kind == "own"),
+                "--recover needs data that the model reads; a loss of your own calls it itself: leave --recover out.",
+                what="recover",
+            )
             evaluation = Evaluation(loaded, attention_layers(loaded.model), read, tick=tick)
             tick(0, 1, "searching")
             plan = make(evaluation, loaded)
@@ -124,7 +129,7 @@ def show_result(folder: Path, as_json: bool) -> None:
     for row in table_rows(record):
         view.add_row(*row)
     data.print(view)
-    for sentence in (f"Data: {record['measured']['data']}.", *record["measured"]["cannot"]):
+    for sentence in (f"Data: {record['measured']['data'].rstrip('.')}.", *record["measured"]["cannot"]):
         data.print(sentence, markup=False, highlight=False)
     if "recovery" in record["measured"]:
         data.print(record["measured"]["recovery"]["words"], markup=False, highlight=False)

@@ -7,7 +7,7 @@ import typer
 
 from .._errors import require
 from ..pretrained.changing import kept_count, prune_plan, read_request, removed_share
-from ..pretrained.preflight import original_shape, preflight, requested, require_possible
+from ..pretrained.preflight import original_shape, preflight, requested, require_possible, storable_counts
 from .app import Json, say
 from .pretrained_options import Data, DryRun, Length, Limit, ModelName, Out, Recover, Seed
 from .pretrained_running import change, checked_request, show_dry_run
@@ -45,20 +45,22 @@ def prune(
     """
     _, config, layers = read_request(model)
     original = original_shape(config)
+    total = original.heads * layers
     count = kept_count(original, layers, keep=keep, remove=remove)
-    shape = requested(original, heads=count)
-    asked = checked_request(model, shape, out, zeroed=zeroed, quiet=as_json)
-    for heads in range(count, original.heads, shape.key_heads if shape.key_heads != shape.heads else 1):
-        if unequal and not zeroed:  # what is found decides how many the largest layer keeps
-            require_possible(preflight(config, [requested(original, heads=heads)] * layers))
-    uniform = not (unequal or zeroed)
     gone = (original.heads - count) * layers
-    if remove is not None and not uniform:
-        gone = round(removed_share(remove, original.heads * layers) * original.heads * layers)
-    elif remove is not None:
-        share = gone / (original.heads * layers)
-        say(f"--remove {remove}: {count} of {original.heads} heads per layer stay, so {share:.0%} go")
-    require(gone >= 1, f"--remove {remove} is less than one head; give more.", what="remove", given=remove)
+    if unequal or zeroed:
+        gone = gone if remove is None else round(removed_share(remove, total) * total)
+        require(gone >= 1, f"--remove {remove} is less than one of {total} heads.", what="remove", given=remove)
+        shape = original if zeroed else requested(original, heads=max(storable_counts(original)))
+    else:
+        require(gone >= 1, f"--remove {remove} rounds to no head of {original.heads} per layer.", what="remove")
+        shape = requested(original, heads=count)
+    asked = checked_request(model, shape, out, zeroed=zeroed, quiet=as_json)
+    if unequal and not zeroed:  # what is found decides how many the largest layer keeps
+        for heads in storable_counts(original):
+            require_possible(preflight(config, [requested(original, heads=heads)] * layers))
+    elif remove is not None and not as_json:
+        say(f"--remove {remove}: {gone} of {total} heads go ({gone / total:.0%})")
     if dry_run:
         show_dry_run(asked, as_json)
         return
@@ -66,7 +68,7 @@ def prune(
         model,
         asked,
         lambda evaluation, loaded: prune_plan(
-            evaluation, loaded, remove=gone, uniform=uniform, refit=refit, inspection=inspection
+            evaluation, loaded, remove=gone, uniform=not (unequal or zeroed), refit=refit, inspection=inspection
         ),
         examples=examples,
         out=out,

@@ -49,7 +49,9 @@ def model_card(record: Mapping[str, Any], source: Path | None = None) -> str:
         "",
     ]
     if "data" in measured:
-        lines += [f"Losses are on held-out examples of: {measured['data']}.", ""]
+        lines += [f"Losses are on held-out examples of: {measured['data'].rstrip('.')}.", ""]
+    if "recovery" in measured:
+        lines += [f"{measured['recovery']['words'].rstrip('.').capitalize()}.", ""]
     for sentence in measured.get("cannot", ()):
         lines += [sentence, ""]
     if record.get("kept"):

@@ -1,7 +1,8 @@
 """From a request (keep 8 heads, share 3 key heads, head_dim 16) to a plan that is measured."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from .load import Loaded
 
 RESAMPLES = 1000
+PIECES = 16
+"""Batches that a recovery gets at least."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +68,16 @@ def request(model: str | Path, shape: LayerShape, *, zeroed: bool = False) -> Re
 
 def read_request(model: str | Path) -> tuple[Path, Any, int]:
     """Folder, config and number of layers of a model, without its weights."""
+    from .extra import need
+
+    need()
+    from .recognising import refuse_config
     from .sources import found_folder, read_config, refuse_files
 
-    folder = found_folder(str(model))
+    folder = found_folder(str(model), read_config)
     refuse_files(folder)
     config = read_config(folder)
+    refuse_config(config)
     return folder, config, config.num_hidden_layers
 
 
@@ -149,8 +157,8 @@ def prune_plan(
 
 
 def group_plan(evaluation: "Evaluation", loaded: "Loaded", *, key_heads: int) -> Plan:
-    """Let the heads of every layer share this many key heads: aligned, grouped by search, output projections refitted."""
-    from .grouping import group_model, repeated  # pyright: ignore[reportMissingImports]
+    """Let the heads of every layer share so many key heads: aligned, grouped by search, output projections refitted."""
+    from .grouping import group_model, repeated
 
     before = evaluation.original[0].key_heads
     small = group_model(evaluation, key_heads)
@@ -166,8 +174,8 @@ def group_plan(evaluation: "Evaluation", loaded: "Loaded", *, key_heads: int) ->
 
 def shrink_plan(evaluation: "Evaluation", loaded: "Loaded", *, head_dim: int) -> Plan:
     """Lower head_dim in every layer; each is fitted to what the layers before it have become."""
-    from .sharing import rotary_frequencies  # pyright: ignore[reportMissingImports]
-    from .shrink import full_shape, kept_pairs, shrink_layer  # pyright: ignore[reportMissingImports]
+    from .sharing import rotary_frequencies
+    from .shrink import full_shape, kept_pairs, shrink_layer
 
     layers, original = evaluation.layers, evaluation.original
     rotated = [layer.index for layer in layers if layer.rotary is not None]
@@ -207,19 +215,6 @@ def prune_words(layers: Sequence[Any], kept: Sequence[Sequence[int]]) -> str:
     return f"{left} of {total} heads kept ({per_layer})"
 
 
-def spread(weights: HeadWeights, key_heads: int) -> HeadWeights:
-    """The same function with more key heads: copies, as the original's shapes need them."""
-    require(key_heads % weights.key_heads == 0, f"{weights.key_heads} key heads cannot be spread over {key_heads}.")
-    rows = np.repeat(np.arange(weights.key_heads), key_heads // weights.key_heads)
-    return replace(
-        weights,
-        key=weights.key[rows],
-        value=weights.value[rows],
-        key_bias=None if weights.key_bias is None else weights.key_bias[rows],
-        value_bias=None if weights.value_bias is None else weights.value_bias[rows],
-    )
-
-
 def loss_facts(
     name: str, before: Float[np.ndarray, " examples"], after: Float[np.ndarray, " examples"], seed: int = 0
 ) -> dict[str, Any]:
@@ -255,16 +250,23 @@ def recovered(
 ) -> tuple["nn.Module", dict[str, Any]]:
     """The plan's model after a short training towards the original's answers, and the numbers before and after."""
     from .layers import attention_layers
-    from .recover import recover  # pyright: ignore[reportMissingImports]
+    from .recover import recover
 
     model = plan.apply(loaded.model, zeroed=zeroed)
-    batches = [batch.inputs for batch in evaluation.examples.calibration]
-    require(
-        all(batches),
-        "recovery needs batches that the model reads; a loss of your own calls it itself: leave --recover out.",
-    )
+    batches = pieces([batch.inputs for batch in evaluation.examples.calibration])
     recovery = recover(model, loaded.model, attention_layers(model), batches, steps=steps, seed=seed, tick=tick)
     return model, facts_of_recovery(plan, model, evaluation, str(recovery), steps)
+
+
+def pieces(batches: Sequence[Mapping[str, Any]], least: int = PIECES) -> list[dict[str, Any]]:
+    """Batches split by rows where there are few, so that some train and others say when to stop."""
+    parts = math.ceil(least / max(1, len(batches)))
+    split = []
+    for batch in batches:
+        rows = len(next(iter(batch.values()), ()))
+        size = max(1, math.ceil(rows / parts))
+        split += [{name: each[start : start + size] for name, each in batch.items()} for start in range(0, rows, size)]
+    return split
 
 
 def facts_of_recovery(

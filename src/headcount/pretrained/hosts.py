@@ -62,6 +62,7 @@ def host_model(
             config, dtype=model.dtype, attn_implementation=model.config._attn_implementation, **options
         )
     host = host.to(model.device)
+    host.tie_weights()
     wanted, given = host.state_dict(), model.state_dict()
     same = {name: given[name] for name, tensor in wanted.items() if name in given and given[name].shape == tensor.shape}
     host.load_state_dict(same, strict=False)

@@ -170,11 +170,11 @@ def _impossible(config: Mapping[str, Any], original: LayerShape, shape: LayerSha
         return f"{kind} rotates pairs of dimensions, so head_dim must be even, got {shape.head_dim}."
     if rule.rotary != "none" and shape.head_dim != original.head_dim and (why := _fixed_frequencies(config)):
         return (
-            f"{kind} cannot store the rotary frequencies of a head_dim of {shape.head_dim}: {why}; remove heads or share "
-            "keys instead (headcount prune, headcount group)."
+            f"{kind} cannot store the rotary frequencies of a head_dim of {shape.head_dim}: {why}; remove heads or "
+            "share keys instead (headcount prune, headcount group)."
         )
     if _refused(rule, config, shape) and not _other_host(rule, config):
-        works = [heads for heads in _counts(original, shape) if width_of(config) % heads == 0]
+        works = [heads for heads in storable_counts(original) if width_of(config) % heads == 0]
         why = f" and {rule.other_host} has no biases" if rule.other_host else ""
         return (
             f"{kind} refuses {shape.heads} heads because its width {width_of(config)} is not a multiple{why}; "
@@ -256,12 +256,6 @@ def _warnings(original: LayerShape, shape: LayerShape, tensor_parallel: Sequence
     return sentences
 
 
-def _counts(original: LayerShape, shape: LayerShape) -> list[int]:
-    """Head counts that the key heads can be shared among, up to the original's."""
-    step = 1 if shape.key_heads == shape.heads else shape.key_heads
-    return list(range(step, original.heads + 1, step))
-
-
 def _words(shape: LayerShape) -> str:
     return f"{_counted(shape)} of {shape.head_dim}"
 
@@ -275,16 +269,21 @@ def _listed(values: Any) -> str:
     return ", ".join(map(str, sorted(values)))
 
 
+def storable_counts(original: Shaped) -> list[int]:
+    """Smaller head counts that leave every key head as many heads."""
+    step = 1 if original.heads == original.key_heads else original.key_heads
+    return list(range(step, original.heads, step))
+
+
 def requested(original: Shaped, *, heads: int | None = None, key_heads: int | None = None, head_dim: int | None = None):
     """The shape of a request for every layer; InputError where it is not smaller or the key heads come out unequal."""
     shape = LayerShape(original.heads, original.key_heads, original.head_dim)
     if heads is not None:
-        step = 1 if shape.heads == shape.key_heads else shape.key_heads
-        works = list(range(step, shape.heads, step))
+        works, alone = storable_counts(shape), shape.heads == shape.key_heads
         require(heads in works, what="keep", given=heads, needed=f"one of {_listed(works)} ({_counted(shape)} now)")
-        return replace(shape, heads=heads, key_heads=heads if step == 1 else shape.key_heads)
+        return replace(shape, heads=heads, key_heads=heads if alone else shape.key_heads)
     if key_heads is not None:
-        works = [count for count in range(1, shape.key_heads) if shape.heads % count == 0]
+        works = [count for count in range(1, shape.key_heads) if shape.key_heads % count == 0]
         needed = (
             f"one of {_listed(works)} ({_counted(shape)} now)"
             if works

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,20 @@ HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
 """Files of a model on the hub that are downloaded."""
+LONGEST_REASON = 300
+"""Characters that are shown of another package's message."""
 
 
-def found_folder(name: str) -> Path:
+def found_folder(name: str, check: Callable[[Path], object]) -> Path:
     """The folder itself, or the one that a hub name was downloaded to.
 
-    Raises InputError where there is none, or the hub cannot be reached.
+    Args:
+        name: A folder, or a name on the hub.
+        check: Raises for a folder with a config.json of a model that cannot be used: called before weights are
+            downloaded.
+
+    Raises:
+        InputError: There is no such folder, or the hub cannot be reached.
     """
     need()
     folder = Path(name).expanduser()
@@ -31,12 +40,12 @@ def found_folder(name: str) -> Path:
     require(not folder.exists(), f"{name} is a file; give the folder with config.json and the weights.")
     looks_local = name.startswith((".", "/", "~")) or not HUB_NAME.fullmatch(name)
     require(not looks_local, f"{name}: no such folder; give one with config.json and the weights.")
-    return _downloaded(name)
+    return _downloaded(name, check)
 
 
-def _downloaded(name: str) -> Path:
+def _downloaded(name: str, check: Callable[[Path], object]) -> Path:
     import huggingface_hub
-    from huggingface_hub import hf_hub_url, snapshot_download
+    from huggingface_hub import hf_hub_download, hf_hub_url, snapshot_download
 
     try:
         return Path(snapshot_download(name, allow_patterns=WANTED, local_files_only=True))
@@ -47,11 +56,13 @@ def _downloaded(name: str) -> Path:
             raise OSError("HF_HUB_OFFLINE is set")
         # Without a network this fails at once; snapshot_download alone would retry for half a minute.
         huggingface_hub.get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=10)
+        check(Path(hf_hub_download(name, "config.json")).parent)
         return Path(snapshot_download(name, allow_patterns=WANTED))
+    except InputError:
+        raise
     except Exception as error:  # the package raises its own kinds, those of its HTTP client, and OSError
-        reason = str(error).strip().partition("\n")[0].rstrip(".:") or type(error).__name__
         raise InputError(
-            f"{name} is no folder here and could not be downloaded from the Hugging Face hub ({reason}); "
+            f"{name} is no folder here and could not be downloaded from the Hugging Face hub ({reason(error)}); "
             "give a local folder with config.json and the weights."
         ) from error
 
@@ -88,5 +99,12 @@ def read_config(folder: Path) -> Any:
     try:
         return transformers.AutoConfig.from_pretrained(folder)
     except Exception as error:  # each config class validates in its own way
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise InputError(f"{folder / 'config.json'}: transformers refuses it ({reason}); correct it.") from error
+        raise InputError(f"{folder / 'config.json'}: transformers refuses it ({reason(error)}); correct it.") from error
+
+
+def reason(error: Exception) -> str:
+    """What another package's error says, in one line."""
+    words = " ".join(str(error).split())
+    return (words if len(words) <= LONGEST_REASON else f"{words[:LONGEST_REASON]} ...").rstrip(".:") or type(
+        error
+    ).__name__

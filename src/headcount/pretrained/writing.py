@@ -123,9 +123,9 @@ def _source_folder(loaded: Loaded) -> Path | None:
         return folder
     if loaded.source == type(loaded.model).__name__:
         return None
-    from .sources import found_folder
+    from .sources import found_folder, read_config
 
-    return found_folder(loaded.source)
+    return found_folder(loaded.source, read_config)
 
 
 def _stored_dtype(loaded: Loaded) -> torch.dtype:
