@@ -52,7 +52,7 @@ def facts(
         },
         "data": {
             "kind": "text",
-            "words": f"{2 * examples} texts of texts.txt",
+            "words": f"{2 * examples} texts of texts.txt: {examples} held out.",
             "cannot": "Texts of another kind may use other heads.",
             "loss": "cross-entropy (nats per token)",
             "scale": float(base.mean()),

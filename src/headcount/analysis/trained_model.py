@@ -151,6 +151,7 @@ def _layer(layer: LayerReading) -> dict[str, Any]:
         else {"heads": _interval(transition.heads), "sentence": transition.sentence},
         "ranks": {kind: _rank(reading) for kind, reading in layer.ranks.items()},
         "short_of": layer.short_of,
+        "support": layer.support,
         "evidence": list(layer.evidence),
         "importance": {name: list(map(_known, values)) for name, values in layer.importance.items()},
         "sentence": layer.sentence,

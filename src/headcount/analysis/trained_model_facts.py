@@ -122,8 +122,9 @@ class Facts:
         return {name: peer for part in parts for name, peer in part.items()}
 
     def configurations(self) -> list[Mapping[str, Any]]:
-        """The configurations that are measured."""
+        """The configurations that are measured, the original first where it is one of them."""
         parts = [value for name, value in self.attachments.items() if name.startswith("configuration/")]
+        parts.sort(key=lambda each: each.get("parameters") or 0, reverse=True)
         return list(self.attachments.get("configurations") or parts)
 
     def increases(self, losses: Any, fact: str) -> Losses:

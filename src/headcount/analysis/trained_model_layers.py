@@ -66,8 +66,9 @@ class LayerReading:
     """One layer. What was not measured is None or empty.
 
     `needed` are the fewest heads with which, all other layers unchanged, the mean held-out loss increase stays within
-    the tolerance. `order` is that in which its heads were removed. `short_of` says what the layer has no spare of;
-    `evidence` has the numbers for it. `importance` has a value per head and measure.
+    the tolerance. `order` is that in which its heads were removed. `short_of` says what the layer has no spare of,
+    `support` is the share of resamples that say the same, and `evidence` has the numbers for it. `importance` has a
+    value per head and measure.
     """
 
     index: int
@@ -78,6 +79,7 @@ class LayerReading:
     transition: Transition | None = None
     ranks: dict[str, RankReading] = field(default_factory=dict)
     short_of: ShortOf | None = None
+    support: float = 0.0
     evidence: tuple[str, ...] = ()
     importance: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
@@ -98,7 +100,7 @@ def read_layer(facts: Facts, index: int) -> LayerReading:
     curve = facts.curve(stored, "kept", heads, f"curve/{index}")
     ranks = _ranks(facts, index)
     needed = None if curve is None else curve.needed(facts.budget)
-    short_of, evidence = _short_of(facts, curve, ranks)
+    short_of, support, evidence = _short_of(facts, curve, ranks)
     importance = {
         name: tuple(np.asarray(values, float).tolist())
         for name, values in facts.of(f"importance/{index}").items()
@@ -113,6 +115,7 @@ def read_layer(facts: Facts, index: int) -> LayerReading:
         transition=None if curve is None else transition_of(curve, facts.budget),
         ranks=ranks,
         short_of=short_of,
+        support=support,
         evidence=evidence,
         importance=importance,
     )
@@ -165,27 +168,29 @@ def _relative(mean: np.ndarray, budget: float) -> tuple[np.ndarray, np.ndarray]:
 
 def _short_of(
     facts: Facts, curve: IncreaseCurve | None, ranks: dict[str, RankReading]
-) -> tuple[ShortOf | None, tuple[str, ...]]:
-    """What a layer has no spare of, and the numbers; None until heads and both ranks are measured."""
-    if curve is None or len(curve.at) < 2:
-        return None, ()
-    evidence = [f"{curve.at[-2]} of {curve.at[-1]} heads: {cost_words(curve, -2)}"]
-    for kind, reading in ranks.items():
-        if len(reading.curve.at) > 1:
-            full = f"rank {reading.curve.at[-2]} of {reading.full} for {kind}"
-            evidence.append(f"{full}: {cost_words(reading.curve, -2)}")
-    evidence.append(f"allowed: {decimal(facts.budget)}")
-    if any(kind not in ranks for kind in KINDS):
-        return None, tuple(evidence)
-    heads = bool(curve.mean[-2] > facts.budget)
-    rank = any(len(each.curve.at) > 1 and each.curve.mean[-2] > facts.budget for each in ranks.values())
+) -> tuple[ShortOf | None, float, tuple[str, ...]]:
+    """What a layer has no spare of, the share of resamples that agree, and the numbers.
+
+    None until heads and both ranks are measured. A step is the largest count below the original's that was tried.
+    """
+    steps = {"heads": curve} | {f"rank of {kind}": ranks[kind].curve if kind in ranks else None for kind in KINDS}
+    known = {name: step for name, step in steps.items() if step is not None and len(step.at) > 1}
+    evidence = [f"{step.at[-2]} of {step.at[-1]} {name}: {cost_words(step, -2)}" for name, step in known.items()]
+    evidence = (*evidence, f"allowed: {decimal(facts.budget)}") if evidence else ()
+    if len(known) < len(steps):
+        return None, 0.0, evidence
+    heads, *others = known.values()
+    short = heads.mean[-2] > facts.budget, any(each.mean[-2] > facts.budget for each in others)
+    drawn_heads = heads.drawn[:, -2] > facts.budget
+    drawn_rank = np.any([each.drawn[:, -2] > facts.budget for each in others], axis=0)
+    support = float(np.mean((drawn_heads == short[0]) & (drawn_rank == short[1])))
     words: dict[tuple[bool, bool], ShortOf] = {
         (True, True): "heads and rank",
         (True, False): "heads",
         (False, True): "rank",
         (False, False): "neither",
     }
-    return words[heads, rank], tuple(evidence)
+    return words[bool(short[0]), bool(short[1])], support, evidence
 
 
 def cost_words(curve: IncreaseCurve, place: int) -> str:

@@ -16,7 +16,7 @@ ESTIMATES = ("fisher", "gradient", "output_norm", "magnitude")
 """The others, the most trusted first."""
 SAME = 0.9
 """Similarity of attention from which on two heads read the same tokens."""
-SHARED = 0.1
+SHARED = 0.05
 """Share of the variance of a head's scores that may be lost where it reads the keys of another."""
 MIN_PAIRS = 3
 """Fewer values have no correlation worth a number."""

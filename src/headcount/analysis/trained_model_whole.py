@@ -136,15 +136,12 @@ def kept_by_layer(layers: tuple[LayerReading, ...], removed: tuple[tuple[int, in
 
 
 def read_prediction(layers: tuple[LayerReading, ...], whole: WholeModel | None) -> Prediction | None:
-    """The two counts per layer, where the descent has removed as many heads as the layers, each alone, could spare."""
+    """The two counts per layer where the descent ends: there layers differ most in what they keep."""
     needed = [layer.needed.at for layer in layers if layer.needed is not None]
-    if whole is None or len(needed) < len(layers):
+    if whole is None or not whole.removed or len(needed) < len(layers):
         return None
-    count = min(len(whole.removed), whole.total - sum(needed))
-    if count < 1:
-        return None
-    kept = kept_by_layer(layers, whole.removed[:count])
-    return Prediction(count, tuple(needed), kept, correlation(needed, kept))
+    kept = kept_by_layer(layers, whole.removed)
+    return Prediction(len(whole.removed), tuple(needed), kept, correlation(needed, kept))
 
 
 def read_configurations(facts: Facts) -> tuple[Configuration, ...]:

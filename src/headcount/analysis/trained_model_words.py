@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from .bootstrap import COVERAGE
 from .trained_model import TrainedModel
 from .trained_model_layers import LayerReading, signed
 from .trained_model_pairs import MAX_LISTED, SAME, SHARED, Pair
@@ -16,6 +17,7 @@ LIMITS = (
 )
 FEW_EXAMPLES = 20
 """Fewer held-out examples leave intervals that are too narrow."""
+UNDECIDED = "undecided"
 _NAMES = {"output_norm": "output norm"}
 
 
@@ -39,7 +41,7 @@ def headline(model: TrainedModel) -> str:
     if read:
         counts = _range(layer.needed.at for layer in read if layer.needed is not None)
         which = "layers need" if len(read) == len(model.layers) else f"the {len(read)} layers read so far need"
-        return f"{model.name}: {which} {counts} heads to stay {allowed}"
+        return f"{model.name}: {which} {counts} of {_range(layer.heads for layer in read)} heads to stay {allowed}"
     measured = sum(bool(layer.importance) for layer in model.layers)
     return f"{model.name}: importance of heads in {measured} of {len(model.layers)} layers, heads needed not yet"
 
@@ -67,27 +69,26 @@ def _layers(model: TrainedModel) -> str:
     if not read:
         return ""
     fewest, most = min(read, key=lambda each: each[1].at), max(read, key=lambda each: each[1].at)
-    if fewest[1].at == most[1].at:
-        return f"Each layer alone needs {fewest[1].at} of its {fewest[0].heads} heads."
+    which = "Each layer alone" if len(read) == len(model.layers) else "Each layer read so far, alone,"
     counts = f"{fewest[1].at} (layer {fewest[0].index}) to {most[1].at} (layer {most[0].index})"
-    return f"Each layer alone needs {counts} of its {_range(layer.heads for layer in model.layers)} heads."
+    counts = str(fewest[1].at) if fewest[1].at == most[1].at else counts
+    return f"{which} needs {counts} of its {_range(layer.heads for layer in model.layers)} heads."
 
 
 def _short_of(model: TrainedModel) -> str:
     judged: dict[str, list[LayerReading]] = {}
     for layer in model.layers:
         if layer.short_of is not None:
-            judged.setdefault(layer.short_of, []).append(layer)
+            judged.setdefault(layer.short_of if layer.support >= COVERAGE else UNDECIDED, []).append(layer)
     if not judged:
         full = [layer for layer in model.layers if layer.needed is not None and layer.needed.at == layer.heads]
         return f"Cannot lose a head: {_layers_listed(full)}." if full else ""
     if list(judged) == ["neither"]:
-        return "No layer is short of heads or of rank: each can lose some of both."
-    parts = [
-        f"short of {what}: {_layers_listed(judged[what])}"
-        for what in ("heads", "rank", "heads and rank", "neither")
-        if what in judged
-    ]
+        which = "layer" if len(judged["neither"]) == len(model.layers) else "layer read so far"
+        return f"No {which} is short of heads or of rank: each can lose some of both."
+    named = {what: f"short of {what}" for what in ("heads", "rank", "heads and rank", "neither")}
+    named |= {UNDECIDED: "undecided whether short of heads or rank"}
+    parts = [f"{words}: {_layers_listed(judged[what])}" for what, words in named.items() if what in judged]
     return as_sentence("; ".join(parts))
 
 
@@ -180,8 +181,9 @@ def redundancy_words(model: TrainedModel) -> Iterator[tuple[str, str]]:
         yield "read the same tokens", f"{len(model.same_tokens)} pairs with similarity of {SAME} or more: {first}"
     if model.shared_keys:
         first = ", ".join(_pair(pair, "key heads") for pair in model.shared_keys[:MAX_LISTED])
-        least = f"at most {SHARED:.0%} of the variance of scores is lost"
-        yield "keys can be shared", f"{len(model.shared_keys)} pairs of key heads, {least}: {first}"
+        lost = f"lose at most {SHARED:.0%} of the variance of their scores where one reads the other's keys"
+        cost = "what sharing costs in loss is measured for configurations with fewer key heads only"
+        yield "keys alike", f"{len(model.shared_keys)} pairs of key heads {lost}: {first}; {cost}"
 
 
 def _pair(pair: Pair, what: str) -> str:

@@ -43,7 +43,7 @@ def trained_model_section(
     return Section(
         name=experiment.name,
         title=model.name,
-        asks=experiment.question,
+        asks=f"{experiment.question[:1].upper()}{experiment.question[1:].rstrip('?')}?",
         headline=headline(model),
         grids=tuple(_grids(model)),
         charts=charts,
@@ -60,7 +60,8 @@ def _grids(model: TrainedModel) -> Iterator[Grid]:
     read = [layer for layer in model.layers if layer.needed is not None or layer.ranks]
     if read:
         yield Grid(
-            title=f"Each layer alone: fewest within a loss increase of {decimal(model.budget)} [90 % of resamples]",
+            title=f"Each layer alone, within a loss increase of {decimal(model.budget)} [90 % of resamples]; what it "
+            "is short of, and in how many resamples",
             columns=("layer", "heads", "needed", "transition", "scores rank", "values rank", "short of"),
             rows=tuple(_layer_row(layer) for layer in read),
         )
@@ -86,7 +87,8 @@ def _layer_row(layer: LayerReading) -> tuple[str, ...]:
     drop = "-" if transition is None else "none" if transition.heads is None else str(transition.heads)
     ranks = [str(layer.ranks[kind]) if kind in layer.ranks else "-" for kind in KINDS]
     needed = "-" if layer.needed is None else str(layer.needed)
-    return str(layer.index), str(layer.heads), needed, drop, *ranks, layer.short_of or "-"
+    short_of = "-" if layer.short_of is None else f"{layer.short_of}, {layer.support:.0%}"
+    return str(layer.index), str(layer.heads), needed, drop, *ranks, short_of
 
 
 def _unit(model: TrainedModel) -> float:
@@ -131,7 +133,7 @@ def _evidence(model: TrainedModel, command: str) -> Iterator[tuple[str, str]]:
     if shape:
         yield "model", f"{facts.get('architecture') or facts.get('family') or model.name}: {', '.join(shape)}"
     if data.get("words"):
-        yield "data", f"{data['words']}{_held_out(data)}"
+        yield "data", _data(data)
     if data.get("loss"):
         allowed = f"{model.tolerance:.3g} x {decimal(model.scale)} = {decimal(model.budget)}"
         yield "loss", f"{data['loss']}; tolerance {allowed}"
@@ -159,9 +161,10 @@ _SHAPE = {
 }
 
 
-def _held_out(data: Mapping[str, Any]) -> str:
-    count = (data.get("examples") or {}).get("held_out")
-    return "" if count is None else f"; {count:,} held-out examples"
+def _data(data: Mapping[str, Any]) -> str:
+    """What was read, and how many examples were held out where that is not said."""
+    words, count = str(data["words"]).rstrip("."), (data.get("examples") or {}).get("held_out")
+    return words if count is None or "held out" in words else f"{words}; {count:,} held-out examples"
 
 
 def _cost(cost: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from ..analysis.trained_model_whole import kept_by_layer
 from ..analysis.words import decimal
 from .chart import Chart, HeatMap, Level, Series, Span
 
-IMPORTANCE_SCALE = (1e-4, 1.0)
+IMPORTANCE_SCALE = (1e-3, 1.0)
 """The ends of the colours of importance: shares of the loss's scale."""
 REMOVED = "\u00d7"
 """Written before the importance of a head that is removed."""
@@ -30,6 +30,7 @@ def trained_model_charts(model: TrainedModel) -> tuple[Chart | HeatMap, ...]:
         whole_chart(model),
         needed_chart(model),
         layers_chart(model),
+        rank_needed_chart(model),
         rank_chart(model),
         prediction_map(model),
     )
@@ -184,19 +185,43 @@ def _third(place: int, layers: int) -> str:
     return f"layers {first} to {last}"
 
 
+def rank_needed_chart(model: TrainedModel) -> Chart | None:
+    """Rank needed per layer, of scores and of values, with their intervals."""
+    layers = tuple(layer.index for layer in model.layers)
+    series, most = [], 0
+    for place, kind in enumerate(KINDS):
+        readings = [layer.ranks.get(kind) for layer in model.layers]
+        most = max([most, *(each.full for each in readings if each is not None)])
+        at, low, high = (
+            tuple(NO_VALUE if each is None else float(getattr(each.needed, edge)) for each in readings)
+            for edge in ("at", "low", "high")
+        )
+        if any(readings):
+            series.append(Series(f"rank of {kind}", layers, at, place=place, low=low, high=high))
+    if not series:
+        return None
+    return Chart(
+        name="rank-needed",
+        title="Rank needed per layer",
+        x_label="layer",
+        y_label="rank of every head",
+        x_ticks=layers,
+        series=tuple(series),
+        caption="line: lowest rank tried within the tolerance, all other layers unchanged; band: 90 % of resamples, "
+        "and ranks between the tried ones; scores: W_Q^T W_K; values: W_V W_O",
+        log_y=False,
+        levels=(Level("full", f"head dim: {most}", float(most)),),
+        spread="resamples",
+    )
+
+
 def rank_chart(model: TrainedModel) -> Chart | None:
-    """The loss increase against the rank of scores and of values: thin lines are layers, marked ones their median."""
+    """The loss increase against the rank of scores and of values, a line per layer."""
     series, ranks = [], set()
     for place, kind in enumerate(KINDS):
         curves = [layer.ranks[kind].curve for layer in model.layers if kind in layer.ranks]
         series += [_series(f"rank of {kind}", curve, model, place=place, thin=True) for curve in curves]
-        shared = sorted({at for curve in curves for at in curve.at})
-        if shared:
-            median = [np.median([c.mean[c.at.index(at)] for c in curves if at in c.at]) for at in shared]
-            line = tuple(_shown(value, model) for value in median)
-            # First, so that the legend has its marker.
-            series.insert(0, Series(f"rank of {kind}, median of layers", tuple(shared), line, place=place))
-        ranks |= set(shared)
+        ranks |= {at for curve in curves for at in curve.at if at > 0}
     if not series:
         return None
     return Chart(
@@ -204,10 +229,9 @@ def rank_chart(model: TrainedModel) -> Chart | None:
         title="Loss increase against rank, each layer alone",
         x_label="rank of every head in the layer",
         y_label=_loss(model),
-        x_ticks=tuple(sorted(rank for rank in ranks if rank > 0)),
+        x_ticks=tuple(sorted(ranks)),
         series=tuple(series),
-        caption="scores: W_Q^T W_K; values: W_V W_O; thin: one layer, all others unchanged; marked: median of layers"
-        + _drawn_at_bottom(model),
+        caption=f"a line per layer, all other layers unchanged{_drawn_at_bottom(model)}",
         log_x=True,
         levels=_tolerance(model),
         spread="resamples",
