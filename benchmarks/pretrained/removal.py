@@ -1,6 +1,6 @@
 """Loss increase at 10, 20, 30 and 50 % of heads removed: headcount's descent beside published criteria.
 
-python benchmarks/pretrained/removal.py MODEL DATA [MODEL DATA ...] [--limit N] [--device cuda] [--out DIR]
+python benchmarks/pretrained/removal.py MODEL DATA [MODEL DATA ...] [--tokens N] [--device cuda] [--out DIR]
 
 All orders are made from the same calibration examples and judged on the same held-out ones, in one run, each with and
 without the refit of the output projections (the same closed form for all). Random is the mean of three orders.
@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import nn
 
+from headcount.pretrained import sizes
 from headcount.pretrained.descent import descend, expected_evaluations
 from headcount.pretrained.evaluation import Evaluation
 from headcount.pretrained.examples import read_examples
@@ -57,6 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pairs", nargs="+", metavar="MODEL DATA", help="a model's folder and the file it is judged on")
     parser.add_argument("--limit", type=int, help="examples read at most")
+    parser.add_argument("--tokens", type=int, help="held-out tokens, and calibration tokens at least; default: by size")
     parser.add_argument("--length", type=int, help="tokens per example at most")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, help="threads of torch")
@@ -67,6 +69,8 @@ def main() -> None:
         parser.error(f"each MODEL needs a DATA file, got {len(arguments.pairs)} arguments")
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
+    if arguments.tokens:
+        sizes.FEWEST_TOKENS = sizes.MOST_TOKENS = arguments.tokens
     rows: list[Row] = []
     for model, data in zip(arguments.pairs[::2], arguments.pairs[1::2], strict=True):
         rows += measure(model, data, arguments)
