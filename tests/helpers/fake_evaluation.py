@@ -77,6 +77,7 @@ class FakeEvaluation:
             + 0.3 * draw.normal(size=size)
             for part in PARTS
         }
+        self.model = None
         self.settled: dict[int, HeadWeights] = {}
         self.forward_tokens = 0
 

@@ -5,7 +5,7 @@ on to the same numbers. Between two facts the evaluation stands on the original.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,6 @@ class Subject:
         model: The fact "model".
         data: The fact "data" but for its scale, which the base losses give.
         scale_of: The loss's scale, from the base losses.
-        frequencies: Of the model's rotary positions, by their number.
     """
 
     evaluation: "Evaluation"
@@ -45,7 +44,6 @@ class Subject:
     model: Mapping[str, Any]
     data: Mapping[str, Any]
     scale_of: Callable[[np.ndarray], float]
-    frequencies: Mapping[int, np.ndarray] = field(default_factory=dict)
 
     @cached_property
     def attention(self) -> tuple[np.ndarray, ...] | None:
@@ -148,6 +146,7 @@ def ranks_of(subject: Subject, index: int) -> dict[str, Any]:
 def redundancy_of(subject: Subject, index: int) -> dict[str, Any]:
     """The fact "redundancy/L": heads that read the same tokens, key heads that could share keys or values."""
     from .redundancy import redundancy
+    from .sharing import rotary_frequencies
 
     evaluation, layer = subject.evaluation, subject.evaluation.layers[index]
     attention = subject.attention
@@ -156,7 +155,7 @@ def redundancy_of(subject: Subject, index: int) -> dict[str, Any]:
         subject.statistics.layers[index],
         layer.rotary,
         layer.normed,
-        frequencies=subject.frequencies.get(layer.rotary.dims // 2) if layer.rotary else None,
+        frequencies=rotary_frequencies(evaluation.model, layer.rotary),
         attention=None if attention is None else attention[index],
     )
     return {name: None if values is None else values.tolist() for name, values in vars(found).items()}

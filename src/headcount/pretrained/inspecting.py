@@ -18,7 +18,6 @@ from .digests import digest_of
 from .effort import InspectionEffort, Schedule, level_of, schedule
 from .extra import need
 from .facts import Subject, facts_of, on_original
-from .grouping import rotary_frequencies
 from .inspection import Inspection
 from .kept_statistics import KeptStatistics
 from .running import COST, Fact, measure_facts
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
     from .evaluation import Evaluation
     from .load import Loaded
 
-FEWEST = 8
-"""Held-out examples, at least."""
+FEWEST, WANTED = 8, 16
+"""Held-out examples, at least, and where sequences can be shorter for it."""
 QUESTION = "which heads and ranks does this trained model need"
 
 
@@ -58,7 +57,6 @@ class Prepared:
             model=about_model(self.loaded, evaluation.layers, evaluation.original, self.device),
             data=about_data(self.examples),
             scale_of=self.examples.loss.scale_of,
-            frequencies=rotary_frequencies(self.loaded.model),
         )
         facts = (*facts_of(subject), *configuration_facts(subject, self.loaded, self.asked))
         return tuple(on_original(evaluation, facts))
@@ -140,8 +138,8 @@ def prepare(
     device = device or "cpu"
     loaded = load_model(model, device=device) if isinstance(model, str | Path) else of_module(model, tokenizer)
     layers = attention_layers(loaded.model)
-    limit = _limit(loaded, level, length) if examples is None else examples
-    read = read_examples(loaded, data, length=length, limit=limit, seed=seed)
+    most = _read_at_most(loaded, level, length) if examples is None else {"length": length, "limit": examples}
+    read = read_examples(loaded, data, **most, seed=seed)
     evaluation = Evaluation(loaded, layers, read, device=device)
     parts = {"held_out": read.held_out, "scored": read.part("calibration"), "calibration": read.calibration}
     tokens = {name: sum(batch.tokens for batch in batches) for name, batches in parts.items()}
@@ -175,12 +173,15 @@ def prepare(
     )
 
 
-def _limit(loaded: "Loaded", level: InspectionEffort, length: int | None) -> int | None:
-    """Examples of both parts together where the effort reads less than suits the model's size: two thirds calibrate."""
+def _read_at_most(loaded: "Loaded", level: InspectionEffort, length: int | None) -> dict[str, int | None]:
+    """Options of `read_examples` where the effort reads less than suits the model's size: two thirds calibrate."""
     from .sizes import default_sizes
 
     sizes = default_sizes(loaded.model, length)
-    return None if sizes.held_out <= level.max_tokens else 3 * max(FEWEST, level.max_tokens // sizes.length)
+    if sizes.held_out <= level.max_tokens:
+        return {"length": length, "limit": None}
+    shorter = min(sizes.length, level.max_tokens // WANTED) if length is None else length
+    return {"length": shorter, "limit": 3 * max(FEWEST, level.max_tokens // shorter)}
 
 
 def _words_of(data: Any) -> str | None:
