@@ -19,7 +19,7 @@ def about_model(
     loaded: "Loaded", layers: "Sequence[AttentionLayer]", original: "Sequence[HeadWeights]", device: str
 ) -> dict[str, Any]:
     """The fact "model". Numbers that differ between layers are lists."""
-    model = loaded.model
+    model: Any = loaded.model
     generates = hasattr(model, "can_generate") and model.can_generate()
     return {
         "name": loaded.source,
@@ -54,7 +54,7 @@ def about_data(examples: "Examples") -> dict[str, Any]:
 
 def size_of(loaded: "Loaded", layers: "Sequence[AttentionLayer]") -> ModelSize:
     """What the cost of an inspection depends on."""
-    model = loaded.model
+    model: Any = loaded.model
     looked_up = {
         id(module.weight): module.weight.numel() for module in model.modules() if type(module).__name__ == "Embedding"
     }

@@ -1,7 +1,7 @@
 """Inspect a trained model: load it, read the examples, measure every fact that is missing, keep each at once."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,14 +70,14 @@ class Prepared:
             progress: Whether a bar is shown; None: in a terminal.
         """
         kept: dict[str, Any] = {}
-        keep: Callable[[str, Any], None] = lambda name, value: None  # noqa: E731
-        path = None
+        name, path = self.experiment.name, None
         if store is not None:
             name = store.begin(self.experiment, command).name
             kept = store.attachments(name)
             path = store.root / "weights" / f"statistics-{self.experiment.identity}.safetensors"
 
-            def keep(fact: str, value: Any) -> None:
+        def keep(fact: str, value: Any) -> None:
+            if store is not None:
                 store.attach(name, fact, value)
 
         statistics = KeptStatistics(self.evaluation.statistics, path)

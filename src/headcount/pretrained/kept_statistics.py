@@ -61,7 +61,15 @@ def from_arrays(arrays: Weights) -> tuple[LayerStatistics, ...]:
     layers = []
     for index in range(count):
         square, tokens = arrays[f"{index}.numbers"]
-        optional = {name: arrays.get(f"{index}.{name}") for name in ("gradients", "fisher")}
-        needed = {name: arrays[f"{index}.{name}"] for name in ("moments", "cross", "inputs")}
-        layers.append(LayerStatistics(**needed, **optional, target_square=float(square), tokens=int(tokens)))
+        layers.append(
+            LayerStatistics(
+                moments=arrays[f"{index}.moments"],
+                cross=arrays[f"{index}.cross"],
+                inputs=arrays[f"{index}.inputs"],
+                gradients=arrays.get(f"{index}.gradients"),
+                fisher=arrays.get(f"{index}.fisher"),
+                target_square=float(square),
+                tokens=int(tokens),
+            )
+        )
     return tuple(layers)
