@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .measuring import measure
     from .models import ClassTokenSpec, EncoderSpec
     from .pretrained.inspecting import inspect
-    from .pretrained.inspection import Inspection
     from .store import TrainSpec
     from .tasks import ArrayTask, FunctionTask, ImageTask, Ranking, Retrieval, check_assumptions
     from .tasks.find import find_task
@@ -33,7 +32,6 @@ _HOMES = {
     "ErrorTable": "analysis",
     "FunctionTask": "tasks",
     "ImageTask": "tasks",
-    "Inspection": "pretrained.inspection",
     "Measurement": "measurement",
     "Ranking": "tasks",
     "Retrieval": "tasks",
@@ -57,7 +55,6 @@ __all__ = [
     "FunctionTask",
     "HeadcountError",
     "ImageTask",
-    "Inspection",
     "Measurement",
     "Ranking",
     "Retrieval",

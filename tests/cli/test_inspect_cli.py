@@ -16,6 +16,7 @@ import torch
 import headcount as hc
 from headcount._errors import InputError
 from headcount.pretrained.inspecting import prepare
+from headcount.pretrained.inspection import Inspection
 from headcount.pretrained.load import fingerprint_of
 from headcount.store import Store
 
@@ -152,7 +153,7 @@ def test_a_module_in_memory_is_left_as_it_was():
 def test_a_plan_needs_one_wish(inspected):
     with Store.open_for_reading(inspected[0]) as store:
         (experiment,) = store.experiments()
-    inspection = hc.Inspection(facts={}, experiment=experiment)
+    inspection = Inspection(facts={}, experiment=experiment)
     for wishes in ({}, {"keep": 2, "remove": 3}):
         with pytest.raises(InputError, match="keep"):
             inspection.plan(**wishes)
