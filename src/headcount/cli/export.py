@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from ..analysis.trained_model_facts import STUDY as INSPECTION
 from ..report.export import to_csv, to_json
 from ..report.files import write_whole
+from ..report.trained_model_export import heads_to_csv, heads_to_json
 from ..store import Store
-from .app import Folder, Json
+from .app import Folder, Json, say
 
 
 class Format(StrEnum):
@@ -25,11 +27,19 @@ def export(
     timing: Annotated[bool, typer.Option("--timing", help="Add seconds, device, back end and date.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Every cell of a results folder as a table. Without --timing, equal results make equal bytes."""
+    """Every cell of a results folder as a table. Without --timing, equal results make equal bytes.
+
+    A folder that holds inspections of trained models only gives a row per head."""
     with Store.open_for_reading(folder) as store:
         experiments, records = store.experiments(), store.records()
-    write = to_json if as_json or form is Format.json else to_csv
-    text = write(experiments, records, timing=timing)
+        inspections = {each.name: store.attachments(each.name) for each in experiments if each.study == INSPECTION}
+    as_rows = as_json or form is Format.json
+    if inspections and len(inspections) == len(experiments):
+        text = heads_to_json(inspections) if as_rows else heads_to_csv(inspections)
+    else:
+        text = (to_json if as_rows else to_csv)(experiments, records, timing=timing)
+        for name in inspections:
+            say(f"{name} is an inspection and has no cells; `headcount show {folder} --json` has its numbers.")
     if out is None:
         sys.stdout.write(text)
         return

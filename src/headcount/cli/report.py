@@ -29,7 +29,7 @@ def report(
     ending = form if form.startswith(".") else f".{form}"
     check_ending(Path(f"figure{ending}"))
     sections, warnings = sections_of(folder)
-    require(len(sections) > 0, f"a report needs a finished model. {' '.join(warnings)}")
+    require(len(sections) > 0, f"a report needs a result. {' '.join(warnings)}")
     out = out or folder / "report.html"
     write_report(sections, out, folder=str(folder), warnings=warnings)
     say(f"the report is {out}")

@@ -22,7 +22,7 @@ def show(
     if figure is not None:
         check_ending(figure)
     sections, warnings = sections_of(folder)
-    require(figure is None or len(sections) > 0, f"a figure needs a finished model. {' '.join(warnings)}")
+    require(figure is None or len(sections) > 0, f"a figure needs a result. {' '.join(warnings)}")
     require(
         figure is None or len(sections) == 1,
         f"{folder} holds {len(sections)} results; a figure shows one. `headcount report --figures DIR` draws all.",

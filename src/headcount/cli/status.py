@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from ..store import FILE_NAME, Store, backend_words
+from ..analysis.trained_model_facts import STUDY as INSPECTION
+from ..analysis.trained_model_facts import is_complete
+from ..store import FILE_NAME, Progress, Store, backend_words
 from ..store.folders import FolderStatus, folder_status, results_below
 from .app import Json, data, print_json, show_view
 
@@ -41,20 +43,28 @@ def _one(folder: Path, as_json: bool) -> None:
                 "experiment": each.experiment,
                 "cells": each.cells,
                 "done": each.done,
+                **_inspection(each),
                 "runs": [{"command": command, "started": started} for command, started in each.runs],
             }
             for each in progress
         ]
         print_json({"folder": str(folder), "cells": outcomes, "backends": backends, "experiments": experiments})
         return
-    lines = [f"{folder}: " + ", ".join(f"{count} {name}" for name, count in outcomes.items())]
+    trains = [each for each in progress if each.study != INSPECTION]
+    counted = ", ".join(f"{count} {name}" for name, count in outcomes.items())
+    lines = [f"{folder}: {counted}" if trains or not progress else f"{folder}:"]
     if backends:
         lines.append(f"  back end: {backend_words(backends)}")
     if not progress:
         lines.append(f"  no experiment yet; `headcount measure TASK --out {folder}` makes one")
     for each in progress:
-        lines.append(f"  {each.experiment}: {each.done} of {each.cells} cells")
+        if each.study == INSPECTION:
+            lines.append(f"  {each.experiment}: inspection of {each.task}, {len(each.attached)} facts measured")
+        else:
+            lines.append(f"  {each.experiment}: {each.done} of {each.cells} cells")
         lines += [f"    {command or 'run from Python'}" for command, _ in each.runs]
+        if each.study == INSPECTION and not is_complete(each.attached):
+            lines.append("    not complete; run the command again to go on")
         if each.missing:
             lines.append(f"    {each.missing} missing; run the command again to go on")
     for line in lines:
@@ -75,15 +85,24 @@ def _table(folders: list[FolderStatus], parent: Path) -> "FittedTable":
         if not each.experiments:
             view.add_row(name, "-", "-", state or "empty", changed)
         for place, experiment in enumerate(each.experiments):
-            there = state or ("stopped" if experiment.missing else "done")
-            cells = f"{experiment.done}/{experiment.cells}"
+            inspects = experiment.study == INSPECTION
+            ended = is_complete(experiment.attached) if inspects else not experiment.missing
+            there = state or ("done" if ended else "stopped")
+            cells = "-" if inspects else f"{experiment.done}/{experiment.cells}"
             view.add_row("" if place else name, escape(experiment.task), cells, there, changed)
     return view
 
 
+def _inspection(progress: Progress) -> dict[str, Any]:
+    """What JSON has of an inspection, which has no cells: its facts by name, and whether it has ended."""
+    if progress.study != INSPECTION:
+        return {}
+    return {"facts": list(progress.attached), "complete": is_complete(progress.attached)}
+
+
 def _as_json(each: FolderStatus) -> dict[str, Any]:
     experiments = [
-        {"experiment": one.experiment, "task": one.task, "cells": one.cells, "done": one.done}
+        {"experiment": one.experiment, "task": one.task, "cells": one.cells, "done": one.done} | _inspection(one)
         for one in each.experiments
     ]
     return {

@@ -19,7 +19,8 @@ MARGIN = 0.3
 """Share of the distance between two cells' centres that a line over them leaves free at each end."""
 
 SCALE = (1e-5, 1.0)
-"""The ends of the colours of every heat map: errors as shares of the best constant answer's."""
+"""The ends of the colours of every heat map of errors: shares of the best constant answer's."""
+SCALE_LABEL = "share of a constant answer's error"
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,10 @@ class Drop:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """Lines over labelled axes. `name` is the file's name; `caption` says what lines, points and bands are."""
+    """Lines over labelled axes. `name` is the file's name; `caption` says what lines, points and bands are.
+
+    `spread` names what a band is over, in a marker's tooltip.
+    """
 
     name: str
     title: str
@@ -97,6 +101,7 @@ class Chart:
     span: Span | None = None
     levels: tuple[Level, ...] = ()
     drop: Drop | None = None
+    spread: str = "seeds"
 
     def limits(self) -> tuple[float, float]:
         """The smallest and largest y drawn, bands, points and levels included; 0.1 and 1 where nothing is."""
@@ -114,7 +119,7 @@ class Chart:
         """What a marker says when it is pointed at."""
         text = f"{series.name}, {_without_unit(self.x_label)} {series.x[i]:g}: {decimal(series.y[i])}"
         if series.low is not None and series.high is not None and series.high[i] > series.low[i]:
-            text += f" (seeds {decimal(series.low[i])} to {decimal(series.high[i])})"
+            text += f" ({self.spread} {decimal(series.low[i])} to {decimal(series.high[i])})"
         return text
 
 
@@ -148,8 +153,8 @@ class HeatMap:
     """Values over two axes, with lines over them. NaN is an empty cell.
 
     A cell's colour is the logarithm of its value over `baseline`, the error of the best constant answer, on one scale
-    for all maps (`SCALE`). Where values are `counts`, it is the share of the largest. `words` are written in the cells
-    in place of the values.
+    for all maps of errors (`SCALE`). Where values are `counts`, it is the share of the largest. `words` are written in
+    the cells in place of the values. `downward`: the first row is at the top.
     """
 
     name: str
@@ -165,13 +170,16 @@ class HeatMap:
     lines: tuple[Line, ...] = ()
     counts: bool = False
     words: tuple[tuple[str, ...], ...] = ()
+    scale: tuple[float, float] = SCALE
+    scale_label: str = SCALE_LABEL
+    downward: bool = False
 
     def colour_shares(self) -> Float[np.ndarray, "rows columns"]:
         """Where each cell lies on the scale, from 0 (dark, a small error) to 1; NaN where nothing is."""
         if self.counts:
             known = self.values[np.isfinite(self.values)]
             return self.values / (known.max() + 1 if known.size else 1.0)
-        low, high = np.log10(SCALE)
+        low, high = np.log10(self.scale)
         with np.errstate(invalid="ignore", divide="ignore"):
             decades = np.log10(np.maximum(self.values / self.baseline, 0.0))
         return np.where(np.isnan(self.values), np.nan, np.clip((decades - low) / (high - low), 0.0, 1.0))

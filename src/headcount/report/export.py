@@ -51,7 +51,11 @@ def _usual(name: str) -> tuple[int, str]:
 
 def to_csv(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> str:
     """The rows as CSV; a row without a value has an empty field."""
-    table = rows(experiments, records, timing=timing)
+    return csv_of(rows(experiments, records, timing=timing))
+
+
+def csv_of(table: list[dict[str, Any]]) -> str:
+    """Rows as CSV, with every column that one of them has; empty where there are none."""
     text = io.StringIO()
     if table:
         columns = list(dict.fromkeys(name for row in table for name in row))

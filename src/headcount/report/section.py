@@ -14,6 +14,7 @@ from ..analysis.early import early_record
 from ..analysis.next_steps import NextStep, Situation, next_steps
 from ..analysis.prose import prose
 from ..analysis.support import support_words
+from ..analysis.trained_model import TrainedModel
 from ..store import Experiment, Record, Value
 from .chart import Chart, HeatMap
 from .charts import about_rank, charts_of
@@ -25,11 +26,17 @@ from .training import curves_chart, fit_chart
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """A small table of words and numbers; the first column names the row."""
+    """A small table of words and numbers; the first column names the row. `folded`: the page opens it on a click, and
+    a terminal leaves it out."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    folded: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"title": self.title, "columns": self.columns, "rows": self.rows}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +59,8 @@ class Section:
     were not computed, and why. `data_notes` say how the user's data were read. `effort` is what was asked for and how
     it ended. `curves` are the validation errors while training, `fit` has training beside validation errors, `heads` is
     what each head of the best model reads, `support` how many tokens the target depends on, beside the answer.
+    `trained_model` is what an inspection says of one; `evidence` are named rows of words where there is no answer, and
+    `warning` says before all else why not to trust it yet.
     """
 
     name: str
@@ -80,6 +89,9 @@ class Section:
     fit: Chart | None = None
     heads: HeadsRead | None = None
     support: str = ""
+    trained_model: TrainedModel | None = None
+    evidence: tuple[tuple[str, str], ...] = ()
+    warning: str = ""
 
     @property
     def settings(self) -> dict[str, Any] | None:
@@ -100,13 +112,20 @@ class Section:
         """The section's content as JSON; a number that is missing is None."""
         claims = [asdict(claim) for claim in self.claims]
         content = {"name": self.name, "title": self.title, "headline": self.headline, "claims": claims}
-        content |= {"grids": [asdict(grid) for grid in self.grids]} if self.grids else {}
+        content |= {"grids": [grid.as_dict() for grid in self.grids]} if self.grids else {}
         content |= {} if self.answer is None else self.answer.as_dict()
         if self.experiment is not None:
             content |= {"prose": list(self.prose), "next_steps": [asdict(step) for step in self.next_steps]}
             content |= {"baselines": [asdict(baseline) for baseline in self.baselines]}
             content |= {"data_notes": list(self.data_notes)} if self.data_notes else {}
             content |= {"support_dimension": self.support} if self.support else {}
+        if self.trained_model is not None:
+            content |= {"prose": list(self.prose), "next_steps": [asdict(step) for step in self.next_steps]}
+            content |= {
+                "warning": self.warning,
+                "notes": list(self.notes),
+                "trained_model": self.trained_model.as_dict(),
+            }
         content |= {} if self.provenance is None else {"backends": self.provenance.backends}
         content |= {} if self.settings is None else {"settings": self.settings, "early": self.early}
         return content | ({} if self.table is None else {"cells": self._cells()})

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from .._errors import HeadcountError
+from ..analysis.trained_model_facts import STUDY as INSPECTION
+from ..analysis.trained_model_facts import is_complete
 from ..store import FILE_NAME, Live, Progress, Store, read_live
 from ..store.folders import WRITING, run_state
 from ..store.live import State, how_it_ended
@@ -69,6 +71,11 @@ class Contents:
     def answers(self) -> tuple[str, ...]:
         """The headlines that say something already."""
         return tuple(each.headline for each in self.sections if each.answer is None or each.answer.kind != "none")
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether an inspection has not ended."""
+        return any(each.study == INSPECTION and not is_complete(each.attached) for each in self.progress)
 
     @property
     def has_heads(self) -> bool:
@@ -144,7 +151,7 @@ class Folder:
             return "out of time"
         if contents.stamp is None:
             return "not read yet"
-        return "unfinished" if self.done < self.cells else "finished"
+        return "unfinished" if self.done < self.cells or contents.unfinished else "finished"
 
     @property
     def words(self) -> str:

@@ -38,13 +38,18 @@ LOCK_SECONDS = 0.3
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How far an experiment is, and the commands that asked for it, each with the time it first began."""
+    """How far an experiment is, and the commands that asked for it, each with the time it first began.
+
+    `study` is the experiment's, `attached` are the names of what was found beside its cells.
+    """
 
     experiment: str
     task: str
     cells: int
     done: int
     runs: tuple[tuple[str, str], ...]
+    study: str = ""
+    attached: tuple[str, ...] = ()
 
     @property
     def missing(self) -> int:
@@ -264,11 +269,12 @@ class Store:
         """How far each experiment is, the oldest first; no cell is read for it."""
         with _reading(self.root):
             counted = self._connection.execute(
-                "SELECT e.id, e.name, e.task, count(p.key), count(c.key) FROM experiments e "
+                "SELECT e.id, e.name, e.task, e.study, count(p.key), count(c.key) FROM experiments e "
                 "LEFT JOIN places p ON p.experiment = e.id "
                 "LEFT JOIN cells c ON c.key = p.key AND c.outcome != 'failed' GROUP BY e.id ORDER BY e.id"
             ).fetchall()
             runs = self._connection.execute("SELECT experiment, command, started FROM runs ORDER BY id").fetchall()
+            attached = self._connection.execute("SELECT experiment, name FROM attachments ORDER BY name").fetchall()
         return [
             Progress(
                 experiment=name,
@@ -276,8 +282,10 @@ class Store:
                 cells=cells,
                 done=done,
                 runs=tuple((command, started) for owner, command, started in runs if owner == number),
+                study=study,
+                attached=tuple(fact for owner, fact in attached if owner == number),
             )
-            for number, name, task, cells, done in counted
+            for number, name, task, study, cells, done in counted
         ]
 
     def outcomes(self) -> dict[str, int]:

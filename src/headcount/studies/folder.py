@@ -1,4 +1,4 @@
-"""A results folder as the sections of a report: its studies, then the user's own experiments."""
+"""A results folder as the sections of a report: its studies, then the user's own experiments and inspections."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -6,8 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from .._errors import require
+from ..analysis.trained_model_facts import STUDY as INSPECTION
+from ..analysis.trained_model_words import go_on
 from ..report.provenance import provenance
 from ..report.section import Section, experiment_section, with_provenance
+from ..report.trained_model import trained_model_section
 from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store
 from ..store.folders import results_below
 from .base import Scale
@@ -30,6 +33,14 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
     studied, own, warnings = [], [], []
     for experiment in experiments:
         results, how_far = experiment.own(records), progress[experiment.name]
+        commands = [command for command, _ in how_far.runs if command]
+        command = commands[-1] if commands else ""
+        if experiment.study == INSPECTION:
+            section = trained_model_section(experiment, attachments[experiment.name], folder=str(root), command=command)
+            own += [] if section is None else [section]
+            if section is None:
+                warnings.append(f"Nothing of the inspection {experiment.name} is measured yet. {go_on(command)}")
+            continue
         if not any(record.outcome is Outcome.FINISHED for record in results):
             lost = what_was_lost(results)
             reason = f" ({lost.rstrip('.')})" if lost else ""
@@ -41,13 +52,8 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
         if experiment.study:
             studied += [with_provenance(each, origin) for each in _study_sections(experiment, results, root)]
         else:
-            commands = [command for command, _ in how_far.runs if command]
             section = experiment_section(
-                experiment,
-                results,
-                attachments[experiment.name],
-                folder=str(root),
-                command=commands[-1] if commands else "",
+                experiment, results, attachments[experiment.name], folder=str(root), command=command
             )
             own.append(with_provenance(section, origin))
     if not experiments:

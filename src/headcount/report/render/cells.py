@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from ...analysis.words import decimal
-from ..chart import SCALE, HeatMap, Line
-from .ink import FONT, INK, PAGE_SIZE, QUIET, RULE, label_axes, literal
+from ..chart import HeatMap, Line
+from .ink import FONT, INK, QUIET, RULE, label_axes, literal, page_size
 from .ticks import far_enough, log_ticks, tick_text
 
 DARK, LIGHT = "#000000", "#ffffff"
@@ -23,11 +23,17 @@ MIN_FONT = 4.0
 """Values that would be smaller are not written; a cell's tooltip and the table have them."""
 
 
+VALUE_LETTERS = 7
+"""Letters of the longest value, such as 1.0e-05."""
+
+
 def draw_cells(axes: Axes, chart: HeatMap) -> None:
-    """The cells, the first row at the bottom; values are written where there is room for them."""
+    """The cells; values are written where there is room for them."""
     rows, columns = chart.values.shape
-    wide, tall = (PAGE_SIZE[0] - 50) / columns, (PAGE_SIZE[1] - 46) / rows
-    size = min(FONT["value"], 0.23 * wide, 0.7 * tall)
+    width, height = page_size(chart)
+    wide, tall = (width - 50) / columns, (height - 46) / rows
+    letters = max((len(word) for row in chart.words for word in row), default=VALUE_LETTERS)
+    size = min(FONT["value"], 0.23 * wide * VALUE_LETTERS / np.clip(letters, 4, VALUE_LETTERS), 0.7 * tall)
     shares = chart.colour_shares()
     for (i, j), value in np.ndenumerate(chart.values):
         known = decimal(float(value)) if math.isfinite(value) else "-"
@@ -35,7 +41,7 @@ def draw_cells(axes: Axes, chart: HeatMap) -> None:
     for k, line in enumerate(chart.lines):
         _draw_over_cells(axes, line, k, min(8.5, 0.16 * wide, 0.42 * tall))
     axes.set_xlim(-0.5, columns - 0.5)
-    axes.set_ylim(-0.5, rows - 0.5)
+    axes.set_ylim(*((rows - 0.5, -0.5) if chart.downward else (-0.5, rows - 0.5)))
     names = [str(column) for column in chart.columns]
     kept = far_enough(np.arange(columns) * wide, [6.2 * len(name) + 6 for name in names])
     axes.set_xticks(kept, [names[j] for j in kept])
@@ -46,13 +52,13 @@ def draw_cells(axes: Axes, chart: HeatMap) -> None:
     axes.tick_params(length=0)
 
 
-def add_colour_bar(figure: Figure, axes: Axes) -> None:
-    """The scale of every map."""
-    bar = figure.colorbar(ScalarMappable(LogNorm(*SCALE), COLOURS), ax=axes, label="share of a constant answer's error")
-    _, _, ticks = log_ticks(*SCALE)
+def add_colour_bar(figure: Figure, axes: Axes, chart: HeatMap) -> None:
+    """The scale of a map."""
+    bar = figure.colorbar(ScalarMappable(LogNorm(*chart.scale), COLOURS), ax=axes, label=chart.scale_label)
+    _, _, ticks = log_ticks(*chart.scale)
     bar.minorticks_off()
     bar.set_ticks(ticks, labels=[tick_text(tick, ticks, log=True) for tick in ticks])
-    bar.ax.set_ylim(*SCALE)
+    bar.ax.set_ylim(*chart.scale)
     bar.ax.tick_params(labelsize=FONT["tick"], labelcolor=QUIET, color=QUIET, length=3)
     bar.ax.spines[:].set_visible(False)
 

@@ -11,9 +11,9 @@ from .words import spoken_time
 
 
 def evidence_rows(section: Section) -> list[tuple[str, str]]:
-    """What the answer of a section rests on, by name; empty for a section without one."""
+    """What the answer of a section rests on, by name; of a section without one, what it has itself."""
     if section.answer is None:
-        return []
+        return list(section.evidence)
     if section.answer.map:
         rows = [(place_name(each.kv_heads, each.head_dim), each.sentence) for each in section.answer.map]
         if len({sentence for _, sentence in rows}) == 1:

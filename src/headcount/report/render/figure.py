@@ -17,7 +17,7 @@ from ..chart import Chart, HeatMap
 from ..files import write_whole
 from . import check_ending
 from .cells import add_colour_bar, draw_cells
-from .ink import PAGE_SIZE, QUIET, literal
+from .ink import PAGE_SIZE, QUIET, literal, page_size
 from .lines import add_legend, draw_lines
 
 CAPTION_WIDTH, TITLE_WIDTH = 110, 78
@@ -26,7 +26,7 @@ CAPTION_WIDTH, TITLE_WIDTH = 110, 78
 
 def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
     """A figure for a paper: the chart with title, legend or colour bar, and caption."""
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    figure = Figure(figsize=(7.2, 4.2 + (page_size(chart)[1] - PAGE_SIZE[1]) / 72), layout="constrained")
     axes = figure.add_subplot()
     if isinstance(chart, Chart):
         draw_lines(axes, chart)
@@ -34,7 +34,7 @@ def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
     else:
         draw_cells(axes, chart)
         if not chart.counts:
-            add_colour_bar(figure, axes)
+            add_colour_bar(figure, axes, chart)
     figure.suptitle(literal(fill(title or chart.title, TITLE_WIDTH)), fontsize=11, x=0.01, horizontalalignment="left")
     figure.supxlabel(literal(fill(chart.caption, CAPTION_WIDTH)), fontsize=8, color=QUIET)
     return figure
@@ -42,7 +42,7 @@ def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
 
 def draw_bare(chart: Chart | HeatMap) -> Figure:
     """The chart alone, in the page's size; title, legend and caption are the page's."""
-    width, height = PAGE_SIZE
+    width, height = page_size(chart)
     figure = Figure(figsize=(width / 72, height / 72))
     axes = figure.add_axes((0, 0, 1, 1))
     if isinstance(chart, Chart):

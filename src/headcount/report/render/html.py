@@ -10,13 +10,14 @@ import math
 import struct
 from collections.abc import Iterable
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..._version import __version__
 from ...analysis import Verdict
-from ..chart import COLOURS, SCALE, Chart, HeatMap, Series
+from ..chart import COLOURS, Chart, HeatMap, Series
 from ..provenance import Provenance
 from ..section import Section
 from .cells import colour_of
@@ -45,8 +46,8 @@ def page(sections: list[Section], *, folder: str, warnings: Iterable[str] = ()) 
     explained: set[bool] = set()
     parts = []
     for place, section in enumerate(sections, start=1):
-        new = section.counts_variance not in explained
-        explained.add(section.counts_variance)
+        new = section.trained_model is None and section.counts_variance not in explained
+        explained |= {section.counts_variance} if new else set()
         parts.append(Markup(section_html(section, place, level=2 if several else 1, explain=new, shared=shared)))
     return (
         _environment()
@@ -85,8 +86,8 @@ def section_html(
             heading=_heading(section),
             place=place,
             level=level,
-            own=section.experiment is not None,
-            unit=_UNITS[section.counts_variance] if explain else "",
+            own=section.experiment is not None or section.trained_model is not None,
+            unit=_UNITS[section.counts_variance] if explain and section.trained_model is None else "",
             shared=tuple(shared),
             # The page itself needs no advice to be made.
             steps=[step for step in section.next_steps if not step.command.startswith("headcount report ")],
@@ -145,11 +146,7 @@ def _environment() -> Environment:
         "tally": _tally,
         "legend_of": _legend,
         "drawn": inlined,
-        "scale": {
-            "low": tick_text(SCALE[0], SCALE, log=True),
-            "high": tick_text(SCALE[1], SCALE, log=True),
-            "colours": [colour_of(place / (_RAMP - 1)) for place in range(_RAMP)],
-        },
+        "scale_of": _scale,
         "swatches": len(COLOURS),
         "error_rows": error_rows,
         "other_draws": other_draws,
@@ -157,6 +154,12 @@ def _environment() -> Environment:
         "lost": _lost,
     }
     return environment
+
+
+def _scale(chart: HeatMap) -> dict[str, Any]:
+    """The ends of a map's scale in words, and the colours between them."""
+    low, high = (tick_text(end, chart.scale, log=True) for end in chart.scale)
+    return {"low": low, "high": high, "colours": [colour_of(place / (_RAMP - 1)) for place in range(_RAMP)]}
 
 
 @functools.cache

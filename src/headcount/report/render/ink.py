@@ -4,11 +4,22 @@ import re
 
 from matplotlib.axes import Axes
 
+from ..chart import Chart, HeatMap
+
 INK, QUIET, RULE, GROUND = "#1b1f24", "#5a6470", "#dfe3e8", "#ffffff"
 """Text, secondary text, grid lines, and what lies behind a chart."""
 PAGE_SIZE = (384, 264)
 """Points of a chart on the page."""
+ROW, MAX_HEIGHT = 15, 900
+"""Points that a row of a heat map needs to be read, and the most that a map with many rows takes."""
 FONT = {"tick": 10.0, "label": 10.2, "value": 10.0, "level": 8.6, "drop": 10.4}
+
+
+def page_size(chart: Chart | HeatMap) -> tuple[int, int]:
+    """Points of a chart on the page; a heat map of many rows is taller."""
+    width, height = PAGE_SIZE
+    rows = len(chart.rows) if isinstance(chart, HeatMap) else 0
+    return width, min(MAX_HEIGHT, max(height, 46 + ROW * rows))
 
 
 def label_axes(axes: Axes, x_label: str, y_label: str) -> None:

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as Tree
 
 from ..chart import COLOURS, Chart, HeatMap
 from .figure import draw_bare, to_svg
-from .ink import GROUND, INK, PAGE_SIZE, QUIET, RULE
+from .ink import GROUND, INK, QUIET, RULE, page_size
 
 REACH = "8"
 """Radius within which a marker is pointed at."""
@@ -44,7 +44,7 @@ def inlined(chart: Chart | HeatMap, prefix: str) -> Inlined:
     else:
         title = f"{chart.title}: {chart.unit} by {chart.row_label} and {chart.column_label}"
     builder = _Builder(chart, prefix, Tree.Element("svg"))
-    width, height = map(str, PAGE_SIZE)
+    width, height = map(str, page_size(chart))
     # With its size given, the page does not move while it is laid out.
     builder.svg.attrib |= {"viewBox": f"0 0 {width} {height}", "width": width, "height": height}
     builder.svg.attrib |= {"role": "img", "tabindex": "0", "aria-label": title}

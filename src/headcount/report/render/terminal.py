@@ -1,5 +1,6 @@
 """Sections as text for a terminal; a view of one verb is beside that verb in `cli/`."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import wrap
@@ -9,12 +10,15 @@ from rich.markup import escape
 from rich.text import Text
 
 from ...analysis import Verdict
+from ..chart import HeatMap
 from ..section import Grid, Section
 from .evidence import evidence_rows
 from .fitted import FittedTable, Prose, facts
 from .rows import ErrorCell, ErrorRows, error_rows
 from .words import number, settings_line
 
+_BLOCKS = " \u2591\u2592\u2593\u2588"
+"""From nothing to the largest."""
 _MARKS = {
     Verdict.HOLDS: "[green]holds[/green]",
     Verdict.DIFFERS: "[red]differs[/red]",
@@ -24,6 +28,8 @@ _MARKS = {
 
 def section_view(section: Section) -> RenderableType:
     """A study: its errors beside the published ones, grids, claims, headline. An own experiment: all but its answer."""
+    if section.trained_model is not None:
+        return _trained_model_view(section)
     parts: list[RenderableType] = []
     if section.settings is not None:
         parts += [Prose(f"[bold]{escape(section.title)}[/bold]: {escape(settings_line(section.settings))}"), ""]
@@ -46,6 +52,40 @@ def section_view(section: Section) -> RenderableType:
             parts.append(Prose(f"[dim]published numbers: {escape(claim.published.evidence)}[/dim]", indent=4))
     computed_by = [Prose(f"[dim]{name}: {escape(words)}[/dim]") for name, words in _computed_by(section)]
     return Group(*parts, Prose(f"[bold]{escape(section.headline)}[/bold]"), *computed_by, "")
+
+
+def _trained_model_view(section: Section) -> RenderableType:
+    """A trained model: what is missing, heads by importance, its grids, evidence, the answer in words, what to do."""
+    parts: list[RenderableType] = [Prose(f"[bold]{escape(section.title)}[/bold]"), ""]
+    if section.warning:
+        parts += [Prose(f"[yellow]{escape(section.warning)}[/yellow]"), ""]
+    for chart in section.charts:
+        if isinstance(chart, HeatMap) and not chart.counts:
+            parts += [Prose(escape(f"{chart.title}: {chart.caption}")), _shades(chart), ""]
+    for grid in (each for each in section.grids if not each.folded):
+        parts += [Prose(escape(grid.title)), grid_view(grid), ""]
+    notes = [("does not say", note) for note in section.notes]
+    parts += [facts([*evidence_rows(section), *notes]), "", *_in_words(section)]
+    return Group(*parts, Prose(f"[bold]{escape(section.headline)}[/bold]"), "")
+
+
+def _shades(chart: HeatMap) -> FittedTable:
+    """A heat map as words and blocks, the darker the larger, a row per line."""
+    view = FittedTable()
+    view.add_column(f"{chart.row_label}, {chart.column_label}", justify="right")
+    for column in chart.columns:
+        view.add_column(str(column), justify="right")
+    shares = chart.colour_shares()
+    for i, row in enumerate(chart.rows):
+        cells = [f"{_block(shares[i, j])}{chart.words[i][j]}" for j in range(len(chart.columns))]
+        view.add_row(str(row), *map(escape, cells))
+    return view
+
+
+def _block(share: float) -> str:
+    if not math.isfinite(share):
+        return ""
+    return _BLOCKS[min(len(_BLOCKS) - 1, int(share * len(_BLOCKS)))]
 
 
 def _computed_by(section: Section) -> list[tuple[str, str]]:

@@ -1,0 +1,169 @@
+"""What is read from the facts of an inspection: laws that hold of any facts, and the numbers of some that are known."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headcount._errors import StoreError
+from headcount.analysis.trained_model import read_trained_model
+from headcount.analysis.trained_model_facts import missing_facts
+from headcount.analysis.trained_model_pairs import correlation
+from headcount.analysis.trained_model_words import headline, incomplete, sentences
+
+from ..helpers.fabricated_inspection import COMMAND, facts, killed_after
+
+FACTS = facts()
+LOSSES = st.one_of(st.floats(-5, 5), st.sampled_from([math.nan, math.inf, 1e300]))
+
+
+@st.composite
+def any_facts(draw):
+    """Facts as an inspection stores them, with any losses, some not measured."""
+    layers, heads, examples = draw(st.integers(1, 3)), draw(st.integers(1, 4)), draw(st.integers(1, 4))
+
+    def rows(count):
+        return draw(st.lists(st.lists(LOSSES, min_size=examples, max_size=examples), min_size=count, max_size=count))
+
+    made = {
+        "model": {"name": "any", "layers": layers, "heads": heads, "head_dim": 4, "parameters": 100},
+        "data": {"loss": "loss", "scale": draw(st.floats(0, 3))},
+        "base": {"losses": draw(st.lists(st.floats(-5, 5), min_size=examples, max_size=examples))},
+        "peers": {"random": {"kept": [0], "losses": rows(1), "refit": False}},
+        "configurations": [{"name": "one", "losses": rows(1)[0], "parameters": 90, "stored": "small"}],
+    }
+    total = layers * heads
+    made["descent"] = {
+        "removed": [[place // heads, place % heads] for place in draw(st.permutations(range(total)))],
+        "kept": list(range(total, -1, -1)),
+        "losses": rows(total + 1),
+    }
+    numbers = st.lists(st.floats(-1, 1), min_size=heads, max_size=heads)
+    for layer in range(layers):
+        made[f"importance/{layer}"] = {name: draw(numbers) for name in ("leave_one_out", "gradient", "magnitude")}
+        made[f"curve/{layer}"] = {"kept": list(range(heads, -1, -1)), "losses": rows(heads + 1)}
+        made[f"rank/{layer}"] = {"scores": {"ranks": [4, 2, 1], "losses": rows(3)}, "values": None}
+    gone = draw(st.sets(st.sampled_from(sorted(made))))
+    return {name: value for name, value in made.items() if name not in gone}
+
+
+@settings(max_examples=60, deadline=None)
+@given(any_facts(), st.floats(0, 2), st.floats(0, 2))
+def test_any_facts_are_read(attachments, tolerance, more):
+    """No facts end in an error; counts lie within the model and fall as the tolerance grows."""
+    strict = read_trained_model(attachments, tolerance=tolerance)
+    lax = read_trained_model(attachments, tolerance=tolerance + more)
+    for one, other in zip(strict.layers, lax.layers, strict=True):
+        if one.needed is not None:
+            assert 0 <= one.needed.low <= one.needed.at <= one.needed.high <= one.heads
+            assert other.needed.at <= one.needed.at
+            assert other.needed.low <= one.needed.low
+            assert other.needed.high <= one.needed.high
+        for kind, reading in one.ranks.items():
+            assert 1 <= reading.needed.low <= reading.needed.at <= reading.needed.high <= reading.full
+            assert other.ranks[kind].needed.at <= reading.needed.at
+    if strict.whole is not None:
+        removable = strict.whole.removable
+        assert 0 <= removable.low <= removable.at <= removable.high <= strict.whole.total
+        assert lax.whole.removable.at >= removable.at
+    assert headline(strict)
+    assert all(sentence.endswith(".") for sentence in sentences(strict))
+
+
+@pytest.mark.parametrize("spare", [0.0, 0.5, 0.9])
+def test_heads_needed_are_those_that_cost(spare):
+    """The curve of fabricated facts costs a tenth of the tolerance from `needed` heads on, and much more below."""
+    made = facts(spare=spare)
+    model = read_trained_model(made)
+    for layer in model.layers:
+        curve = made[f"curve/{layer.index}"]
+        means = np.mean(curve["losses"], axis=1) - np.mean(made["base"]["losses"])
+        enough = [kept for kept, mean in zip(curve["kept"], means, strict=True) if mean <= 0.01 * model.scale]
+        assert layer.needed.at == min(enough)
+        assert layer.transition.heads is None or layer.transition.heads.low <= layer.needed.high
+
+
+def test_what_a_layer_is_short_of_follows_the_last_step():
+    made = facts(layers=1)
+    base = np.array(made["base"]["losses"])
+
+    def with_cost(fact, cost, kind=None):
+        content = made[fact] if kind is None else made[fact][kind]
+        content["losses"][1] = (base + cost).tolist()
+
+    for heads, rank, words in (
+        (1.0, 0.0, "heads"), (0.0, 1.0, "rank"), (1.0, 1.0, "heads and rank"), (0.0, 0.0, "neither")
+    ):  # fmt: skip
+        with_cost("curve/0", heads)
+        with_cost("rank/0", rank, "scores")
+        (layer,) = read_trained_model(made).layers
+        assert layer.short_of == words
+        assert (layer.needed.at == layer.heads) == (heads > 0)
+        assert (layer.ranks["scores"].needed.at == 48) == (rank > 0)
+
+
+def test_the_smallest_rank_tried_is_an_upper_bound():
+    made = facts(layers=1)
+    made["rank/0"]["values"]["losses"] = [made["base"]["losses"]] * 4
+    reading = read_trained_model(made).layers[0].ranks["values"]
+    assert reading.at_most
+    assert (reading.needed.at, reading.needed.low) == (6, 1)
+    assert "at most 6" in str(reading)
+
+
+def test_no_head_at_all_that_costs_nothing_is_no_transition():
+    made = facts(layers=1)
+    made["curve/0"]["losses"] = [made["base"]["losses"]] * 7
+    (layer,) = read_trained_model(made).layers
+    assert (layer.needed.at, layer.needed.low, layer.transition.heads) == (0, 0, None)
+
+
+def test_the_recommended_configuration_is_the_cheapest_within_the_tolerance():
+    made = facts()
+    model = read_trained_model(made)
+    within = [each for each in model.candidates if each.increase <= model.budget]
+    assert model.recommended == min(within, key=lambda each: each.parameters)
+    assert all(each.stored == "small" for each in model.candidates)
+    strict = read_trained_model(made, tolerance=1e-6)
+    assert strict.recommended is None
+    least = min(strict.candidates, key=lambda each: each.increase)
+    assert any(least.name in sentence for sentence in sentences(strict))
+    assert read_trained_model(facts(stored="zeroed")).recommended is None
+
+
+def test_a_killed_inspection_says_what_is_missing():
+    left = killed_after(FACTS, layers=2)
+    model = read_trained_model(left)
+    assert [layer.needed is not None for layer in model.layers] == [True] * 2 + [False] * 4
+    words = incomplete(model, COMMAND)
+    assert COMMAND in words
+    assert "4 of 6 layers" in words
+    assert model.whole is None
+    assert not missing_facts(FACTS)
+    assert not incomplete(read_trained_model(FACTS), COMMAND)
+
+
+def test_facts_that_an_inspection_does_not_write_are_refused():
+    with pytest.raises(StoreError, match="curve/0"):
+        read_trained_model(FACTS | {"curve/0": {"kept": [6, 5], "losses": [[1.0], [2.0]]}})
+    with pytest.raises(StoreError, match="KeyError"):
+        read_trained_model(FACTS | {"descent": {"kept": [35]}})
+
+
+def test_correlation_is_one_for_any_increasing_map_and_none_for_constants():
+    x = np.array([3.0, 1.0, 4.0, 1.5, 9.0])
+    assert correlation(x, np.exp(x)).at == pytest.approx(1)
+    assert correlation(x, -x).at == pytest.approx(-1)
+    assert correlation(x, np.ones(5)) is None
+    assert correlation(x[:2], x[:2]) is None
+    ties = correlation([1, 1, 2, 3], [1, 1, 2, 3])
+    assert ties.at == pytest.approx(1)
+    assert ties.low <= ties.at <= ties.high
+
+
+def test_layers_that_need_more_keep_more():
+    prediction = read_trained_model(FACTS).prediction
+    assert prediction.correlation.at > 0.5
+    assert sum(prediction.kept) == 36 - prediction.removed
