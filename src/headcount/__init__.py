@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .measurement import Measurement, load
     from .measuring import measure
     from .models import ClassTokenSpec, EncoderSpec
+    from .pretrained.inspecting import inspect
     from .store import TrainSpec
     from .tasks import ArrayTask, FunctionTask, ImageTask, Ranking, Retrieval, check_assumptions
     from .tasks.find import find_task
@@ -37,6 +38,7 @@ _HOMES = {
     "TrainSpec": "store",
     "check_assumptions": "tasks",
     "find_task": "tasks.find",
+    "inspect": "pretrained.inspecting",
     "load": "measurement",
     "measure": "measuring",
     "run_sweep": "engine",
@@ -60,6 +62,7 @@ __all__ = [
     "__version__",
     "check_assumptions",
     "find_task",
+    "inspect",
     "load",
     "measure",
     "run_sweep",

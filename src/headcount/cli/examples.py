@@ -2,6 +2,7 @@
 
 GROUPS = {
     "Measure": ("measure", "reproduce", "calibrate"),
+    "Trained models": ("inspect", "prune", "group", "shrink"),
     "Look": ("show", "report", "serve", "compare", "status", "export"),
     "Check": ("verify", "collide", "doctor"),
     "Theory": ("bounds", "prove", "tasks", "models"),
@@ -52,7 +53,32 @@ EXAMPLES = {
         ("headcount calibrate --effort quick", "how often the answer comes out right"),
         ("headcount calibrate --out calibration --json", "everything as JSON"),
     ),
-    "verify": (("headcount verify results/sum-of-maxima --cells 3", "train three stored cells again"),),
+    "inspect": (
+        ("headcount inspect all-MiniLM-L6-v2/ --data sentences.txt", "which heads it needs, and a page"),
+        ("headcount inspect SmolLM2-135M/", "without data: sequences of the model itself"),
+        ("headcount inspect vit/ --data photos/", "a vision transformer on a folder of images"),
+    ),
+    "prune": (
+        ("headcount prune SmolLM2-135M/ --keep 6 --data text.txt --out smaller", "6 of 9 heads per layer"),
+        (
+            "headcount prune ViT/ --remove 25% --data photos/ --out smaller --recover 300",
+            "then train the attention a little",
+        ),
+        ("headcount prune BERT/ --keep 8 --zeroed --out masked", "where no class stores fewer heads"),
+        ("headcount prune SmolLM2-135M/ --keep 6 --dry-run", "whether it can be stored, and what it saves"),
+    ),
+    "group": (
+        ("headcount group Llama/ --key-heads 3 --data text.txt --out grouped", "3 key heads for all heads of a layer"),
+        ("headcount group Llama/ --key-heads 3 --dry-run", "whether it can be stored, and what it saves"),
+    ),
+    "shrink": (
+        ("headcount shrink Llama/ --head-dim 32 --data text.txt --out narrow", "32 numbers per head"),
+        ("headcount shrink ViT/ --head-dim 32 --dry-run", "whether it can be stored, and what it saves"),
+    ),
+    "verify": (
+        ("headcount verify results/sum-of-maxima --cells 3", "train three stored cells again"),
+        ("headcount verify smaller", "does a pruned model compute what was measured?"),
+    ),
     "collide": (("headcount collide results/sum-of-maxima --heads 1:3", "sequences that small models confuse"),),
     "bounds": (
         ("headcount bounds --heads 2 --length 128 --intrinsic-dim 4", "how many heads"),

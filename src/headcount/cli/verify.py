@@ -14,6 +14,7 @@ from .._cache import cache_folder, keep_compiled_programs
 from ..backends import kernels_here
 from ..engine.sweep import task_key
 from ..measuring import shown_by
+from ..pretrained.card import RECORD
 from ..report.progress import training_progress
 from ..store import Experiment, Store
 from ..tasks.find import task_of_spec
@@ -43,7 +44,14 @@ def verify(
     backend: BackendOption = None,
     as_json: Json = False,
 ) -> None:
-    """Train a random sample of stored cells again and say whether they reproduce. Nothing stored is changed."""
+    """Train a random sample of stored cells again and say whether they reproduce. Nothing stored is changed.
+
+    A folder that prune, group or shrink wrote is loaded with stock transformers, its stored inputs are run, and the
+    outputs are compared with those recorded.
+    """
+    if (folder / RECORD).is_file():
+        _verify_written(folder, as_json)
+        return
     keep_compiled_programs()
     with Store.open_for_reading(folder) as store:
         experiments, records, weights_of = store.experiments(), store.records(), store.weights
@@ -72,6 +80,22 @@ def verify(
     else:
         data.print(_view(rechecks, experiments))
     if any(each.agreement is Agreement.DIFFERENT for each in rechecks):
+        raise typer.Exit(1)
+
+
+def _verify_written(folder: Path, as_json: bool) -> None:
+    """Compare what a written model computes with what was recorded; exit code 1 where it differs."""
+    from ..pretrained.extra import need
+
+    need()
+    from ..pretrained.checking import check_folder
+
+    check = check_folder(folder)
+    if as_json:
+        print_json(check.as_json())
+    else:
+        data.print(str(check), style="green" if check.agrees else "red", markup=False, highlight=False)
+    if not check.agrees:
         raise typer.Exit(1)
 
 

@@ -9,7 +9,7 @@ data the layer falls back to plain removal. Where the layer stores no output bia
 Any weighting of the coordinates of t leaves the solution as it is; it changes which head is best removed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -101,27 +101,20 @@ def removed_plainly(evaluation: "Evaluation", kept: Sequence[Iterable[int]]) -> 
 
 
 def refitted_in_order(
-    evaluation: "Evaluation",
-    kept: Sequence[Iterable[int]],
-    *,
-    changes: Mapping[int, HeadWeights] | None = None,
-    ridge: float | None = None,
+    evaluation: "Evaluation", kept: Sequence[Iterable[int]], *, ridge: float | None = None
 ) -> dict[int, HeadWeights]:
-    """Changes that keep these heads, each layer refitted to what the layers before it now give it.
+    """Changes that keep these heads, each layer that loses some refitted to what the layers before it now give it.
 
-    A layer whose prefix and heads are unchanged stays the original. Leaves the evaluation settled on the result.
+    Leaves the evaluation settled on the result.
 
     Args:
         evaluation: Runs the model on the calibration examples.
         kept: Heads that stay, per layer.
-        changes: Where to start from: layers before the first whose heads differ are taken from here.
         ridge: See `refit`.
     """
-    result = removed_plainly(evaluation, kept)
-    first = min(result, default=len(kept))
-    result |= {index: weights for index, weights in (changes or {}).items() if index < first}
-    evaluation.settle(result)
-    for index in range(first, len(kept)):
-        result[index] = refit(evaluation.original[index], evaluation.layer_statistics(index), kept[index], ridge=ridge)
-        evaluation.settle(result)
-    return result
+    changes = removed_plainly(evaluation, kept)
+    evaluation.settle(changes)
+    for index in sorted(changes):
+        changes[index] = refit(evaluation.original[index], evaluation.layer_statistics(index), kept[index], ridge=ridge)
+        evaluation.settle(changes)
+    return changes

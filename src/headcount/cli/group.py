@@ -1,0 +1,48 @@
+"""`headcount group`: a trained model whose heads share keys and values."""
+
+from typing import Annotated
+
+import typer
+
+from ..pretrained.changing import group_plan, read_request
+from ..pretrained.preflight import original_shape, requested
+from .app import Json
+from .pretrained_options import Data, DryRun, Length, Limit, ModelName, Out, Recover, Seed
+from .pretrained_running import change, checked_request, show_dry_run
+
+
+def group(
+    model: ModelName,
+    key_heads: Annotated[int, typer.Option(help="Key heads per layer, shared by all its heads.")],
+    examples: Data = None,
+    out: Out = None,
+    recover: Recover = 0,
+    length: Length = None,
+    limit: Limit = None,
+    seed: Seed = 0,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Let heads of a trained model share keys and values (grouped queries): a smaller cache per token.
+
+    Heads are aligned before their keys are merged, groups are searched, output projections are refitted. Before
+    anything is computed, a check says whether a stock class stores the result. The original is never changed.
+    """
+    _, config, _ = read_request(model)
+    shape = requested(original_shape(config), key_heads=key_heads)
+    asked = checked_request(model, shape, out, quiet=as_json)
+    if dry_run:
+        show_dry_run(asked, as_json)
+        return
+    change(
+        model,
+        asked,
+        lambda evaluation, loaded: group_plan(evaluation, loaded, key_heads=key_heads),
+        examples=examples,
+        out=out,
+        length=length,
+        limit=limit,
+        seed=seed,
+        recover=recover,
+        as_json=as_json,
+    )

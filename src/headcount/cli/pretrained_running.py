@@ -1,0 +1,158 @@
+"""The course of `prune`, `group` and `shrink`: pre-flight, change, losses, folder, and a table of what it cost."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from .._errors import require
+from ..pretrained.card import table_rows
+from ..pretrained.changing import Request, measured_facts, recovered, request
+from ..pretrained.preflight import LayerShape, require_possible
+from .app import data, messages, print_json, say
+from .running import this_command
+
+if TYPE_CHECKING:
+    from ..pretrained.evaluation import Evaluation
+    from ..pretrained.load import Loaded
+    from ..pretrained.plan import Plan
+
+Tick = Callable[[int, int, str], None]
+
+
+def checked_request(
+    model: str, shape: LayerShape, out: Path | None, *, zeroed: bool = False, quiet: bool = False
+) -> Request:
+    """The pre-flight, printed; InputError where nothing stores the request or the place is taken."""
+    asked = request(model, shape, zeroed=zeroed)
+    require_possible(asked.check)
+    if not quiet:
+        say("pre-flight: " + asked.check.sentences[0])
+        for sentence in asked.check.sentences[1:]:
+            say(f"  {sentence}")
+    if out is not None:
+        from ..pretrained.places import free_place
+
+        free_place(out, str(asked.folder))
+    return asked
+
+
+def show_dry_run(asked: Request, as_json: bool) -> None:
+    """What would be stored, and what it saves."""
+    costs = asked.costs()
+    if as_json:
+        check = asked.check
+        facts = {"possible": True, "stored": check.stored, "host": check.host, "sentences": check.sentences}
+        print_json(facts | {name.replace("-", " ").replace(" ", "_").lower(): each for name, each in costs.items()})
+        return
+    view = _table()
+    for name, each in costs.items():
+        view.add_row(name, *(f"{each[which]:,}" for which in ("original", "stored")))
+    data.print(view)
+
+
+def change(
+    model: str,
+    asked: Request,
+    make: Callable[["Evaluation", "Loaded"], "Plan"],
+    *,
+    examples: str | None,
+    out: Path | None,
+    length: int | None,
+    limit: int | None,
+    seed: int,
+    recover: int,
+    as_json: bool,
+) -> None:
+    """Load the model, make the plan, measure it, write the folder, and print what it cost."""
+    require(out is not None, "--out FOLDER is needed to write the model; --dry-run stops before.", what="out")
+    assert out is not None
+    from ..pretrained.cost import seconds_of
+    from ..pretrained.evaluation import Evaluation
+    from ..pretrained.examples import read_examples
+    from ..pretrained.layers import attention_layers
+    from ..pretrained.load import load_model
+    from ..pretrained.writing import write_folder
+
+    zeroed = asked.check.stored == "zeroed"
+    trained = None
+    try:
+        with ticking() as tick:
+            tick(0, 1, "loading the model")
+            loaded = load_model(model)
+            tick(0, 1, "reading the data")
+            read = read_examples(loaded, examples, length=length, limit=limit, seed=seed)
+            require(
+                not (recover and read.kind == "own"),
+                "--recover needs data that the model reads; a loss of your own calls it itself: leave --recover out.",
+                what="recover",
+            )
+            evaluation = Evaluation(loaded, attention_layers(loaded.model), read, tick=tick)
+            tick(0, 1, "searching")
+            plan = make(evaluation, loaded)
+            check = require_possible(asked.check if zeroed else plan.preflight(asked.config))
+            if check.stored == "padded" and not as_json:
+                say(f"pre-flight of what was found: {' '.join(check.sentences)}")
+            tick(0, 1, "measuring losses")
+            plan = replace(plan, measured=measured_facts(plan, evaluation))
+            if recover:
+                trained, facts = recovered(plan, loaded, evaluation, steps=recover, zeroed=zeroed, seed=seed, tick=tick)
+                plan = replace(plan, measured=facts)
+            tick(0, 1, "measuring seconds")
+            changed = plan.apply(loaded.model, zeroed=zeroed) if trained is None else trained
+            seconds = seconds_of({"original": loaded.model, "stored": changed})
+            plan = replace(plan, measured={**plan.measured, "seconds_per_1000_tokens": seconds})
+            tick(0, 1, "writing and loading again")
+            command = this_command()
+            folder = write_folder(plan, loaded, out, model=trained, zeroed=zeroed, command=command)
+    except KeyboardInterrupt:
+        say(f"Stopped. Nothing was written to {out}.")
+        raise typer.Exit(130) from None
+    show_result(folder, as_json)
+
+
+def show_result(folder: Path, as_json: bool) -> None:
+    """The numbers of a written folder."""
+    from ..pretrained.checking import read_record
+
+    record = read_record(folder)
+    if as_json:
+        print_json({"folder": str(folder), **{name: value for name, value in record.items() if name != "probe"}})
+        return
+    data.print(f"[bold]{record['words']}[/bold], from {record['source']}")
+    view = _table()
+    for row in table_rows(record):
+        view.add_row(*row)
+    data.print(view)
+    for sentence in (f"Data: {record['measured']['data'].rstrip('.')}.", *record["measured"]["cannot"]):
+        data.print(sentence, markup=False, highlight=False)
+    if "recovery" in record["measured"]:
+        data.print(record["measured"]["recovery"]["words"], markup=False, highlight=False)
+    data.print(record["stored_words"].replace("`", ""), markup=False, highlight=False)
+    say(f"written to {folder}; loaded again, largest difference from what was measured {record['difference']:.1e}")
+
+
+def _table() -> Table:
+    view = Table(box=None)
+    view.add_column("")
+    for column in ("original", "this model"):
+        view.add_column(column, justify="right")
+    return view
+
+
+@contextmanager
+def ticking() -> Iterator[Tick]:
+    """A bar on stderr that says what is being done; yields the function to tell it (done, total, words)."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("so far"), TimeElapsedColumn())
+    with Progress(*columns, console=messages, transient=True) as progress:
+        bar = progress.add_task("", total=None)
+
+        def tick(done: int, total: int, words: str) -> None:
+            progress.update(bar, description=words, completed=done, total=total if done else None)
+
+        yield tick

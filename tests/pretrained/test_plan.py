@@ -1,0 +1,171 @@
+"""Plans and the pre-flight: numpy and tables, no torch."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headcount._errors import InputError
+from headcount.pretrained.architectures import FAMILIES
+from headcount.pretrained.changing import kept_count, loss_facts
+from headcount.pretrained.cost import cache_bytes_per_token
+from headcount.pretrained.plan import Plan, compact, fitted, pruned_plan
+from headcount.pretrained.preflight import CHECKED_FACTORS, LayerShape, common_shape, preflight, requested
+from headcount.pretrained.weights import HeadWeights
+from tests.helpers.refusals import refused
+
+
+def layer(key_heads: int, share: int, seed: int = 0, dim: int = 2, width: int = 5) -> HeadWeights:
+    draw = np.random.default_rng(seed).normal
+    heads = key_heads * share
+    return HeadWeights(
+        query=draw(size=(heads, dim, width)),
+        key=draw(size=(key_heads, dim, width)),
+        value=draw(size=(key_heads, dim, width)),
+        output=draw(size=(width, heads, dim)),
+        query_bias=draw(size=(heads, dim)),
+        key_bias=draw(size=(key_heads, dim)),
+        value_bias=draw(size=(key_heads, dim)),
+        output_bias=draw(size=width),
+    )
+
+
+def attend(weights: HeadWeights, tokens: np.ndarray) -> np.ndarray:
+    """The layer's equations, on tokens [length, width]."""
+    output = np.zeros_like(tokens) + weights.output_bias
+    for head in range(weights.heads):
+        group = weights.key_head_of(head)
+        query = tokens @ weights.query[head].T + weights.query_bias[head]
+        key = tokens @ weights.key[group].T + weights.key_bias[group]
+        scores = np.exp(query @ key.T)
+        value = tokens @ weights.value[group].T + weights.value_bias[group]
+        output += scores / scores.sum(axis=1, keepdims=True) @ value @ weights.output[:, head].T
+    return output
+
+
+TOKENS = 0.5 * np.random.default_rng(1).normal(size=(4, 5))
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 3), st.integers(1, 3), st.data())
+def test_the_small_and_the_fitted_form_compute_what_the_masked_one_does(key_heads, share, data):
+    weights = layer(key_heads, share)
+    kept = data.draw(st.sets(st.integers(0, weights.heads - 1)))
+    masked = weights.without(set(range(weights.heads)) - kept)
+    small = compact(masked, sorted(kept))
+    shape = LayerShape(2 * key_heads * share * 2, 2 * key_heads, small.head_dim)
+    for form in (small, fitted(small, shape)):
+        np.testing.assert_allclose(attend(form, TOKENS), attend(masked, TOKENS), atol=1e-12)
+    assert small.heads <= weights.heads
+    assert (fitted(small, shape).heads, fitted(small, shape).key_heads) == (shape.heads, shape.key_heads)
+
+
+def test_a_saved_plan_is_the_plan(tmp_path):
+    pytest.importorskip("safetensors")
+    layers = [layer(2, 2, seed) for seed in range(2)]
+    facts = {"loss": {"before": 1.0}}
+    plan = pruned_plan(layers, {}, [(0, 2), (1, 2)], source_fingerprint="abc", source="here", words="w", measured=facts)
+    plan.save(tmp_path / "plan")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.json", "plan.safetensors"]
+    again = Plan.load(tmp_path / "plan.json")
+    for name in ("kind", "source_fingerprint", "source", "words", "measured", "kept", "pairs"):
+        assert getattr(again, name) == getattr(plan, name), name
+    for before, after in zip((*plan.layers, *plan.masked), (*again.layers, *again.masked), strict=True):
+        for name, array in vars(before).items():
+            np.testing.assert_array_equal(vars(after)[name], array)
+    (tmp_path / "plan.safetensors").write_bytes(b"cut")
+    with refused(str(tmp_path / "plan")):
+        Plan.load(tmp_path / "plan")
+
+
+def config(family: str, **changed) -> dict:
+    known = FAMILIES[family]
+    widths = {"gpt2": "n_embd", "distilbert": "dim"}
+    fields = {"model_type": family, known.heads: 8, widths.get(family, "hidden_size"): 64}
+    if known.key_heads:
+        fields |= {"num_key_value_heads": 4, "head_dim": 8}
+    return fields | changed
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_verdict_on_every_family(family):
+    known = FAMILIES[family]
+    key_heads = 4 if known.key_heads else 8
+    same = preflight(config(family), [LayerShape(8, key_heads, 8)] * 2)
+    assert (same.possible, same.stored, same.host, same.config) == (True, "small", family, {})
+    six = LayerShape(6, 6, 8)  # does not divide the width
+    check = preflight(config(family), [six] * 2)
+    assert check.possible == (known.head_dim != "none" and (not known.needs_divisor or known.other_host is not None))
+    assert preflight(config(family), [six] * 2, zeroed=True).stored == "zeroed"
+    grouped = preflight(config(family), [LayerShape(8, 2, 8)] * 2)
+    assert grouped.possible == (known.key_heads is not None)
+    narrow = preflight(config(family), [LayerShape(8, key_heads, 6)] * 2)
+    assert narrow.possible == (known.head_dim != "none" and not known.normed and family not in CHECKED_FACTORS)
+    for each in (check, grouped, narrow):
+        assert all(sentence.endswith(".") and "\n" not in sentence for sentence in each.sentences)
+        assert each.possible or family in each.sentences[0]
+
+
+def test_a_llama_without_biases_goes_to_mistral_and_one_with_does_not():
+    six = [LayerShape(6, 6, 8)] * 2
+    check = preflight(config("llama"), six)
+    assert (check.host, check.config["model_type"], check.config["sliding_window"]) == ("mistral", "mistral", None)
+    biased = preflight(config("llama", attention_bias=True), six)
+    assert not biased.possible
+    assert "that it stores: 4;" in biased.sentences[0]
+
+
+def test_unequal_counts_are_padded_and_the_cost_is_said():
+    shapes = [LayerShape(2, 2, 8), LayerShape(6, 3, 8), LayerShape(4, 4, 8)]
+    assert common_shape(shapes) == LayerShape(8, 4, 8)
+    check = preflight(config("mistral"), shapes)
+    assert (check.stored, check.shape) == ("padded", LayerShape(8, 4, 8))
+    assert "12 of the 24" in " ".join(check.sentences)
+
+
+def test_warnings_name_the_sizes_that_do_not_fit():
+    warned = " ".join(preflight(config("mistral"), [LayerShape(6, 2, 12)] * 2).sentences)
+    assert "4, 8 devices" in warned
+    assert "not 12" in warned
+    quiet = preflight(config("mistral"), [LayerShape(8, 8, 8)] * 2, tensor_parallel=(2,)).sentences
+    assert not any(sentence.startswith("warning") for sentence in quiet)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ({"heads": 8}, ("keep", "8")),
+        ({"heads": 5}, ("keep", "5", "4")),
+        ({"key_heads": 3}, ("key_heads", "3", "1, 2")),
+        ({"key_heads": 4}, ("key_heads", "4", "1, 2")),
+        ({"head_dim": 8}, ("head_dim", "8")),
+    ],
+)
+def test_a_shape_that_cannot_be_asked_for_is_refused_with_those_that_can(wanted, words):
+    with refused(*words):
+        requested(LayerShape(8, 4, 8), **wanted)
+
+
+@pytest.mark.parametrize(("remove", "kept"), [("20%", 10), ("1%", 12), ("99%", 1), ("12", 10), ("50%", 6)])
+def test_a_share_of_all_heads_is_one_count_per_layer(remove, kept):
+    assert kept_count(LayerShape(12, 12, 32), 6, keep=None, remove=remove) == kept
+
+
+@pytest.mark.parametrize("remove", ["0%", "100%", "72", "many", "-3"])
+def test_a_share_that_is_none_is_refused(remove):
+    with refused(remove):
+        kept_count(LayerShape(12, 12, 32), 6, keep=None, remove=remove)
+    with pytest.raises(InputError):
+        kept_count(LayerShape(12, 12, 32), 6, keep=3, remove="20%")
+
+
+def test_the_interval_of_an_increase_is_paired():
+    before = np.random.default_rng(0).normal(10, 5, 200)
+    facts = loss_facts("loss", before, before + 0.5)
+    assert facts["increase_interval"] == pytest.approx([0.5, 0.5])
+    low, high = loss_facts("loss", before, before + np.random.default_rng(1).normal(0.5, 0.1, 200))["increase_interval"]
+    assert 0.45 < low < 0.5 < high < 0.55
+
+
+def test_the_cache_is_two_numbers_per_key_head_dimension():
+    assert cache_bytes_per_token([LayerShape(8, 2, 16), LayerShape(8, 4, 16)], 2) == 2 * (2 + 4) * 16 * 2
