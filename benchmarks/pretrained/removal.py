@@ -15,7 +15,7 @@ import csv
 import importlib.util
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +89,7 @@ def measure(model: str, data: str, arguments: argparse.Namespace) -> list[Row]:
     start = time.perf_counter()
     loaded = load_model(model, device=arguments.device)
     examples = read_examples(loaded, data, limit=arguments.limit, length=arguments.length)
+    examples = replace(examples, scored=len(examples.calibration) // 2)
     evaluation = Evaluation(loaded, attention_layers(loaded.model), examples, device=arguments.device)
     name = Path(model).name
     heads = [weights.heads for weights in evaluation.original]
@@ -104,7 +105,13 @@ def measure(model: str, data: str, arguments: argparse.Namespace) -> list[Row]:
         talk.print("Torch-Pruning is not installed, its row is left out: pip install torch-pruning")
     descent_start = time.perf_counter()
     descent = descend(
-        evaluation, counts[-1], statistics=statistics, points=counts, least=0, budget=arguments.budget, tick=_tell
+        evaluation,
+        counts[-1],
+        statistics=statistics,
+        points=counts,
+        least=0,
+        budget=arguments.budget,
+        tick=_tell,
     )
     talk.print(f"descent: {time.perf_counter() - descent_start:.0f} s, {descent.evaluations} passes, {descent.removed}")
     orders = {OURS: descent.removed, **orders}
