@@ -1,0 +1,209 @@
+"""Loss increase at 10, 20, 30 and 50 % of heads removed: headcount's descent beside published criteria.
+
+python benchmarks/pretrained/removal.py MODEL DATA [MODEL DATA ...] [--tokens N] [--device cuda] [--out DIR]
+
+All orders are made from the same calibration examples and judged on the same held-out ones, in one run, each with and
+without the refit of the output projections (the same closed form for all). Random is the mean of three orders.
+Torch-Pruning's score is that of its installed package (pip install torch-pruning), with its defaults, over the groups
+of channels that its own graph finds; the row is left out where the package is missing.
+
+Prints a table per model; --out DIR gets removal.csv and removal.svg.
+"""
+
+import argparse
+import csv
+import importlib.util
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from removal_figure import draw
+from rich.console import Console
+from rich.table import Table
+from torch import nn
+
+from headcount.pretrained import sizes, texts
+from headcount.pretrained.descent import descend, expected_evaluations
+from headcount.pretrained.evaluation import Evaluation
+from headcount.pretrained.examples import read_examples
+from headcount.pretrained.importance import importance
+from headcount.pretrained.layers import attention_layers
+from headcount.pretrained.load import load_model
+from headcount.pretrained.peers import Order, ascending, losses_along, peer_orders
+from headcount.pretrained.weights import HeadWeights
+
+SHARES = (0.1, 0.2, 0.3, 0.5)
+OURS = "headcount"
+TARGET = 0.1
+"""By which share of the best published criterion's increase ours should be lower, at 20 and 30 %."""
+
+GPU_BATCH_TOKENS = 4096
+
+talk = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Row:
+    """The increases of one criterion on one model, at SHARES."""
+
+    model: str
+    criterion: str
+    refit: bool
+    increases: tuple[float, ...]
+    errors: tuple[float, ...]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pairs", nargs="+", metavar="MODEL DATA", help="a model's folder and the file it is judged on")
+    parser.add_argument("--limit", type=int, help="examples read at most")
+    parser.add_argument("--tokens", type=int, help="held-out tokens, and calibration tokens at least; default: by size")
+    parser.add_argument("--length", type=int, help="tokens per example at most")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, help="threads of torch")
+    parser.add_argument("--budget", type=int, help="calibration passes of the descent; default: as many as it takes")
+    parser.add_argument("--out", type=Path, metavar="DIR")
+    arguments = parser.parse_args()
+    if len(arguments.pairs) % 2:
+        parser.error(f"each MODEL needs a DATA file, got {len(arguments.pairs)} arguments")
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    if arguments.tokens:
+        sizes.FEWEST_TOKENS = sizes.MOST_TOKENS = arguments.tokens
+    if arguments.device != "cpu":
+        texts.BATCH_TOKENS = GPU_BATCH_TOKENS
+    rows: list[Row] = []
+    for model, data in zip(arguments.pairs[::2], arguments.pairs[1::2], strict=True):
+        rows += measure(model, data, arguments)
+        if arguments.out:
+            arguments.out.mkdir(parents=True, exist_ok=True)
+            write_csv(rows, arguments.out / "removal.csv")
+            draw(rows, SHARES, arguments.out / "removal.svg")
+
+
+def measure(model: str, data: str, arguments: argparse.Namespace) -> list[Row]:
+    """All rows of one model, printed."""
+    start = time.perf_counter()
+    loaded = load_model(model, device=arguments.device)
+    examples = read_examples(loaded, data, limit=arguments.limit, length=arguments.length)
+    evaluation = Evaluation(loaded, attention_layers(loaded.model), examples, device=arguments.device)
+    name = Path(model).name
+    heads = [weights.heads for weights in evaluation.original]
+    counts = tuple(round(share * sum(heads)) for share in SHARES)
+    base = evaluation.losses()
+    passes = sum(heads) + expected_evaluations(len(heads), counts[-1])
+    talk.print(f"{name}: {sum(heads)} heads, {examples.counts()}, {examples.loss.name}, about {passes} passes")
+    statistics = evaluation.statistics()
+    orders = peer_orders(importance(evaluation, statistics=statistics, tick=_tell))
+    if importlib.util.find_spec("torch_pruning"):
+        orders["Torch-Pruning, group magnitude"] = torch_pruning_order(evaluation.original)
+    else:
+        talk.print("Torch-Pruning is not installed, its row is left out: pip install torch-pruning")
+    descent_start = time.perf_counter()
+    descent = descend(
+        evaluation, counts[-1], statistics=statistics, points=counts, least=0, budget=arguments.budget, tick=_tell
+    )
+    talk.print(f"descent: {time.perf_counter() - descent_start:.0f} s, {descent.evaluations} passes, {descent.removed}")
+    orders = {OURS: descent.removed, **orders}
+    rows = []
+    for criterion, order in orders.items():
+        for with_refit in (True, False):
+            losses = losses_along(evaluation, order, counts, with_refit=with_refit) - base
+            errors = losses.std(axis=1, ddof=1) / np.sqrt(losses.shape[1])
+            rows.append(Row(name, criterion, with_refit, tuple(losses.mean(axis=1)), tuple(errors)))
+            talk.print(f"{criterion}, refit {with_refit}: {np.round(rows[-1].increases, 4)}")
+    rows = with_mean_of_random(rows)
+    print_table(name, rows, f"{examples.loss.name}, {base.mean():.4g} unchanged, {len(base)} held-out examples", counts)
+    talk.print(f"{name}: {time.perf_counter() - start:.0f} s")
+    return rows
+
+
+def _tell(done: int, total: int, words: str) -> None:
+    talk.print(f"{done}/{total} {words}", end="\r" if sys.stderr.isatty() else "\n")
+
+
+def torch_pruning_order(layers: tuple[HeadWeights, ...]) -> Order:
+    """Heads by the mean group magnitude of their channels, as Torch-Pruning scores them by default."""
+    import torch_pruning as tp
+
+    scores = []
+    for weights in layers:
+        block = Coupled(weights.expanded())
+        graph = tp.DependencyGraph().build_dependency(block, example_inputs=torch.ones(1, weights.width))
+        channels = list(range(weights.heads * weights.head_dim))
+        group = graph.get_pruning_group(block.query, tp.prune_linear_out_channels, idxs=channels)
+        by_channel = tp.importance.GroupMagnitudeImportance()(group)
+        scores.append(by_channel.reshape(weights.heads, -1).mean(1).double().numpy())
+    return ascending(scores)
+
+
+class Coupled(nn.Module):
+    """The four projections of a layer, their channels coupled as attention couples them; a key head per head."""
+
+    def __init__(self, weights: HeadWeights):
+        super().__init__()
+        for name in ("query", "key", "value"):
+            setattr(self, name, _linear(getattr(weights, name).reshape(-1, weights.width)))
+        self.output = _linear(weights.output.reshape(len(weights.output), -1))
+
+    def forward(self, tokens):
+        return self.output(self.query(tokens) * self.key(tokens) * self.value(tokens))
+
+
+def _linear(matrix: np.ndarray) -> nn.Linear:
+    linear = nn.Linear(matrix.shape[1], matrix.shape[0], bias=False)
+    linear.weight.data = torch.from_numpy(matrix).float()
+    return linear
+
+
+def with_mean_of_random(rows: list[Row]) -> list[Row]:
+    """One row of the random orders' means in place of each."""
+    result = [row for row in rows if not row.criterion.startswith("random")]
+    for refit in (True, False):
+        random = [row for row in rows if row.criterion.startswith("random") and row.refit == refit]
+        if random:
+            means = np.mean([row.increases for row in random], axis=0)
+            errors = np.mean([row.errors for row in random], axis=0)
+            name = f"random, mean of {len(random)}"
+            result.append(Row(random[0].model, name, refit, tuple(means), tuple(errors)))
+    return result
+
+
+def print_table(name: str, rows: list[Row], words: str, counts: tuple[int, ...]) -> None:
+    table = Table(title=f"{name}: increase of the held-out {words}")
+    table.add_column("criterion")
+    for refit in ("refit", "plain"):
+        for share, count in zip(SHARES, counts, strict=True):
+            table.add_column(f"{refit}\n-{share:.0%} ({count})", justify="right")
+    names = list(dict.fromkeys(row.criterion for row in rows))
+    by_key = {(row.criterion, row.refit): row.increases for row in rows}
+    for criterion in names:
+        cells = [f"{value:.4f}" for refit in (True, False) for value in by_key[criterion, refit]]
+        table.add_row(criterion, *cells)
+    console = Console(highlight=False, soft_wrap=True, width=150)
+    console.print(table)
+    ours = np.array(by_key[OURS, True])
+    others = {key: np.array(value) for key, value in by_key.items() if key[0] != OURS}
+    for place, share in enumerate(SHARES):
+        best = min(others, key=lambda key: others[key][place])
+        increase = others[best][place]
+        console.print(
+            f"-{share:.0%}: ours {ours[place]:.4f}, best of the others {increase:.4f} ({best[0]}, "
+            f"{'with' if best[1] else 'without'} refit): {1 - ours[place] / increase:+.0%} of its increase saved"
+        )
+
+
+def write_csv(rows: list[Row], path: Path) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["model", "criterion", "refit", "share_removed", "loss_increase", "standard_error"])
+        for row in rows:
+            for share, increase, error in zip(SHARES, row.increases, row.errors, strict=True):
+                writer.writerow([row.model, row.criterion, row.refit, share, increase, error])
+
+
+if __name__ == "__main__":
+    main()

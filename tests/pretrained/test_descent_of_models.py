@@ -1,0 +1,54 @@
+"""The descent on tiny transformers: what it reports is what its changes do, and the model is left as it was."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from headcount.pretrained.descent import descend
+from headcount.pretrained.elimination import layer_curve
+from headcount.pretrained.load import fingerprint_of
+from headcount.pretrained.refit import refit
+from tests.pretrained.judging import evaluation_of
+
+
+@pytest.mark.parametrize("family", ["llama", "bert"])
+def test_reported_losses_are_those_of_the_changes_and_the_model_is_untouched(family):
+    evaluation = evaluation_of(family, layers=2)
+    before = fingerprint_of(evaluation.model)
+    heads = [weights.heads for weights in evaluation.original]
+    descent = descend(evaluation, 3)
+    assert sum(map(len, descent.kept_after(3, heads))) == sum(heads) - 3
+    np.testing.assert_allclose(evaluation.losses(descent.changes), descent.losses[-1], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(evaluation.losses(), descent.losses[0], rtol=1e-6)
+    for index, weights in descent.changes.items():
+        gone = [head for layer, head in descent.removed if layer == index]
+        assert np.all(weights.output[:, gone] == 0)
+    assert fingerprint_of(evaluation.model) == before
+
+
+def test_a_layer_refitted_with_all_its_heads_stays_the_original():
+    evaluation = evaluation_of("llama", layers=2)
+    weights = evaluation.original[1]
+    changed = refit(weights, evaluation.layer_statistics(1), range(weights.heads))
+    np.testing.assert_allclose(evaluation.losses({1: changed}), evaluation.losses(), atol=1e-4)
+
+
+def test_uniform_descents_leave_models_that_stock_classes_store():
+    evaluation = evaluation_of("llama", layers=2)
+    step = evaluation.original[0].key_heads
+    heads = [weights.heads for weights in evaluation.original]
+    descent = descend(evaluation, 2 * step, uniform=True)
+    for weights, kept in zip(evaluation.original, descent.kept_after(2 * step, heads), strict=True):
+        small = weights.kept(kept)
+        assert (small.heads, small.key_heads) == (weights.heads - step, weights.key_heads)
+
+
+def test_a_layer_curve_starts_at_the_original_and_ends_without_heads():
+    evaluation = evaluation_of("bert", layers=2)
+    curve = layer_curve(evaluation, 0)
+    heads = evaluation.original[0].heads
+    assert curve.kept == tuple(range(heads, -1, -1))
+    np.testing.assert_allclose(curve.losses[0], evaluation.losses())
+    assert len(curve.losses) == heads + 1

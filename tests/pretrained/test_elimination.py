@@ -1,0 +1,159 @@
+"""Orders of removal against exhaustive search on small problems."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headcount._errors import InputError
+from headcount.pretrained.descent import Descent, descend
+from headcount.pretrained.elimination import Elimination, layer_curve, local_errors, order_within_layer
+from headcount.pretrained.refit import refit
+
+from ..helpers.layered import LayeredEvaluation, correlated, random_weights, statistics_of
+
+SEEDS = st.integers(0, 2**31)
+
+
+def weighted_error(weights, outputs, targets, fisher, changed, ridge):
+    """The objective of the refit, with the coordinates of the output weighted."""
+    features = weights.heads * weights.value_dim
+    output = changed.output.reshape(-1, features)
+    bias = 0 if changed.output_bias is None else changed.output_bias - weights.output_bias
+    error = outputs @ output.T + bias - targets
+    pull = (output - weights.output.reshape(-1, features)) * np.sqrt(ridge * np.mean(outputs**2))
+    return np.sum((error @ fisher) * error) / len(outputs) + np.sum((fisher @ pull) * pull)
+
+
+@given(seed=SEEDS, biased=st.booleans())
+@settings(max_examples=20)
+def test_costs_after_updates_are_those_of_a_fit_from_scratch(seed, biased):
+    generator = np.random.default_rng(seed)
+    weights = random_weights(generator, biased=biased)
+    outputs, ridge = correlated(generator, 40, 8), 1e-3
+    targets = generator.normal(size=(40, 5))
+    root = generator.normal(size=(5, 5))
+    statistics = statistics_of(outputs, targets, fisher=root @ root.T)
+
+    def error(kept):
+        return weighted_error(
+            weights, outputs, targets, statistics.fisher, refit(weights, statistics, kept, ridge=ridge), ridge
+        )
+
+    kept, order = [0, 1, 2, 3], []
+    left = Elimination(weights, statistics, ridge=ridge)
+    while kept:
+        costs = left.costs()
+        brute = {head: error([other for other in kept if other != head]) - error(kept) for head in kept}
+        np.testing.assert_allclose([costs[head] for head in kept], [brute[head] for head in kept], rtol=1e-6, atol=1e-7)
+        order.append(min(costs, key=costs.__getitem__))
+        left.remove(order[-1])
+        kept.remove(order[-1])
+    assert order_within_layer(weights, statistics, ridge=ridge) == tuple(order)
+    growth = local_errors(weights, statistics, order, ridge=ridge)
+    assert np.all(np.diff(growth) >= -1e-9)
+    np.testing.assert_allclose(growth[-1], error([]) - error([0, 1, 2, 3]), rtol=1e-6, atol=1e-7)
+
+
+@given(seed=SEEDS)
+@settings(max_examples=20)
+def test_equal_groups_take_one_head_of_every_key_head_in_turn(seed):
+    generator = np.random.default_rng(seed)
+    weights = random_weights(generator, heads=6, key_heads=3)
+    outputs = correlated(generator, 40, 12)
+    order = order_within_layer(weights, statistics_of(outputs, outputs[:, :5]), equal_groups=True)
+    assert {weights.key_head_of(head) for head in order[:3]} == {0, 1, 2}
+    assert sorted(order) == list(range(6))
+
+
+EXACT = 1e-12
+"""A ridge so small that a layer's local costs are the loss itself, up to the layer's weight."""
+
+
+def full_greedy(evaluation, remove, least=1):
+    """Every head of every layer scored in every round."""
+    kept = [list(range(weights.heads)) for weights in evaluation.original]
+    statistics = evaluation.statistics()
+    changes, removed = {}, []
+    for _ in range(remove):
+        scores = {}
+        for layer, heads in enumerate(kept):
+            for head in heads if len(heads) > least else ():
+                rest = [other for other in heads if other != head]
+                changed = refit(evaluation.original[layer], statistics[layer], rest, ridge=EXACT)
+                scores[layer, head] = evaluation.losses({**changes, layer: changed}, part="calibration").mean()
+        layer, head = min(scores, key=scores.__getitem__)
+        kept[layer].remove(head)
+        changes[layer] = refit(evaluation.original[layer], statistics[layer], kept[layer], ridge=EXACT)
+        removed.append((layer, head))
+    return tuple(removed)
+
+
+@given(seed=SEEDS)
+@settings(max_examples=10, deadline=None)
+def test_lazy_descent_removes_what_a_full_greedy_search_removes(seed):
+    evaluation = LayeredEvaluation(np.random.default_rng(seed))
+    expected = full_greedy(evaluation, 6)
+    evaluation.calls = 0
+    descent = descend(evaluation, 6, ridge=EXACT)
+    assert descent.removed == expected
+    assert evaluation.calls == descent.evaluations
+    assert evaluation.settled == {}
+    assert descent.kept == tuple(range(12, 5, -1))
+    assert len(descent.losses) == 7
+
+
+def test_lazy_descent_scores_a_fraction_of_the_heads():
+    evaluation = LayeredEvaluation(np.random.default_rng(3), layers=12)
+    descent = descend(evaluation, 10)
+    assert descent.evaluations < 0.25 * sum(range(39, 49))
+
+
+def test_a_budget_is_kept_and_several_heads_go_per_round():
+    evaluation = LayeredEvaluation(np.random.default_rng(3), layers=12)
+    descent = descend(evaluation, 24, budget=40)
+    assert len(set(descent.removed)) == 24
+    assert descent.evaluations <= 40 + 12
+    everything = full_greedy(evaluation, 24)
+    assert len(set(everything) & set(descent.removed)) >= 16
+
+
+def test_a_descent_goes_on_from_another():
+    evaluation = LayeredEvaluation(np.random.default_rng(5))
+    whole = descend(evaluation, 6)
+    half = descend(evaluation, 3)
+    stored = Descent(removed=half.removed, kept=half.kept, losses=half.losses)
+    for start in (half, stored):
+        resumed = descend(evaluation, 6, start=start)
+        assert resumed.removed == whole.removed
+        assert resumed.kept == whole.kept
+        np.testing.assert_allclose(resumed.losses, whole.losses, rtol=1e-6)
+    assert whole.kept_after(0, [4, 4, 4]) == (tuple(range(4)),) * 3
+    assert sum(map(len, whole.kept_after(6, [4, 4, 4]))) == 6
+
+
+@pytest.mark.parametrize(("key_heads", "remove"), [(6, 4), (3, 6)])
+def test_a_uniform_descent_leaves_every_layer_and_key_head_the_same_number(key_heads, remove):
+    evaluation = LayeredEvaluation(np.random.default_rng(7), layers=2, heads=6, key_heads=key_heads, length=30)
+    descent = descend(evaluation, remove, uniform=True)
+    for weights, kept in zip(evaluation.original, descent.kept_after(remove, [6, 6]), strict=True):
+        small = weights.kept(kept)
+        assert small.heads == 6 - remove // 2
+        assert small.key_heads == (3 if key_heads == 3 else small.heads)
+
+
+def test_numbers_that_cannot_be_removed_are_named():
+    evaluation = LayeredEvaluation(np.random.default_rng(7))
+    with pytest.raises(InputError, match="10"):
+        descend(evaluation, 10)
+    with pytest.raises(InputError, match="4"):
+        descend(evaluation, 4, uniform=True)
+
+
+def test_a_layer_curve_grows_from_the_original_to_no_head():
+    evaluation = LayeredEvaluation(np.random.default_rng(8), biased=True)
+    curve = layer_curve(evaluation, 1, part="calibration")
+    assert curve.kept == (4, 3, 2, 1, 0)
+    means = curve.losses.mean(axis=1)
+    assert means[0] == 0
+    assert np.all(np.diff(means) > 0)
