@@ -9,7 +9,7 @@ import transformers
 from headcount.pretrained.architectures import FAMILIES as KNOWN
 
 FAMILIES = tuple(KNOWN)
-ENCODERS = ("bert", "roberta", "distilbert")
+ENCODERS = ("bert", "roberta", "xlm-roberta", "distilbert", "modernbert")
 VISION = ("vit", "deit", "dinov2")
 DECODERS = tuple(family for family in FAMILIES if family not in (*ENCODERS, *VISION))
 WORDS = tuple(f"word{place}" for place in range(28))
@@ -23,7 +23,10 @@ torch.set_num_threads(1)
 def tiny_config(
     family: str, heads: int = 4, key_heads: int = 2, head_dim: int = 8, layers: int = 2, **changed: Any
 ) -> Any:
-    """Width is heads * head_dim unless `hidden_size` is given; `key_heads` counts only where the class has any."""
+    """Width is heads * head_dim unless `hidden_size` is given; `key_heads` counts only where the class has any.
+
+    Other decoders than those of the table can be asked for, by their model_type.
+    """
     fields: dict[str, Any] = {
         "hidden_size": heads * head_dim,
         "intermediate_size": 24,
@@ -47,10 +50,12 @@ def tiny_config(
         }
     if family == "distilbert":
         fields["hidden_dim"] = fields.pop("intermediate_size")
-    if KNOWN[family].key_heads:
+    if family not in KNOWN or KNOWN[family].key_heads:
         fields["num_key_value_heads"] = key_heads
-    if KNOWN[family].head_dim != "none":
+    if family not in KNOWN or KNOWN[family].head_dim != "none":
         fields["head_dim"] = head_dim
+    if family == "modernbert":
+        fields |= {"cls_token_id": 1, "sep_token_id": 2, "attention_bias": True, "local_attention": 4}
     if family in ("gemma2", "gemma3_text"):
         fields |= {"query_pre_attn_scalar": head_dim, "sliding_window": 4}
     if family == "smollm3":

@@ -14,9 +14,10 @@ def torch():
 
 
 def built(torch, family, heads):
-    """Heads, key heads and head_dim of the class's first layer when it is asked for `heads` of the old head_dim."""
+    """Rows of the first layer's queries when the class is asked for `heads` of the old head_dim."""
     import transformers
 
+    from headcount.pretrained.projections import Projection
     from tests.helpers.tiny_models import tiny_config
 
     changed = {"head_dim": HEAD_DIM, "hidden_size": WIDTH}
@@ -26,7 +27,7 @@ def built(torch, family, heads):
     projections = FAMILIES[family].layout.inputs
     module = next(module for name, module in model.named_modules() if name.endswith(projections[0]))
     share = 3 if FAMILIES[family].layout.packed else 1
-    return max(module.weight.shape) // share if share > 1 else module.weight.shape[0]
+    return Projection(module).features // share
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -14,7 +14,9 @@ from tests.helpers.refusals import refused
 from tests.helpers.textbook_attention import attend, rotated
 from tests.helpers.tiny_models import DECODERS, FAMILIES, tiny_input, tiny_model
 
-CASES = [(family, 2) for family in FAMILIES] + [("llama", 4)]
+UNLISTED = ("cohere", "glm", "opt", "phi")
+"""Decoders that are not in the table: recognised by their modules, their rotation by their own function."""
+CASES = [(family, 2) for family in (*FAMILIES, *UNLISTED)] + [("llama", 4)]
 
 
 def captured(model, layer, inputs):
@@ -46,8 +48,8 @@ def test_the_textbook_layer_computes_what_the_module_does(family, key_heads, ind
     y = attend(
         layer.read(model),
         x,
-        scale=core.scaling,
-        visible=_visible(core, len(x)) if family in DECODERS else None,
+        scale=getattr(core, "scaling", None),
+        visible=_visible(core, len(x), causal=family in (*DECODERS, *UNLISTED)),
         turn_query=turns["query"],
         turn_key=turns["key"],
         cap=getattr(core, "attn_logit_softcapping", None),
@@ -55,12 +57,15 @@ def test_the_textbook_layer_computes_what_the_module_does(family, key_heads, ind
     np.testing.assert_allclose(seen["y"][0], y, atol=1e-5, rtol=1e-5)
     assert seen["heads"].shape[-1] == layer.heads * layer.head_dim
     assert x.shape[-1] == layer.width
+    assert layer.name.startswith(f"{layer.block}.")
+    assert layer.block.endswith(f".{index}")
 
 
-def _visible(core, length):
-    """Causal, and within the window where the layer has one."""
-    ahead = np.arange(length)[:, None] - np.arange(length)[None]
-    return (ahead >= 0) & (ahead < (getattr(core, "sliding_window", None) or length))
+def _visible(core, length, *, causal):
+    """Which keys a query sees: those before it where the model is causal, within the window where the layer has one."""
+    behind = np.arange(length)[:, None] - np.arange(length)[None]
+    near = np.abs(behind) < (getattr(core, "sliding_window", None) or length)
+    return near & (behind >= 0) if causal else near
 
 
 def _turn(core, layer, name, named, family):
@@ -74,7 +79,8 @@ def _turn(core, layer, name, named, family):
             x = gain * x / np.sqrt((x**2).mean(axis=1, keepdims=True) + eps)
         if layer.rotary is None:
             return x
-        cos, sin = (part[0, :, : layer.rotary.dims // 2].double().numpy() for part in named["position_embeddings"])
+        pairs = slice(0, layer.rotary.dims, 2) if family == "cohere" else slice(layer.rotary.dims // 2)
+        cos, sin = (part[0, :, pairs].double().numpy() for part in named["position_embeddings"])
         return rotated(x, cos, sin, interleaved=layer.rotary.interleaved)
 
     return turn
@@ -149,6 +155,13 @@ def test_a_bias_that_is_none_is_written_as_zero():
     layer.write(model, HeadWeights(weights.query, weights.key, weights.value, weights.output))
     assert not model.transformer.h[0].attn.c_attn.bias.any()
     assert not layer.read(model).output_bias.any()
+
+
+def test_a_model_without_weights_has_layers_but_nothing_to_read():
+    model = tiny_model("llama").to("meta")
+    layer = attention_layers(model)[0]
+    with refused("meta"):
+        layer.read(model)
 
 
 class Plain(torch.nn.Module):

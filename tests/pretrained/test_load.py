@@ -82,13 +82,15 @@ def changed_config(folder, **fields):
         (lambda folder: (folder / "config.json").unlink(), "config.json"),
         (lambda folder: (folder / "config.json").write_text('{"model_ty'), "JSON"),
         (lambda folder: (folder / "config.json").write_text("[]"), "model_type"),
-        (lambda folder: (folder / "model.safetensors").unlink(), "weights"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors"),
+        (lambda folder: (folder / "model.safetensors").rename(folder / "model.safetensors.index.json"), "index"),
         (lambda folder: changed_config(folder, quantization_config={"quant_method": "gptq", "bits": 4}), "quantised"),
         (lambda folder: changed_config(folder, model_type="novel_7"), "novel_7"),
         (lambda folder: changed_config(folder, architectures=["NovelForCausalLM"]), "NovelForCausalLM"),
+        (lambda folder: changed_config(folder, architectures=["pipeline"]), "pipeline"),
         (lambda folder: changed_config(folder, num_hidden_layers=3), "model.layers.2"),
         (lambda folder: changed_config(folder, num_attention_heads=5), "5"),
-        (lambda folder: changed_config(folder, head_dim=16), "(64, 32)"),
+        (lambda folder: changed_config(folder, head_dim=16), "(32, 32)"),
         (lambda folder: changed_config(folder, is_encoder_decoder=True), "encoder"),
         (lambda folder: (folder / "tokenizer.json").write_text("{"), "tokenizer"),
     ],
@@ -116,6 +118,12 @@ def test_a_missing_shard_is_refused(tmp_path):
         load_model(tmp_path)
 
 
+@pytest.mark.parametrize("device", ["cuda:77", "abacus"])
+def test_a_device_that_is_not_there_is_refused(llama, device):
+    with refused(device):
+        load_model(llama, device=device)
+
+
 def test_places_without_a_model_are_refused(tmp_path, llama):
     with refused(f"{tmp_path}/none"):
         load_model(tmp_path / "none")
@@ -128,6 +136,28 @@ def test_places_without_a_model_are_refused(tmp_path, llama):
         load_model(tmp_path)
 
 
+@pytest.fixture
+def cached(llama, monkeypatch, tmp_path):
+    """A cache of the hub that holds the tiny model as someone/llama, without its weights."""
+    snapshot = tmp_path / "models--someone--llama" / "snapshots" / "0123abc"
+    snapshot.mkdir(parents=True)
+    (snapshot.parents[1] / "refs").mkdir()
+    (snapshot.parents[1] / "refs" / "main").write_text(snapshot.name)
+    for file in llama.iterdir():
+        if file.suffix != ".safetensors":
+            (snapshot / file.name).write_bytes(file.read_bytes())
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    return snapshot
+
+
+def test_a_complete_download_is_used_and_an_incomplete_one_is_not(cached, llama):
+    with refused("someone/llama", "HF_HUB_OFFLINE"):
+        load_model("someone/llama")
+    (cached / "model.safetensors").write_bytes((llama / "model.safetensors").read_bytes())
+    assert load_model("someone/llama").fingerprint == load_model(llama).fingerprint
+
+
 def test_a_hub_that_is_not_asked_is_named(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with refused("nobody/no-such-model", "HF_HUB_OFFLINE", "folder"):
@@ -135,7 +165,7 @@ def test_a_hub_that_is_not_asked_is_named(monkeypatch):
 
 
 def test_a_hub_that_cannot_be_reached_is_named(monkeypatch):
-    """Nothing is tried twice: a port that nobody listens on refuses at once."""
+    """Nothing is tried twice."""
     calls = []
 
     def unreachable(url, **_):
@@ -166,7 +196,8 @@ WIDTHS = {"hidden_size": 16, "num_hidden_layers": 2, "vocab_size": 32, "intermed
         (lambda: small("qwen3_next", **WIDTHS, num_attention_heads=2, num_key_value_heads=1), "linear_attention"),
         (lambda: small("lfm2", **WIDTHS, num_attention_heads=2, layer_types=["conv", "full_attention"]), "conv"),
         (lambda: small("clip"), "text, vision"),
-        (lambda: small("llama", **WIDTHS, num_attention_heads=2), "meta"),
+        (lambda: tiny_model("bert", is_decoder=True, add_cross_attention=True), "cross"),
+        (lambda: nn.ModuleDict({name: tiny_model("bert", layers=1) for name in ("left", "right")}), "left, right"),
         (lambda: small("albert", **WIDTHS, num_attention_heads=2), "albert"),
         (lambda: nn.Sequential(nn.Linear(2, 2)), "Sequential"),
         (lambda: nn.TransformerEncoderLayer(8, 2), "TransformerEncoderLayer"),

@@ -13,7 +13,8 @@ class Layout:
     """The paths of one attention layer's projections, below the module that holds them all.
 
     Either `query`, `key` and `value` are three modules, or `packed` is one whose output is all queries, then all keys,
-    then all values. `core` is the path of the module that computes the attention, "" where it is the holder itself.
+    then all values; `by_head`: the first head's query, key and value, then the second's. `core` is the path of the
+    module that computes the attention, "" where it is the holder itself.
     """
 
     output: str
@@ -21,6 +22,7 @@ class Layout:
     key: str = ""
     value: str = ""
     packed: str = ""
+    by_head: bool = False
     core: str = ""
 
     @property
@@ -40,9 +42,32 @@ BERT = Layout(query="self.query", key="self.key", value="self.value", output="ou
 DISTILBERT = Layout(query="q_lin", key="k_lin", value="v_lin", output="out_lin")
 GPT2 = Layout(packed="c_attn", output="c_proj")
 PACKED = Layout(packed="qkv_proj", output="o_proj")
+MODERNBERT = Layout(packed="Wqkv", output="Wo")
+GPT_NEOX = Layout(packed="query_key_value", output="dense", by_head=True)
 
-LAYOUTS = (SEPARATE, SEPARATE_OUT, BERT, DISTILBERT, GPT2, PACKED)
-"""All that are looked for in a model whose `model_type` is not in the table. More than one may fit no module."""
+LAYOUTS = (
+    SEPARATE,
+    SEPARATE_OUT,
+    Layout(query="q_proj", key="k_proj", value="v_proj", output="dense"),
+    Layout(query="q", key="k", value="v", output="o"),
+    BERT,
+    DISTILBERT,
+    GPT2,
+)
+"""What is looked for in a model whose `model_type` is not in the table. Packed projections of unknown order are not."""
+
+UNREADABLE = {
+    "albert": "uses one layer's weights at every depth",
+    "big_bird": "does not compute the full softmax",
+    "convbert": "mixes tokens by convolution in half of its heads",
+    "diffllama": "subtracts the attention of one half of the heads from the other's",
+    "gpt_bigcode": "packs its projections in two different orders",
+    "longformer": "has second projections for global tokens",
+    "mra": "does not compute the full softmax",
+    "nystromformer": "does not compute the full softmax",
+    "yoso": "does not compute the full softmax",
+}
+"""Architectures whose modules look like attention layers but compute something else, and what."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +122,10 @@ FAMILIES = {
     for family in (
         Family(model_type="bert", layout=BERT, needs_divisor=True),
         Family(model_type="roberta", layout=BERT, needs_divisor=True),
+        Family(model_type="xlm-roberta", layout=BERT, needs_divisor=True),
         Family(model_type="distilbert", layout=DISTILBERT, heads="n_heads", needs_divisor=True),
+        Family(model_type="modernbert", layout=MODERNBERT, rotary="halves", needs_divisor=True),
+        Family(model_type="gpt_neox", layout=GPT_NEOX, rotary="halves", needs_divisor=True),
         Family(model_type="gpt2", layout=GPT2, heads="n_head", needs_divisor=True),
         Family(model_type="vit", head_dim="extra", oldest="5.9.0"),
         Family(model_type="deit", head_dim="extra", oldest="5.9.0"),

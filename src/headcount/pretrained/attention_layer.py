@@ -77,7 +77,8 @@ class AttentionLayer:
             np.zeros(size) if bias is None else bias.reshape(-1) for bias, size in zip(biases, sizes, strict=True)
         ]
         if self.layout.packed:
-            rows, shifts = [np.concatenate(rows)], [np.concatenate(shifts)]
+            back = np.argsort(self._order(modules))
+            rows, shifts = [np.concatenate(rows)[back]], [np.concatenate(shifts)[back]]
         rows.append(weights.output.reshape(len(weights.output), -1))
         shifts.append(np.zeros(len(weights.output)) if weights.output_bias is None else weights.output_bias)
         for module, matrix, bias in zip(modules, rows, shifts, strict=True):
@@ -112,12 +113,18 @@ class AttentionLayer:
             return query, key, modules[0].features - query - key
         return query, key, modules[2].features
 
+    def _order(self, modules: list[Projection]) -> np.ndarray:
+        """The rows of a packed projection in the order all queries, all keys, all values."""
+        rows = np.arange(modules[0].features)
+        return rows.reshape(self.heads, 3, -1).swapaxes(0, 1).reshape(-1) if self.layout.by_head else rows
+
     def _inputs(self, model: nn.Module) -> tuple[list[np.ndarray], list[np.ndarray | None]]:
         modules = [Projection(module) for module in self._modules(model)[:-1]]
         matrices = [module.matrix() for module in modules]
         biases = [module.bias() for module in modules]
         if not self.layout.packed:
             return matrices, biases
-        places = np.cumsum(self._rows(modules))[:2]
+        places, order = np.cumsum(self._rows(modules))[:2], self._order(modules)
         bias = biases[0]
-        return np.split(matrices[0], places), [None] * 3 if bias is None else np.split(bias, places)
+        shifts: list[np.ndarray | None] = [None] * 3 if bias is None else [*np.split(bias[order], places)]
+        return np.split(matrices[0][order], places), shifts

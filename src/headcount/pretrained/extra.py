@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import re
 
 from .._errors import InputError, require
 
@@ -18,10 +19,10 @@ def need(*packages: str) -> None:
     for package in ("torch", "transformers", "safetensors", *packages):
         if importlib.util.find_spec(package) is None:
             extra = "'headcount[hf]'" if package in ("torch", "transformers", "safetensors") else package
-            raise InputError(f"trained models need {package}, which is not installed: pip install {extra}")
+            raise InputError(f"trained models need {package}, which is not installed: pip install {extra}.")
     version = importlib.metadata.version("transformers")
     oldest = ".".join(map(str, OLDEST_TRANSFORMERS))
     require(
-        tuple(int(part) for part in version.split(".")[:2]) >= OLDEST_TRANSFORMERS,
-        f"trained models need transformers {oldest} or newer, this is {version}: pip install -U transformers",
+        tuple(int(number) for number in re.findall(r"\d+", version)[:2]) >= OLDEST_TRANSFORMERS,
+        f"trained models need transformers {oldest} or newer, this is {version}: pip install -U transformers.",
     )

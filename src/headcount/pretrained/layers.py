@@ -45,6 +45,11 @@ def attention_layers(model: nn.Module) -> tuple[AttentionLayer, ...]:
     require(bool(places), f"{kind}: no attention layer recognised; {KNOWN}.")
     expected = getattr(config, "num_hidden_layers", None)
     require(
+        expected is None or len(places) <= expected,
+        f"{kind}: {len(places)} attention modules in {expected} layers; cross-attention is not supported, "
+        "give an encoder or a decoder alone.",
+    )
+    require(
         expected is None or len(places) == expected,
         f"{kind}: {len(places)} of {expected} layers have an attention that headcount can read; "
         "a model must have one in every layer.",
@@ -80,13 +85,14 @@ def _layer(
     model: nn.Module, index: int, path: str, layout: Layout, config: Any, family: Family | None
 ) -> AttentionLayer:
     holder = model.get_submodule(path)
-    core = at(holder, layout.core) if layout.core else holder
-    *inputs, output = (Projection(at(holder, name)) for name in layout.paths)
+    core = holder.get_submodule(layout.core)
+    *inputs, output = (Projection(holder.get_submodule(name)) for name in layout.paths)
     heads, head_dim = _head_shape(path, core, output.shape[1], config)
     rows = inputs[0].features
     key_rows = (rows - heads * head_dim) // 2 if layout.packed else inputs[1].features
     require(
-        (layout.packed or rows == heads * head_dim)
+        (bool(layout.packed) or rows == heads * head_dim)
+        and key_rows >= head_dim
         and key_rows % head_dim == 0
         and heads % (key_rows // head_dim) == 0,
         f"{path}: {rows} query rows and {key_rows} key rows are not {heads} heads of {head_dim} with shared keys; "
@@ -102,7 +108,7 @@ def _layer(
         width=inputs[0].shape[1],
         rotary=_rotary(core, head_dim, config, family),
         normed=any(at(core, name) is not None for name in ("q_norm", "q_layernorm", "query_norm")),
-        output_biased=output.module.bias is not None,
+        output_biased=output.stored_bias is not None,
         holder=path,
         layout=layout,
     )

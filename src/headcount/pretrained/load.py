@@ -15,7 +15,7 @@ from torch import nn
 from .._errors import InputError
 from .layers import attention_layers
 from .recognising import configured, refuse_config
-from .sources import found_folder, read_config, refuse_files
+from .sources import found_folder, read_config, reason, refuse_files
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,19 +43,25 @@ def load_model(name_or_folder: str | Path, *, device: str = "cpu") -> Loaded:
 
     Args:
         name_or_folder: A folder with config.json and safetensors, or a name on the Hugging Face hub.
-        device: Where torch puts the weights.
+        device: Where torch puts the weights, such as "cuda".
+
+    Returns:
+        The model with its tokenizer and image processor, where the folder has them.
 
     Raises:
         InputError: No such folder or name, no config.json, quantised weights, an architecture that headcount cannot
-            read, weights that are missing or damaged, or a hub that cannot be reached.
+            read, weights that are missing or damaged, a device that is not there, or a hub that cannot be reached.
+
+    Example:
+        >>> loaded = load_model("models/smollm2-135m")  # doctest: +SKIP
+        >>> loaded.family, len(attention_layers(loaded.model))  # doctest: +SKIP
+        ('llama', 30)
     """
-    folder = found_folder(str(name_or_folder))
+    folder = found_folder(str(name_or_folder), _recognised)
     refuse_files(folder)
-    config = read_config(folder)
-    refuse_config(config)
-    model = _weights(folder, config).to(device)
+    kind, config = _recognised(folder)
+    model = _weights(folder, kind).to(_usable(device))
     model.requires_grad_(False)
-    attention_layers(model)
     return Loaded(
         model=model,
         tokenizer=_beside(folder, transformers.AutoTokenizer, ("tokenizer.json", "tokenizer_config.json", "vocab.txt")),
@@ -103,14 +109,35 @@ def quiet() -> Iterator[None]:
             transformers.logging.enable_progress_bar()
 
 
-def _weights(folder: Path, config: Any) -> nn.Module:
+def _recognised(folder: Path) -> tuple[Any, Any]:
+    """The class and config of the folder's model, after its layers were recognised without loading a weight."""
+    config = read_config(folder)
+    refuse_config(config)
     name = (config.architectures or [""])[0]
-    kind = getattr(transformers, name, None) if name else transformers.AutoModel
-    if kind is None:
+    kind = getattr(transformers, name, None) if name else transformers.MODEL_MAPPING.get(type(config), None)
+    if not (isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel)):
         raise InputError(
-            f"{folder}: transformers {transformers.__version__} has no class {name}; "
+            f"{folder}: transformers {transformers.__version__} has no model class {name or config.model_type}; "
             "update transformers, or load the model yourself and give the object to hc.inspect."
         )
+    try:
+        with torch.device("meta"), quiet():
+            model = kind(config)
+    except Exception as error:  # each class validates in its own way
+        raise InputError(f"{folder / 'config.json'}: {name} refuses it ({reason(error)}); correct it.") from error
+    attention_layers(model)
+    return kind, config
+
+
+def _usable(device: str) -> torch.device:
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise InputError(what="device", given=device, needed="one that torch can use here, such as cpu") from error
+    return torch.device(device)
+
+
+def _weights(folder: Path, kind: Any) -> nn.Module:
     try:
         # Weights that a file lacks are drawn at random: the same ones every time.
         with torch.random.fork_rng(devices=[]), quiet():
@@ -119,9 +146,8 @@ def _weights(folder: Path, config: Any) -> nn.Module:
                 folder, dtype=torch.float32, output_loading_info=True, ignore_mismatched_sizes=True
             )
     except Exception as error:  # transformers, safetensors and torch each raise their own kinds
-        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
         raise InputError(
-            f"{folder}: the weights cannot be loaded ({reason}); download or copy the folder again."
+            f"{folder}: the weights cannot be loaded ({reason(error)}); download or copy the folder again."
         ) from error
     if report["mismatched_keys"]:
         key, stored, expected = min(report["mismatched_keys"])
@@ -145,8 +171,7 @@ def _beside(folder: Path, kind: Any, files: tuple[str, ...]) -> Any:
     try:
         return kind.from_pretrained(folder)
     except Exception as error:  # a missing package, a damaged file, an unknown class
-        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
         raise InputError(
-            f"{folder}: its {kind.__name__.removeprefix('Auto').lower()} cannot be loaded ({reason}); "
+            f"{folder}: its {kind.__name__.removeprefix('Auto').lower()} cannot be loaded ({reason(error)}); "
             "correct or remove its files."
         ) from error

@@ -5,7 +5,7 @@ from typing import Any
 from torch import nn
 
 from .._errors import require
-from .architectures import Layout
+from .architectures import UNREADABLE, Layout
 from .projections import is_projection
 
 SOFTMAX_LAYERS = {"full_attention", "sliding_attention", "chunked_attention", "attention"}
@@ -15,12 +15,22 @@ OTHER_MIXERS = ("Mamba", "DeltaNet", "Rwkv", "LinearAttention", "ShortConv", "Re
 
 
 def configured(model: nn.Module) -> tuple[str, Any]:
-    """The path and the config of the outermost part that has one; ("", None) for a plain module."""
+    """The path and the config of the one part that has a config; ("", None) for a plain module.
+
+    Raises InputError where several parts that are not inside each other have one.
+    """
+    parts: dict[str, Any] = {}
     for path, module in model.named_modules():
         config = getattr(module, "config", None)
-        if hasattr(config, "model_type"):
-            return path, config
-    return "", None
+        if hasattr(config, "model_type") and not any(f"{path}.".startswith(f"{part}.") for part in parts if part):
+            parts[path] = config
+            if not path:
+                break
+    require(
+        len(parts) <= 1,
+        f"{type(model).__name__} contains {len(parts)} models ({', '.join(parts)}); give one of them.",
+    )
+    return next(iter(parts.items()), ("", None))
 
 
 def refuse_config(config: Any) -> None:
@@ -30,6 +40,10 @@ def refuse_config(config: Any) -> None:
     require(
         getattr(config, "quantization_config", None) is None,
         f"{kind}: the weights are quantised; give the model in float32, float16 or bfloat16.",
+    )
+    require(
+        kind not in UNREADABLE,
+        f"{kind}: not supported, since it {UNREADABLE.get(kind)}; give a model of plain softmax attention.",
     )
     require(
         not getattr(config, "is_encoder_decoder", False),
@@ -46,8 +60,7 @@ def refuse_config(config: Any) -> None:
     others = sorted(set(getattr(config, "layer_types", None) or ()) - SOFTMAX_LAYERS)
     require(
         not others,
-        f"{kind}: layers of type {', '.join(others)} have no heads of softmax attention; "
-        "give a model whose layers all have.",
+        f"{kind}: layers of type {', '.join(others)} are not softmax attention; give a model whose layers all are.",
     )
 
 
@@ -56,8 +69,7 @@ def refuse_modules(model: nn.Module) -> None:
         kind = type(module).__name__
         require(
             not any(part in kind for part in OTHER_MIXERS),
-            f"{path or 'the model'} is a {kind}, which has no heads of softmax attention; "
-            "give a model whose layers all have.",
+            f"{path or 'the model'} is a {kind}, which is not softmax attention; give a model whose layers all are.",
         )
 
 
@@ -69,27 +81,26 @@ def holders(model: nn.Module, layouts: tuple[Layout, ...]) -> list[tuple[str, La
 
 
 def _fits(module: nn.Module, layout: Layout, path: str) -> bool:
-    projections = [at(module, name) for name in layout.paths]
-    if any(projection is None for projection in projections):
+    projections = {name: at(module, name) for name in layout.paths}
+    if None in projections.values():
         return False
-    for name, projection in zip(layout.paths, projections, strict=True):
+    for name, projection in projections.items():
         where = f"{path}.{name}" if path else name
         require(
             not hasattr(projection, "base_layer"),
             f"{where} has an adapter; merge it first (model.merge_and_unload()).",
         )
         require(
-            is_projection(projection) and projection.weight.is_floating_point(),
-            f"{where} is a {type(projection).__name__} with quantised or packed weights; "
+            is_projection(projection),
+            f"{where} is a {type(projection).__name__}, not a plain matrix of floating-point numbers (quantised?); "
             "give the model in float32, float16 or bfloat16.",
         )
-        require(not projection.weight.is_meta, f"{where} has no weights yet (device meta); load them first.")
     return True
 
 
 def at(module: nn.Module, path: str) -> nn.Module | None:
-    for name in path.split("."):
-        module = module._modules.get(name)
-        if module is None:
-            return None
-    return module
+    """The submodule at this path, None where there is none; the module itself where the path is empty."""
+    inner: nn.Module | None = module
+    for name in filter(None, path.split(".")):
+        inner = None if inner is None else inner._modules.get(name)
+    return inner
