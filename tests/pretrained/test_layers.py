@@ -57,6 +57,8 @@ def test_the_textbook_layer_computes_what_the_module_does(family, key_heads, ind
     np.testing.assert_allclose(seen["y"][0], y, atol=1e-5, rtol=1e-5)
     assert seen["heads"].shape[-1] == layer.heads * layer.head_dim
     assert x.shape[-1] == layer.width
+    assert layer.name.startswith(f"{layer.block}.")
+    assert layer.block.endswith(f".{index}")
 
 
 def _visible(core, length, *, causal):

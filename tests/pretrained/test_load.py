@@ -82,7 +82,8 @@ def changed_config(folder, **fields):
         (lambda folder: (folder / "config.json").unlink(), "config.json"),
         (lambda folder: (folder / "config.json").write_text('{"model_ty'), "JSON"),
         (lambda folder: (folder / "config.json").write_text("[]"), "model_type"),
-        (lambda folder: (folder / "model.safetensors").unlink(), "weights"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "model.safetensors"),
+        (lambda folder: (folder / "model.safetensors").rename(folder / "model.safetensors.index.json"), "index"),
         (lambda folder: changed_config(folder, quantization_config={"quant_method": "gptq", "bits": 4}), "quantised"),
         (lambda folder: changed_config(folder, model_type="novel_7"), "novel_7"),
         (lambda folder: changed_config(folder, architectures=["NovelForCausalLM"]), "NovelForCausalLM"),
@@ -135,6 +136,28 @@ def test_places_without_a_model_are_refused(tmp_path, llama):
         load_model(tmp_path)
 
 
+@pytest.fixture
+def cached(llama, monkeypatch, tmp_path):
+    """A cache of the hub that holds the tiny model as someone/llama, without its weights."""
+    snapshot = tmp_path / "models--someone--llama" / "snapshots" / "0123abc"
+    snapshot.mkdir(parents=True)
+    (snapshot.parents[1] / "refs").mkdir()
+    (snapshot.parents[1] / "refs" / "main").write_text(snapshot.name)
+    for file in llama.iterdir():
+        if file.suffix != ".safetensors":
+            (snapshot / file.name).write_bytes(file.read_bytes())
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    return snapshot
+
+
+def test_a_complete_download_is_used_and_an_incomplete_one_is_not(cached, llama):
+    with refused("someone/llama", "HF_HUB_OFFLINE"):
+        load_model("someone/llama")
+    (cached / "model.safetensors").write_bytes((llama / "model.safetensors").read_bytes())
+    assert load_model("someone/llama").fingerprint == load_model(llama).fingerprint
+
+
 def test_a_hub_that_is_not_asked_is_named(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with refused("nobody/no-such-model", "HF_HUB_OFFLINE", "folder"):
@@ -142,7 +165,7 @@ def test_a_hub_that_is_not_asked_is_named(monkeypatch):
 
 
 def test_a_hub_that_cannot_be_reached_is_named(monkeypatch):
-    """Nothing is tried twice: a port that nobody listens on refuses at once."""
+    """Nothing is tried twice."""
     calls = []
 
     def unreachable(url, **_):
