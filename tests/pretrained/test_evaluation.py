@@ -99,12 +99,30 @@ def test_the_original_is_untouched(family):
     evaluation.settle(changes_of(evaluation, (0,)))
     evaluation.statistics()
     evaluation.layer_statistics(2)
-    evaluation.examples.loss.values = None  # fails in the middle of a run
-    with pytest.raises(TypeError):
+
+    def fail(module, given):
+        raise MemoryError
+
+    hook = evaluation.layers[2].output_module(evaluation.model).register_forward_pre_hook(fail)
+    with pytest.raises(MemoryError):
         evaluation.losses(changes_of(evaluation, (1, 2)))
+    evaluation.settle(changes_of(evaluation, (1,)))
+    with pytest.raises(MemoryError):
+        evaluation.statistics()
+    with pytest.raises(MemoryError):
+        evaluation.layer_statistics(2)
+    hook.remove()
     assert fingerprint_of(evaluation.model) == before
     assert [vars(module).get("forward") for module in evaluation.model.modules()] == forwards
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in evaluation.model.modules())
+
+
+def test_the_first_examples_have_the_losses_that_they_have_among_all():
+    evaluation = evaluation_of("bert", limit=24, length=4)
+    for part in ("held_out", "calibration"):
+        some, everything = evaluation.losses(part=part, examples=2), evaluation.losses(part=part)
+        assert 2 <= len(some) <= len(everything)
+        np.testing.assert_allclose(some, everything[: len(some)], atol=1e-7)
 
 
 def test_changes_that_do_not_fit_are_refused():

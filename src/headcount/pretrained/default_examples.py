@@ -56,7 +56,8 @@ def random_images(model: Any, sizes: Sizes, seed: int, limit: int | None) -> tup
     """Random smooth images."""
     per_image = tokens_per_image(model)
     held_out, calibration = wanted_sequences(Sizes(per_image, sizes.held_out, sizes.calibration), limit)
-    held_out, calibration = max(held_out, min(8, limit or 8)), max(calibration, min(8, limit or 8))
+    if limit is None:
+        held_out, calibration = max(held_out, 8), max(calibration, 8)
     pixels = smooth_images(model, held_out + calibration, seed)
     step = max(1, DECODER_BATCH_TOKENS // per_image)
 

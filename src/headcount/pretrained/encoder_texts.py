@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 from .._errors import require
@@ -32,9 +31,12 @@ def text_batches(
     most: int = BATCH_TOKENS,
 ) -> Parts:
     """Texts, each an example. Equal texts count once."""
-    first = {text: place for place, text in reversed(list(enumerate(texts)))}
-    kept = sorted(first.values())
-    kept = [kept[place] for place in named_generator(seed, "examples").permutation(len(kept))][: _most_texts(sizes)]
+    first: dict[str, int] = {}
+    for place, text in enumerate(texts):
+        first.setdefault(text, place)
+    different = list(first.values())
+    order = named_generator(seed, "examples").permutation(len(different))
+    kept = [different[int(place)] for place in order][: limit or _most_texts(sizes)]
     rows = tokenised(tokenizer, [texts[place] for place in kept], sizes.length)
     require(len(rows) >= 2, f"the data have {len(rows)} different texts; at least 2 are needed.")
     counts = [len(row) for row in rows]
@@ -44,7 +46,7 @@ def text_batches(
         extras = {} if labels is None else {"labels": torch.tensor([labels[kept[place]] for place in places])}
         return Batch(inputs, len(places), counted, extras)
 
-    parts = split_by_tokens(counts, sizes, limit, np.arange(len(rows)))
+    parts = split_by_tokens(counts, sizes, limit)
     held_out, calibration = ([batch(group) for group in grouped_by_size(part, counts, most)] for part in parts)
     return held_out, calibration
 
@@ -54,9 +56,12 @@ def pair_batches(tokenizer: Any, pairs: Sequence[Pair], sizes: Sizes, seed: int,
     one is used again.
     """
     sides = _pairs_in_turn(pairs, seed)
-    most = _most_texts(sizes)
+    most = limit or _most_texts(sizes)
     chosen = [pairs[place] for side in sides for place in side[:most]]
-    rows = [tokenised(tokenizer, [pair[side] for pair in chosen], sizes.length) for side in (0, 1)]
+    rows = [
+        tokenised(tokenizer, [first for first, _, _ in chosen], sizes.length),
+        tokenised(tokenizer, [second for _, second, _ in chosen], sizes.length),
+    ]
     counts = [len(first) + len(second) for first, second in zip(*rows, strict=True)]
     middle = min(most, len(sides[0]))
     limits = (None, None) if limit is None else (max(1, limit // 3), max(1, limit - limit // 3))
@@ -96,7 +101,7 @@ def masked(parts: Parts, tokenizer: Any, seed: int, most: int | None = None) -> 
 
     Which tokens is drawn once, from a named key, so every change is judged on the same ones.
     """
-    mask_token = getattr(tokenizer, "mask_token_id", None)
+    mask_token: Any = getattr(tokenizer, "mask_token_id", None)
     require(
         mask_token is not None,
         "a masked language model needs a tokenizer with a mask token; give the folder one, "

@@ -64,7 +64,8 @@ def read_examples(
             (class folders or flat), "mine.py:loss"; in Python also a list of texts, of (text, text, score), of images,
             or (batches, loss). None: sequences that a decoder writes itself, random tokens, or random smooth images.
         length: Most tokens per example. Default: 256 for decoders and 64 for encoders, less for a large model.
-        limit: Most examples in both parts together. Default: by the arithmetic of `sizes`.
+        limit: Examples in both parts together (own losses: batches), where there are as many; a third is held out.
+            Default: by the arithmetic of `sizes`, from the number of parameters.
         seed: Of the split and every other draw.
 
     Raises:
@@ -98,7 +99,8 @@ class Reader:
     """One model, and the settings that all kinds of data share."""
 
     def __init__(self, loaded: "Loaded", length: int | None, limit: int | None, seed: int):
-        self.loaded, self.model, self.limit, self.seed = loaded, loaded.model, limit, seed
+        self.loaded, self.limit, self.seed = loaded, limit, seed
+        self.model: Any = loaded.model
         self.task: Task = task_of(loaded.model)  # type: ignore[assignment]
         if self.task == "next token":
             self.sizes = default_sizes(self.model, length)

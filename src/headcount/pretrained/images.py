@@ -58,9 +58,12 @@ def image_batches(
     """Held-out and calibration batches of images (files, PIL images or arrays), each an example."""
     order = named_generator(seed, "examples").permutation(len(images))
     per_image = tokens_per_image(model)
-    held_out = max(8, sizes.held_out // per_image)
-    calibration = max(8, sizes.calibration // per_image)
     available = min(len(images), limit or len(images))
+    held_out, calibration = (
+        (max(8, sizes.held_out // per_image), max(8, sizes.calibration // per_image))
+        if limit is None
+        else (max(1, available // 3), available - max(1, available // 3))
+    )
     require(available >= 2, f"the data have {available} images; at least 2 are needed.")
     if available < held_out + calibration:
         held_out = min(held_out, max(1, available // 3))

@@ -3,8 +3,9 @@
 import inspect
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -105,7 +106,7 @@ def device_of(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
 
 
-def token_entropies(model: nn.Module, inputs: dict[str, Tensor], places, targets: Tensor) -> Tensor:
+def token_entropies(model: Any, inputs: dict[str, Tensor], places: Sequence[slice], targets: Tensor) -> Tensor:
     """Cross-entropy of `targets` at these places of the logits, in pieces; the same shape as `targets`."""
     shape = targets.shape
     targets = targets.reshape(-1)
@@ -132,7 +133,7 @@ def token_entropies(model: nn.Module, inputs: dict[str, Tensor], places, targets
     return torch.cat(pieces).view(shape)
 
 
-def piecewise_head(model: nn.Module):
+def piecewise_head(model: Any) -> tuple[nn.Module, Callable[[Tensor], Tensor]] | None:
     """The model without its head, and the head as a function of hidden states; None where these do not give the logits.
 
     Whether they do is tried once per model, on four tokens: some classes scale their logits in ways of their own.
@@ -165,7 +166,7 @@ def no_cache(module: nn.Module) -> dict[str, bool]:
 
 
 @contextmanager
-def fixed_draws(seed: int = 0):
+def fixed_draws(seed: int = 0) -> Iterator[None]:
     """A loss that draws numbers draws the same ones in every evaluation; the caller's generator is left as it was."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)

@@ -1,6 +1,6 @@
 """Which tokens the heads read. Needs torch."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,7 +20,8 @@ def attention_maps(
     The queries of all examples stand one after another, padding left out; keys are counted from each example's first.
     None where the model does not hand out its attention weights.
     """
-    model, layers = evaluation.model, evaluation.layers
+    model: Any = evaluation.model
+    layers = evaluation.layers
     implementation = getattr(getattr(model, "config", None), "_attn_implementation", None)
     if implementation is None or any(batch.given is not None for batch in evaluation.examples.calibration):
         return None

@@ -17,6 +17,7 @@ have as many unknowns per output as it has features, and `TOKENS_PER_FEATURE` ti
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 
@@ -64,7 +65,7 @@ def held_out_tokens(layers: int, heads: int, block_parameters: int, head_paramet
     return int(min(MOST_TOKENS, max(FEWEST_TOKENS, affordable)))
 
 
-def _parameters(model: nn.Module) -> tuple[int, int]:
+def _parameters(model: Any) -> tuple[int, int]:
     """Of everything but tables of embeddings, and of the head that makes logits."""
     tables = {
         id(module.weight): module.weight.numel() for module in model.modules() if isinstance(module, nn.Embedding)

@@ -9,7 +9,6 @@ row of the batch, so that one backward pass of the summed losses gives every exa
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +32,7 @@ class Sums:
     """Sums over tokens of one layer, in float64."""
 
     def __init__(self):
-        self.moments = self.cross = self.inputs = self.fisher = 0.0
+        self.moments = self.cross = self.inputs = self.fisher = torch.zeros(())
         self.target_square = 0.0
         self.tokens = 0
         self.gradients: list[np.ndarray] = []
@@ -64,6 +63,8 @@ class Sums:
 
     def add_gradients(self, seen: "Taken", counted: Bool[Tensor, "rows tokens"] | None, examples: int) -> None:
         """Take in what the backward pass left; the rows of an example are added up."""
+        assert seen.gate.grad is not None
+        assert seen.output.grad is not None
         by_row = seen.gate.grad.double().cpu().numpy()
         self.gradients.append(by_row.reshape(-1, examples, by_row.shape[-1]).sum(0))
         slopes = _rows(seen.output.grad, counted).double()
@@ -83,15 +84,14 @@ class Sums:
         )
 
 
-@dataclass
 class Taken:
-    """What the hooks saw of one layer in one run."""
+    """What the hooks saw of one layer in one run; the last two where it was gated."""
 
-    features: Tensor | None = None
-    inputs: Tensor | None = None
-    gate: Tensor | None = None
-    output: Tensor | None = None
-    calls: int = field(default=0)
+    features: Tensor
+    inputs: Tensor
+    gate: Tensor
+    output: Tensor
+    calls: int = 0
 
 
 class Enough(BaseException):
@@ -235,7 +235,7 @@ def _differentiated(values: Tensor, taken: Sequence[Taken], batch: Batch) -> boo
     """Run the backward pass of these losses; False where there is none to run or its rows are not the examples."""
     if not isinstance(values, Tensor) or not values.requires_grad:
         return False
-    if any(seen.gate is None or len(seen.gate) % batch.examples or seen.calls != 1 for seen in taken):
+    if any(seen.calls != 1 or len(seen.gate) % batch.examples for seen in taken):
         return False
     values.sum().backward()
     return all(seen.gate.grad is not None and seen.output.grad is not None for seen in taken)

@@ -51,12 +51,10 @@ def packed(
 
 
 def wanted_sequences(sizes: Sizes, limit: int | None) -> tuple[int, int]:
-    """How many sequences to hold out and to calibrate on; `limit` is the most of both together."""
-    held_out, calibration = max(1, sizes.held_out // sizes.length), max(1, sizes.calibration // sizes.length)
-    if limit is not None and held_out + calibration > limit:
-        held_out = max(1, min(held_out, limit // 3))
-        calibration = max(1, limit - held_out)
-    return held_out, calibration
+    """How many sequences to hold out and to calibrate on; a third and the rest of `limit` where it is given."""
+    if limit is not None:
+        return max(1, limit // 3), limit - max(1, limit // 3)
+    return max(1, sizes.held_out // sizes.length), max(1, sizes.calibration // sizes.length)
 
 
 def batches_of(sequences: np.ndarray) -> list[Batch]:
@@ -123,15 +121,16 @@ def tokenised(tokenizer: Any, texts: Sequence[str], length: int) -> list[list[in
     return tokenizer(list(texts), truncation=True, max_length=length)["input_ids"] if texts else []
 
 
-def split_by_tokens(
-    counts: Sequence[int], sizes: Sizes, limit: int | None, order: np.ndarray
-) -> tuple[list[int], list[int]]:
-    """Examples that are held out and that calibrate, as places, taken in this order until each part has its tokens.
+def split_by_tokens(counts: Sequence[int], sizes: Sizes, limit: int | None) -> tuple[list[int], list[int]]:
+    """Examples that are held out and that calibrate, as places, taken in turn until each part has its tokens.
 
-    Where there are too few, a third is held out.
+    Where there are too few, or a limit is given, a third is held out.
     """
-    places = [int(place) for place in (order if limit is None else order[:limit])]
-    sums = np.cumsum([counts[place] for place in places])
+    places = list(range(len(counts)))
+    if limit is not None:
+        end = max(1, min(limit, len(places)) // 3)
+        return places[:end], places[end:limit]
+    sums = np.cumsum(counts)
     wanted = sizes.held_out if sums[-1] >= sizes.held_out + sizes.calibration else min(sizes.held_out, sums[-1] / 3)
     end = max(1, min(int(np.searchsorted(sums, wanted)) + 1, len(places) - 1))
     last = int(np.searchsorted(sums, sums[end - 1] + sizes.calibration)) + 1
@@ -139,9 +138,11 @@ def split_by_tokens(
 
 
 def first_tokens(places: Sequence[int], counts: Sequence[int], tokens: int, limit: int | None) -> list[int]:
-    """The first places that together have so many tokens, at most `limit` of them."""
+    """The first `limit` places; without a limit, the first that together have so many tokens."""
+    if limit is not None:
+        return list(places)[:limit]
     sums = np.cumsum([counts[place] for place in places])
-    return list(places)[: int(np.searchsorted(sums, tokens)) + 1][:limit]
+    return list(places)[: int(np.searchsorted(sums, tokens)) + 1]
 
 
 def grouped_by_size(places: Sequence[int], counts: Sequence[int], most: int) -> list[list[int]]:
