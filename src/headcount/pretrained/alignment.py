@@ -5,26 +5,14 @@ them only maps that commute with every rotation do: one complex number per rotar
 a + ib. A value may be mapped by any invertible matrix, which the output projection undoes.
 """
 
-from typing import Protocol, runtime_checkable
-
 import numpy as np
 from jaxtyping import Float, Int
 
+from .rotary import Rotary
 from .weights import HeadWeights
 
 NEGLIGIBLE = 1e-12
 """Singular values below this share of the largest are taken for zero."""
-
-
-@runtime_checkable
-class RotaryPairs(Protocol):
-    """What of a layer's rotary positions the algebra needs: `dims` are rotated, as (i, i + dims/2) or (2i, 2i + 1)."""
-
-    @property
-    def dims(self) -> int: ...
-
-    @property
-    def interleaved(self) -> bool: ...
 
 
 def with_bias(
@@ -71,7 +59,7 @@ def symmetric_solve(
     return np.linalg.solve(moments + ridge * scale * np.eye(len(moments)), right.T).T
 
 
-def rotary_pairs(rotary: RotaryPairs) -> Int[np.ndarray, "pairs 2"]:
+def rotary_pairs(rotary: Rotary) -> Int[np.ndarray, "pairs 2"]:
     """The dimensions of each rotary pair."""
     half = np.arange(rotary.dims // 2)
     pairs = (2 * half, 2 * half + 1) if rotary.interleaved else (half, half + rotary.dims // 2)

@@ -16,7 +16,7 @@ from jaxtyping import Float
 from .._errors import require
 from .elimination import Elimination, allowed
 from .layer_statistics import LayerStatistics
-from .refit import RIDGE, refit, refitted_in_order
+from .refit import refit, refitted_in_order
 from .weights import HeadWeights
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ CHOICES = 2
 """Heads that a layer proposes."""
 BREADTH = 3
 """Proposals that a round scores at least."""
+LAYERS_PER_REFIT = 8
+"""A model with so many layers is refitted after every head, one with three times as many after every third."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +85,7 @@ def descend(
     points: Iterable[int] | None = None,
     statistics: Sequence[LayerStatistics] | None = None,
     start: Descent | None = None,
-    ridge: float = RIDGE,
+    ridge: float | None = None,
     tick: Tick | None = None,
 ) -> Descent:
     """Remove heads from the whole model, one after the other, with refit.
@@ -127,6 +129,7 @@ def descend(
             search.round(missing, None if budget is None else max(1, budget - search.evaluations))
         done = len(search.removed)
         if any(len(begun) < point <= done and point not in rows for point in targets) or done >= remove:
+            search.refit_all()
             rows[done] = evaluation.losses(search.changes)
             targets = {point for point in targets if point > done}
         if tick is not None:
@@ -157,7 +160,7 @@ class _Search:
         *,
         choices: int,
         least: int,
-        ridge: float,
+        ridge: float | None,
         uniform: bool,
     ):
         self.evaluation, self.choices, self.least, self.ridge, self.uniform = evaluation, choices, least, ridge, uniform
@@ -173,6 +176,8 @@ class _Search:
         self.factors: dict[int, float] = {}
         self.proposed: dict[int, dict[Candidate, float]] = {}
         self.stale = set(range(len(self.kept)))
+        self.behind = len(self.kept)
+        self.since = 0
         self.evaluations = 1
         self.loss = float(np.mean(evaluation.losses({}, part="calibration")))
 
@@ -234,8 +239,8 @@ class _Search:
                 self._propose(layer)
                 costs = self.proposed[layer]
                 scores = {candidate: self._score(candidate) for candidate in costs} if len(costs) > 1 else costs
-                self._take({layer: min(scores, key=scores.__getitem__)[1]}, refit_later=False)
-        self._refit_from(0)
+                self._take({layer: min(scores, key=scores.__getitem__)[1]})
+        self.refit_all()
 
     def _propose(self, layer: int) -> None:
         """Ask a layer again for the heads that its moments call cheapest, with their local costs."""
@@ -277,26 +282,27 @@ class _Search:
         self.factors[layer] = max(increase, 0.0) / max(self.proposed[layer][candidate], np.finfo(float).tiny)
         return increase
 
-    def _take(self, chosen: Mapping[int, int], *, refit_later: bool = True) -> None:
+    def _take(self, chosen: Mapping[int, int]) -> None:
         for layer, head in chosen.items():
             self.kept[layer].remove(head)
             self.removed.append((layer, head))
             self.scores = {key: value for key, value in self.scores.items() if key[0] != layer}
             self.proposed.pop(layer, None)
-        first = min(chosen)
-        if refit_later:
-            self._refit_from(first)
-        else:
-            self._refit(first)
+        for layer in sorted(chosen):
+            self._refit(layer)
+        self.since += len(chosen)
+        self.behind = min(self.behind, min(chosen) + 1)
+        if not self.uniform:
+            self.refit_all() if self.since >= len(self.kept) / LAYERS_PER_REFIT else self._measure_loss()
 
-    def _refit_from(self, first: int) -> None:
-        """Fit the changed layers from this one on again, in order, to what the layers before them now give."""
-        for layer in range(first, len(self.kept)):
-            if layer > first:
-                self.statistics.pop(layer, None)
-                self.stale.add(layer)
+    def refit_all(self) -> None:
+        """Fit the layers without all their heads again, in order, where a layer before them has changed since."""
+        if self.since == 0:
+            return
+        for layer in range(self.behind, len(self.kept)):
             if len(self.kept[layer]) < self.evaluation.original[layer].heads:
                 self._refit(layer)
+        self.behind, self.since = len(self.kept), 0
         self._measure_loss()
 
     def _refit(self, layer: int) -> None:
@@ -304,6 +310,7 @@ class _Search:
         self.evaluation.settle(self.changes)
         for later in range(layer + 1, len(self.kept)):
             self.statistics.pop(later, None)
+            self.stale.add(later)
 
     def _refitted(self, layer: int, kept: Iterable[int]) -> HeadWeights:
         return refit(self.evaluation.original[layer], self._of(layer), kept, ridge=self.ridge)

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .layer_statistics import LayerStatistics
-from .refit import RIDGE, feature_columns, normal_equations, refit
+from .refit import feature_columns, normal_equations, refit
 from .weights import HeadWeights
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Elimination:
         statistics: LayerStatistics,
         kept: Iterable[int] | None = None,
         *,
-        ridge: float = RIDGE,
+        ridge: float | None = None,
         weighting: Float[np.ndarray, "out_width out_width"] | None = None,
     ):
         moments, cross = normal_equations(weights, statistics, ridge=ridge)
@@ -81,7 +81,7 @@ class Elimination:
 
 
 def order_within_layer(
-    weights: HeadWeights, statistics: LayerStatistics, *, ridge: float = RIDGE, equal_groups: bool = False
+    weights: HeadWeights, statistics: LayerStatistics, *, ridge: float | None = None, equal_groups: bool = False
 ) -> tuple[int, ...]:
     """Heads of a layer in the order in which they are removed: each time the one that is missed least after a refit.
 
@@ -112,7 +112,7 @@ def allowed(weights: HeadWeights, kept: Sequence[int], *, equal_groups: bool) ->
 
 
 def local_errors(
-    weights: HeadWeights, statistics: LayerStatistics, order: Sequence[int], *, ridge: float = RIDGE
+    weights: HeadWeights, statistics: LayerStatistics, order: Sequence[int], *, ridge: float | None = None
 ) -> Float[np.ndarray, " removed_and_1"]:
     """Growth of the weighted error over keeping all heads, after 0, 1, ... heads of the order are gone, with refit."""
     left = Elimination(weights, statistics, ridge=ridge)
@@ -137,7 +137,7 @@ def layer_curve(
     index: int,
     *,
     statistics: LayerStatistics | None = None,
-    ridge: float = RIDGE,
+    ridge: float | None = None,
     part: "Part" = "held_out",
 ) -> Curve:
     """Losses with H, H - 1, ..., 0 heads of one layer, refitted at each count; with none, its bias alone.

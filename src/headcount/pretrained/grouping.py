@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Float
 
 from .._errors import require
-from .alignment import RotaryPairs, centred_moments, query_moments, symmetric_solve, with_bias
+from .alignment import centred_moments, query_moments, symmetric_solve, with_bias
 from .layer_statistics import LayerStatistics
+from .rotary import Rotary
 from .sharing import SharedKeys, mean_rotation, rotary_frequencies, score_variance, share_keys, share_values
 from .weights import HeadWeights
 
@@ -78,7 +79,7 @@ class Layer:
         self,
         weights: HeadWeights,
         statistics: LayerStatistics,
-        rotary: RotaryPairs | None,
+        rotary: Rotary | None,
         normed: bool,
     ):
         self.weights, self.rotary, self.normed = weights, rotary, normed
@@ -197,7 +198,7 @@ def group(
     weights: HeadWeights,
     key_heads: int,
     statistics: LayerStatistics,
-    rotary: RotaryPairs | None = None,
+    rotary: Rotary | None = None,
     normed: bool = False,
     *,
     frequencies: Float[np.ndarray, " pairs"] | None = None,

@@ -108,15 +108,13 @@ def host_config(model: transformers.PreTrainedModel, kind: Any, check: Preflight
     return kind.config_class.from_dict(values)
 
 
-def rope_of_pairs(model: nn.Module, pairs: Sequence[int], head_dim: int) -> dict[str, Any]:
+def rope_of_pairs(model: transformers.PreTrainedModel, pairs: Sequence[int], head_dim: int) -> dict[str, Any]:
     """Rotary parameters of a stock config that give a head of `head_dim` the frequencies of these pairs.
 
     The kind "longrope" divides each frequency of the smaller head by a stored factor; the factors are chosen so that
     the frequencies come out as those of the original, to the last bit.
     """
-    rotary = next(
-        (module for module in model.modules() if isinstance(getattr(module, "inv_freq", None), torch.Tensor)), None
-    )
+    rotary: Any = next((each for each in model.modules() if hasattr(each, "inv_freq")), None)
     stored = dict(getattr(model.config, "rope_parameters", None) or {})
     if rotary is None:
         raise InputError(f"{type(model).__name__} has no rotary frequencies to keep {len(pairs)} pairs of.")

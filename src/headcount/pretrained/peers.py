@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from .._keys import named_generator
 from .importance import Importance
-from .refit import RIDGE, refitted_in_order, removed_plainly
+from .refit import refitted_in_order, removed_plainly
 
 if TYPE_CHECKING:
     from .evaluation import Evaluation
@@ -57,7 +57,7 @@ def peer_orders(importances: Sequence[Importance], *, random_orders: int = RANDO
 
 
 def losses_along(
-    evaluation: "Evaluation", order: Order, removed: Iterable[int], *, with_refit: bool, ridge: float = RIDGE
+    evaluation: "Evaluation", order: Order, removed: Iterable[int], *, with_refit: bool, ridge: float | None = None
 ) -> Float[np.ndarray, "points examples"]:
     """Held-out losses after so many heads of an order are gone. Leaves the evaluation settled on the original.
 

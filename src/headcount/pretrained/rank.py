@@ -31,7 +31,6 @@ from jaxtyping import Float, Int
 
 from .alignment import (
     NEGLIGIBLE,
-    RotaryPairs,
     centred_moments,
     key_moments,
     leading_subspace,
@@ -41,6 +40,7 @@ from .alignment import (
     with_bias,
 )
 from .layer_statistics import LayerStatistics
+from .rotary import Rotary
 from .sharing import MeanRotation, mean_rotation, rotary_frequencies, share_keys
 from .weights import HeadWeights
 
@@ -116,7 +116,7 @@ def low_rank_scores(
     weights: HeadWeights,
     statistics: LayerStatistics,
     rank: int,
-    rotary: RotaryPairs | None = None,
+    rotary: Rotary | None = None,
     normed: bool = False,
     *,
     frequencies: Float[np.ndarray, " pairs"] | None = None,
@@ -199,7 +199,7 @@ def fitted_to_dims(
     weights: HeadWeights,
     statistics: LayerStatistics,
     kept: Sequence[Int[np.ndarray, " dims"]],
-    rotary: RotaryPairs | None,
+    rotary: Rotary | None,
     frequencies: Float[np.ndarray, " pairs"] | None,
 ) -> HeadWeights:
     """The layer with only some dimensions of each key head, whole pairs; queries and keys fitted to the same scores."""

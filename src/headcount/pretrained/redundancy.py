@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from .alignment import RotaryPairs, symmetric_solve
+from .alignment import symmetric_solve
 from .grouping import Layer
 from .layer_statistics import LayerStatistics
+from .rotary import Rotary
 from .sharing import attended_inputs, fitted_query_maps, mean_rotation, score_variance
 from .weights import HeadWeights
 
@@ -30,7 +31,7 @@ class Redundancy:
 def redundancy(
     weights: HeadWeights,
     statistics: LayerStatistics,
-    rotary: RotaryPairs | None = None,
+    rotary: Rotary | None = None,
     normed: bool = False,
     *,
     frequencies: Float[np.ndarray, " pairs"] | None = None,

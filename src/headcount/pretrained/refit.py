@@ -1,6 +1,6 @@
 """The output projection of a layer fitted again after heads were removed, in closed form.
 
-    minimise over A, b:   E |A z_K + b - t|^2 + ridge * s * |A - O_K|^2
+    minimise over A, b:   E |A z_K + b - t|^2 + ridge * s * |A - O_K|^2,    ridge = min(1, PRIOR_TOKENS / tokens)
 
 z_K are the outputs of the kept heads, t what the original attention put out (without its bias), O_K the original
 columns of the kept heads, s the mean of E z_i^2. The penalty pulls towards the original columns, so that with little
@@ -9,7 +9,7 @@ data the layer falls back to plain removal. Where the layer stores no output bia
 Any weighting of the coordinates of t leaves the solution as it is; it changes which head is best removed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +22,12 @@ from .weights import HeadWeights
 if TYPE_CHECKING:
     from .evaluation import Evaluation
 
-RIDGE = 1e-4
-"""Of the mean diagonal of the second moments."""
+PRIOR_TOKENS = 800
+"""The original columns count as much as this many calibration tokens: the ridge is PRIOR_TOKENS / tokens, at most 1.
+
+stories15M, 11 of 36 heads removed, 2,000 calibration tokens; increase of the held-out loss by ridge: 1e-4 .303, 1e-2
+.295, .05 .279, .2 .266, 1 .265. Tokens of one text are alike, so least squares need far more of them than unknowns.
+"""
 
 
 def feature_columns(weights: HeadWeights, heads: Iterable[int]) -> Int[np.ndarray, " features"]:
@@ -33,7 +37,7 @@ def feature_columns(weights: HeadWeights, heads: Iterable[int]) -> Int[np.ndarra
 
 
 def normal_equations(
-    weights: HeadWeights, statistics: LayerStatistics, *, ridge: float = RIDGE
+    weights: HeadWeights, statistics: LayerStatistics, *, ridge: float | None = None
 ) -> tuple[Float[np.ndarray, "columns columns"], Float[np.ndarray, "out_width columns"]]:
     """M and C of the least squares A M = C over all heads, with the ridge; the last column is the stored bias.
 
@@ -43,6 +47,7 @@ def normal_equations(
     columns = features + (weights.output_bias is not None)
     moments = statistics.moments[:columns, :columns].copy()
     cross = statistics.cross[:, :columns].copy()
+    ridge = min(1.0, PRIOR_TOKENS / max(1, statistics.tokens)) if ridge is None else ridge
     penalty = ridge * float(np.mean(np.diagonal(moments)[:features])) or ridge
     moments[np.arange(features), np.arange(features)] += penalty
     cross[:, :features] += penalty * weights.output.reshape(-1, features)
@@ -50,7 +55,7 @@ def normal_equations(
 
 
 def refit(
-    weights: HeadWeights, statistics: LayerStatistics, kept: Iterable[int], *, ridge: float = RIDGE
+    weights: HeadWeights, statistics: LayerStatistics, kept: Iterable[int], *, ridge: float | None = None
 ) -> HeadWeights:
     """The layer with only these heads, their output projection fitted to the original attention output.
 
@@ -58,7 +63,8 @@ def refit(
         weights: The layer of the original model.
         statistics: Moments of all its heads' outputs on calibration tokens, and of those with the original's output.
         kept: Heads that stay. With none, the output is the fitted bias alone (zero where none is stored).
-        ridge: Strength of the pull towards the original columns, relative to the mean diagonal of the moments.
+        ridge: Strength of the pull towards the original columns, relative to the mean diagonal of the moments; None: by
+            the number of tokens.
 
     Returns:
         The same shapes; the removed heads' part of the output is zero.
@@ -95,27 +101,20 @@ def removed_plainly(evaluation: "Evaluation", kept: Sequence[Iterable[int]]) -> 
 
 
 def refitted_in_order(
-    evaluation: "Evaluation",
-    kept: Sequence[Iterable[int]],
-    *,
-    changes: Mapping[int, HeadWeights] | None = None,
-    ridge: float = RIDGE,
+    evaluation: "Evaluation", kept: Sequence[Iterable[int]], *, ridge: float | None = None
 ) -> dict[int, HeadWeights]:
-    """Changes that keep these heads, each layer refitted to what the layers before it now give it.
+    """Changes that keep these heads, each layer that loses some refitted to what the layers before it now give it.
 
-    A layer whose prefix and heads are unchanged stays the original. Leaves the evaluation settled on the result.
+    Leaves the evaluation settled on the result.
 
     Args:
         evaluation: Runs the model on the calibration examples.
         kept: Heads that stay, per layer.
-        changes: Where to start from: layers before the first whose heads differ are taken from here.
         ridge: See `refit`.
     """
-    result = removed_plainly(evaluation, kept)
-    first = min(result, default=len(kept))
-    result |= {index: weights for index, weights in (changes or {}).items() if index < first}
-    evaluation.settle(result)
-    for index in range(first, len(kept)):
-        result[index] = refit(evaluation.original[index], evaluation.layer_statistics(index), kept[index], ridge=ridge)
-        evaluation.settle(result)
-    return result
+    changes = removed_plainly(evaluation, kept)
+    evaluation.settle(changes)
+    for index in sorted(changes):
+        changes[index] = refit(evaluation.original[index], evaluation.layer_statistics(index), kept[index], ridge=ridge)
+        evaluation.settle(changes)
+    return changes

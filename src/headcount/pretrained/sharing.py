@@ -20,11 +20,11 @@ from jaxtyping import Complex, Float, Int
 
 from .alignment import (
     NEGLIGIBLE,
-    RotaryPairs,
     leading_subspace,
     rotary_pairs,
     symmetric_solve,
 )
+from .rotary import Rotary
 
 REACH = 256
 """Distances that are weighed, each by 1 / (1 + distance): near tokens are attended to most."""
@@ -63,7 +63,7 @@ class MeanRotation:
 
 
 def mean_rotation(
-    head_dim: int, rotary: RotaryPairs | None, frequencies: Float[np.ndarray, " pairs"] | None = None
+    head_dim: int, rotary: Rotary | None, frequencies: Float[np.ndarray, " pairs"] | None = None
 ) -> MeanRotation:
     """The mean over distances; without frequencies, over angles that are independent and spread evenly.
 
@@ -132,7 +132,7 @@ def share_keys(
     keys: Float[np.ndarray, "members head_dim width_and_1"],
     queries: Float[np.ndarray, "members head_dim head_dim"],
     inputs: Float[np.ndarray, "width_and_1 width_and_1"],
-    rotary: RotaryPairs | None,
+    rotary: Rotary | None,
     frequencies: Float[np.ndarray, " pairs"] | None = None,
     *,
     start: Float[np.ndarray, "head_dim width_and_1"] | None = None,
@@ -163,7 +163,7 @@ def share_keys(
 
 
 def _principal_keys(
-    keys: np.ndarray, queries: np.ndarray, inputs: np.ndarray, rotary: RotaryPairs | None
+    keys: np.ndarray, queries: np.ndarray, inputs: np.ndarray, rotary: Rotary | None
 ) -> Float[np.ndarray, "head_dim width_and_1"]:
     """The optimum for evenly spread angles: a principal component per pair, a subspace of what is not rotated."""
     members, head_dim, _ = keys.shape
@@ -249,7 +249,7 @@ def block_diagonal(blocks) -> Float[np.ndarray, "dim dim"]:
     return result
 
 
-def rotary_frequencies(model: Any, rotary: RotaryPairs | None) -> Float[np.ndarray, " pairs"] | None:
+def rotary_frequencies(model: Any, rotary: Rotary | None) -> Float[np.ndarray, " pairs"] | None:
     """The frequencies by which a torch model rotates; None where it has none, or several sets of this size."""
     if rotary is None:
         return None

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .._errors import require
-from .alignment import RotaryPairs, rotary_pairs
+from .alignment import rotary_pairs
 from .layer_statistics import LayerStatistics
 from .rank import (
     choose_units,
@@ -23,6 +23,7 @@ from .rank import (
     score_factors,
     value_factors,
 )
+from .rotary import Rotary
 from .sharing import mean_rotation
 from .weights import HeadWeights
 
@@ -31,7 +32,7 @@ def shrink(
     layers: Sequence[HeadWeights],
     statistics: Sequence[LayerStatistics],
     head_dim: int,
-    rotary: RotaryPairs | None = None,
+    rotary: Rotary | None = None,
     normed: bool = False,
     *,
     frequencies: Float[np.ndarray, " pairs"] | None = None,
@@ -72,7 +73,7 @@ def kept_pairs(
     layers: Sequence[HeadWeights],
     statistics: Sequence[LayerStatistics],
     head_dim: int,
-    rotary: RotaryPairs,
+    rotary: Rotary,
     frequencies: Float[np.ndarray, " pairs"] | None = None,
 ) -> tuple[int, ...]:
     """The rotary pairs that tell most of the scores of all layers and heads; each head counts the same."""
@@ -94,7 +95,7 @@ def full_shape(
     weights: HeadWeights,
     statistics: LayerStatistics,
     head_dim: int,
-    rotary: RotaryPairs | None = None,
+    rotary: Rotary | None = None,
     pairs: Sequence[int] | None = None,
     frequencies: Float[np.ndarray, " pairs"] | None = None,
 ) -> HeadWeights:
@@ -111,7 +112,7 @@ def shrink_layer(
     weights: HeadWeights,
     statistics: LayerStatistics,
     head_dim: int,
-    rotary: RotaryPairs | None = None,
+    rotary: Rotary | None = None,
     pairs: Sequence[int] | None = None,
     frequencies: Float[np.ndarray, " pairs"] | None = None,
 ) -> HeadWeights:

@@ -1,0 +1,48 @@
+"""Copies of heads lose nothing when they stand in for each other; strangers do."""
+
+import numpy as np
+import pytest
+
+from headcount._keys import named_generator
+from headcount.pretrained.redundancy import redundancy, same_reading
+from headcount.pretrained.rotary import Rotary
+from tests.pretrained.drawn_layers import drawn, statistics_of
+from tests.pretrained.test_grouping import ROTARY, hidden_copies
+
+
+@pytest.mark.parametrize("rotary", [None, ROTARY, Rotary(dims=4, interleaved=True)], ids=["free", "halves", "pairs"])
+def test_copies_behind_maps_are_seen(rotary):
+    weights, _, statistics = hidden_copies(rotary)
+    found = redundancy(weights, statistics, rotary)
+    copies = np.equal.outer([0, 1, 1, 0, 0, 1], [0, 1, 1, 0, 0, 1])
+    for lost in (found.keys, found.values):
+        assert lost[copies].max() < 1e-4
+        assert lost[~copies].min() > 1e-3
+        assert lost.max() <= 1 + 1e-9
+    assert found.reading is None
+
+
+def test_values_lost_are_those_of_a_regression_on_samples():
+    weights, x, _, _ = drawn(heads=2, key_heads=2)
+    values = np.einsum("hvw,tw->thv", weights.value, x)
+    lost = redundancy(weights, statistics_of(weights, x, values)).values
+    target = values[:, 0] @ weights.output[:, 0].T
+    rest = target - values[:, 1] @ np.linalg.lstsq(values[:, 1], target, rcond=None)[0]
+    np.testing.assert_allclose(lost[0, 1], np.sum(rest**2) / np.sum(target**2), rtol=1e-6)
+
+
+def test_normed_keys_are_compared_as_they_are():
+    weights, _, statistics = hidden_copies(ROTARY)
+    lost = redundancy(weights, statistics, ROTARY, normed=True).keys
+    assert np.all(np.diag(lost) == 0)
+    assert lost[0, 3] > 0.01
+
+
+def test_heads_that_read_the_same_tokens():
+    attention = named_generator(0, "attention").dirichlet(np.ones(5), size=(2, 3, 4))
+    attention[:, 2] = attention[:, 0]
+    reading = same_reading(attention)
+    assert reading[0, 2] == pytest.approx(1)
+    assert 0 < reading[0, 1] == reading[1, 0] < 1
+    padded = np.concatenate([attention, np.zeros_like(attention)], axis=2)
+    np.testing.assert_allclose(same_reading(padded), reading)
