@@ -11,6 +11,7 @@ from ._errors import InputError, StoreError, did_you_mean, require
 from .analysis import Answer, ErrorTable, answer, error_table
 from .analysis.early import early_record
 from .analysis.support import ATTACHMENT
+from .analysis.trained_model_facts import STUDY as INSPECTION
 from .store import Experiment, Outcome, Record, Store, Value
 
 if TYPE_CHECKING:
@@ -184,10 +185,10 @@ def load(folder: Path | str) -> list[Measurement]:
         folder: A folder that `measure`, `headcount measure` or `headcount reproduce` wrote.
 
     Returns:
-        One measurement per experiment.
+        One measurement per experiment. Inspections of trained models are not among them.
 
     Raises:
-        StoreError: If the folder holds no results or cannot be read.
+        StoreError: If the folder holds no results or only inspections, or cannot be read.
 
     Example:
         >>> import headcount as hc
@@ -197,7 +198,13 @@ def load(folder: Path | str) -> list[Measurement]:
     """
     folder = Path(folder)
     with Store.open_for_reading(folder) as store:
-        return measurements(folder, store.experiments(), store.records())
+        experiments, records = store.experiments(), store.records()
+    trained = [each for each in experiments if each.study != INSPECTION]
+    if experiments and not trained:
+        raise StoreError(
+            f"{folder} holds inspections of trained models only; `headcount show {folder} --json` has them."
+        )
+    return measurements(folder, trained, records)
 
 
 def measurements(folder: Path, experiments: Iterable[Experiment], records: Iterable[Record]) -> list[Measurement]:

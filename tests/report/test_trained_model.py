@@ -6,6 +6,8 @@ import io
 import pytest
 from rich.console import Console
 
+import headcount as hc
+from headcount._errors import StoreError
 from headcount.report.chart import Chart, HeatMap
 from headcount.report.render.html import page
 from headcount.report.render.terminal import section_view
@@ -118,6 +120,11 @@ def test_a_server_knows_whether_an_inspection_has_ended(folders):
         folder.read()
         assert not folder.contents.error
         assert folder.status == status
+
+
+def test_inspections_are_no_measurements(folders):
+    with pytest.raises(StoreError, match="complete"):
+        hc.load(folders / "complete")
 
 
 def test_damaged_facts_are_one_sentence(tmp_path):

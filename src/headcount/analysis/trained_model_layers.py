@@ -8,6 +8,7 @@ import numpy as np
 from .answer_base import Interval
 from .bootstrap import interval_of
 from .signals import (
+    FLOOR_THROUGHOUT,
     NO_SHARP_DROP,
     NONE,
     NOT_LEARNED,
@@ -27,6 +28,7 @@ _REASONS = {
     NO_SHARP_DROP: "the loss changes with heads kept but shows no sharp drop with a plateau after it",
     NOT_LEARNED: "all counts are close to no head at all",
     ONE_HEAD_COUNT: "only one count of heads was measured",
+    FLOOR_THROUGHOUT: "one head is enough, and more gain less than the tolerance",
 }
 
 

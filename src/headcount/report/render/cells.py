@@ -33,7 +33,7 @@ def draw_cells(axes: Axes, chart: HeatMap) -> None:
     width, height = page_size(chart)
     wide, tall = (width - 50) / columns, (height - 46) / rows
     letters = max((len(word) for row in chart.words for word in row), default=VALUE_LETTERS)
-    size = min(FONT["value"], 0.23 * wide * VALUE_LETTERS / np.clip(letters, 4, VALUE_LETTERS), 0.7 * tall)
+    size = min(FONT["value"], 0.23 * wide * VALUE_LETTERS / np.clip(letters, 5, VALUE_LETTERS), 0.7 * tall)
     shares = chart.colour_shares()
     for (i, j), value in np.ndenumerate(chart.values):
         known = decimal(float(value)) if math.isfinite(value) else "-"
