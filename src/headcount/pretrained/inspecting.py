@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +47,9 @@ class Prepared:
     device: str
     tolerance: float
 
-    def facts(self, statistics: KeptStatistics) -> tuple[Fact, ...]:
-        """Everything that is to be measured, in order."""
+    def facts(self, statistics: KeptStatistics, folder: Path | None) -> tuple[Fact, ...]:
+        """Everything that is to be measured, in order; `folder` is where it is kept."""
+        asked = replace(self.asked, inspection=None if folder is None else str(folder))
         evaluation = self.evaluation
         subject = Subject(
             evaluation=evaluation,
@@ -58,7 +59,7 @@ class Prepared:
             data=about_data(self.examples),
             scale_of=self.examples.loss.scale_of,
         )
-        facts = (*facts_of(subject), *configuration_facts(subject, self.loaded, self.asked))
+        facts = (*facts_of(subject), *configuration_facts(subject, self.loaded, asked))
         return tuple(on_original(evaluation, facts))
 
     def run(self, store: Store | None = None, *, command: str = "", progress: bool | None = None) -> Inspection:
@@ -81,7 +82,7 @@ class Prepared:
                 store.attach(name, fact, value)
 
         statistics = KeptStatistics(self.evaluation.statistics, path)
-        facts = self.facts(statistics)
+        facts = self.facts(statistics, None if store is None else store.root)
         with self._shown(facts, kept, progress) as phases:
             values = measure_facts(
                 facts, kept, keep, phases=phases, forward_tokens=lambda: self.evaluation.forward_tokens
