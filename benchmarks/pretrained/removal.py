@@ -15,7 +15,7 @@ import csv
 import importlib.util
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,7 @@ from rich.table import Table
 from torch import nn
 
 from headcount.pretrained import sizes, texts
+from headcount.pretrained.cross_fit import fitting_part
 from headcount.pretrained.descent import descend, expected_evaluations
 from headcount.pretrained.evaluation import Evaluation
 from headcount.pretrained.examples import read_examples
@@ -65,6 +66,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, help="threads of torch")
     parser.add_argument("--budget", type=int, help="calibration passes of the descent; default: as many as it takes")
+    parser.add_argument("--cross-fit", action="store_true", help="the descent scores examples that it does not fit on")
     parser.add_argument("--out", type=Path, metavar="DIR")
     arguments = parser.parse_args()
     if len(arguments.pairs) % 2:
@@ -89,6 +91,8 @@ def measure(model: str, data: str, arguments: argparse.Namespace) -> list[Row]:
     start = time.perf_counter()
     loaded = load_model(model, device=arguments.device)
     examples = read_examples(loaded, data, limit=arguments.limit, length=arguments.length)
+    if arguments.cross_fit:
+        examples = replace(examples, scored=len(examples.calibration) // 2)
     evaluation = Evaluation(loaded, attention_layers(loaded.model), examples, device=arguments.device)
     name = Path(model).name
     heads = [weights.heads for weights in evaluation.original]
@@ -104,7 +108,14 @@ def measure(model: str, data: str, arguments: argparse.Namespace) -> list[Row]:
         talk.print("Torch-Pruning is not installed, its row is left out: pip install torch-pruning")
     descent_start = time.perf_counter()
     descent = descend(
-        evaluation, counts[-1], statistics=statistics, points=counts, least=0, budget=arguments.budget, tick=_tell
+        evaluation,
+        counts[-1],
+        statistics=statistics,
+        points=counts,
+        least=0,
+        budget=arguments.budget,
+        fitting=fitting_part(evaluation) if arguments.cross_fit else None,
+        tick=_tell,
     )
     talk.print(f"descent: {time.perf_counter() - descent_start:.0f} s, {descent.evaluations} passes, {descent.removed}")
     orders = {OURS: descent.removed, **orders}

@@ -1,11 +1,14 @@
 """The descent on tiny transformers: what it reports is what its changes do, and the model is left as it was."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from headcount.pretrained.cross_fit import fitting_part
 from headcount.pretrained.descent import descend
 from headcount.pretrained.elimination import layer_curve
 from headcount.pretrained.load import fingerprint_of
@@ -52,3 +55,16 @@ def test_a_layer_curve_starts_at_the_original_and_ends_without_heads():
     assert curve.kept == tuple(range(heads, -1, -1))
     np.testing.assert_allclose(curve.losses[0], evaluation.losses())
     assert len(curve.losses) == heads + 1
+
+
+def test_the_fitting_part_is_what_is_not_scored_and_a_search_may_fit_on_it():
+    evaluation = evaluation_of("llama", layers=2)
+    batches = [replace(batch) for batch in evaluation.examples.calibration for _ in range(2)]
+    evaluation.examples = replace(evaluation.examples, calibration=batches, scored=len(batches) // 2)
+    fitting = fitting_part(evaluation)
+    assert fitting is not None
+    assert fitting.examples.calibration == batches[len(batches) // 2 :]
+    descent = descend(evaluation, 2, fitting=fitting)
+    np.testing.assert_allclose(evaluation.losses(descent.changes), descent.losses[-1], rtol=1e-5, atol=1e-6)
+    evaluation.examples = replace(evaluation.examples, scored=len(batches))
+    assert fitting_part(evaluation) is None

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from headcount._errors import InputError
 from headcount.pretrained.descent import Descent, descend
 from headcount.pretrained.elimination import Elimination, layer_curve, local_errors, order_within_layer
-from headcount.pretrained.refit import refit
+from headcount.pretrained.refit import refit, refitted_in_order
 
 from ..helpers.layered import LayeredEvaluation, correlated, random_weights, statistics_of
 
@@ -157,3 +157,14 @@ def test_a_layer_curve_grows_from_the_original_to_no_head():
     means = curve.losses.mean(axis=1)
     assert means[0] == 0
     assert np.all(np.diff(means) > 0)
+
+
+def test_layers_can_be_fitted_on_other_examples_than_are_scored():
+    evaluation = LayeredEvaluation(np.random.default_rng(9), length=60)
+    other = LayeredEvaluation(np.random.default_rng(9), length=60)
+    other.outputs["calibration"] = [outputs[::2] for outputs in evaluation.outputs["held_out"]]
+    descent = descend(evaluation, 4, fitting=other)
+    np.testing.assert_allclose(evaluation.losses(descent.changes), descent.losses[-1])
+    refitted = refitted_in_order(evaluation, descent.kept_after(4, [4, 4, 4]))
+    np.testing.assert_allclose(evaluation.losses(refitted), descent.losses[-1])
+    assert other.settled == {}

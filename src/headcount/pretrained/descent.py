@@ -85,6 +85,7 @@ def descend(
     points: Iterable[int] | None = None,
     statistics: Sequence[LayerStatistics] | None = None,
     start: Descent | None = None,
+    fitting: "Evaluation | None" = None,
     ridge: float | None = None,
     tick: Tick | None = None,
 ) -> Descent:
@@ -102,13 +103,16 @@ def descend(
         points: Numbers of removed heads at which held-out losses are measured; None: about 20 of them, and the last.
         statistics: Of the original model, with `fisher`; None: measured here.
         start: A descent to go on from.
+        fitting: The same model on other calibration examples, which layers are fitted on during the search
+            (`cross_fit.fitting_part`); at the points they are fitted on all of `evaluation`'s. None: the same examples
+            are fitted and scored, which takes heads for cheaper than they are where tokens are few.
         ridge: See `refit`.
         tick: Called with (heads removed, heads to remove, words).
 
     Raises:
         InputError: more heads than may go; a number that no uniform model comes to.
     """
-    search = _Search(evaluation, statistics, choices=choices, least=least, ridge=ridge, uniform=uniform)
+    search = _Search(evaluation, fitting, statistics, choices=choices, least=least, ridge=ridge, uniform=uniform)
     search.require_room(remove)
     begun = () if start is None else start.removed[:remove]
     targets = set(_default_points(remove) if points is None else points) | {remove}
@@ -118,9 +122,11 @@ def descend(
         rows |= {
             total - kept: row for kept, row in zip(start.kept, start.losses, strict=True) if total - kept <= len(begun)
         }
+    changes: dict[int, HeadWeights] = {}
     if begun:
         stored = start.changes if start is not None and len(begun) == len(start.removed) else {}
         search.resume(begun, stored)
+        changes = search.changes
     while len(search.removed) < remove:
         missing = remove - len(search.removed)
         if uniform:
@@ -129,13 +135,12 @@ def descend(
             search.round(missing, None if budget is None else max(1, budget - search.evaluations))
         done = len(search.removed)
         if any(len(begun) < point <= done and point not in rows for point in targets) or done >= remove:
-            search.refit_all()
-            rows[done] = evaluation.losses(search.changes)
+            changes = search.finished_changes()
+            rows[done] = evaluation.losses(changes)
             targets = {point for point in targets if point > done}
         if tick is not None:
             tick(done, remove, f"{done} of {remove} heads removed, calibration loss {search.loss:.4g}")
-    changes = dict(search.changes)
-    evaluation.settle({})
+    search.settle({})
     measured = sorted(rows)
     return Descent(
         removed=tuple(search.removed),
@@ -156,6 +161,7 @@ class _Search:
     def __init__(
         self,
         evaluation: "Evaluation",
+        fitting: "Evaluation | None",
         statistics: Sequence[LayerStatistics] | None,
         *,
         choices: int,
@@ -164,10 +170,11 @@ class _Search:
         uniform: bool,
     ):
         self.evaluation, self.choices, self.least, self.ridge, self.uniform = evaluation, choices, least, ridge, uniform
-        evaluation.settle({})
+        self.fitting = evaluation if fitting is None else fitting
+        self.settle({})
         statistics = evaluation.statistics() if statistics is None else statistics
         self.weighting = [one.fisher for one in statistics]
-        self.statistics: dict[int, LayerStatistics] = dict(enumerate(statistics))
+        self.statistics: dict[int, LayerStatistics] = {} if fitting else dict(enumerate(statistics))
         self.kept = [list(range(weights.heads)) for weights in evaluation.original]
         self.total = sum(map(len, self.kept))
         self.removed: list[Candidate] = []
@@ -201,9 +208,9 @@ class _Search:
             self.removed.append((layer, head))
             self.kept[layer].remove(head)
         self.changes = dict(changes)
-        self.evaluation.settle(self.changes)
         if not changes:
             self.changes = refitted_in_order(self.evaluation, self.kept, ridge=self.ridge)
+        self.settle(self.changes)
         self.statistics = {}
         self._measure_loss()
 
@@ -305,9 +312,24 @@ class _Search:
         self.behind, self.since = len(self.kept), 0
         self._measure_loss()
 
+    def finished_changes(self) -> dict[int, HeadWeights]:
+        """The changes with all layers fitted, in order, on all calibration examples."""
+        self.refit_all()
+        if self.fitting is self.evaluation:
+            return dict(self.changes)
+        changes = refitted_in_order(self.evaluation, self.kept, ridge=self.ridge)
+        self.evaluation.settle(self.changes)
+        return changes
+
+    def settle(self, changes: Mapping[int, HeadWeights]) -> None:
+        """Let both evaluations stand on these changes."""
+        self.evaluation.settle(changes)
+        if self.fitting is not self.evaluation:
+            self.fitting.settle(changes)
+
     def _refit(self, layer: int) -> None:
         self.changes[layer] = self._refitted(layer, self.kept[layer])
-        self.evaluation.settle(self.changes)
+        self.settle(self.changes)
         for later in range(layer + 1, len(self.kept)):
             self.statistics.pop(later, None)
             self.stale.add(later)
@@ -318,7 +340,7 @@ class _Search:
     def _of(self, layer: int) -> LayerStatistics:
         """Moments of a layer in the model as it now is; measured again only where a layer before it has changed."""
         if layer not in self.statistics:
-            self.statistics[layer] = self.evaluation.layer_statistics(layer)
+            self.statistics[layer] = self.fitting.layer_statistics(layer)
         return self.statistics[layer]
 
     def _measure_loss(self) -> None:
