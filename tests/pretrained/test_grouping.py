@@ -9,7 +9,7 @@ import pytest
 from headcount._errors import InputError
 from headcount._keys import named_generator
 from headcount.pretrained import grouping
-from headcount.pretrained.grouping import Layer, choose_groups, group, group_model, mean_pool, refit_output, repeated
+from headcount.pretrained.grouping import Layer, choose_groups, group, group_model, mean_pool, repeated
 from headcount.pretrained.rotary import Rotary
 from headcount.pretrained.sharing import REACH, mean_rotation, share_keys
 from tests.helpers.textbook_attention import attend, rotated
@@ -122,18 +122,6 @@ def test_many_heads_are_grouped_by_swaps(monkeypatch):
     weights, _, statistics = hidden_copies(ROTARY)
     monkeypatch.setattr(grouping, "ALL_PARTITIONS", 3)
     assert choose_groups(Layer(weights, statistics, ROTARY, False), 2) == ((0, 3, 4), (1, 2, 5))
-
-
-def test_the_refit_is_least_squares():
-    weights, _, outputs, _ = drawn(biased=True)
-    noisy = outputs + named_generator(0, "noise").normal(size=outputs.shape)
-    target = np.einsum("thv,ohv->to", outputs, weights.output)
-    measured = statistics_of(weights, np.zeros((len(outputs), weights.width)), noisy)
-    z = np.concatenate([noisy.reshape(len(noisy), -1), np.ones((len(noisy), 1))], axis=1)
-    refit = refit_output(weights, replace(measured, cross=target.T @ z / len(z)), ridge=0.0)
-    expected = np.linalg.lstsq(z, target, rcond=None)[0].T
-    np.testing.assert_allclose(refit.output.reshape(len(expected), -1), expected[:, :-1], atol=1e-8)
-    np.testing.assert_allclose(refit.output_bias, weights.output_bias + expected[:, -1], atol=1e-8)
 
 
 def test_every_layer_is_fitted_on_top_of_those_before_it():

@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Float
 
 from .._errors import require
-from .alignment import centred_moments, query_moments, symmetric_solve, with_bias
+from .alignment import centred_moments, query_moments, with_bias
 from .layer_statistics import LayerStatistics
+from .refit import refit
 from .rotary import Rotary
 from .sharing import SharedKeys, mean_rotation, rotary_frequencies, score_variance, share_keys, share_values
 from .weights import HeadWeights
@@ -22,7 +23,12 @@ Groups = tuple[tuple[int, ...], ...]
 """Key heads of the original layer that share one of the new."""
 ALL_PARTITIONS = 1000
 """Up to this many partitions all are compared; beyond, a greedy one is improved by swaps."""
-REFIT_RIDGE = 1e-4
+REFIT_RIDGE = 0.01
+"""Pull towards the aligned outputs, which are nearly right: weaker than where heads are removed.
+
+stories15M, 6 to 3 key heads (neighbours), 5,120 calibration tokens; increase of the held-out loss: .01 .254, .05 .259,
+.16 .274.
+"""
 
 
 def neighbours(key_heads: int, groups: int) -> Groups:
@@ -207,7 +213,7 @@ def group(
     """The layer with fewer key heads, in its real, smaller shapes. Heads are reordered so that groups are neighbours.
 
     Queries are mapped to the shared keys and outputs to the shared values; the output projection is not yet refit, for
-    which the statistics of the grouped layer are needed (`refit_output`, `group_model`).
+    which the statistics of the grouped layer are needed (`refit.refit`, `group_model`).
 
     Args:
         weights: The layer.
@@ -249,24 +255,8 @@ def group(
     )
 
 
-def refit_output(weights: HeadWeights, statistics: LayerStatistics, ridge: float = REFIT_RIDGE) -> HeadWeights:
-    """The output projection that is nearest to the original's attention output, given the statistics of these weights.
-
-    The bias is fitted too where the layer has one; the ridge is relative to the mean moment and pulls towards zero.
-    """
-    size = len(statistics.moments) - 1
-    moments, cross = statistics.moments[:size, :size], statistics.cross[:, :size]
-    mean, target_mean = statistics.moments[:size, -1], statistics.cross[:, -1]
-    biased = weights.output_bias is not None
-    if biased:
-        moments, cross = moments - np.outer(mean, mean), cross - np.outer(target_mean, mean)
-    output = symmetric_solve(cross, moments, ridge)
-    bias = None if weights.output_bias is None else weights.output_bias + target_mean - output @ mean
-    return weights.with_output(output.reshape(weights.output.shape), bias)
-
-
 def group_model(
-    evaluation: "Evaluation", key_heads: int, *, aligned: bool = True, searched: bool = True, refit: bool = True
+    evaluation: "Evaluation", key_heads: int, *, aligned: bool = True, searched: bool = True, refitted: bool = True
 ) -> tuple[HeadWeights, ...]:
     """Every layer with fewer key heads, in order: each is fitted to what the layers before it have become.
 
@@ -275,7 +265,7 @@ def group_model(
         key_heads: Per layer; a divisor of the original's.
         aligned: False: `mean_pool` of neighbours.
         searched: Choose the groups; False: neighbours.
-        refit: Refit the output projection of each layer.
+        refitted: Refit the output projection of each layer.
 
     Returns:
         The layers in their smaller shapes; `repeated(layer, key_heads of the original)` is what can be measured.
@@ -297,9 +287,10 @@ def group_model(
                     groups=None if searched else neighbours(weights.key_heads, key_heads),
                 )
             changes[layer.index] = repeated(small, weights.key_heads)
-            if refit:
+            if refitted:
                 evaluation.settle(changes)
-                small = refit_output(small, evaluation.layer_statistics(layer.index))
+                moments = evaluation.layer_statistics(layer.index)
+                small = refit(small, moments, range(small.heads), ridge=REFIT_RIDGE)
                 changes[layer.index] = repeated(small, weights.key_heads)
             grouped.append(small)
     finally:
