@@ -27,7 +27,7 @@ FEW_OPERATIONS = 8e12
 ENOUGH_TOKENS = 4096
 MOST_TOKENS = 16384
 TOKENS_PER_FEATURE = 6
-BATCH_TOKENS = 512
+BATCH_TOKENS = 384
 """A batch holds about this many: few enough for the memory of a backward pass, enough for the processor."""
 FEWEST_EXAMPLES = 8
 """Intervals resample examples, so sequences are made shorter before there are fewer of them than this."""

@@ -59,7 +59,7 @@ def wanted_sequences(sizes: Sizes, limit: int | None) -> tuple[int, int]:
 
 def batches_of(sequences: np.ndarray) -> list[Batch]:
     """Sequences of one length as batches without padding."""
-    rows = max(1, BATCH_TOKENS // sequences.shape[1])
+    rows = max(1, round(BATCH_TOKENS / sequences.shape[1]))
     batches = []
     for start in range(0, len(sequences), rows):
         tokens = torch.from_numpy(sequences[start : start + rows].astype(np.int64))
