@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from jaxtyping import Float
 from .._errors import InputError, require
 from .._keys import named_generator
 from .cost import cache_bytes_per_token, keeps_cache
+from .layer_statistics import LayerStatistics
 from .plan import Plan, pruned_plan
 from .preflight import LayerShape, Preflight, original_shape, preflight, width_of
 from .weights import HeadWeights
@@ -173,7 +174,7 @@ def group_plan(evaluation: "Evaluation", loaded: "Loaded", *, key_heads: int) ->
 
 
 def shrink_plan(evaluation: "Evaluation", loaded: "Loaded", *, head_dim: int) -> Plan:
-    """Lower head_dim in every layer; each is fitted to what the layers before it have become."""
+    """Lower head_dim in every layer, outputs refitted; each layer is fitted to what those before it have become."""
     from .sharing import rotary_frequencies
     from .shrink import full_shape, kept_pairs, shrink_layer
 
@@ -192,8 +193,11 @@ def shrink_plan(evaluation: "Evaluation", loaded: "Loaded", *, head_dim: int) ->
             evaluation.settle(changes)
             how = (evaluation.layer_statistics(layer.index), head_dim, layer.rotary)
             some = (pairs, frequencies) if layer.rotary is not None else (None, None)
-            small.append(shrink_layer(weights, *how, *some))
-            changes[layer.index] = full_shape(weights, *how, *some)
+            narrow, full = shrink_layer(weights, *how, *some), full_shape(weights, *how, *some)
+            evaluation.settle({**changes, layer.index: full})
+            narrow, full = refitted_narrow(weights, narrow, full, evaluation.layer_statistics(layer.index))
+            changes[layer.index] = full
+            small.append(narrow)
     finally:
         evaluation.settle({})
     return Plan(
@@ -205,6 +209,31 @@ def shrink_plan(evaluation: "Evaluation", loaded: "Loaded", *, head_dim: int) ->
         pairs=pairs,
         source=loaded.source,
     )
+
+
+def refitted_narrow(
+    weights: HeadWeights, narrow: HeadWeights, full: HeadWeights, statistics: LayerStatistics
+) -> tuple[HeadWeights, HeadWeights]:
+    """The output projection of a layer of smaller head_dim fitted again, in its small and in its full shapes.
+
+    Args:
+        weights: The layer of the original.
+        narrow: The layer in its small shapes.
+        full: The same function in the original's shapes, whose head outputs z the small ones are R z of.
+        statistics: Of `full` in its place.
+    """
+    from .grouping import refit_output
+
+    maps = [np.linalg.pinv(narrow.output[:, head]) @ full.output[:, head] for head in range(narrow.heads)]
+    (small, large), heads = maps[0].shape, narrow.heads
+    rows = np.zeros((heads * small + 1, heads * large + 1))
+    rows[-1, -1] = 1.0
+    for head, each in enumerate(maps):
+        rows[head * small : (head + 1) * small, head * large : (head + 1) * large] = each
+    reduced = replace(statistics, moments=rows @ statistics.moments @ rows.T, cross=statistics.cross @ rows.T)
+    narrow = refit_output(replace(narrow, output_bias=weights.output_bias), reduced)
+    output = np.stack([narrow.output[:, head] @ maps[head] for head in range(narrow.heads)], axis=1)
+    return narrow, full.with_output(output, narrow.output_bias)
 
 
 def prune_words(layers: Sequence[Any], kept: Sequence[Sequence[int]]) -> str:

@@ -1,0 +1,43 @@
+"""The order of a stored inspection: which heads stay, and whose inspection it is."""
+
+import numpy as np
+import pytest
+
+from headcount.pretrained.inspected import inspected_kept
+from headcount.store import Experiment, Store
+from tests.helpers.refusals import refused
+
+
+@pytest.fixture
+def folder(tmp_path):
+    name = "inspect tiny"
+    experiment = Experiment(name=name, question="", task="", axes=(), places={}, study="inspect")
+    orders = np.random.default_rng(0)
+    with Store.open_for_writing(tmp_path / "inspection") as store:
+        name = store.begin(experiment).name
+        store.attach(name, "model", {"fingerprint": "abc"})
+        store.attach(name, "descent", {"removed": [[1, 4], [0, 2], [1, 5]]})
+        for layer in range(2):
+            store.attach(name, f"curve/{layer}", {"order": orders.permutation(6).tolist()})
+    return tmp_path / "inspection"
+
+
+@pytest.mark.parametrize(("key_heads", "remove"), [(6, 2), (6, 10), (3, 6), (2, 4), (2, 8)])
+def test_every_layer_and_key_head_keeps_as_many(folder, key_heads, remove):
+    kept = inspected_kept(folder, "abc", [(6, key_heads)] * 2, remove=remove, uniform=True)
+    assert [len(heads) for heads in kept] == [6 - remove // 2] * 2
+    share = 6 // key_heads
+    readers = [[sum(head // share == group for head in heads) for group in range(key_heads)] for heads in kept]
+    assert share == 1 or all(len(set(counts)) == 1 for counts in readers)
+
+
+def test_the_whole_models_order_leaves_layers_unequal(folder):
+    kept = inspected_kept(folder, "abc", [(6, 6)] * 2, remove=2, uniform=False)
+    assert kept == [[0, 1, 3, 4, 5], [0, 1, 2, 3, 5]]
+    with refused("3", "5"):
+        inspected_kept(folder, "abc", [(6, 6)] * 2, remove=5, uniform=False)
+
+
+def test_an_inspection_of_another_model_is_refused(folder):
+    with refused("xyz", str(folder)):
+        inspected_kept(folder, "xyz", [(6, 6)] * 2, remove=2, uniform=True)
