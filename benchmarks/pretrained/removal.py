@@ -26,7 +26,6 @@ from rich.table import Table
 from torch import nn
 
 from headcount.pretrained import sizes, texts
-from headcount.pretrained.cross_fit import fitting_part
 from headcount.pretrained.descent import descend, expected_evaluations
 from headcount.pretrained.evaluation import Evaluation
 from headcount.pretrained.examples import read_examples
@@ -66,7 +65,6 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, help="threads of torch")
     parser.add_argument("--budget", type=int, help="calibration passes of the descent; default: as many as it takes")
-    parser.add_argument("--cross-fit", action="store_true", help="the descent scores examples that it does not fit on")
     parser.add_argument("--out", type=Path, metavar="DIR")
     arguments = parser.parse_args()
     if len(arguments.pairs) % 2:
@@ -91,8 +89,7 @@ def measure(model: str, data: str, arguments: argparse.Namespace) -> list[Row]:
     start = time.perf_counter()
     loaded = load_model(model, device=arguments.device)
     examples = read_examples(loaded, data, limit=arguments.limit, length=arguments.length)
-    if arguments.cross_fit:
-        examples = replace(examples, scored=len(examples.calibration) // 2)
+    examples = replace(examples, scored=len(examples.calibration) // 2)
     evaluation = Evaluation(loaded, attention_layers(loaded.model), examples, device=arguments.device)
     name = Path(model).name
     heads = [weights.heads for weights in evaluation.original]
@@ -114,7 +111,6 @@ def measure(model: str, data: str, arguments: argparse.Namespace) -> list[Row]:
         points=counts,
         least=0,
         budget=arguments.budget,
-        fitting=fitting_part(evaluation) if arguments.cross_fit else None,
         tick=_tell,
     )
     talk.print(f"descent: {time.perf_counter() - descent_start:.0f} s, {descent.evaluations} passes, {descent.removed}")

@@ -51,7 +51,7 @@ class LayeredEvaluation:
         self.original = tuple(random_weights(generator, **shape) for _ in range(layers))
         self.weights = generator.uniform(0.1, 3.0, size=layers)
         features = self.original[0].heads * self.original[0].value_dim
-        self.examples, self.length = examples, length
+        self.rows, self.length = examples, length
         tokens = examples * length
         both = [correlated(generator, 2 * tokens, features) for _ in range(layers)]
         self.outputs = {
@@ -63,14 +63,14 @@ class LayeredEvaluation:
 
     def losses(self, changes: Mapping[int, HeadWeights] = {}, *, part: str = "held_out") -> np.ndarray:
         self.calls += part == "calibration"
-        total = np.zeros(self.examples)
+        total = np.zeros(self.rows)
         for index, weights in changes.items():
             original = self.original[index]
             difference = (weights.output - original.output).reshape(len(original.output), -1)
             error = self.outputs[part][index] @ difference.T
             if weights.output_bias is not None:
                 error = error + weights.output_bias - original.output_bias
-            total += self.weights[index] * np.mean(np.sum(error**2, axis=1).reshape(self.examples, self.length), axis=1)
+            total += self.weights[index] * np.mean(np.sum(error**2, axis=1).reshape(self.rows, self.length), axis=1)
         return total
 
     def settle(self, changes: Mapping[int, HeadWeights]) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from .evaluation import Evaluation
+from .evaluation import CACHE_BYTES, Evaluation
 
 if TYPE_CHECKING:
     from .load import Loaded
@@ -22,4 +22,6 @@ def fitting_part(evaluation: Evaluation) -> Evaluation | None:
     if 2 * sum(batch.tokens for batch in rest) < sum(batch.tokens for batch in batches):
         return None
     loaded: Loaded = SimpleNamespace(model=evaluation.model)  # type: ignore[assignment]
-    return Evaluation(loaded, evaluation.layers, replace(examples, calibration=rest, scored=None))
+    return Evaluation(
+        loaded, evaluation.layers, replace(examples, calibration=rest, scored=None), cache_bytes=CACHE_BYTES / 2
+    )

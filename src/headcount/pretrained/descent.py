@@ -103,15 +103,16 @@ def descend(
         points: Numbers of removed heads at which held-out losses are measured; None: about 20 of them, and the last.
         statistics: Of the original model, with `fisher`; None: measured here.
         start: A descent to go on from.
-        fitting: The same model on other calibration examples, which layers are fitted on during the search
-            (`cross_fit.fitting_part`); at the points they are fitted on all of `evaluation`'s. None: the same examples
-            are fitted and scored, which takes heads for cheaper than they are where tokens are few.
+        fitting: The same model on other calibration examples, which layers are fitted on during the search; at the end
+            they are fitted on all of `evaluation`'s. None: the examples that `evaluation` does not score, where enough
+            remain (`cross_fit`). A search that scores what it fits on takes heads for cheaper than they are.
         ridge: See `refit`.
         tick: Called with (heads removed, heads to remove, words).
 
     Raises:
         InputError: more heads than may go; a number that no uniform model comes to.
     """
+    fitting = _other_examples(evaluation) if fitting is None else fitting
     search = _Search(evaluation, fitting, statistics, choices=choices, least=least, ridge=ridge, uniform=uniform)
     search.require_room(remove)
     begun = () if start is None else start.removed[:remove]
@@ -135,7 +136,8 @@ def descend(
             search.round(missing, None if budget is None else max(1, budget - search.evaluations))
         done = len(search.removed)
         if any(len(begun) < point <= done and point not in rows for point in targets) or done >= remove:
-            changes = search.finished_changes()
+            search.refit_all()
+            changes = search.finished_changes() if done >= remove else search.changes
             rows[done] = evaluation.losses(changes)
             targets = {point for point in targets if point > done}
         if tick is not None:
@@ -149,6 +151,15 @@ def descend(
         changes=changes,
         evaluations=search.evaluations,
     )
+
+
+def _other_examples(evaluation: "Evaluation") -> "Evaluation | None":
+    """Calibration examples that are not scored; None where there are too few."""
+    if not hasattr(evaluation, "examples"):
+        return None
+    from .cross_fit import fitting_part
+
+    return fitting_part(evaluation)
 
 
 def _default_points(remove: int) -> set[int]:
@@ -314,7 +325,6 @@ class _Search:
 
     def finished_changes(self) -> dict[int, HeadWeights]:
         """The changes with all layers fitted, in order, on all calibration examples."""
-        self.refit_all()
         if self.fitting is self.evaluation:
             return dict(self.changes)
         changes = refitted_in_order(self.evaluation, self.kept, ridge=self.ridge)
