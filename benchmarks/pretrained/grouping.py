@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, default=Path("/opt/weights"), help="folder of the models and data/")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument(
-        "--examples", type=int, default=128, help="texts to read, for calibration and held-out together"
+        "--examples", type=int, default=128, help="sequences; a third is held out, the others calibrate"
     )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="folder of grouping.csv and .svg")

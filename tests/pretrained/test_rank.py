@@ -157,6 +157,7 @@ def test_the_curve_is_bisected_with_few_evaluations():
     layer = SimpleNamespace(rotary=None, normed=False)
     evaluation = SimpleNamespace(layers=(layer,), original=(weights,), model=None, losses=losses)
     evaluation.layer_statistics = lambda index: statistics
+    evaluation.examples = SimpleNamespace(loss=SimpleNamespace(scale_of=np.mean))
     curves = rank_curve(evaluation, 0)
     assert len(calls) <= 9
     for ranks, rows in curves.values():

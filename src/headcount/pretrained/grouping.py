@@ -213,7 +213,7 @@ def group(
     """The layer with fewer key heads, in its real, smaller shapes. Heads are reordered so that groups are neighbours.
 
     Queries are mapped to the shared keys and outputs to the shared values; the output projection is not yet refit, for
-    which the statistics of the grouped layer are needed (`refit.refit`, `group_model`).
+    which the statistics of the grouped layer are needed (`refit_output`, `group_model`).
 
     Args:
         weights: The layer.
@@ -255,6 +255,11 @@ def group(
     )
 
 
+def refit_output(weights: HeadWeights, statistics: LayerStatistics) -> HeadWeights:
+    """All heads kept, the output fitted to the original attention output, given the statistics of these weights."""
+    return refit(weights, statistics, range(weights.heads), ridge=REFIT_RIDGE)
+
+
 def group_model(
     evaluation: "Evaluation", key_heads: int, *, aligned: bool = True, searched: bool = True, refitted: bool = True
 ) -> tuple[HeadWeights, ...]:
@@ -289,8 +294,7 @@ def group_model(
             changes[layer.index] = repeated(small, weights.key_heads)
             if refitted:
                 evaluation.settle(changes)
-                moments = evaluation.layer_statistics(layer.index)
-                small = refit(small, moments, range(small.heads), ridge=REFIT_RIDGE)
+                small = refit_output(small, evaluation.layer_statistics(layer.index))
                 changes[layer.index] = repeated(small, weights.key_heads)
             grouped.append(small)
     finally:

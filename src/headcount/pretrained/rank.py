@@ -22,7 +22,7 @@ measured is the key projection with rows set to zero: the norm then enlarges the
 attention. The rank that is read from it is an upper estimate.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 EVALUATIONS = 4
 """Ranks tried per layer for scores, and as many for values."""
 TOLERANCE = 0.01
-"""Share of the base loss that the bisection of `rank_curve` aims at."""
+"""Loss increase that the bisection of `rank_curve` aims at, as a share of the loss's scale."""
 
 
 def low_rank_values(
@@ -264,7 +264,7 @@ def rank_curve(
     Args:
         evaluation: The model and its examples.
         index: The layer.
-        ranks: Ranks to try; by default four per curve, bisecting for where the loss rises by 1 % of the base loss.
+        ranks: Ranks to try; by default four per curve, bisecting for where the loss rises by 1 % of its scale.
         statistics: Of the layer in the original model, where they are at hand.
 
     Returns:
@@ -274,6 +274,7 @@ def rank_curve(
     statistics = evaluation.layer_statistics(index) if statistics is None else statistics
     frequencies = rotary_frequencies(evaluation.model, layer.rotary)
     base = evaluation.losses()
+    allowed = base.mean() + TOLERANCE * evaluation.examples.loss.scale_of(base)
 
     def scores(rank: int) -> np.ndarray:
         changed = low_rank_scores(weights, statistics, rank, layer.rotary, layer.normed, frequencies=frequencies)
@@ -287,7 +288,7 @@ def rank_curve(
     kinds = ("scores", scores, weights.head_dim, step), ("values", values, weights.value_dim, 1)
     for name, measured, full, grain in kinds:
         if ranks is None:
-            losses = _bisected(measured, base, full, grain)
+            losses = _bisected(measured, base, allowed, full, grain)
         else:
             losses = {full: base} | {rank: measured(rank) for rank in ranks if rank < full}
         order = sorted(losses, reverse=True)
@@ -295,10 +296,11 @@ def rank_curve(
     return curves
 
 
-def _bisected(measured, base: np.ndarray, full: int, grain: int) -> dict[int, np.ndarray]:
+def _bisected(
+    measured: Callable[[int], np.ndarray], base: np.ndarray, allowed: float, full: int, grain: int
+) -> dict[int, np.ndarray]:
     """Losses at `full` and at most `EVALUATIONS` ranks, multiples of `grain`, around where the tolerance is passed."""
     losses = {full: base}
-    allowed = base.mean() + TOLERANCE * abs(base.mean())
     enough, short = full // grain, 0
     for _ in range(EVALUATIONS):
         middle = (enough + short) // 2
