@@ -1,14 +1,13 @@
 """Smaller models with one shape for all layers, measured: losses, parameters, cache, seconds, how it is stored."""
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .cost import cache_bytes_per_token, seconds_per_thousand_tokens
 from .describing import short_name
-from .elimination import order_within_layer
-from .layer_statistics import LayerStatistics
+from .inspected import kept_by_order
 from .plan import fitted, pruned_plan
 from .preflight import LayerShape, preflight
 from .refit import refitted_in_order
@@ -25,6 +24,7 @@ KEPT = (0.9, 0.75, 0.5)
 GROUPED = (2, 4)
 """Heads per key head, in multiples of what the original has."""
 KIND = "configuration"
+Values = Mapping[str, Any]
 REPEATS = 3
 """Timed passes per model."""
 
@@ -38,10 +38,13 @@ class Asked:
     length: int | None = None
     examples: int | None = None
     seed: int = 0
+    inspection: str | None = None
 
     def command(self, verb: str, *options: str, out: str) -> str:
         """The command that stores a configuration."""
         given = {"--data": self.data, "--length": self.length, "--examples": self.examples, "--seed": self.seed or None}
+        if verb == "prune":
+            given["--inspection"] = self.inspection
         same = [str(part) for option, value in given.items() if value is not None for part in (option, value)]
         return shlex.join(["headcount", verb, self.model, *options, *same, "--out", f"{short_name(self.model)}-{out}"])
 
@@ -54,7 +57,7 @@ class Candidate:
     kind: str
     command: str
     shapes: tuple[LayerShape, ...]
-    plan: "Callable[[Evaluation, Loaded, Sequence[LayerStatistics]], Plan]"
+    plan: "Callable[[Evaluation, Loaded, Values], Plan]"
 
 
 def candidates(layers: Any, asked: Asked) -> list[Candidate]:
@@ -70,17 +73,17 @@ def candidates(layers: Any, asked: Asked) -> list[Candidate]:
     counts = {max(step, round(share * heads / step) * step) for share in KEPT} - {heads}
     found = [
         Candidate(
-            name=f"{count} heads",
+            name=f"{count} head{'s' * (count != 1)}",
             kind="prune",
             command=asked.command("prune", "--keep", str(count), out=f"{count}-heads"),
             shapes=(LayerShape(count, count if step == 1 else key_heads, head_dim),) * len(layers),
-            plan=lambda evaluation, loaded, statistics, count=count: _pruned(evaluation, loaded, statistics, count),
+            plan=lambda evaluation, loaded, values, count=count: _pruned(evaluation, loaded, values, count),
         )
         for count in sorted(counts, reverse=True)
     ]
     return found + [
         Candidate(
-            name=f"{count} key heads",
+            name=f"{count} key head{'s' * (count != 1)}",
             kind="group",
             command=asked.command("group", "--key-heads", str(count), out=f"{count}-key-heads"),
             shapes=(LayerShape(heads, count, head_dim),) * len(layers),
@@ -91,13 +94,13 @@ def candidates(layers: Any, asked: Asked) -> list[Candidate]:
     ]
 
 
-def _pruned(evaluation: "Evaluation", loaded: "Loaded", statistics: Sequence[LayerStatistics], keep: int) -> "Plan":
+def _pruned(evaluation: "Evaluation", loaded: "Loaded", values: Values, keep: int) -> "Plan":
     """The heads that each layer's own curve keeps longest, all layers refitted in order."""
     from .changing import prune_words
 
     kept = [
-        sorted(order_within_layer(weights, layer, equal_groups=weights.heads != weights.key_heads)[-keep:])
-        for weights, layer in zip(evaluation.original, statistics, strict=True)
+        kept_by_order(values[f"curve/{index}"]["order"], weights.heads, weights.key_heads, weights.heads - keep)
+        for index, weights in enumerate(evaluation.original)
     ]
     return pruned_plan(
         evaluation.original,
@@ -118,7 +121,7 @@ def _grouped(evaluation: "Evaluation", loaded: "Loaded", key_heads: int) -> "Pla
 def configuration_facts(subject: "Subject", loaded: "Loaded", asked: Asked) -> tuple[Fact, ...]:
     """One fact per configuration, the original first, and all of them together."""
     found = candidates(subject.evaluation.layers, asked)
-    found = [each for each in found if each.kind == "prune" or _stored_small(loaded, each.shapes)]
+    found = [each for each in found if _stored_small(loaded, each.shapes)]
     work = subject.schedule.passes["configurations"] / max(1, len(found))
     facts = [
         Fact(
@@ -133,15 +136,44 @@ def configuration_facts(subject: "Subject", loaded: "Loaded", asked: Asked) -> t
             name=f"{KIND}/{each.name}",
             phase=f"a model with {each.name}",
             work=work,
-            measure=lambda _, each=each: _measured(subject, loaded, each),
+            measure=lambda values, each=each: _measured(subject, loaded, each, values),
         )
         for each in found
     ]
+    if not any(each.kind == "prune" for each in found):
+        facts += _zeroed_facts(subject, asked)
     names = [each.name for each in facts]
     together = Fact(
         name=f"{KIND}s", phase="configurations", work=0.0, measure=lambda values: [values[name] for name in names]
     )
     return (*facts, together)
+
+
+def _zeroed_facts(subject: "Subject", asked: Asked) -> list[Fact]:
+    """Where no stock class stores fewer heads: what the descent measured, with zeros; nothing is run for it."""
+    return [
+        Fact(
+            name=f"{KIND}/{count} head{'s' * (count != 1)} zeroed",
+            phase="configurations",
+            work=0.0,
+            measure=lambda values, count=count: _zeroed(subject, asked, values, count),
+        )
+        for count in subject.schedule.removed_counts
+    ]
+
+
+def _zeroed(subject: "Subject", asked: Asked, values: Values, count: int) -> dict[str, Any]:
+    descent = values["descent"]
+    row = descent["kept"].index(subject.schedule.size.heads - count)
+    return {
+        **values[f"{KIND}/original"],
+        "name": f"{count} head{'s' * (count != 1)} zeroed",
+        "kind": "prune",
+        "losses": descent["losses"][row],
+        "stored": "zeroed",
+        "command": asked.command("prune", "--remove", str(count), "--zeroed", out=f"{count}-zeroed"),
+        "removed": descent["removed"][:count],
+    }
 
 
 def _stored_small(loaded: "Loaded", shapes: tuple[LayerShape, ...]) -> bool:
@@ -168,9 +200,9 @@ def _original(subject: "Subject", loaded: "Loaded", values: Mapping[str, Any]) -
     }
 
 
-def _measured(subject: "Subject", loaded: "Loaded", candidate: Candidate) -> dict[str, Any]:
+def _measured(subject: "Subject", loaded: "Loaded", candidate: Candidate, values: Values) -> dict[str, Any]:
     evaluation, model = subject.evaluation, subject.model
-    plan = candidate.plan(evaluation, loaded, subject.statistics.layers)
+    plan = candidate.plan(evaluation, loaded, values)
     evaluation.settle({})
     assert plan.masked is not None
     losses = evaluation.losses(dict(enumerate(plan.masked)))

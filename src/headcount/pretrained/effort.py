@@ -27,11 +27,12 @@ class InspectionEffort:
 
     Args:
         max_tokens: Held-out tokens, at most.
-        operations: Multiplications and additions of the whole inspection; where leaving out each head in turn would
-            need more, it is left out.
+        operations: Multiplications and additions of the whole inspection. Where it would need more, the descent ends
+            at `least_removed`; where that is not enough, the loss without each head is not measured.
         leave_one_out: Whether each head's removal is measured where it is affordable.
         rank_points: How many ranks are tried per layer, for scores and for values; none: ranks are not lowered.
         removed: Share of all heads that the descent over the whole model removes.
+        least_removed: The same for a model that is large for the effort.
         counts: Shares of heads removed at which losses of the whole model are measured.
         peer_counts: The same for other orders of removal; none: they are not measured.
     """
@@ -41,6 +42,7 @@ class InspectionEffort:
     leave_one_out: bool
     rank_points: int
     removed: float
+    least_removed: float
     counts: tuple[float, ...]
     peer_counts: tuple[float, ...]
 
@@ -55,28 +57,31 @@ class InspectionEffort:
 LEVELS: dict[str, InspectionEffort] = {
     "quick": InspectionEffort(
         max_tokens=1024,
-        operations=0.0,
+        operations=1e13,
         leave_one_out=False,
         rank_points=0,
         removed=0.3,
+        least_removed=0.1,
         counts=(0.1, 0.2, 0.3),
         peer_counts=(),
     ),
     "normal": InspectionEffort(
         max_tokens=2048,
-        operations=1e14,
+        operations=1.2e14,
         leave_one_out=True,
         rank_points=BISECTED,
         removed=0.5,
+        least_removed=0.3,
         counts=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5),
         peer_counts=(0.2, 0.3),
     ),
     "thorough": InspectionEffort(
         max_tokens=4096,
-        operations=1e15,
+        operations=2e15,
         leave_one_out=True,
         rank_points=8,
         removed=0.5,
+        least_removed=0.5,
         counts=(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5),
         peer_counts=(0.1, 0.2, 0.3, 0.5),
     ),
@@ -114,6 +119,7 @@ class Schedule:
         effort: The numbers of the effort.
         size: The model's size.
         leave_one_out: Whether each head's removal is measured.
+        removed_share: Share of all heads that the descent removes.
         held_out: Held-out tokens.
         scored: Calibration tokens that a search compares changes on.
         calibration: All calibration tokens.
@@ -122,6 +128,7 @@ class Schedule:
     effort: InspectionEffort
     size: ModelSize
     leave_one_out: bool
+    removed_share: float
     held_out: int
     scored: int
     calibration: int
@@ -152,7 +159,7 @@ class Schedule:
     @property
     def removed(self) -> int:
         """Heads that the descent over the whole model removes."""
-        return round(self.effort.removed * self.size.heads)
+        return round(self.removed_share * self.size.heads)
 
     @property
     def removed_counts(self) -> tuple[int, ...]:
@@ -181,17 +188,20 @@ def level_of(effort: str) -> InspectionEffort:
 
 
 def schedule(effort: str, size: ModelSize, *, held_out: int, scored: int, calibration: int) -> Schedule:
-    """What an effort measures of a model of this size on so many tokens; each head's removal where it is affordable.
+    """What an effort measures of a model of this size on so many tokens, less where it would cost too much.
 
     Raises InputError for an unknown effort.
     """
     level = level_of(effort)
-    wanted = Schedule(
+    whole = Schedule(
         effort=level,
         size=size,
         leave_one_out=level.leave_one_out,
+        removed_share=level.removed,
         held_out=max(1, held_out),
         scored=scored,
         calibration=calibration,
     )
-    return wanted if wanted.operations <= level.operations else replace(wanted, leave_one_out=False)
+    shorter = replace(whole, removed_share=level.least_removed)
+    least = replace(shorter, leave_one_out=False)
+    return next((each for each in (whole, shorter) if each.operations <= level.operations), least)

@@ -36,11 +36,11 @@ def inspected_kept(
     for place, (heads, key_heads) in enumerate(shapes):
         if f"curve/{place}" not in facts:
             raise InputError(f"the inspection in {folder} has no order of layer {place}; run it to its end.")
-        kept.append(_kept(facts[f"curve/{place}"]["order"], heads, key_heads, remove // len(shapes)))
+        kept.append(kept_by_order(facts[f"curve/{place}"]["order"], heads, key_heads, remove // len(shapes)))
     return kept
 
 
-def _kept(order: Sequence[int], heads: int, key_heads: int, remove: int) -> list[int]:
+def kept_by_order(order: Sequence[int], heads: int, key_heads: int, remove: int) -> list[int]:
     """Heads left after the first of the order that leave every key head as many; without shared keys, the first."""
     share = heads // key_heads
     left = dict.fromkeys(range(key_heads), share - remove // key_heads) if share > 1 else {}

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 FEWEST, WANTED = 8, 16
 """Held-out examples, at least, and where sequences can be shorter for it."""
+SCORED = 0.4
+"""Share of the calibration batches, at most, that a search scores; layers are fitted on the others."""
 QUESTION = "which heads and ranks does this trained model need"
 
 
@@ -47,8 +49,11 @@ class Prepared:
     device: str
     tolerance: float
 
-    def facts(self, statistics: KeptStatistics) -> tuple[Fact, ...]:
-        """Everything that is to be measured, in order."""
+    def facts(self, statistics: KeptStatistics, folder: Path | None) -> tuple[Fact, ...]:
+        """Everything that is to be measured, in order; `folder` is where it is kept."""
+        asked = replace(self.asked, inspection=None if folder is None else str(folder))
+        from .cross_fit import fitting_part
+
         evaluation = self.evaluation
         subject = Subject(
             evaluation=evaluation,
@@ -57,8 +62,9 @@ class Prepared:
             model=about_model(self.loaded, evaluation.layers, evaluation.original, self.device),
             data=about_data(self.examples),
             scale_of=self.examples.loss.scale_of,
+            fitting=lambda: fitting_part(evaluation),
         )
-        facts = (*facts_of(subject), *configuration_facts(subject, self.loaded, self.asked))
+        facts = (*facts_of(subject), *configuration_facts(subject, self.loaded, asked))
         return tuple(on_original(evaluation, facts))
 
     def run(self, store: Store | None = None, *, command: str = "", progress: bool | None = None) -> Inspection:
@@ -81,7 +87,7 @@ class Prepared:
                 store.attach(name, fact, value)
 
         statistics = KeptStatistics(self.evaluation.statistics, path)
-        facts = self.facts(statistics)
+        facts = self.facts(statistics, None if store is None else store.root)
         with self._shown(facts, kept, progress) as phases:
             values = measure_facts(
                 facts, kept, keep, phases=phases, forward_tokens=lambda: self.evaluation.forward_tokens
@@ -140,6 +146,8 @@ def prepare(
     layers = attention_layers(loaded.model)
     most = _read_at_most(loaded, level, length) if examples is None else {"length": length, "limit": examples}
     read = read_examples(loaded, data, **most, seed=seed)
+    most_scored = max(1, int(SCORED * len(read.calibration)))
+    read = replace(read, scored=min(read.scored or most_scored, most_scored))
     evaluation = Evaluation(loaded, layers, read, device=device)
     parts = {"held_out": read.held_out, "scored": read.part("calibration"), "calibration": read.calibration}
     tokens = {name: sum(batch.tokens for batch in batches) for name, batches in parts.items()}
