@@ -51,7 +51,7 @@ class FakeEvaluation:
     key_heads: int = 4
     head_dim: int = 2
     width: int = 6
-    examples: int = 5
+    count: int = 5
     length: int = 7
     seed: int = 0
     calls: list[Any] = field(default_factory=list)
@@ -70,14 +70,14 @@ class FakeEvaluation:
             )
             for _ in range(count)
         )
-        size = (count, self.examples, self.length, width)
+        size = (count, self.count, self.length, width)
         self.inputs = {part: draw.normal(size=size) for part in PARTS}
         self.labels = {
             part: np.stack([self._output(i, self.original[i], part) for i in range(count)])
             + 0.3 * draw.normal(size=size)
             for part in PARTS
         }
-        self.model = None
+        self.model, self.examples = None, SimpleNamespace(loss=FakeLoss())
         self.settled: dict[int, HeadWeights] = {}
         self.forward_tokens = 0
 
@@ -98,7 +98,7 @@ class FakeEvaluation:
 
     def losses(self, changes: Mapping[int, HeadWeights] = {}, *, part: str = "held_out") -> np.ndarray:
         self.calls.append((part, tuple(sorted(changes))))
-        self.forward_tokens += self.examples * self.length
+        self.forward_tokens += self.count * self.length
         now = self.settled | dict(changes)
         errors = [
             np.sum((self._output(i, now.get(i, weights), part) - self.labels[part][i]) ** 2, axis=-1)
@@ -113,7 +113,7 @@ class FakeEvaluation:
         now = self.settled.get(index, self.original[index])
         z = self._heads(index, now, "calibration")
         target = self._output(index, self.original[index], "calibration")
-        tokens, examples = self.examples * self.length, self.examples
+        tokens, examples = self.count * self.length, self.count
         slope = 2 * (self._output(index, now, "calibration") - self.labels["calibration"][index])
         per_head = np.einsum("ohd,ethd->etho", now.output, z)
         z1 = np.concatenate([z.reshape(tokens, -1), np.ones((tokens, 1))], axis=1)
@@ -139,9 +139,3 @@ class FakeEvaluation:
 
 def _bias(bias: np.ndarray | None) -> np.ndarray | float:
     return 0.0 if bias is None else bias[None, :, None, :]
-
-
-def fake_examples(evaluation: FakeEvaluation) -> Any:
-    """What the facts read of `Examples`."""
-    batches = {part: [evaluation.inputs[part]] for part in PARTS}
-    return SimpleNamespace(kind="own", words="numbers", cannot="", loss=FakeLoss(), **batches)

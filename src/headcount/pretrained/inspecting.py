@@ -52,8 +52,6 @@ class Prepared:
     def facts(self, statistics: KeptStatistics, folder: Path | None) -> tuple[Fact, ...]:
         """Everything that is to be measured, in order; `folder` is where it is kept."""
         asked = replace(self.asked, inspection=None if folder is None else str(folder))
-        from .cross_fit import fitting_part
-
         evaluation = self.evaluation
         subject = Subject(
             evaluation=evaluation,
@@ -62,7 +60,6 @@ class Prepared:
             model=about_model(self.loaded, evaluation.layers, evaluation.original, self.device),
             data=about_data(self.examples),
             scale_of=self.examples.loss.scale_of,
-            fitting=lambda: fitting_part(evaluation),
         )
         facts = (*facts_of(subject), *configuration_facts(subject, self.loaded, asked))
         return tuple(on_original(evaluation, facts))
