@@ -69,11 +69,11 @@ def main() -> None:
 
 def measure(name: str, folder: Path, examples: int) -> list[dict]:
     """Every method at every number of key heads of one model."""
-    from headcount.pretrained.evaluation import Evaluation
-    from headcount.pretrained.examples import read_examples
-    from headcount.pretrained.grouping import group_model, repeated
-    from headcount.pretrained.layers import attention_layers
-    from headcount.pretrained.load import load_model
+    from headcount.pretrained.evaluation.evaluate import Evaluation
+    from headcount.pretrained.examples.read import read_examples
+    from headcount.pretrained.layers.find import attention_layers
+    from headcount.pretrained.loading.load import load_model
+    from headcount.pretrained.sharing.grouping import group_model, repeated
 
     case = MODELS[name]
     loaded = load_model(str(folder / name))

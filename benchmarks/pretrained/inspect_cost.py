@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from headcount.pretrained.running import SPENT, seconds_by_kind
+from headcount.pretrained.inspection.running import SPENT, seconds_by_kind
 from headcount.store import Store
 
 WEIGHTS = Path("/opt/weights")

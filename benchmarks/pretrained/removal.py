@@ -1,6 +1,6 @@
 """Loss increase at 10, 20, 30 and 50 % of heads removed: headcount's descent beside published criteria.
 
-python benchmarks/pretrained/removal.py MODEL DATA [MODEL DATA ...] [--tokens N] [--device cuda] [--out DIR]
+python benchmarks/pretrained/removal.py MODEL DATA [MODEL DATA ...]  [--device cuda] [--out DIR]
 
 All orders are made from the same calibration examples and judged on the same held-out ones, in one run, each with and
 without the refit of the output projections (the same closed form for all). Random is the mean of three orders.
@@ -25,20 +25,18 @@ from rich.console import Console
 from rich.table import Table
 from torch import nn
 
-from headcount.pretrained import sizes, texts
-from headcount.pretrained.descent import descend, expected_evaluations
-from headcount.pretrained.evaluation import Evaluation
-from headcount.pretrained.examples import read_examples
-from headcount.pretrained.importance import importance
-from headcount.pretrained.layers import attention_layers
-from headcount.pretrained.load import load_model
-from headcount.pretrained.peers import Order, ascending, losses_along, peer_orders
-from headcount.pretrained.weights import HeadWeights
+from headcount.pretrained.evaluation.evaluate import Evaluation
+from headcount.pretrained.examples.read import read_examples
+from headcount.pretrained.layers.find import attention_layers
+from headcount.pretrained.layers.weights import HeadWeights
+from headcount.pretrained.loading.load import load_model
+from headcount.pretrained.removal.descent import descend, expected_evaluations
+from headcount.pretrained.removal.importance import importance
+from headcount.pretrained.removal.peers import Order, ascending, losses_along, peer_orders
 
 SHARES = (0.1, 0.2, 0.3, 0.5)
 OURS = "headcount"
 
-GPU_BATCH_TOKENS = 4096
 
 talk = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -57,8 +55,7 @@ class Row:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pairs", nargs="+", metavar="MODEL DATA", help="a model's folder and the file it is judged on")
-    parser.add_argument("--limit", type=int, help="examples read at most")
-    parser.add_argument("--tokens", type=int, help="held-out tokens, and calibration tokens at least; default: by size")
+    parser.add_argument("--limit", type=int, help="examples, a third of them held out; default: by the model's size")
     parser.add_argument("--length", type=int, help="tokens per example at most")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, help="threads of torch")
@@ -69,10 +66,6 @@ def main() -> None:
         parser.error(f"each MODEL needs a DATA file, got {len(arguments.pairs)} arguments")
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
-    if arguments.tokens:
-        sizes.FEWEST_TOKENS = sizes.MOST_TOKENS = arguments.tokens
-    if arguments.device != "cpu":
-        texts.BATCH_TOKENS = GPU_BATCH_TOKENS
     rows: list[Row] = []
     for model, data in zip(arguments.pairs[::2], arguments.pairs[1::2], strict=True):
         rows += measure(model, data, arguments)

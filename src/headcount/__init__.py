@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .measurement import Measurement, load
     from .measuring import measure
     from .models import ClassTokenSpec, EncoderSpec
-    from .pretrained.inspecting import inspect
+    from .pretrained.inspection.inspecting import inspect
     from .store import TrainSpec
     from .tasks import ArrayTask, FunctionTask, ImageTask, Ranking, Retrieval, check_assumptions
     from .tasks.find import find_task

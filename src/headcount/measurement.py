@@ -11,7 +11,7 @@ from ._errors import InputError, StoreError, did_you_mean, require
 from .analysis import Answer, ErrorTable, answer, error_table
 from .analysis.early import early_record
 from .analysis.support import ATTACHMENT
-from .analysis.trained_model_facts import STUDY as INSPECTION
+from .analysis.trained_model.facts import STUDY as INSPECTION
 from .store import Experiment, Outcome, Record, Store, Value
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._errors import StoreError
-from headcount.analysis.trained_model import read_trained_model
-from headcount.analysis.trained_model_facts import missing_facts
-from headcount.analysis.trained_model_pairs import correlation
-from headcount.analysis.trained_model_words import headline, incomplete, sentences
+from headcount.analysis.trained_model.facts import missing_facts
+from headcount.analysis.trained_model.pairs import correlation
+from headcount.analysis.trained_model.read import read_trained_model
+from headcount.analysis.trained_model.words import headline, incomplete, sentences
 
 from ..helpers.fabricated_inspection import COMMAND, facts, killed_after
 

@@ -15,9 +15,9 @@ import torch
 
 import headcount as hc
 from headcount._errors import InputError
-from headcount.pretrained.inspecting import prepare
-from headcount.pretrained.inspection import Inspection
-from headcount.pretrained.load import fingerprint_of
+from headcount.pretrained.inspection.inspecting import prepare
+from headcount.pretrained.inspection.result import Inspection
+from headcount.pretrained.loading.load import fingerprint_of
 from headcount.store import Store
 
 from ..helpers.commands import headcount, strict_json

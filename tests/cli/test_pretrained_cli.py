@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from headcount.pretrained.checking import check_folder
+from headcount.pretrained.storing.checking import check_folder
 from tests.helpers.commands import a_sentence, contents, headcount, strict_json
 from tests.helpers.tiny_models import WORDS, tiny_folder
 

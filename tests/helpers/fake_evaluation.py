@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from headcount._keys import named_generator
-from headcount.pretrained.layer_statistics import LayerStatistics
-from headcount.pretrained.weights import HeadWeights
+from headcount.pretrained.evaluation.layer_statistics import LayerStatistics
+from headcount.pretrained.layers.weights import HeadWeights
 
 PARTS = ("calibration", "held_out")
 

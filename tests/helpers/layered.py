@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from headcount.pretrained.layer_statistics import LayerStatistics
-from headcount.pretrained.weights import HeadWeights
+from headcount.pretrained.evaluation.layer_statistics import LayerStatistics
+from headcount.pretrained.layers.weights import HeadWeights
 
 
 def random_weights(

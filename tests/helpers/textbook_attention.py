@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from headcount.pretrained.weights import HeadWeights
+from headcount.pretrained.layers.weights import HeadWeights
 
 
 def attend(

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import transformers
 
-from headcount.pretrained.architectures import FAMILIES as KNOWN
+from headcount.pretrained.layers.architectures import FAMILIES as KNOWN
 
 FAMILIES = tuple(KNOWN)
 ENCODERS = ("bert", "roberta", "xlm-roberta", "distilbert", "modernbert")

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from headcount.pretrained.grouping import repeated
-from headcount.pretrained.layers import attention_layers
-from headcount.pretrained.plan import Plan, pruned_plan
-from headcount.pretrained.weights import HeadWeights
+from headcount.pretrained.layers.find import attention_layers
+from headcount.pretrained.layers.weights import HeadWeights
+from headcount.pretrained.sharing.grouping import repeated
+from headcount.pretrained.storing.plan import Plan, pruned_plan
 
 
 def weights_of(model: Any) -> list[HeadWeights]:

@@ -3,8 +3,8 @@
 import numpy as np
 
 from headcount._keys import named_generator
-from headcount.pretrained.layer_statistics import LayerStatistics
-from headcount.pretrained.weights import HeadWeights
+from headcount.pretrained.evaluation.layer_statistics import LayerStatistics
+from headcount.pretrained.layers.weights import HeadWeights
 
 
 def random_weights(heads=4, key_heads=2, head_dim=4, width=10, biased=False, seed=0):

@@ -4,10 +4,10 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from headcount.pretrained.evaluation import Evaluation
-from headcount.pretrained.examples import read_examples
-from headcount.pretrained.layers import attention_layers
-from headcount.pretrained.load import of_module
+from headcount.pretrained.evaluation.evaluate import Evaluation
+from headcount.pretrained.examples.read import read_examples
+from headcount.pretrained.layers.find import attention_layers
+from headcount.pretrained.loading.load import of_module
 from tests.helpers.tiny_models import VISION, WORDS, tiny_model, tiny_tokenizer
 
 

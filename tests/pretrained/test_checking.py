@@ -10,9 +10,9 @@ pytest.importorskip("transformers")
 
 from safetensors.torch import load_file, save_file
 
-from headcount.pretrained.checking import check_folder, probe_inputs, probe_outputs, probe_tensors
-from headcount.pretrained.load import load_model
-from headcount.pretrained.writing import write_folder
+from headcount.pretrained.loading.load import load_model
+from headcount.pretrained.storing.checking import check_folder, probe_inputs, probe_outputs, probe_tensors
+from headcount.pretrained.storing.writing import write_folder
 from tests.helpers.commands import headcount, strict_json
 from tests.helpers.refusals import refused
 from tests.helpers.tiny_models import FAMILIES, tiny_config, tiny_folder, tiny_model

@@ -8,11 +8,11 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from headcount.pretrained.cross_fit import fitting_part
-from headcount.pretrained.descent import descend
-from headcount.pretrained.elimination import layer_curve
-from headcount.pretrained.load import fingerprint_of
-from headcount.pretrained.refit import refit
+from headcount.pretrained.loading.load import fingerprint_of
+from headcount.pretrained.removal.cross_fit import fitting_part
+from headcount.pretrained.removal.descent import descend
+from headcount.pretrained.removal.elimination import layer_curve
+from headcount.pretrained.removal.refit import refit
 from tests.pretrained.judging import evaluation_of
 
 

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._errors import InputError
-from headcount.pretrained.descent import Descent, descend
-from headcount.pretrained.elimination import Elimination, layer_curve, local_errors, order_within_layer
-from headcount.pretrained.refit import refit, refitted_in_order
+from headcount.pretrained.removal.descent import Descent, descend
+from headcount.pretrained.removal.elimination import Elimination, layer_curve, local_errors, order_within_layer
+from headcount.pretrained.removal.refit import refit, refitted_in_order
 
 from ..helpers.layered import LayeredEvaluation, correlated, random_weights, statistics_of
 

@@ -9,8 +9,8 @@ pytest.importorskip("transformers")
 import torch
 
 from headcount._errors import InputError
-from headcount.pretrained.layers import rewritten
-from headcount.pretrained.load import fingerprint_of
+from headcount.pretrained.layers.find import rewritten
+from headcount.pretrained.loading.load import fingerprint_of
 from tests.helpers.tiny_models import DECODERS, ENCODERS, VISION
 from tests.pretrained.judging import (
     changed_heads,

@@ -11,11 +11,11 @@ from PIL import Image
 from torch.nn import functional
 
 from headcount._errors import InputError
-from headcount.pretrained.evaluation import Evaluation
-from headcount.pretrained.examples import read_examples
-from headcount.pretrained.layers import attention_layers
-from headcount.pretrained.load import of_module
-from headcount.pretrained.sizes import MOST_TOKENS, held_out_tokens
+from headcount.pretrained.evaluation.evaluate import Evaluation
+from headcount.pretrained.examples.read import read_examples
+from headcount.pretrained.examples.sizes import MOST_TOKENS, held_out_tokens
+from headcount.pretrained.layers.find import attention_layers
+from headcount.pretrained.loading.load import of_module
 from tests.helpers.tiny_models import WORDS, tiny_config, tiny_model, tiny_tokenizer
 from tests.pretrained.judging import evaluation_of, naive_embeddings, some_images, some_texts
 

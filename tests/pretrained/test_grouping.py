@@ -8,10 +8,10 @@ import pytest
 
 from headcount._errors import InputError
 from headcount._keys import named_generator
-from headcount.pretrained import grouping
-from headcount.pretrained.grouping import Layer, choose_groups, group, group_model, mean_pool, repeated
-from headcount.pretrained.rotary import Rotary
-from headcount.pretrained.sharing import REACH, mean_rotation, share_keys
+from headcount.pretrained.layers.rotary import Rotary
+from headcount.pretrained.sharing import grouping
+from headcount.pretrained.sharing.grouping import Layer, choose_groups, group, group_model, mean_pool, repeated
+from headcount.pretrained.sharing.shared import REACH, mean_rotation, share_keys
 from tests.helpers.textbook_attention import attend, rotated
 from tests.pretrained.drawn_layers import drawn, statistics_of
 
@@ -107,7 +107,7 @@ def test_fitting_in_turns_loses_less_than_its_start(monkeypatch):
     layer = Layer(weights, statistics, ROTARY, False)
     lost = {}
     for turns in (0, 1, 10):
-        monkeypatch.setattr("headcount.pretrained.sharing.TURNS", turns)
+        monkeypatch.setattr("headcount.pretrained.sharing.shared.TURNS", turns)
         lost[turns] = share_keys(layer.keys, layer.queries, layer.inputs, ROTARY, FREQUENCIES).lost
     assert lost[10] < lost[1] < lost[0]
 

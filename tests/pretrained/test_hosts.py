@@ -11,13 +11,13 @@ pytest.importorskip("transformers")
 import torch
 import transformers
 
-from headcount.pretrained.architectures import FAMILIES as KNOWN
-from headcount.pretrained.checking import probe_outputs
-from headcount.pretrained.hosts import host_class, host_config
-from headcount.pretrained.layers import rewritten
-from headcount.pretrained.load import fingerprint_of
-from headcount.pretrained.plan import compact, pruned_plan
-from headcount.pretrained.preflight import CHECKED_FACTORS, LayerShape, original_shape, preflight
+from headcount.pretrained.layers.architectures import FAMILIES as KNOWN
+from headcount.pretrained.layers.find import rewritten
+from headcount.pretrained.loading.load import fingerprint_of
+from headcount.pretrained.storing.checking import probe_outputs
+from headcount.pretrained.storing.hosts import host_class, host_config
+from headcount.pretrained.storing.plan import compact, pruned_plan
+from headcount.pretrained.storing.preflight import CHECKED_FACTORS, LayerShape, original_shape, preflight
 from tests.helpers.refusals import refused
 from tests.helpers.tiny_models import FAMILIES, tiny_config, tiny_input, tiny_model
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.pretrained.importance import importance, output_norms
-from headcount.pretrained.peers import ascending, losses_along, peer_orders, random_order
+from headcount.pretrained.removal.importance import importance, output_norms
+from headcount.pretrained.removal.peers import ascending, losses_along, peer_orders, random_order
 
 from ..helpers.layered import LayeredEvaluation, correlated, random_weights, statistics_of
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from headcount.pretrained.inspected import inspected_kept
+from headcount.pretrained.inspection.inspected import inspected_kept
 from headcount.store import Experiment, Store
 from tests.helpers.refusals import refused
 

@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from headcount.pretrained.layers import attention_layers, rewritten
-from headcount.pretrained.weights import HeadWeights
+from headcount.pretrained.layers.find import attention_layers, rewritten
+from headcount.pretrained.layers.weights import HeadWeights
 from tests.helpers.refusals import refused
 from tests.helpers.textbook_attention import attend, rotated
 from tests.helpers.tiny_models import DECODERS, FAMILIES, tiny_input, tiny_model

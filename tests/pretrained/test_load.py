@@ -10,8 +10,8 @@ pytest.importorskip("transformers")
 import transformers
 from torch import nn
 
-from headcount.pretrained.layers import attention_layers
-from headcount.pretrained.load import load_model, of_module
+from headcount.pretrained.layers.find import attention_layers
+from headcount.pretrained.loading.load import load_model, of_module
 from tests.helpers.refusals import refused
 from tests.helpers.tiny_models import FAMILIES, VISION, tiny_folder, tiny_input, tiny_model
 

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._errors import InputError
-from headcount.pretrained.architectures import FAMILIES
-from headcount.pretrained.changing import kept_count, loss_facts
-from headcount.pretrained.cost import cache_bytes_per_token
-from headcount.pretrained.plan import Plan, compact, fitted, pruned_plan
-from headcount.pretrained.preflight import CHECKED_FACTORS, LayerShape, common_shape, preflight, requested
-from headcount.pretrained.weights import HeadWeights
+from headcount.pretrained.layers.architectures import FAMILIES
+from headcount.pretrained.layers.weights import HeadWeights
+from headcount.pretrained.storing.changing import kept_count, loss_facts
+from headcount.pretrained.storing.cost import cache_bytes_per_token
+from headcount.pretrained.storing.plan import Plan, compact, fitted, pruned_plan
+from headcount.pretrained.storing.preflight import CHECKED_FACTORS, LayerShape, common_shape, preflight, requested
 from tests.helpers.refusals import refused
 
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._keys import named_generator
-from headcount.pretrained.rank import low_rank_scores, low_rank_values, rank_curve
-from headcount.pretrained.rotary import Rotary
-from headcount.pretrained.sharing import REACH
+from headcount.pretrained.layers.rotary import Rotary
+from headcount.pretrained.rank.low_rank import low_rank_scores, low_rank_values, rank_curve
+from headcount.pretrained.sharing.shared import REACH
 from tests.pretrained.drawn_layers import drawn
 
 ROTARY = Rotary(dims=4)

@@ -7,8 +7,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from headcount._errors import InputError
-from headcount.pretrained.layers import attention_layers
-from headcount.pretrained.recover import recover
+from headcount.pretrained.layers.find import attention_layers
+from headcount.pretrained.storing.recover import recover
 
 from ..helpers.tiny_models import LENGTH, VOCABULARY, tiny_model
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from headcount._keys import named_generator
-from headcount.pretrained.redundancy import redundancy, same_reading
-from headcount.pretrained.rotary import Rotary
+from headcount.pretrained.layers.rotary import Rotary
+from headcount.pretrained.sharing.redundancy import redundancy, same_reading
 from tests.pretrained.drawn_layers import drawn, statistics_of
 from tests.pretrained.test_grouping import ROTARY, hidden_copies
 

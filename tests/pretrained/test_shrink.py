@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from headcount._errors import InputError
-from headcount.pretrained.rotary import Rotary
-from headcount.pretrained.shrink import full_shape, kept_pairs, rotary_config, shrink
+from headcount.pretrained.layers.rotary import Rotary
+from headcount.pretrained.rank.shrink import full_shape, kept_pairs, rotary_config, shrink
 from tests.helpers.textbook_attention import attend, rotated
 from tests.pretrained.drawn_layers import drawn
 

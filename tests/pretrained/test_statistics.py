@@ -8,7 +8,7 @@ pytest.importorskip("transformers")
 
 import torch
 
-from headcount.pretrained.layers import rewritten
+from headcount.pretrained.layers.find import rewritten
 from tests.pretrained.judging import changed_heads, evaluation_of
 
 FAMILIES = ("llama", "gpt2", "bert", "vit")

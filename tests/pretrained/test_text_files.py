@@ -3,7 +3,7 @@
 import pytest
 
 from headcount._errors import InputError
-from headcount.pretrained.text_files import read_text_file
+from headcount.pretrained.examples.text_files import read_text_file
 
 
 @pytest.mark.parametrize(

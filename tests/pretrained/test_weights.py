@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount._keys import named_generator
-from headcount.pretrained.weights import HeadWeights
+from headcount.pretrained.layers.weights import HeadWeights
 from tests.helpers.refusals import refused
 from tests.helpers.textbook_attention import attend
 

@@ -17,12 +17,12 @@ import torch
 from safetensors.torch import load_file
 
 from headcount._errors import HeadcountError
-from headcount.pretrained import writing
-from headcount.pretrained.architectures import FAMILIES as KNOWN
-from headcount.pretrained.checking import check_folder, probe_outputs
-from headcount.pretrained.layers import rewritten
-from headcount.pretrained.load import fingerprint_of, load_model, of_module
-from headcount.pretrained.writing import write_folder
+from headcount.pretrained.layers.architectures import FAMILIES as KNOWN
+from headcount.pretrained.layers.find import rewritten
+from headcount.pretrained.loading.load import fingerprint_of, load_model, of_module
+from headcount.pretrained.storing import writing
+from headcount.pretrained.storing.checking import check_folder, probe_outputs
+from headcount.pretrained.storing.writing import write_folder
 from tests.helpers.commands import contents
 from tests.helpers.refusals import refused
 from tests.helpers.tiny_models import DECODERS, FAMILIES, VISION, tiny_folder, tiny_input, tiny_model, tiny_tokenizer
@@ -210,8 +210,8 @@ def test_a_model_that_computes_something_else_is_not_written(llama, tmp_path):
 
 KILLED = """
 import os, signal, sys
-from headcount.pretrained import writing
-from headcount.pretrained.load import load_model
+from headcount.pretrained.storing import writing
+from headcount.pretrained.loading.load import load_model
 from tests.pretrained.changed_models import pruned
 writing.load_stock = lambda folder: os.kill(os.getpid(), signal.SIGKILL)
 loaded = load_model(sys.argv[1])

@@ -11,7 +11,7 @@ from headcount._errors import StoreError
 from headcount.report.chart import Chart, HeatMap
 from headcount.report.render.html import page
 from headcount.report.render.terminal import section_view
-from headcount.report.trained_model import trained_model_section
+from headcount.report.trained_model.section import trained_model_section
 from headcount.serve.folder import Folder
 from headcount.store import Experiment, Store
 from headcount.studies.folder import sections_of

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from ..analysis.trained_model_facts import STUDY as INSPECTION
+from ..analysis.trained_model.facts import STUDY as INSPECTION
 from ..report.export import to_csv, to_json
 from ..report.files import write_whole
-from ..report.trained_model_export import heads_to_csv, heads_to_json
+from ..report.trained_model.export import heads_to_csv, heads_to_json
 from ..store import Store
 from .app import Folder, Json, say
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..analysis.trained_model import TOLERANCE
+from ..analysis.trained_model.read import TOLERANCE
 from ..effort.levels import DEFAULT_EFFORT, EFFORTS
 from ..report.render.terminal import section_view
 from ..report.render.words import spoken_time
@@ -16,8 +16,8 @@ from .app import Json, messages, print_json, say, show_view
 from .running import this_command
 
 if TYPE_CHECKING:
-    from ..pretrained.inspecting import Prepared
-    from ..pretrained.inspection import Inspection
+    from ..pretrained.inspection.inspecting import Prepared
+    from ..pretrained.inspection.result import Inspection
 
 MODEL = "A folder with config.json and safetensors, or a name on the Hugging Face hub."
 DATA = "What it is judged on: text lines (.txt, .jsonl), scored pairs (.tsv, .csv), a folder of images, FILE.py:loss."
@@ -44,8 +44,8 @@ def inspect(
     Every fact is kept in the results folder as soon as it is measured; the same command goes on where it was ended.
     Needs the extra: pip install 'headcount[hf]'.
     """
-    from ..pretrained.describing import short_name
-    from ..pretrained.inspecting import prepare
+    from ..pretrained.inspection.inspecting import prepare
+    from ..pretrained.loading.describing import short_name
 
     with messages.status(f"loading {model}") if messages.is_terminal else contextlib.nullcontext():
         prepared = prepare(

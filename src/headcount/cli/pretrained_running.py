@@ -11,16 +11,16 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from .._errors import require
-from ..pretrained.card import table_rows
-from ..pretrained.changing import Request, measured_facts, recovered, request
-from ..pretrained.preflight import LayerShape, require_possible
+from ..pretrained.storing.card import table_rows
+from ..pretrained.storing.changing import Request, measured_facts, recovered, request
+from ..pretrained.storing.preflight import LayerShape, require_possible
 from .app import data, messages, print_json, say
 from .running import this_command
 
 if TYPE_CHECKING:
-    from ..pretrained.evaluation import Evaluation
-    from ..pretrained.load import Loaded
-    from ..pretrained.plan import Plan
+    from ..pretrained.evaluation.evaluate import Evaluation
+    from ..pretrained.loading.load import Loaded
+    from ..pretrained.storing.plan import Plan
 
 Tick = Callable[[int, int, str], None]
 
@@ -36,7 +36,7 @@ def checked_request(
         for sentence in asked.check.sentences[1:]:
             say(f"  {sentence}")
     if out is not None:
-        from ..pretrained.places import free_place
+        from ..pretrained.storing.places import free_place
 
         free_place(out, str(asked.folder))
     return asked
@@ -72,12 +72,12 @@ def change(
     """Load the model, make the plan, measure it, write the folder, and print what it cost."""
     require(out is not None, "--out FOLDER is needed to write the model; --dry-run stops before.", what="out")
     assert out is not None
-    from ..pretrained.cost import seconds_of
-    from ..pretrained.evaluation import Evaluation
-    from ..pretrained.examples import read_examples
-    from ..pretrained.layers import attention_layers
-    from ..pretrained.load import load_model
-    from ..pretrained.writing import write_folder
+    from ..pretrained.evaluation.evaluate import Evaluation
+    from ..pretrained.examples.read import read_examples
+    from ..pretrained.layers.find import attention_layers
+    from ..pretrained.loading.load import load_model
+    from ..pretrained.storing.cost import seconds_of
+    from ..pretrained.storing.writing import write_folder
 
     zeroed = asked.check.stored == "zeroed"
     trained = None
@@ -118,7 +118,7 @@ def change(
 
 def show_result(folder: Path, as_json: bool) -> None:
     """The numbers of a written folder."""
-    from ..pretrained.checking import read_record
+    from ..pretrained.storing.checking import read_record
 
     record = read_record(folder)
     if as_json:

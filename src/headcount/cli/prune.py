@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from .._errors import require
-from ..pretrained.changing import kept_count, prune_plan, read_request, removed_share
-from ..pretrained.preflight import original_shape, preflight, requested, require_possible, storable_counts
+from ..pretrained.storing.changing import kept_count, prune_plan, read_request, removed_share
+from ..pretrained.storing.preflight import original_shape, preflight, requested, require_possible, storable_counts
 from .app import Json, say
 from .pretrained_options import Data, DryRun, Length, Limit, ModelName, Out, Recover, Seed
 from .pretrained_running import change, checked_request, show_dry_run

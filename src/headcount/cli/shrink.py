@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from ..pretrained.changing import read_request, shrink_plan
-from ..pretrained.preflight import original_shape, requested
+from ..pretrained.storing.changing import read_request, shrink_plan
+from ..pretrained.storing.preflight import original_shape, requested
 from .app import Json
 from .pretrained_options import Data, DryRun, Length, Limit, ModelName, Out, Recover, Seed
 from .pretrained_running import change, checked_request, show_dry_run

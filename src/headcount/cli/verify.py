@@ -14,7 +14,7 @@ from .._cache import cache_folder, keep_compiled_programs
 from ..backends import kernels_here
 from ..engine.sweep import task_key
 from ..measuring import shown_by
-from ..pretrained.card import RECORD
+from ..pretrained.storing.card import RECORD
 from ..report.progress import training_progress
 from ..store import Experiment, Store
 from ..tasks.find import task_of_spec
@@ -88,7 +88,7 @@ def _verify_written(folder: Path, as_json: bool) -> None:
     from ..pretrained.extra import need
 
     need()
-    from ..pretrained.checking import check_folder
+    from ..pretrained.storing.checking import check_folder
 
     check = check_folder(folder)
     if as_json:

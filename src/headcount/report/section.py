@@ -14,7 +14,7 @@ from ..analysis.early import early_record
 from ..analysis.next_steps import NextStep, Situation, next_steps
 from ..analysis.prose import prose
 from ..analysis.support import support_words
-from ..analysis.trained_model import TrainedModel
+from ..analysis.trained_model.read import TrainedModel
 from ..store import Experiment, Record, Value
 from .chart import Chart, HeatMap
 from .charts import about_rank, charts_of

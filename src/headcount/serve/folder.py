@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from .._errors import HeadcountError
-from ..analysis.trained_model_facts import STUDY as INSPECTION
-from ..analysis.trained_model_facts import is_complete
+from ..analysis.trained_model.facts import STUDY as INSPECTION
+from ..analysis.trained_model.facts import is_complete
 from ..store import FILE_NAME, Live, Progress, Store, read_live
 from ..store.folders import WRITING, run_state
 from ..store.live import State, how_it_ended

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from .._errors import require
-from ..analysis.trained_model_facts import STUDY as INSPECTION
-from ..analysis.trained_model_words import go_on
+from ..analysis.trained_model.facts import STUDY as INSPECTION
+from ..analysis.trained_model.words import go_on
 from ..report.provenance import provenance
 from ..report.section import Section, experiment_section, with_provenance
-from ..report.trained_model import trained_model_section
+from ..report.trained_model.section import trained_model_section
 from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store
 from ..store.folders import results_below
 from .base import Scale

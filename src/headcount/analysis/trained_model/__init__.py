@@ -1,0 +1,1 @@
+"""Reading what an inspection of a trained model found. No torch."""

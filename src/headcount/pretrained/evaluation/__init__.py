@@ -1,0 +1,1 @@
+"""A model run on its examples, its layers changed and put back."""

@@ -1,0 +1,207 @@
+"""Losses and statistics of a trained model whose layers are changed and put back. Needs torch."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from ..._errors import InputError, require
+from ..examples.batches import Batch, Examples, Part, Tick
+from ..layers.find import AttentionLayer, rewritten
+from ..layers.weights import HeadWeights
+from ..losses.loss import fixed_draws
+from .layer_statistics import LayerStatistics
+from .prefix import BlockOutputs
+from .statistics import Originals, all_statistics, one_layers_statistics
+
+if TYPE_CHECKING:
+    from ..loading.load import Loaded
+
+CACHE_BYTES = 1e9
+"""Of block outputs: a quarter for what is held out, the rest for the calibration part."""
+
+
+class Evaluation:
+    """A trained model on its examples, whose layers can be changed for the length of one call.
+
+    Changes are whole layers' head weights, by layer index, in place of the original's. They are written into the model,
+    measured and put back, also after an error. Blocks before the first changed one are not run again.
+
+    Args:
+        loaded: The model. It is never left changed.
+        layers: Its attention layers.
+        examples: What it is judged on.
+        device: Where it runs; by default where it is.
+        tick: Told about progress.
+        cache_bytes: Most memory for outputs of blocks.
+
+    Example:
+        >>> evaluation = Evaluation(loaded, attention_layers(loaded.model), examples)  # doctest: +SKIP
+        >>> base = evaluation.losses()  # doctest: +SKIP
+        >>> increase = evaluation.losses({3: evaluation.original[3].without([0])}) - base  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        loaded: "Loaded",
+        layers: Sequence[AttentionLayer],
+        examples: Examples,
+        *,
+        device: str | None = None,
+        tick: Tick | None = None,
+        cache_bytes: float = CACHE_BYTES,
+    ):
+        self.model = loaded.model if device is None else loaded.model.to(device)
+        self.layers = tuple(layers)
+        self.examples = examples
+        self.tick: Tick = tick or (lambda done, total, words: None)
+        self.original: tuple[HeadWeights, ...] = tuple(layer.read(self.model) for layer in self.layers)
+        examples.loss.meet(self.model)
+        self.settled: dict[int, HeadWeights] = {}
+        self.forward_tokens = 0.0
+        names = [layer.block for layer in self.layers]
+        self._outputs = {
+            "held_out": BlockOutputs(self.model, names, cache_bytes / 4),
+            "calibration": BlockOutputs(self.model, names, cache_bytes * 3 / 4),
+        }
+        self.originals = Originals(self)
+        self._base: dict[tuple[str, int | None], Float[np.ndarray, " examples"]] = {}
+        self._statistics: tuple[LayerStatistics, ...] | None = None
+
+    def losses(
+        self,
+        changes: Mapping[int, HeadWeights] = {},
+        *,
+        part: Part = "held_out",
+        examples: int | None = None,
+    ) -> Float[np.ndarray, " examples"]:
+        """The loss of each example with these layers changed, on top of what is settled.
+
+        Args:
+            changes: Head weights in the original's shapes, by layer index.
+            part: Which examples; of the calibration part, those that `Examples.scored` names.
+            examples: Only the first batches that hold at least this many.
+
+        Returns:
+            One number per example, in float64, always in the same order.
+
+        Raises:
+            InputError: No such layer, weights of other shapes, or a loss that is not finite on the original.
+        """
+        changes = self._needed(changes)
+        if not changes and (part, examples) in self._base:
+            return self._base[part, examples].copy()
+        batches = _first(self.examples.part(part), examples)
+        with self.changed(changes):
+            values = [self._batch_losses(part, place, batch, changes) for place, batch in enumerate(batches)]
+        losses = np.concatenate(values)
+        if not changes:
+            if not self.settled:
+                _require_finite(losses, self.examples.loss.name)
+            self._base[part, examples] = losses
+        return losses.copy()
+
+    def settle(self, changes: Mapping[int, HeadWeights]) -> None:
+        """Let later calls stand on these changes of the original; none goes back to the original."""
+        self._check(changes)
+        differing = [
+            index
+            for index in {*changes, *self.settled}
+            if changes.get(index, self.original[index]) is not self.settled.get(index, self.original[index])
+        ]
+        self.settled = {index: weights for index, weights in changes.items() if weights is not self.original[index]}
+        if differing:
+            for outputs in self._outputs.values():
+                outputs.forget_from(min(differing))
+            self._base.clear()
+            self._statistics = None
+
+    def statistics(self) -> tuple[LayerStatistics, ...]:
+        """Moments and gradients of every layer over the calibration part, of what is settled."""
+        if self._statistics is None:
+            self._statistics = all_statistics(self)
+        return self._statistics
+
+    def layer_statistics(self, index: int) -> LayerStatistics:
+        """Moments of one layer of what is settled, without gradients; blocks after it are not run."""
+        return one_layers_statistics(self, index)
+
+    def attention(self, examples: int) -> tuple[Float[np.ndarray, "heads queries keys"], ...] | None:
+        """Attention of each layer on the first calibration examples; None where the model does not give it."""
+        from .maps import attention_maps
+
+        return attention_maps(self, examples)
+
+    @contextmanager
+    def changed(self, changes: Mapping[int, HeadWeights] = {}) -> Iterator[None]:
+        """The model holds what is settled and these changes within."""
+        with rewritten(self.model, {**self.settled, **changes}):
+            yield
+
+    def _batch_losses(self, part: str, place: int, batch: Batch, changes: Mapping[int, HeadWeights]) -> np.ndarray:
+        first = min(changes, default=len(self.layers))
+        with self.running(part, place, batch, first), torch.no_grad():
+            values = self.examples.loss.values(self.model, batch)
+        require(
+            values.shape == (batch.examples,),
+            f"the loss must be one number per example, of shape ({batch.examples},), got {tuple(values.shape)}.",
+        )
+        return values.double().cpu().numpy()
+
+    @contextmanager
+    def running(self, part: str, place: int, batch: Batch, first: int) -> Iterator[None]:
+        """One batch goes through the model within, without the blocks before `first` whose outputs are known."""
+        outputs = self._outputs[part]
+        share = batch.tokens / sum(other.tokens for other in self._all(part))
+        before = outputs.ran
+        with fixed_draws(place), outputs.run(part, place, share, first):
+            yield
+        self.forward_tokens += batch.tokens * (outputs.ran - before) / len(self.layers)
+
+    def _all(self, part: str) -> Sequence[Batch]:
+        return self.examples.held_out if part == "held_out" else self.examples.calibration
+
+    def _needed(self, changes: Mapping[int, HeadWeights]) -> dict[int, HeadWeights]:
+        """The changes that differ from what is settled."""
+        self._check(changes)
+        return {
+            index: weights
+            for index, weights in changes.items()
+            if weights is not self.settled.get(index, self.original[index])
+        }
+
+    def _check(self, changes: Mapping[int, HeadWeights]) -> None:
+        for index, weights in changes.items():
+            require(
+                0 <= index < len(self.layers),
+                f"the model has layers 0 to {len(self.layers) - 1}, got a change of layer {index}.",
+            )
+            shapes, needed = _shapes(weights), _shapes(self.original[index])
+            for name in ("query", "key", "value", "output"):
+                require(
+                    shapes[name] == needed[name],
+                    f"a change of layer {index} must keep the shape {needed[name]} of its {name}, got {shapes[name]}.",
+                )
+
+
+def _shapes(weights: HeadWeights) -> dict[str, Any]:
+    return {name: array.shape for name, array in vars(weights).items() if array is not None}
+
+
+def _first(batches: Sequence[Batch], examples: int | None) -> Sequence[Batch]:
+    if examples is None:
+        return batches
+    ends = np.cumsum([batch.examples for batch in batches])
+    return batches[: int(np.searchsorted(ends, examples)) + 1]
+
+
+def _require_finite(losses: np.ndarray, name: str) -> None:
+    bad = np.flatnonzero(~np.isfinite(losses))
+    if len(bad):
+        raise InputError(
+            f"the {name} of the unchanged model is {losses[bad[0]]} for example {bad[0]}; "
+            "leave such examples out of the data, or correct the loss."
+        )

@@ -1,0 +1,82 @@
+"""Batches of examples for a trained model, and their two parts. Needs torch."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from ..losses.loss import Loss
+
+Kind = Literal["text", "pairs", "images", "own", "default"]
+Part = Literal["held_out", "calibration"]
+Tick = Callable[[int, int, str], None]
+"""Progress: steps done, steps in all, and what is being done."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some examples that go through the model together.
+
+    Attributes:
+        inputs: Keyword arguments of the model. Empty where a user's own loss calls the model.
+        examples: How many examples; the rows of the inputs may be a multiple (two texts per pair).
+        counted: Which tokens are real ones, not padding; None where all are.
+        per_example: Tokens of an example, where `counted` is None.
+        extras: What the loss needs beside: labels, scores, the original's output.
+        given: The batch of a user's own loss, as it was given.
+    """
+
+    inputs: dict[str, Tensor]
+    examples: int
+    counted: Bool[Tensor, "rows tokens"] | None = None
+    extras: dict[str, Tensor] = field(default_factory=dict)
+    given: Any = None
+    per_example: int = 1
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that are not padding."""
+        return self.examples * self.per_example if self.counted is None else int(self.counted.sum())
+
+    def inputs_on(self, device: torch.device) -> dict[str, Tensor]:
+        return {name: value.to(device) for name, value in self.inputs.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """What a trained model is judged on.
+
+    Attributes:
+        kind: What was given.
+        words: What was read, with counts.
+        cannot: What these data cannot say; empty where there is nothing to add.
+        loss: One number per example, the smaller the better.
+        calibration: What statistics and refits see.
+        held_out: What losses are reported on; no example is in both.
+        scored: How many batches of `calibration` a search looks at when it compares changes: about as many tokens as
+            are held out, where statistics need more.
+    """
+
+    kind: Kind
+    words: str
+    cannot: str
+    loss: "Loss"
+    calibration: Sequence[Batch]
+    held_out: Sequence[Batch]
+    scored: int | None = None
+
+    def part(self, name: Part) -> Sequence[Batch]:
+        """The batches whose losses are taken: all that are held out, or the scored ones of the calibration part."""
+        return self.held_out if name == "held_out" else self.calibration[: self.scored]
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Examples and tokens of both parts."""
+        parts = {"calibration": self.calibration, "held_out": self.held_out}
+        return {
+            "examples": {name: sum(batch.examples for batch in batches) for name, batches in parts.items()},
+            "tokens": {name: sum(batch.tokens for batch in batches) for name, batches in parts.items()},
+        }

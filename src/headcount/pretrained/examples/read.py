@@ -1,0 +1,296 @@
+"""Reading what a trained model is judged on. Needs torch.
+
+a model that predicts the next token     text lines, packed into sequences of one length
+a masked language model                  text lines with some tokens masked
+a model that embeds texts                text lines, or pairs with scores
+a model that classifies texts            text lines, with labels or without
+a vision transformer                     folders of images
+any                                      the user's own loss and batches, or nothing: a stated default
+"""
+
+from collections.abc import Callable, Sequence
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from ..._errors import InputError, require, require_count
+from ..loading.model_task import Task, reads_images, task_of
+from ..losses.distances import (
+    AnswerDivergence,
+    EmbeddingDistance,
+    LabelLoss,
+    SimilarityError,
+    class_logits,
+    image_embedding,
+)
+from ..losses.loss import Loss, MaskedTokenLoss, NextTokenLoss, masked_logits
+from ..losses.pooling import read_pooling, text_embedding
+from .batches import Batch, Examples, Kind
+from .default_examples import random_images, random_texts, sampled_sequences
+from .encoder_texts import MASKED_BATCH_TOKENS, Parts, masked, pair_batches, text_batches
+from .images import image_batches, image_files
+from .own_loss import OwnLoss, own_batches, read_own_loss
+from .sizes import Sizes, default_sizes
+from .text_files import Pair, read_text_file
+from .texts import need_tokenizer, packed
+
+if TYPE_CHECKING:
+    from ..loading.load import Loaded
+
+__all__ = ["Batch", "Examples", "read_examples"]
+
+ENCODER_LENGTH = 64
+DEFAULT_MASKS = 4
+"""Per text of random tokens; the original's whole answer is kept at each."""
+OWN_LOSS = "give your own loss, --data mine.py:loss or data=(batches, loss)"
+
+
+def read_examples(
+    loaded: "Loaded",
+    data: str | Path | Sequence[Any] | Callable | None = None,
+    *,
+    length: int | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+) -> Examples:
+    """What the model is judged on, in two parts: one to calibrate on, and one held out.
+
+    Args:
+        loaded: The model with its tokenizer or processor.
+        data: A .txt or .jsonl file of texts, a .tsv, .csv or .jsonl file of pairs with scores, a folder of images
+            (class folders or flat), "mine.py:loss"; in Python also a list of texts, of (text, text, score), of images,
+            or (batches, loss). None: sequences that a decoder writes itself, random tokens, or random smooth images.
+        length: Most tokens per example. Default: 256 for decoders and 64 for encoders, less for a large model.
+        limit: Examples in both parts together (own losses: batches), where there are as many; a third is held out.
+            Default: by the arithmetic of `sizes`, from the number of parameters.
+        seed: Of the split and every other draw.
+
+    Raises:
+        InputError: Data that cannot be read, that are of the wrong kind for the model or too few, a model without
+            tokenizer, or a loss that is not finite.
+
+    Example:
+        >>> examples = read_examples(load_model("smollm2-135m"), "wiki.txt")  # doctest: +SKIP
+        >>> examples.words  # doctest: +SKIP
+        '4089 texts of wiki.txt: 8 sequences of 48 tokens held out, 72 to calibrate on.'
+    """
+    if length is not None:
+        require_count("length", length, 2)
+    if limit is not None:
+        require_count("limit", limit, 2)
+    reader = Reader(loaded, length, limit, seed)
+    if isinstance(data, tuple) and len(data) == 2 and callable(data[1]):
+        return reader.own(data[0], data[1], getattr(data[1], "__name__", "loss"))
+    if isinstance(data, str) and data.rpartition(":")[0].endswith(".py"):
+        batches, loss = read_own_loss(data, loaded.tokenizer)
+        return reader.own(batches, loss, data)
+    require(reader.task is not None, f"{loaded.family} is not a model of transformers; {OWN_LOSS}.")
+    if data is None:
+        return reader.default()
+    if isinstance(data, str | Path):
+        return reader.path(Path(data))
+    return reader.values(data)
+
+
+class Reader:
+    """One model, and the settings that all kinds of data share."""
+
+    def __init__(self, loaded: "Loaded", length: int | None, limit: int | None, seed: int):
+        self.loaded, self.limit, self.seed = loaded, limit, seed
+        self.model: Any = loaded.model
+        self.task: Task = task_of(loaded.model)  # type: ignore[assignment]
+        if self.task == "next token":
+            self.sizes = default_sizes(self.model, length)
+        else:
+            self.sizes = default_sizes(self.model, length or ENCODER_LENGTH)
+        self.sizes = _within_positions(self.model, self.sizes)
+
+    def path(self, path: Path) -> Examples:
+        require(path.exists(), f"{path}: no such file or folder; give text, pairs or images, or leave --data out.")
+        if path.is_dir():
+            files, classes = image_files(path)
+            return self.images(files, classes, path.name)
+        require(
+            path.suffix.lower() not in Image.registered_extensions(),
+            f"{path} is one image; give a folder of images.",
+        )
+        content = read_text_file(path)
+        if isinstance(content, tuple):
+            return self.texts(*content, path.name)
+        return self.pairs(content, path.name)
+
+    def values(self, data: Any) -> Examples:
+        """Python values: texts, pairs or images."""
+        require(
+            not callable(data), "a loss alone has no data; pass data=(batches, loss), or the path of a file with both."
+        )
+        items = list(data)
+        require(len(items) > 0, "data must have at least one example, got none.", what="data", given=data)
+        if all(isinstance(item, str) for item in items):
+            return self.texts(items, None, "a list")
+        if all(_is_pair(item) for item in items):
+            return self.pairs([(first, second, float(score)) for first, second, score in items], "a list")
+        if all(isinstance(item, Image.Image | np.ndarray) for item in items):
+            return self.images(items, None, "a list")
+        odd = next((item for item in items if not isinstance(item, type(items[0]))), items[0])
+        raise InputError(
+            "data must be texts, (text, text, score) triples, images, or (batches, loss); "
+            f"got a list with {type(odd).__name__} in it."
+        )
+
+    def texts(self, texts: Sequence[str], labels: Sequence[str] | None, name: str) -> Examples:
+        """Texts, for any model that reads tokens."""
+        require(
+            not reads_images(self.task), f"{name} has texts, but {self._model} reads images; give a folder of images."
+        )
+        tokenizer = need_tokenizer(self.loaded.tokenizer)
+        words, cannot = f"{len(texts)} texts of {name}", ""
+        if self.task == "next token":
+            parts: Parts = packed(tokenizer, texts, self.sizes, self.seed, self.limit)
+            length = parts[0][0].inputs["input_ids"].shape[1]
+            return self._examples("text", words, f"sequences of {length} tokens", cannot, NextTokenLoss(), parts)
+        if self.task == "masked token":
+            parts = text_batches(tokenizer, texts, self.sizes, self.seed, self.limit, most=MASKED_BATCH_TOKENS)
+            parts = masked(parts, tokenizer, self.seed)
+            return self._examples(
+                "text", words, "texts with 15 % of their tokens masked", cannot, MaskedTokenLoss(), parts
+            )
+        numbers = None if labels is None else self._numbers(labels)
+        parts = text_batches(tokenizer, texts, self.sizes, self.seed, self.limit, numbers)
+        loss, cannot = self._answers(labels, numbers)
+        return self._examples("text", words, f"texts of at most {self.sizes.length} tokens", cannot, loss, parts)
+
+    def pairs(self, pairs: Sequence[Pair], name: str) -> Examples:
+        """Pairs with scores, for a model that embeds texts."""
+        require(
+            self.task == "text embedding",
+            f"{name} has pairs with scores, which need a model that embeds texts; {self._model} answers with "
+            f"{self.task}. Give text lines instead, or {OWN_LOSS}.",
+        )
+        require(bool(np.isfinite([pair[2] for pair in pairs]).all()), f"{name} has a score that is not a number.")
+        tokenizer = need_tokenizer(self.loaded.tokenizer)
+        parts = pair_batches(tokenizer, pairs, self.sizes, self.seed, self.limit)
+        loss = SimilarityError(text_embedding(read_pooling(self.loaded.source)), parts[1])
+        words = f"{len(pairs)} pairs of {name}"
+        return self._examples("pairs", words, f"pairs of texts of at most {self.sizes.length} tokens", "", loss, parts)
+
+    def images(self, images: Sequence[Any], classes: Sequence[str] | None, name: str) -> Examples:
+        """Images, for a vision transformer."""
+        require(
+            reads_images(self.task),
+            f"{name} has images, but {self._model} reads texts; give a text file with one text per line.",
+        )
+        numbers = None if classes is None or self.task != "image classes" else self._numbers(classes)
+        parts = image_batches(
+            self.model, self.loaded.processor, images, self.sizes, self.seed, self.limit, labels=numbers
+        )
+        loss, cannot = self._answers(classes, numbers)
+        return self._examples("images", f"{len(images)} images of {name}", "images", cannot, loss, parts)
+
+    def own(self, batches: Any, loss: Callable, name: str) -> Examples:
+        """The user's own loss."""
+        own = OwnLoss(loss, name)
+        parts = own_batches(self.model, batches, own, self.seed, self.limit)
+        words = f"{len(parts[0]) + len(parts[1])} batches of {name}"
+        return self._examples("own", words, "examples", "", own, parts)
+
+    def default(self) -> Examples:
+        """Without data."""
+        if self.task == "next token":
+            parts = sampled_sequences(self.model, self.sizes, self.seed, self.limit)
+            words = "no data: sequences sampled from the model itself"
+            cannot = (
+                "Samples of the model say how far its own predictions move (the expected increase is the divergence "
+                "from the original), not what other texts need. Pass --data with your own texts."
+            )
+            return self._examples(
+                "default", words, f"sequences of {self.sizes.length} tokens", cannot, NextTokenLoss(), parts
+            )
+        if reads_images(self.task):
+            parts = random_images(self.model, self.sizes, self.seed, self.limit)
+            loss, _ = self._answers(None, None)
+            cannot = "Random smooth images say how far outputs move, not what a task needs. Pass --data FOLDER."
+            return self._examples("default", "no data: random smooth images", "images", cannot, loss, parts)
+        parts = random_texts(self.model, self.loaded.tokenizer, self.sizes, self.seed, self.limit)
+        cannot = "Random tokens say how far outputs move, not what real texts or a task need. Pass --data FILE."
+        if self.task == "masked token":
+            parts = masked(parts, need_tokenizer(self.loaded.tokenizer), self.seed, most=DEFAULT_MASKS)
+            loss: Loss = AnswerDivergence(masked_logits, self.seed)
+        else:
+            loss, _ = self._answers(None, None)
+        return self._examples("default", "no data: texts of random tokens", "texts", cannot, loss, parts)
+
+    def _answers(self, labels: Sequence[str] | None, numbers: Sequence[int] | None) -> tuple[Loss, str]:
+        """The loss of a model that embeds or classifies, and what it cannot say."""
+        if self.task in ("text classes", "image classes"):
+            if numbers is not None:
+                return LabelLoss(), ""
+            why = (
+                "There are no labels" if labels is None else "The labels do not match the names of the model's classes"
+            )
+            return (
+                AnswerDivergence(class_logits, self.seed),
+                f"{why}: the loss is the divergence from the original's answers; whether those are right is not known.",
+            )
+        embed = image_embedding if self.task == "image embedding" else text_embedding(read_pooling(self.loaded.source))
+        return (
+            EmbeddingDistance(embed, self.seed),
+            "The loss is the distance to the original's embeddings: how much a task loses by that is not known.",
+        )
+
+    def _numbers(self, labels: Sequence[str]) -> list[int] | None:
+        """Labels as the model numbers them, by name or number; None where one is unknown."""
+        if self.task not in ("text classes", "image classes"):
+            return None
+        names = {str(name).lower(): int(number) for number, name in self.model.config.id2label.items()}
+        # A number is a class only where no class has a name.
+        names |= {number: int(number) for number in map(str, names.values()) if f"label_{number}" in names}
+        numbers = [names.get(label.lower()) for label in labels]
+        return None if None in numbers else numbers  # type: ignore[return-value]
+
+    @property
+    def _model(self) -> str:
+        return type(self.model).__name__
+
+    def _examples(self, kind: Kind, words: str, unit: str, cannot: str, loss: Loss, parts: Parts) -> Examples:
+        held_out, calibration = parts
+        loss.meet(self.model)
+        loss.prepare(self.model, [*held_out, *calibration])
+        counts = [sum(batch.examples for batch in part) for part in parts]
+        return Examples(
+            kind=kind,
+            words=f"{words}: {counts[0]} {unit} held out, {counts[1]} to calibrate on.",
+            cannot=cannot,
+            loss=loss,
+            calibration=calibration,
+            held_out=held_out,
+            scored=_scored(held_out, calibration),
+        )
+
+
+def _scored(held_out: Sequence[Batch], calibration: Sequence[Batch]) -> int:
+    """So many calibration batches have about as many tokens as are held out."""
+    wanted = sum(batch.tokens for batch in held_out)
+    sums = np.cumsum([batch.tokens for batch in calibration])
+    return min(len(calibration), int(np.searchsorted(sums, 0.95 * wanted)) + 1)
+
+
+def _within_positions(model: Any, sizes: Sizes) -> Sizes:
+    """No longer than the model's table of positions."""
+    config = getattr(model, "config", None)
+    longest = getattr(config, "max_position_embeddings", None) or sizes.length
+    offset = 2 if getattr(config, "model_type", "") in ("roberta", "xlm-roberta", "camembert") else 0
+    return Sizes(min(sizes.length, longest - offset), sizes.held_out, sizes.calibration)
+
+
+def _is_pair(item: Any) -> bool:
+    return (
+        isinstance(item, tuple | list)
+        and len(item) == 3
+        and isinstance(item[0], str)
+        and isinstance(item[1], str)
+        and isinstance(item[2], Real)
+    )

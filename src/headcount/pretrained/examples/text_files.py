@@ -1,0 +1,100 @@
+"""Text lines, and pairs of texts with scores, from files and from Python values. Without torch."""
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..._errors import InputError, require
+
+MOST_BYTES = 50_000_000
+"""Of a text file; what comes after is not read."""
+Pair = tuple[str, str, float]
+
+
+def read_text_file(path: Path) -> tuple[list[str], list[str] | None] | list[Pair]:
+    """Texts with their labels (None where there are none), or pairs with scores.
+
+    A .txt file has one text per line. A .jsonl file has objects with "text" (and perhaps "label"), or with two texts
+    and a "score". A .tsv or .csv file has rows of text, text, score; a first row whose last field is not a number is a
+    heading.
+
+    Raises:
+        InputError: a file that is not there, is empty, is not text, or has rows of another form.
+    """
+    lines = _lines(path)
+    if path.suffix == ".jsonl":
+        return _of_objects(path, lines)
+    if path.suffix in (".tsv", ".csv"):
+        return _of_rows(path, lines)
+    return lines, None
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES)
+            more = bool(file.read(1))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}).") from error
+    require(len(data) > 0, f"{path} is empty; give a file with one text per line.")
+    require(b"\0" not in data, f"{path} is a binary file; give a text file (UTF-8) with one text per line.")
+    if more:
+        data = data[: data.rfind(b"\n") + 1]
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} is not UTF-8 text (byte {error.start}); convert it, for example with iconv -t UTF-8."
+        ) from error
+    lines = [line.strip() for line in text.split("\n")]
+    lines = [line for line in lines if line]
+    require(len(lines) > 0, f"{path} has only blank lines; give a file with one text per line.")
+    return lines
+
+
+def _of_objects(path: Path, lines: Sequence[str]) -> tuple[list[str], list[str] | None] | list[Pair]:
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path}, line {number}: not a JSON object ({error.msg}).") from error
+        require(isinstance(row, dict), f"{path}, line {number}: must be a JSON object, got {line[:40]!r}.")
+        rows.append(row)
+    if "text" in rows[0]:
+        for number, row in enumerate(rows, start=1):
+            require(isinstance(row.get("text"), str), f'{path}, line {number}: must have "text", a string.')
+        labels = [row.get("label") for row in rows]
+        return [row["text"] for row in rows], None if None in labels else [str(label) for label in labels]
+    pairs = []
+    for number, row in enumerate(rows, start=1):
+        texts = [value for value in row.values() if isinstance(value, str)]
+        scores = [value for value in row.values() if isinstance(value, int | float)]
+        require(
+            len(texts) == 2 and len(scores) == 1,
+            f'{path}, line {number}: must have "text", or two texts and a score, got {", ".join(row) or "nothing"}.',
+        )
+        pairs.append((texts[0], texts[1], float(scores[0])))
+    return pairs
+
+
+def _of_rows(path: Path, lines: Sequence[str]) -> list[Pair]:
+    rows = [line.split("\t") for line in lines] if path.suffix == ".tsv" else list(csv.reader(lines))
+    if len(rows[0]) == 3 and _number(rows[0][2]) is None:
+        rows = rows[1:]
+    pairs = []
+    for number, row in enumerate(rows, start=1):
+        score = _number(row[2]) if len(row) == 3 else None
+        if score is None:
+            raise InputError(f"{path}, row {number}: must be text, text, score, got {len(row)} fields.")
+        pairs.append((row[0], row[1], score))
+    require(len(pairs) > 0, f"{path} has no pairs; give rows of text, text, score.")
+    return pairs
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

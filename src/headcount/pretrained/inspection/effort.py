@@ -1,0 +1,207 @@
+"""How much an inspection measures: by arithmetic on the model's size, never by the clock; the same everywhere.
+
+The unit of work is a pass: the whole model over all held-out examples. A change in one layer costs about half of one,
+because the blocks before it are not run again.
+"""
+
+from dataclasses import dataclass, replace
+
+from ..._choices import require_choice
+from ...effort.levels import EFFORTS
+
+RESCORED = 4.0
+"""Scores per removed head of the descent over the whole model, about."""
+PEERS = ("gradient (Michel)", "Fisher", "magnitude of the output projection", "random 1")
+"""Criteria of `peers` whose orders of removal are measured beside our own."""
+CONFIGURATIONS = 4
+"""Smaller models that are measured, about."""
+STRETCHES = (0.1, 0.3)
+"""Shares of heads removed at which the descent is kept; a run that is ended goes on from there."""
+BISECTED = 4
+"""Ranks that are tried where they are not given: by bisection for where the loss rises."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectionEffort:
+    """The numbers of an effort.
+
+    Args:
+        max_tokens: Held-out tokens, at most.
+        operations: Multiplications and additions of the whole inspection. Where it would need more, the descent ends
+            at `least_removed`; where that is not enough, the loss without each head is not measured.
+        leave_one_out: Whether each head's removal is measured where it is affordable.
+        rank_points: How many ranks are tried per layer, for scores and for values; none: ranks are not lowered.
+        removed: Share of all heads that the descent over the whole model removes.
+        least_removed: The same for a model that is large for the effort.
+        counts: Shares of heads removed at which losses of the whole model are measured.
+        peer_counts: The same for other orders of removal; none: they are not measured.
+    """
+
+    max_tokens: int
+    operations: float
+    leave_one_out: bool
+    rank_points: int
+    removed: float
+    least_removed: float
+    counts: tuple[float, ...]
+    peer_counts: tuple[float, ...]
+
+    def ranks_of(self, head_dim: int) -> tuple[int, ...] | None:
+        """The ranks to try, in even ratios; None: by bisection."""
+        if self.rank_points <= BISECTED:
+            return None
+        ratios = [place / self.rank_points for place in range(self.rank_points)]
+        return tuple(sorted({round(head_dim**ratio) for ratio in ratios}, reverse=True))
+
+
+LEVELS: dict[str, InspectionEffort] = {
+    "quick": InspectionEffort(
+        max_tokens=1024,
+        operations=1e13,
+        leave_one_out=False,
+        rank_points=0,
+        removed=0.3,
+        least_removed=0.1,
+        counts=(0.1, 0.2, 0.3),
+        peer_counts=(),
+    ),
+    "normal": InspectionEffort(
+        max_tokens=2048,
+        operations=1.2e14,
+        leave_one_out=True,
+        rank_points=BISECTED,
+        removed=0.5,
+        least_removed=0.3,
+        counts=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5),
+        peer_counts=(0.2, 0.3),
+    ),
+    "thorough": InspectionEffort(
+        max_tokens=4096,
+        operations=2e15,
+        leave_one_out=True,
+        rank_points=8,
+        removed=0.5,
+        least_removed=0.5,
+        counts=(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5),
+        peer_counts=(0.1, 0.2, 0.3, 0.5),
+    ),
+}
+assert LEVELS.keys() == EFFORTS.keys(), "an effort has one name in all verbs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSize:
+    """What the cost of an inspection depends on.
+
+    Args:
+        layers: Attention layers.
+        heads: Heads of all layers together.
+        features: Width of the concatenated heads of the widest layer.
+        used_parameters: Parameters that every token is multiplied by: all but the tables that are only looked up.
+    """
+
+    layers: int
+    heads: int
+    features: int
+    used_parameters: int
+
+    @property
+    def one_layer(self) -> float:
+        """Passes that a change in one layer costs, on average over the layers."""
+        return (self.layers + 1) / (2 * self.layers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """What is measured, and on how much.
+
+    Args:
+        effort: The numbers of the effort.
+        size: The model's size.
+        leave_one_out: Whether each head's removal is measured.
+        removed_share: Share of all heads that the descent removes.
+        held_out: Held-out tokens.
+        scored: Calibration tokens that a search compares changes on.
+        calibration: All calibration tokens.
+    """
+
+    effort: InspectionEffort
+    size: ModelSize
+    leave_one_out: bool
+    removed_share: float
+    held_out: int
+    scored: int
+    calibration: int
+
+    @property
+    def passes(self) -> dict[str, float]:
+        """Passes over the held-out examples by kind of fact, those over calibration examples converted."""
+        effort, size, one_layer = self.effort, self.size, self.size.one_layer
+        scored, calibration = self.scored / self.held_out, self.calibration / self.held_out
+        refit = calibration + 1
+        return {
+            "base": 1.0,
+            "statistics": 3.0 * calibration,
+            "importance": size.heads * one_layer * scored if self.leave_one_out else 0.0,
+            "curve": size.heads * one_layer,
+            "rank": 2 * effort.rank_points * size.layers * one_layer,
+            "redundancy": 0.3,
+            "descent": self.removed * one_layer * (RESCORED * scored + calibration) + len(self.removed_counts),
+            "peers": len(PEERS) * len(effort.peer_counts) * (1 + refit),
+            "configurations": CONFIGURATIONS * refit,
+        }
+
+    @property
+    def operations(self) -> float:
+        """Multiplications and additions of everything."""
+        return 2.0 * self.size.used_parameters * self.held_out * sum(self.passes.values())
+
+    @property
+    def removed(self) -> int:
+        """Heads that the descent over the whole model removes."""
+        return round(self.removed_share * self.size.heads)
+
+    @property
+    def removed_counts(self) -> tuple[int, ...]:
+        """Numbers of heads removed at which losses of the whole model are measured."""
+        return self._counts(self.effort.counts)
+
+    @property
+    def stretches(self) -> tuple[int, ...]:
+        """Numbers of heads removed at which the descent is kept."""
+        return tuple(sorted({*self._counts(STRETCHES), self.removed} - {0}))
+
+    @property
+    def peer_counts(self) -> tuple[int, ...]:
+        """The same for other orders of removal."""
+        return self._counts(self.effort.peer_counts)
+
+    def _counts(self, shares: tuple[float, ...]) -> tuple[int, ...]:
+        counts = {round(share * self.size.heads) for share in shares}
+        return tuple(sorted(count for count in counts if 0 < count <= self.removed))
+
+
+def level_of(effort: str) -> InspectionEffort:
+    """The effort called `effort`. Raises InputError for an unknown one."""
+    require_choice("effort", effort, LEVELS)
+    return LEVELS[effort]
+
+
+def schedule(effort: str, size: ModelSize, *, held_out: int, scored: int, calibration: int) -> Schedule:
+    """What an effort measures of a model of this size on so many tokens, less where it would cost too much.
+
+    Raises InputError for an unknown effort.
+    """
+    level = level_of(effort)
+    whole = Schedule(
+        effort=level,
+        size=size,
+        leave_one_out=level.leave_one_out,
+        removed_share=level.removed,
+        held_out=max(1, held_out),
+        scored=scored,
+        calibration=calibration,
+    )
+    shorter = replace(whole, removed_share=level.least_removed)
+    least = replace(shorter, leave_one_out=False)
+    return next((each for each in (whole, shorter) if each.operations <= level.operations), least)

@@ -1,0 +1,64 @@
+"""Which heads a stored inspection would remove first. No torch."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..._errors import InputError, require
+from ...store import Store
+
+
+def inspected_kept(
+    folder: Path, fingerprint: str, shapes: Sequence[tuple[int, int]], *, remove: int, uniform: bool
+) -> list[list[int]]:
+    """The heads that every layer keeps, by the order that an inspection found.
+
+    Args:
+        folder: The inspection's results folder.
+        fingerprint: Of the model's weights; the inspection must be of the same.
+        shapes: Heads and key heads of every layer.
+        remove: How many heads go in all.
+        uniform: As many of every layer and key head, by the layers' own orders; otherwise by the whole model's.
+
+    Raises:
+        InputError: The folder holds no inspection of this model, or it has not come so far.
+    """
+    facts = _facts(folder, fingerprint)
+    if not uniform:
+        order = facts.get("descent", {}).get("removed", [])
+        require(
+            len(order) >= remove,
+            f"the inspection in {folder} removed {len(order)} heads, fewer than {remove}; leave --inspection out.",
+        )
+        gone = {(layer, head) for layer, head in order[:remove]}
+        return [[head for head in range(heads) if (place, head) not in gone] for place, (heads, _) in enumerate(shapes)]
+    kept = []
+    for place, (heads, key_heads) in enumerate(shapes):
+        if f"curve/{place}" not in facts:
+            raise InputError(f"the inspection in {folder} has no order of layer {place}; run it to its end.")
+        kept.append(kept_by_order(facts[f"curve/{place}"]["order"], heads, key_heads, remove // len(shapes)))
+    return kept
+
+
+def kept_by_order(order: Sequence[int], heads: int, key_heads: int, remove: int) -> list[int]:
+    """Heads left after the first of the order that leave every key head as many; without shared keys, the first."""
+    share = heads // key_heads
+    left = dict.fromkeys(range(key_heads), share - remove // key_heads) if share > 1 else {}
+    kept = set(range(heads))
+    for head in order:
+        group = head // share
+        within = sum(other // share == group for other in kept)
+        if len(kept) > heads - remove and (not left or within > left[group]):
+            kept.remove(head)
+    return sorted(kept)
+
+
+def _facts(folder: Path, fingerprint: str) -> Mapping[str, Any]:
+    with Store.open_for_reading(folder) as store:
+        names = [each.name for each in store.experiments() if each.study == "inspect"]
+        inspections = [store.attachments(name) for name in names]
+    require(bool(inspections), f"{folder} holds no inspection of a trained model; make one with headcount inspect.")
+    for facts in inspections:
+        if facts.get("model", {}).get("fingerprint") == fingerprint:
+            return facts
+    raise InputError(f"the inspection in {folder} is of another model than this one ({fingerprint}); inspect it first.")

@@ -1,0 +1,212 @@
+"""What was measured of a trained model, and everything one asks of it."""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from ..._errors import InputError, require
+from ...analysis.trained_model.read import TOLERANCE, TrainedModel, read_trained_model
+from ...report.section import Section
+from ...store import Experiment
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ...analysis.trained_model.layers import LayerReading
+    from ..storing.plan import Plan
+    from .inspecting import Prepared
+
+MEASURES = ("leave_one_out", "fisher", "gradient", "output_norm", "magnitude")
+"""Measures of importance, the most trusted first."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Inspection:
+    """The facts of a trained model. Made by `hc.inspect`.
+
+    Args:
+        facts: What was measured, by name: plain values, as a results folder keeps them.
+        experiment: What was asked of which model and data.
+        folder: The results folder; None where the facts are in memory only.
+        tolerance: The loss increase that is allowed, as a share of the loss's scale.
+        prepared: The model and its examples, which `plan` needs.
+
+    Example:
+        >>> import torch, headcount as hc
+        >>> from transformers import LlamaConfig, LlamaForCausalLM
+        >>> config = LlamaConfig(vocab_size=50, hidden_size=16, intermediate_size=16, num_hidden_layers=2,
+        ...     num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=32)
+        >>> inspection = hc.inspect(LlamaForCausalLM(config).eval(), effort="quick", length=8, examples=6)
+        >>> [layer.heads for layer in inspection.layers]
+        [4, 4]
+        >>> smaller = inspection.plan(keep=3).apply(inspection.model)
+        >>> smaller.config.num_attention_heads
+        3
+    """
+
+    facts: Mapping[str, Any]
+    experiment: Experiment
+    folder: Path | None = None
+    tolerance: float = TOLERANCE
+    prepared: "Prepared | None" = field(default=None, repr=False)
+
+    @functools.cached_property
+    def reading(self) -> TrainedModel:
+        """What the facts say at this tolerance: heads and rank needed, what can go, what is recommended."""
+        return read_trained_model(self.facts, tolerance=self.tolerance)
+
+    @property
+    def layers(self) -> "tuple[LayerReading, ...]":
+        """What each layer needs."""
+        return self.reading.layers
+
+    @property
+    def importance(self) -> Float[np.ndarray, "layers heads"]:
+        """How much each head matters: the loss increase without it where that was measured, else an estimate of it.
+
+        `importance_measure` names which. Layers with fewer heads end in NaN.
+        """
+        rows = [self.facts[f"importance/{layer.index}"][self.importance_measure] for layer in self.layers]
+        table = np.full((len(rows), max(map(len, rows))), np.nan)
+        for place, row in enumerate(rows):
+            table[place, : len(row)] = row
+        return table
+
+    @property
+    def importance_measure(self) -> str:
+        """Which of the stored measures `importance` is: the first of `MEASURES` that every layer has."""
+        stored = [self.facts[f"importance/{layer.index}"] for layer in self.layers]
+        return next(name for name in MEASURES if all(name in each and each[name] is not None for each in stored))
+
+    @property
+    def model(self) -> Any:
+        """The model that was inspected, unchanged."""
+        return self._prepared.loaded.model
+
+    def at(self, tolerance: float) -> "Inspection":
+        """The same facts, read with another tolerance."""
+        require(0 < tolerance < 1, what="tolerance", given=tolerance, needed="above 0 and below 1")
+        return replace(self, tolerance=tolerance)
+
+    def plan(
+        self,
+        *,
+        keep: int | None = None,
+        remove: int | None = None,
+        key_heads: int | None = None,
+        head_dim: int | None = None,
+    ) -> "Plan":
+        """A smaller model: `plan.apply(model)` makes it, `plan.save(path)` keeps it.
+
+        Args:
+            keep: Heads that every layer keeps.
+            remove: Heads that go from the whole model, where they are missed least; layers keep different numbers.
+            key_heads: Key heads that the heads of every layer share.
+            head_dim: Width of every head's queries, keys and values.
+
+        Raises:
+            InputError: If not exactly one is given, or the model cannot have it.
+        """
+        options = {"keep": keep, "remove": remove, "key_heads": key_heads, "head_dim": head_dim}
+        given = {name: value for name, value in options.items() if value is not None}
+        require(
+            len(given) == 1,
+            f"a plan needs exactly one of keep, remove, key_heads and head_dim, got {', '.join(given) or 'none'}.",
+        )
+        from ..storing.changing import group_plan, prune_plan, shrink_plan
+        from ..storing.preflight import requested
+
+        evaluation, loaded = self._prepared.evaluation, self._prepared.loaded
+        if remove is not None:
+            return prune_plan(evaluation, loaded, remove=remove, uniform=False)
+        layers = evaluation.layers
+        shape = requested(layers[0], heads=keep, key_heads=key_heads, head_dim=head_dim)
+        if keep is not None:
+            gone = sum(layer.heads - shape.heads for layer in layers)
+            return prune_plan(evaluation, loaded, remove=gone, uniform=True)
+        if key_heads is not None:
+            return group_plan(evaluation, loaded, key_heads=shape.key_heads)
+        return shrink_plan(evaluation, loaded, head_dim=shape.head_dim)
+
+    @property
+    def _prepared(self) -> "Prepared":
+        if self.prepared is None:
+            raise InputError("this inspection holds facts only; call hc.inspect with the model to change it.")
+        return self.prepared
+
+    @functools.cached_property
+    def section(self) -> Section:
+        """What the report shows."""
+        from ...report.trained_model.section import trained_model_section
+
+        section = trained_model_section(
+            self.experiment,
+            self.facts,
+            folder="" if self.folder is None else str(self.folder),
+            tolerance=self.tolerance,
+        )
+        if section is None:
+            raise InputError("nothing was measured yet that could be drawn.")
+        return section
+
+    def report(self, path: Path | str) -> Path:
+        """Write everything as one HTML page, whole or not at all.
+
+        Args:
+            path: Where the page is written.
+
+        Returns:
+            The path.
+
+        Raises:
+            HeadcountError: If the file cannot be written.
+        """
+        from ...report.render import write_report
+
+        path = Path(path)
+        write_report([self.section], path, folder=str(self.folder or ""))
+        return path
+
+    def plot(self, path: Path | str | None = None) -> "Figure":
+        """Draw layers and heads by importance.
+
+        Args:
+            path: Where to save the figure, ending in .svg, .pdf or .png; None saves nothing.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            InputError: If the ending is another.
+            HeadcountError: If the file cannot be written.
+        """
+        from ...report.render import check_ending
+        from ...report.render.figure import draw, save_figure
+
+        if path is not None:
+            check_ending(Path(path))
+        figure = draw(self.section.charts[0], self.section.headline)
+        if path is not None:
+            save_figure(figure, Path(path))
+        return figure
+
+    def __str__(self) -> str:
+        header = ("layer", "heads", "needed", "short of", "most important head")
+        rows = [header, *map(self._row, self.layers)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([self.section.headline, "", *lines])
+
+    def _row(self, layer: "LayerReading") -> tuple[str, ...]:
+        needed = layer.needed
+        words = "-" if needed is None else f"{needed.at} [{needed.low}, {needed.high}]"
+        best = str(int(np.nanargmax(self.importance[layer.index])))
+        return str(layer.index), str(layer.heads), words, layer.short_of or "-", best
+
+    def __repr__(self) -> str:
+        return f"<Inspection {self.experiment.name}: {len(self.facts)} facts>"

@@ -1,0 +1,1 @@
+"""The attention layers of a trained model, as plain arrays."""

@@ -1,0 +1,153 @@
+"""The attention layers of a model in torch, and the model with other weights in some of them."""
+
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..._errors import InputError, require
+from .architectures import FAMILIES, LAYOUTS, Family, Layout
+from .attention_layer import AttentionLayer
+from .projections import Projection
+from .recognising import at, configured, holders, refuse_config, refuse_modules
+from .rotary import Rotary
+from .weights import HeadWeights
+
+__all__ = ["AttentionLayer", "Rotary", "attention_layers", "rewritten"]
+
+HEAD_COUNTS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "heads", "nhead")
+HEAD_DIMS = ("head_dim", "attention_head_size", "d_head", "head_size")
+KNOWN = "headcount knows " + ", ".join(FAMILIES) + ", and modules with q_proj, k_proj, v_proj and o_proj"
+
+
+def attention_layers(model: nn.Module) -> tuple[AttentionLayer, ...]:
+    """All attention layers of a model, in the order in which they stand in it.
+
+    Args:
+        model: A model of transformers, a module that contains one, or any module with q_proj, k_proj, v_proj and o_proj
+            (or out_proj) whose number of heads is an attribute.
+
+    Raises:
+        InputError: No layer was recognised, the weights are quantised, adapters are not merged, a layer mixes tokens
+            otherwise than by softmax attention, or the model has an encoder and a decoder.
+    """
+    prefix, config = configured(model)
+    inner = model.get_submodule(prefix) if prefix else model
+    refuse_config(config)
+    refuse_modules(inner)
+    family = FAMILIES.get(getattr(config, "model_type", ""))
+    places = holders(inner, (family.layout,) if family else LAYOUTS)
+    kind = getattr(config, "model_type", None) or type(inner).__name__
+    require(bool(places), f"{kind}: no attention layer recognised; {KNOWN}.")
+    expected = getattr(config, "num_hidden_layers", None)
+    require(
+        expected is None or len(places) <= expected,
+        f"{kind}: {len(places)} attention modules in {expected} layers; cross-attention is not supported, "
+        "give an encoder or a decoder alone.",
+    )
+    require(
+        expected is None or len(places) == expected,
+        f"{kind}: {len(places)} of {expected} layers have an attention that headcount can read; "
+        "a model must have one in every layer.",
+    )
+    return tuple(
+        _layer(model, index, ".".join(part for part in (prefix, path) if part), layout, config, family)
+        for index, (path, layout) in enumerate(places)
+    )
+
+
+@contextmanager
+def rewritten(model: nn.Module, changes: Mapping[int, HeadWeights]) -> Iterator[None]:
+    """The model with other weights in some layers, by index, inside the `with`; put back after, also after an error.
+
+    Raises InputError where a layer does not exist or a shape is another.
+    """
+    layers = attention_layers(model)
+    for index in changes:
+        require(0 <= index < len(layers), what="layer", given=index, needed=f"one of 0 to {len(layers) - 1}")
+    stored = [parameter for index in changes for parameter in layers[index].parameters(model)]
+    before = [parameter.detach().clone() for parameter in stored]
+    try:
+        for index, weights in changes.items():
+            layers[index].write(model, weights)
+        yield
+    finally:
+        with torch.no_grad():
+            for parameter, values in zip(stored, before, strict=True):
+                parameter.copy_(values)
+
+
+def _layer(
+    model: nn.Module, index: int, path: str, layout: Layout, config: Any, family: Family | None
+) -> AttentionLayer:
+    holder = model.get_submodule(path)
+    core = holder.get_submodule(layout.core)
+    *inputs, output = (Projection(holder.get_submodule(name)) for name in layout.paths)
+    heads, head_dim = _head_shape(path, core, output.shape[1], config)
+    rows = inputs[0].features
+    key_rows = (rows - heads * head_dim) // 2 if layout.packed else inputs[1].features
+    require(
+        (bool(layout.packed) or rows == heads * head_dim)
+        and key_rows >= head_dim
+        and key_rows % head_dim == 0
+        and heads % (key_rows // head_dim) == 0,
+        f"{path}: {rows} query rows and {key_rows} key rows are not {heads} heads of {head_dim} with shared keys; "
+        "this kind of attention (gated or latent) is not supported.",
+    )
+    return AttentionLayer(
+        index=index,
+        name=".".join(part for part in (path, layout.core) if part),
+        block=_block(path),
+        heads=heads,
+        key_heads=key_rows // head_dim,
+        head_dim=head_dim,
+        width=inputs[0].shape[1],
+        rotary=_rotary(core, head_dim, config, family),
+        normed=any(at(core, name) is not None for name in ("q_norm", "q_layernorm", "query_norm")),
+        output_biased=output.stored_bias is not None,
+        holder=path,
+        layout=layout,
+    )
+
+
+def _block(path: str) -> str:
+    """The path to the last number: "model.layers.3" of "model.layers.3.self_attn"; the path where it has none."""
+    parts = path.split(".")
+    numbers = [place for place, part in enumerate(parts) if part.isdigit()]
+    return ".".join(parts[: numbers[-1] + 1]) if numbers else path
+
+
+def _head_shape(path: str, core: nn.Module, features: int, config: Any) -> tuple[int, int]:
+    """Heads and head_dim, from the attention's own attributes, else the config's."""
+    for source in (core, config):
+        for name in HEAD_DIMS:
+            head_dim = getattr(source, name, None)
+            if isinstance(head_dim, int) and head_dim > 0 and features % head_dim == 0:
+                return features // head_dim, head_dim
+        for name in HEAD_COUNTS:
+            heads = getattr(source, name, None)
+            if isinstance(heads, int) and heads > 0 and features % heads == 0:
+                return heads, features // heads
+    raise InputError(f"{path}: the number of heads is not stated; set an attribute num_heads on the module.")
+
+
+def _rotary(core: nn.Module, head_dim: int, config: Any, family: Family | None) -> Rotary | None:
+    if family is not None and family.rotary == "none":
+        return None
+    if family is None and "position_embeddings" not in inspect.signature(core.forward).parameters:
+        return None
+    if not getattr(core, "use_rope", True):  # SmolLM 3 rotates three layers of four
+        return None
+    factor = (getattr(config, "rope_parameters", None) or {}).get("partial_rotary_factor", 1.0)
+    interleaved = family.rotary == "interleaved" if family else _interleaves(core)
+    return Rotary(dims=int(head_dim * factor), interleaved=interleaved)
+
+
+def _interleaves(core: nn.Module) -> bool:
+    """Which numbers the class pairs, seen by letting its own function rotate four of them."""
+    rotate = getattr(sys.modules[type(core).__module__], "rotate_half", None)
+    return rotate is not None and rotate(torch.tensor([1.0, 2.0, 3.0, 4.0])).tolist()[1] == 1.0

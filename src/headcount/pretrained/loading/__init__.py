@@ -1,0 +1,1 @@
+"""Trained models from a folder, a hub or memory."""

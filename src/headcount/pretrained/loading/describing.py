@@ -1,0 +1,78 @@
+"""A loaded model and its examples in numbers: the facts "model" and "data". No torch is imported here."""
+
+import importlib.metadata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..inspection.effort import ModelSize
+from ..storing.cost import cache_bytes_per_token
+
+if TYPE_CHECKING:
+    from ..examples.batches import Examples
+    from ..layers.find import AttentionLayer
+    from ..layers.weights import HeadWeights
+    from .load import Loaded
+
+
+def about_model(
+    loaded: "Loaded", layers: "Sequence[AttentionLayer]", original: "Sequence[HeadWeights]", device: str
+) -> dict[str, Any]:
+    """The fact "model". Numbers that differ between layers are lists."""
+    model: Any = loaded.model
+    generates = hasattr(model, "can_generate") and model.can_generate()
+    return {
+        "name": loaded.source,
+        "family": loaded.family,
+        "architecture": type(model).__name__,
+        "layers": len(layers),
+        **{
+            name: _one([getattr(layer, name) for layer in layers])
+            for name in ("heads", "key_heads", "head_dim", "width")
+        },
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "attention_parameters": sum(weights.parameters for weights in original),
+        "cache_bytes_per_token": cache_bytes_per_token(layers) if generates else None,
+        "rotary": any(layer.rotary is not None for layer in layers),
+        "fingerprint": loaded.fingerprint,
+        "torch": importlib.metadata.version("torch"),
+        "transformers": importlib.metadata.version("transformers"),
+        "device": device,
+    }
+
+
+def about_data(examples: "Examples") -> dict[str, Any]:
+    """The fact "data", but for the scale."""
+    return {
+        "kind": examples.kind,
+        "words": examples.words,
+        "cannot": examples.cannot,
+        "loss": examples.loss.name,
+        **examples.counts(),
+    }
+
+
+def size_of(loaded: "Loaded", layers: "Sequence[AttentionLayer]") -> ModelSize:
+    """What the cost of an inspection depends on."""
+    model: Any = loaded.model
+    looked_up = {
+        id(module.weight): module.weight.numel() for module in model.modules() if type(module).__name__ == "Embedding"
+    }
+    head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
+    tied = looked_up.get(id(getattr(head, "weight", None)), 0)
+    everything = sum(parameter.numel() for parameter in model.parameters())
+    return ModelSize(
+        layers=len(layers),
+        heads=sum(layer.heads for layer in layers),
+        features=max(layer.heads * layer.head_dim for layer in layers),
+        used_parameters=max(1, everything - sum(looked_up.values()) + tied),
+    )
+
+
+def short_name(source: str) -> str:
+    """The last part of a folder's or a hub's name."""
+    return Path(source.rstrip("/")).name or "model"
+
+
+def _one(values: list[int]) -> int | list[int]:
+    return values[0] if len(set(values)) == 1 else values

@@ -1,0 +1,1 @@
+"""What an example costs a model."""

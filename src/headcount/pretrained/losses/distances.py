@@ -1,0 +1,164 @@
+"""Losses of models that answer with embeddings or classes. Needs torch."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ..._errors import require
+from ..._keys import named_generator
+from ..examples.batches import Batch
+from .loss import Loss, device_of, widened
+
+Embed = Callable[[nn.Module, Batch], Float[Tensor, "rows dim"]]
+"""Embeddings of the rows of a batch, of length 1."""
+
+
+class EmbeddingDistance(Loss):
+    """1 - cosine between an embedding and the original's. Its probes are projections on normal directions."""
+
+    name = "distance of embeddings (1 - cosine)"
+
+    def __init__(self, embed: Embed, seed: int = 0):
+        self.embed, self.seed = embed, seed
+
+    def prepare(self, model: nn.Module, batches: Sequence[Batch]) -> None:
+        for place, batch in enumerate(batches):
+            with torch.no_grad():
+                batch.extras["original"] = self.embed(model, batch).cpu()
+            directions = named_generator(self.seed, "probes", place).normal(size=batch.extras["original"].shape)
+            batch.extras["directions"] = torch.from_numpy(directions).float()
+
+    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+        answer = self.embed(model, batch)
+        # Half the squared distance of unit vectors, which does not cancel where the two are nearly equal.
+        return 0.5 * torch.sum((answer - batch.extras["original"].to(answer.device)) ** 2, dim=1)
+
+    def probes(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+        answer = self.embed(model, batch)
+        return torch.sum(answer * batch.extras["directions"].to(answer.device), dim=1)
+
+    def scale_of(self, base_losses: Float[np.ndarray, " examples"]) -> float:
+        """1: embeddings that have nothing in common."""
+        return 1.0
+
+
+class SimilarityError(Loss):
+    """Squared error of a similarity score, predicted from the cosine by a line fitted once on the original.
+
+    The rows of a batch are all first texts, then all second ones; `extras["scores"]` has one score per pair.
+    """
+
+    name = "squared error of the similarity"
+
+    def __init__(self, embed: Embed, calibrated: Sequence[Batch]):
+        self.embed, self.calibrated = embed, calibrated
+        self.slope, self.shift, self.variance = 1.0, 0.0, 1.0
+
+    def prepare(self, model: nn.Module, batches: Sequence[Batch]) -> None:
+        with torch.no_grad():
+            cosines = torch.cat([self._cosines(model, batch).cpu() for batch in self.calibrated]).double().numpy()
+        scores = torch.cat([batch.extras["scores"] for batch in self.calibrated]).double().numpy()
+        everything = torch.cat([batch.extras["scores"] for batch in batches]).double().numpy()
+        self.variance = float(np.var(everything))
+        require(self.variance > 0, f"all scores are {everything[0]:g}; give pairs of different similarity.")
+        design = np.stack([cosines, np.ones_like(cosines)], axis=1)
+        (self.slope, self.shift), *_ = np.linalg.lstsq(design, scores, rcond=None)
+
+    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+        cosines = self._cosines(model, batch)
+        predicted = float(self.slope) * cosines + float(self.shift)
+        return (predicted - batch.extras["scores"].to(cosines)) ** 2
+
+    def scale_of(self, base_losses: Float[np.ndarray, " examples"]) -> float:
+        """The variance of the scores: the error of the best constant answer."""
+        return self.variance
+
+    def _cosines(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+        first, second = self.embed(model, batch).reshape(2, batch.examples, -1)
+        return torch.sum(first * second, dim=1)
+
+
+class LabelLoss(Loss):
+    """Cross-entropy of the right class, in `extras["labels"]`."""
+
+    name = "cross-entropy of labels (nats)"
+
+    def __init__(self):
+        self.entropy = 1.0
+
+    def prepare(self, model: nn.Module, batches: Sequence[Batch]) -> None:
+        labels = torch.cat([batch.extras["labels"] for batch in batches])
+        shares = np.bincount(labels.numpy()) / len(labels)
+        self.entropy = float(-np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
+
+    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+        logits = class_logits(model, batch)
+        return functional.cross_entropy(logits, batch.extras["labels"].to(logits.device), reduction="none")
+
+    def scale_of(self, base_losses: Float[np.ndarray, " examples"]) -> float:
+        """The entropy of the labels: the loss of the best constant answer."""
+        return self.entropy or 1.0
+
+
+class AnswerDivergence(Loss):
+    """Divergence of a model's classes from the original's, KL(original || model).
+
+    Its probes are cross-entropies of classes drawn from the original's answers.
+    """
+
+    name = "divergence from the original's answers (nats)"
+
+    def __init__(self, logits: Callable[[nn.Module, Batch], Float[Tensor, "examples *places classes"]], seed: int = 0):
+        self.logits, self.seed, self.entropy = logits, seed, 1.0
+
+    def prepare(self, model: nn.Module, batches: Sequence[Batch]) -> None:
+        total, count = 0.0, 0
+        for place, batch in enumerate(batches):
+            with torch.no_grad():
+                original = functional.log_softmax(widened(self.logits(model, batch)), -1).cpu()
+            batch.extras["original"] = original
+            chances = original.double().exp().numpy()
+            points = named_generator(self.seed, "probes", place).random(chances.shape[:-1])[..., None]
+            drawn = np.minimum(np.sum(np.cumsum(chances, -1) < points, axis=-1), chances.shape[-1] - 1)
+            batch.extras["drawn"] = torch.from_numpy(drawn)
+            total = total + chances.reshape(-1, chances.shape[-1]).sum(0)
+            count += math.prod(chances.shape[:-1])
+        mean = np.asarray(total / count)
+        self.entropy = float(-np.sum(mean[mean > 0] * np.log(mean[mean > 0])))
+
+    def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+        logits = functional.log_softmax(widened(self.logits(model, batch)), -1)
+        original = batch.extras["original"].to(logits.device)
+        return _per_example(torch.sum(original.exp() * (original - logits), dim=-1))
+
+    def probes(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
+        logits = functional.log_softmax(widened(self.logits(model, batch)), -1)
+        drawn = batch.extras["drawn"].to(logits.device)
+        return _per_example(-torch.gather(logits, -1, drawn[..., None])[..., 0])
+
+    def scale_of(self, base_losses: Float[np.ndarray, " examples"]) -> float:
+        """The entropy of the original's mean answer: the divergence of the best constant answer is at most that."""
+        return self.entropy or 1.0
+
+
+def class_logits(model: nn.Module, batch: Batch) -> Float[Tensor, "examples classes"]:
+    return model(**batch.inputs_on(device_of(model))).logits
+
+
+def image_embedding(model: nn.Module, batch: Batch) -> Float[Tensor, "rows dim"]:
+    """The class token of the last layer, or the mean over tokens of a model without one, of length 1."""
+    answer = model(**batch.inputs_on(device_of(model)))
+    hidden = answer.last_hidden_state
+    if hidden.ndim != 3:
+        return functional.normalize(hidden.flatten(2).mean(2), dim=-1)
+    classed = any(name.endswith("cls_token") for name, _ in model.named_parameters())
+    return functional.normalize(hidden[:, 0] if classed else hidden.mean(1), dim=-1)
+
+
+def _per_example(values: Float[Tensor, "examples *places"]) -> Float[Tensor, " examples"]:
+    return values if values.ndim == 1 else values.flatten(1).mean(1)

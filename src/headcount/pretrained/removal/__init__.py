@@ -1,0 +1,1 @@
+"""Heads removed: which, in which order, with the output projection fitted again."""

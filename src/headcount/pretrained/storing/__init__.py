@@ -1,0 +1,1 @@
+"""A changed model as a folder that stock transformers loads."""

@@ -1,0 +1,104 @@
+"""The model card of a written folder: what was changed, what it cost, what it does not cover. No torch."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..._version import __version__
+
+RECORD = "headcount.json"
+"""The file beside the weights that says what was done and measured."""
+
+NOT_COVERED = (
+    "Losses are those of the data named above; nothing is known about other data, other languages or longer sequences.",
+    "No task benchmark was run, and nothing was checked for safety, bias or calibration.",
+    "Seconds are those of one machine with one thread setting; servers and other kernels differ.",
+)
+
+
+def model_card(record: Mapping[str, Any], source: Path | None = None) -> str:
+    """README.md of a written folder.
+
+    Args:
+        record: What is stored as headcount.json.
+        source: The original's folder; the licence in its card is carried over.
+    """
+    name = Path(record["source"]).name or record["source"]
+    measured = record["measured"]
+    lines = [
+        "---",
+        "library_name: transformers",
+        *_licence(source),
+        f"tags: [headcount, {record['kind']}]",
+        "---",
+        "",
+        f"# {name}, {record['words']}",
+        "",
+        f"Made from `{name}` (fingerprint `{record['fingerprint']}`) by headcount {__version__}.",
+        record["stored_words"],
+        "",
+        "```python",
+        f"from transformers import AutoConfig, {record['architecture']}",
+        f'model = {record["architecture"]}.from_pretrained("FOLDER")',
+        "```",
+        "",
+        "| | original | this model |",
+        "|---|---:|---:|",
+        *(f"| {label} | {before} | {after} |" for label, before, after in table_rows(record)),
+        "",
+    ]
+    if "data" in measured:
+        lines += [f"Losses are on held-out examples of: {measured['data'].rstrip('.')}.", ""]
+    if "recovery" in measured:
+        lines += [f"{measured['recovery']['words'].rstrip('.').capitalize()}.", ""]
+    for sentence in measured.get("cannot", ()):
+        lines += [sentence, ""]
+    if record.get("kept"):
+        lines += ["## Heads kept", "", "| layer | heads of the original |", "|---:|---|"]
+        lines += [f"| {place} | {', '.join(map(str, heads))} |" for place, heads in enumerate(record["kept"])]
+        lines.append("")
+    if record.get("command"):
+        lines += ["## Command", "", "```", record["command"], "```", ""]
+    lines += [
+        "## Check",
+        "",
+        "`headcount verify FOLDER` runs stored inputs and compares with the outputs recorded here: ",
+    ]
+    lines[-1] += f"largest difference from the model that was measured {record['difference']:.1e}."
+    lines += ["", "## Not covered", "", *(f"* {sentence}" for sentence in NOT_COVERED)]
+    return "\n".join(lines) + "\n"
+
+
+def table_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Label, original, changed: shapes, losses, sizes, times; what was not measured is left out."""
+    before, after, measured = record["shape"]["original"], record["shape"]["stored"], record["measured"]
+    rows = [
+        ("heads per layer", f"{before['heads']}", f"{after['heads']}"),
+        ("key heads per layer", f"{before['key_heads']}", f"{after['key_heads']}"),
+        ("head_dim", f"{before['head_dim']}", f"{after['head_dim']}"),
+        ("parameters", f"{record['parameters']['original']:,}", f"{record['parameters']['stored']:,}"),
+    ]
+    if "cache_bytes_per_token" in record:
+        cache = record["cache_bytes_per_token"]
+        rows.append(("KV-cache bytes per token", f"{cache['original']:,}", f"{cache['stored']:,}"))
+    if "loss" in measured:
+        loss = measured["loss"]
+        rows.append((f"held-out {loss['name']}", f"{loss['before']:.4f}", f"{loss['after']:.4f}"))
+        low, high = loss["increase_interval"]
+        rows.append(("increase, with 95 % interval", "", f"{loss['increase']:+.4f} [{low:+.4f}, {high:+.4f}]"))
+    if "recovery" in measured:
+        rows.append(("increase before recovery", "", f"{measured['recovery']['increase_before']:+.4f}"))
+    if "seconds_per_1000_tokens" in measured:
+        seconds = measured["seconds_per_1000_tokens"]
+        rows.append(("seconds per 1,000 tokens", f"{seconds['original']:.4f}", f"{seconds['stored']:.4f}"))
+    return rows
+
+
+def _licence(source: Path | None) -> list[str]:
+    """The licence line of the original's card, where it has one."""
+    card = None if source is None else source / "README.md"
+    if card is None or not card.is_file():
+        return []
+    head = re.match(r"---\n(.*?)\n---", card.read_text(encoding="utf-8", errors="replace"), re.DOTALL)
+    return [line for line in head.group(1).splitlines() if re.match(r"license\w*:", line)] if head else []

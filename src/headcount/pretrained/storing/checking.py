@@ -1,0 +1,174 @@
+"""Does a written folder still compute what was measured? A few stored inputs, run through stock transformers."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from torch import nn
+
+from ..._errors import InputError, require
+from ..._keys import named_generator
+from .card import RECORD
+
+EXAMPLES, LENGTH, TILES = 2, 24, 4
+"""Probe inputs: this many sequences of so many tokens, or images of so many coloured tiles per side."""
+VALUES = 512
+"""Outputs that are stored, drawn from all."""
+TOLERANCE = 1e-5
+"""Largest difference that is rounding, per unit of the largest output."""
+
+
+@dataclass(frozen=True)
+class FolderCheck:
+    """What a folder computes now against what was recorded when it was written."""
+
+    folder: Path
+    architecture: str
+    difference: float
+    allowed: float
+    outputs: int
+    words: str
+    missing: tuple[str, ...] = ()
+
+    @property
+    def agrees(self) -> bool:
+        return not self.missing and self.difference <= self.allowed
+
+    def __str__(self) -> str:
+        if self.missing:
+            names = ", ".join(self.missing[:3])
+            return (
+                f"{self.folder}: {self.architecture} finds no weights for {names}; the folder is not what was written."
+            )
+        verdict = "computes what was measured" if self.agrees else "does not compute what was measured"
+        return (
+            f"{self.folder} {verdict}: {self.outputs} recorded outputs of {self.architecture} differ by at most "
+            f"{self.difference:.1e} (allowed: {self.allowed:.1e})."
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "folder": str(self.folder),
+            "architecture": self.architecture,
+            "words": self.words,
+            "agrees": self.agrees,
+            "difference": self.difference if np.isfinite(self.difference) else None,
+            "allowed": self.allowed,
+            "outputs": self.outputs,
+            "missing": list(self.missing),
+        }
+
+
+def check_folder(folder: str | Path) -> FolderCheck:
+    """Load a written folder with stock transformers, run the probe inputs in it, and compare.
+
+    Raises:
+        InputError: The folder has no record of headcount, or cannot be loaded.
+    """
+    folder = Path(folder)
+    record = read_record(folder)
+    model, missing = load_stock(folder)
+    stored = record["probe"]
+    outputs = probe_outputs(model, probe_tensors(stored["inputs"]))
+    values = np.array(stored["values"], dtype=np.float64)
+    same_shape = list(outputs.shape) == stored["shape"]
+    now = outputs.reshape(-1)[stored["places"]] if same_shape else np.full_like(values, np.inf)
+    return FolderCheck(
+        folder=folder,
+        architecture=type(model).__name__,
+        difference=float(np.max(np.abs(now - values))),
+        allowed=tolerance(values),
+        outputs=len(values),
+        words=record["words"],
+        missing=tuple(missing),
+    )
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """What `write_folder` wrote beside the weights."""
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        require({"probe", "words", "kind"} <= record.keys(), f"{folder / RECORD} lacks the probe; it is not whole.")
+    except (OSError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{folder / RECORD} cannot be read as a record of headcount: {error}.") from error
+    return record
+
+
+def load_stock(folder: Path) -> tuple[nn.Module, list[str]]:
+    """The model as its config's class loads it, in float32, and the names of weights that are missing or left over."""
+    config = transformers.AutoConfig.from_pretrained(folder)
+    kind = getattr(transformers, (config.architectures or ["AutoModel"])[0])
+    try:
+        with quiet():
+            model, report = kind.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
+    except Exception as error:  # transformers, safetensors and torch each raise their own kinds
+        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+        raise InputError(f"{folder} cannot be loaded by transformers ({reason}); write it again.") from error
+    return model.eval(), sorted({*report["missing_keys"], *report["unexpected_keys"]})
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No bar of transformers: headcount shows its own."""
+    logging = transformers.utils.logging
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def probe_inputs(config: Any, seed: int = 0) -> dict[str, Any]:
+    """Inputs as JSON: random tokens, or images of coloured tiles with the side that they are drawn at."""
+    draw = named_generator(seed, "probe inputs")
+    side = getattr(config, "image_size", None)
+    if side is not None:
+        tiles = draw.normal(size=(EXAMPLES, getattr(config, "num_channels", 3), TILES, TILES)).round(3)
+        return {"tiles": tiles.tolist(), "side": side if isinstance(side, int) else side[0]}
+    most = (getattr(config, "max_position_embeddings", None) or LENGTH) - 4  # RoBERTa counts from its padding id
+    return {"input_ids": draw.integers(0, config.vocab_size, (EXAMPLES, min(LENGTH, most))).tolist()}
+
+
+def probe_tensors(inputs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """Keyword arguments of a forward pass."""
+    if "input_ids" in inputs:
+        return {"input_ids": torch.tensor(inputs["input_ids"])}
+    places = np.arange(inputs["side"]) * TILES // inputs["side"]
+    images = np.array(inputs["tiles"])[:, :, places][:, :, :, places]
+    return {"pixel_values": torch.tensor(images, dtype=torch.float32)}
+
+
+@torch.no_grad()
+def probe_outputs(model: nn.Module, tensors: Mapping[str, torch.Tensor]) -> np.ndarray:
+    """The first output of a model: its logits, or its last hidden states."""
+    device = next(model.parameters()).device
+    outputs = model(**{name: tensor.to(device) for name, tensor in tensors.items()})
+    first = outputs if isinstance(outputs, torch.Tensor) else next(iter(outputs.values()))
+    return first.detach().double().cpu().numpy()
+
+
+def probe_record(inputs: Mapping[str, Any], outputs: np.ndarray, seed: int = 0) -> dict[str, Any]:
+    """Inputs and a draw of the outputs, as JSON."""
+    draw = named_generator(seed, "probe outputs")
+    places = np.sort(draw.choice(outputs.size, size=min(VALUES, outputs.size), replace=False))
+    return {
+        "inputs": dict(inputs),
+        "shape": list(outputs.shape),
+        "places": places.tolist(),
+        "values": outputs.reshape(-1)[places].tolist(),
+    }
+
+
+def tolerance(outputs: np.ndarray) -> float:
+    """The difference that counts as rounding."""
+    return TOLERANCE * max(1.0, float(np.max(np.abs(outputs), initial=0.0)))

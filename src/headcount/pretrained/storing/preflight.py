@@ -1,0 +1,300 @@
+"""Whether a stock class stores a changed model, and which: asked before anything is computed or written. No torch.
+
+A class stores another head count where its config has a `head_dim` beside the count, as a field or as an extra key.
+One count stands for all layers, so layers of unequal counts are padded with zero heads. Where there is no road, heads
+are zeroed in the same shapes: that loads everywhere and saves nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from ..._errors import InputError, require
+from ..layers.architectures import FAMILIES, Family
+
+TENSOR_PARALLEL = (2, 4, 8)
+"""Numbers of devices that a serving stack commonly splits the heads over."""
+KERNEL_MULTIPLE, KERNEL_MOST = 8, 256
+"""Flash attention takes head_dims that are multiples of the first, up to the second."""
+
+HEADS = ("num_attention_heads", "n_heads", "n_head")
+WIDTHS = ("hidden_size", "n_embd", "dim")
+"""What configs call the number of heads and the width."""
+NOTHING_SAVED = "this loads everywhere, and saves no parameters, no memory and no time"
+CHECKED_FACTORS = ("phi3",)
+"""Classes that insist on one rotary factor per pair of a head of width / heads."""
+
+Stored = Literal["small", "padded", "zeroed"]
+
+
+@runtime_checkable
+class Shaped(Protocol):
+    """What has the shape of a layer: `LayerShape`, `HeadWeights`, `AttentionLayer`."""
+
+    @property
+    def heads(self) -> int: ...
+    @property
+    def key_heads(self) -> int: ...
+    @property
+    def head_dim(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class LayerShape:
+    """Heads, key heads and head_dim of a layer."""
+
+    heads: int
+    key_heads: int
+    head_dim: int
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """What a stock class can store of a request.
+
+    `host` is the model type that stores it, `shape` the one shape of all its layers, `config` the keys of its config
+    that change, `left_out` the keys that go. `sentences` say why not, or what it costs; the first is the verdict.
+    """
+
+    possible: bool
+    host: str
+    stored: Stored
+    sentences: tuple[str, ...]
+    shape: LayerShape
+    config: Mapping[str, Any]
+    left_out: tuple[str, ...] = ()
+
+
+def preflight(
+    config: Any,
+    layers: Sequence[Shaped],
+    *,
+    tensor_parallel: Sequence[int] = TENSOR_PARALLEL,
+    zeroed: bool = False,
+) -> Preflight:
+    """Say what a stock class can store of layers of these shapes.
+
+    Args:
+        config: The original's config, as a mapping (config.json) or as transformers' object.
+        layers: The shape of every layer after the change; weights and attention layers have one too.
+        tensor_parallel: Numbers of devices to check the head counts against; a misfit is a warning.
+        zeroed: The request is for the original's shapes, with the removed heads zero.
+
+    Returns:
+        The verdict. Nothing is raised for what cannot be stored; see `require_possible`.
+
+    Example:
+        >>> llama = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 8}
+        >>> preflight(llama, [LayerShape(heads=5, key_heads=5, head_dim=8)] * 2).host
+        'mistral'
+    """
+    config = as_mapping(config)
+    original = original_shape(config)
+    require(len(layers) > 0, "a model has at least one layer, got none.", what="layers", given=0)
+    if zeroed:
+        sentence = f"heads are zeroed in the shapes of the original ({_words(original)}): {NOTHING_SAVED}."
+        return Preflight(True, config["model_type"], "zeroed", (sentence,), original, {})
+    shape = common_shape(layers)
+    problem = _impossible(config, original, shape)
+    if problem:
+        return Preflight(False, config["model_type"], "zeroed", (problem,), original, {})
+    host, changes, left_out = _host(config, original, shape)
+    sentences = [_verdict(config["model_type"], host, original, shape)]
+    unequal = len({(layer.heads, layer.key_heads) for layer in layers}) > 1
+    if unequal:
+        sentences.append(_padding(layers, shape, original))
+    sentences += _warnings(original, shape, tensor_parallel)
+    oldest = FAMILIES[host].oldest if host in FAMILIES else None
+    if oldest and shape != original:
+        sentences.append(f"it loads with transformers {oldest} and newer.")
+    return Preflight(True, host, "padded" if unequal else "small", tuple(sentences), shape, changes, left_out)
+
+
+def require_possible(check: Preflight) -> Preflight:
+    """The verdict itself, or an InputError of its first sentence where nothing stores the request."""
+    if not check.possible:
+        raise InputError(check.sentences[0])
+    return check
+
+
+def common_shape(layers: Sequence[Shaped]) -> LayerShape:
+    """The smallest shape that every layer can be padded to: the most key heads, and the most heads per key head."""
+    dims = {layer.head_dim for layer in layers}
+    require(len(dims) == 1, f"all layers must have one head_dim, got {_listed(dims)}.", what="head_dim", given=dims)
+    key_heads = max(layer.key_heads for layer in layers)
+    share = max(layer.heads // layer.key_heads for layer in layers)
+    return LayerShape(key_heads * share, key_heads, dims.pop())
+
+
+def original_shape(config: Any) -> LayerShape:
+    """The shape of the original's layers, by its config."""
+    config = as_mapping(config)
+    heads = next(config[name] for name in HEADS if name in config)
+    key_heads = config.get("num_key_value_heads") or heads
+    return LayerShape(heads, key_heads, config.get("head_dim") or width_of(config) // heads)
+
+
+def width_of(config: Mapping[str, Any]) -> int:
+    """The width of the residual stream, by a config."""
+    return next(config[name] for name in WIDTHS if name in config)
+
+
+def as_mapping(config: Any) -> Mapping[str, Any]:
+    """A config as a mapping; that of text alone where a model has several."""
+    if not isinstance(config, Mapping):
+        config = config.get_text_config().to_dict() if hasattr(config, "get_text_config") else config.to_dict()
+    return config
+
+
+def _impossible(config: Mapping[str, Any], original: LayerShape, shape: LayerShape) -> str:
+    """Why no stock class stores this shape and what would work, or the empty string."""
+    kind = config["model_type"]
+    rule = FAMILIES.get(kind, Family(model_type=kind))
+    moved = shape.heads != original.heads or shape.head_dim != original.head_dim
+    if rule.head_dim == "none" and moved:
+        return (
+            f"{kind} takes head_dim as width / heads, and no stock class stores {_words(shape)} of it; "
+            f"--zeroed writes the removed heads as zeros in the same shapes ({NOTHING_SAVED})."
+        )
+    if not rule.key_heads and shape.key_heads != shape.heads:
+        return (
+            f"{kind} stores one key head per head, so {shape.heads} heads cannot share {shape.key_heads} key heads; "
+            f"remove heads instead (headcount prune)."
+        )
+    if rule.normed and shape.head_dim != original.head_dim:
+        return (
+            f"{kind} normalises queries and keys over head_dim {original.head_dim}, so a head_dim of {shape.head_dim} "
+            "is another function; remove heads or share keys instead (headcount prune, headcount group)."
+        )
+    if rule.rotary != "none" and shape.head_dim % 2:
+        return f"{kind} rotates pairs of dimensions, so head_dim must be even, got {shape.head_dim}."
+    if rule.rotary != "none" and shape.head_dim != original.head_dim and (why := _fixed_frequencies(config)):
+        return (
+            f"{kind} cannot store the rotary frequencies of a head_dim of {shape.head_dim}: {why}; remove heads or "
+            "share keys instead (headcount prune, headcount group)."
+        )
+    if _refused(rule, config, shape) and not _other_host(rule, config):
+        works = [heads for heads in storable_counts(original) if width_of(config) % heads == 0]
+        why = f" and {rule.other_host} has no biases" if rule.other_host else ""
+        return (
+            f"{kind} refuses {shape.heads} heads because its width {width_of(config)} is not a multiple{why}; "
+            f"head counts that it stores: {_listed(works)}; or --zeroed, in the same shapes ({NOTHING_SAVED})."
+        )
+    return ""
+
+
+def _fixed_frequencies(config: Mapping[str, Any]) -> str:
+    """Why a config cannot name the frequencies of a smaller head, or the empty string."""
+    rope = config.get("rope_parameters") or {}
+    kind = rope.get("rope_type", "default")
+    if config["model_type"] in CHECKED_FACTORS:
+        return "its class checks their number against width / heads"
+    if kind in ("dynamic", "longrope"):
+        return f"those of kind {kind} change with the length"
+    if rope.get("partial_rotary_factor", 1.0) != 1.0:
+        return "only a part of its head is rotated"
+    return ""
+
+
+def _host(config: Mapping[str, Any], original: LayerShape, shape: LayerShape) -> tuple[str, dict[str, Any], tuple]:
+    """The model type that stores a shape, what changes in the config, and which keys go."""
+    kind, rule = config["model_type"], FAMILIES.get(config["model_type"])
+    if shape == original or rule is None:
+        return kind, {}, ()
+    changes: dict[str, Any] = {"num_attention_heads": shape.heads, "head_dim": shape.head_dim}
+    if rule.key_heads:
+        changes["num_key_value_heads"] = shape.key_heads
+    if rule.head_dim == "none":
+        changes.pop("head_dim")
+    if not _refused(rule, config, shape):
+        return kind, changes, ()
+    assert rule.other_host is not None
+    changes |= {"model_type": rule.other_host, "sliding_window": None}
+    return rule.other_host, changes, ("attention_bias", "mlp_bias", "pretraining_tp")
+
+
+def _refused(rule: Family, config: Mapping[str, Any], shape: LayerShape) -> bool:
+    return rule.needs_divisor and width_of(config) % shape.heads != 0
+
+
+def _other_host(rule: Family, config: Mapping[str, Any]) -> bool:
+    """Whether another class computes the same: it has no biases."""
+    biased = config.get("attention_bias") or config.get("mlp_bias") or (config.get("pretraining_tp") or 1) > 1
+    return bool(rule.other_host) and not biased
+
+
+def _verdict(kind: str, host: str, original: LayerShape, shape: LayerShape) -> str:
+    other = "" if host == kind else f" as {host}, which computes the same and takes any head count"
+    return f"{kind} stores {_words(shape)} in place of {_words(original)}{other}."
+
+
+def _padding(layers: Sequence[Shaped], shape: LayerShape, original: LayerShape) -> str:
+    asked, stored = sum(layer.heads for layer in layers), shape.heads * len(layers)
+    counts = sorted({layer.heads for layer in layers})
+    sentence = (
+        f"one head count stands for all layers, and these keep {_listed(counts)}: padded with zero heads to "
+        f"{shape.heads}, {stored - asked} of the {stored} stored heads are zero"
+    )
+    if shape.heads >= original.heads:
+        sentence += f"; as many heads are stored as the original has, so {NOTHING_SAVED.removeprefix('this ')}"
+    return f"{sentence}."
+
+
+def _warnings(original: LayerShape, shape: LayerShape, tensor_parallel: Sequence[int]) -> list[str]:
+    """What loads but may be refused or slow elsewhere."""
+    misfits = [n for n in tensor_parallel if shape.heads % n or shape.key_heads % n]
+    sentences = []
+    if misfits:
+        sentences.append(
+            f"warning: {_counted(shape)} cannot be split evenly over {_listed(misfits)} devices (tensor parallelism)."
+        )
+    if shape.head_dim % KERNEL_MULTIPLE or shape.head_dim > KERNEL_MOST:
+        sentences.append(
+            f"warning: flash attention takes a head_dim that is a multiple of {KERNEL_MULTIPLE} and at most "
+            f"{KERNEL_MOST}, not {shape.head_dim}; other attention kernels are used."
+        )
+    return sentences
+
+
+def _words(shape: LayerShape) -> str:
+    return f"{_counted(shape)} of {shape.head_dim}"
+
+
+def _counted(shape: LayerShape) -> str:
+    keys = "" if shape.key_heads == shape.heads else f" ({shape.key_heads} key heads)"
+    return f"{shape.heads} head{'s' * (shape.heads != 1)}{keys}"
+
+
+def _listed(values: Any) -> str:
+    return ", ".join(map(str, sorted(values)))
+
+
+def storable_counts(original: Shaped) -> list[int]:
+    """Smaller head counts that leave every key head as many heads."""
+    step = 1 if original.heads == original.key_heads else original.key_heads
+    return list(range(step, original.heads, step))
+
+
+def requested(original: Shaped, *, heads: int | None = None, key_heads: int | None = None, head_dim: int | None = None):
+    """The shape of a request for every layer; InputError where it is not smaller or the key heads come out unequal."""
+    shape = LayerShape(original.heads, original.key_heads, original.head_dim)
+    if heads is not None:
+        works, alone = storable_counts(shape), shape.heads == shape.key_heads
+        require(heads in works, what="keep", given=heads, needed=f"one of {_listed(works)} ({_counted(shape)} now)")
+        return replace(shape, heads=heads, key_heads=heads if alone else shape.key_heads)
+    if key_heads is not None:
+        works = [count for count in range(1, shape.key_heads) if shape.key_heads % count == 0]
+        needed = (
+            f"one of {_listed(works)} ({_counted(shape)} now)"
+            if works
+            else f"below {shape.key_heads}, which is the fewest"
+        )
+        require(key_heads in works, what="key_heads", given=key_heads, needed=needed)
+        return replace(shape, key_heads=key_heads)
+    require(
+        head_dim is not None and 1 <= head_dim < shape.head_dim,
+        what="head_dim",
+        given=head_dim,
+        needed=f"at least 1 and below {shape.head_dim}",
+    )
+    return replace(shape, head_dim=head_dim)

@@ -1,0 +1,220 @@
+"""A changed model as a folder that stock transformers loads: whole, checked, or not at all."""
+
+import copy
+import importlib.metadata
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ..._errors import HeadcountError
+from ..._version import __version__
+from ..layers.find import attention_layers, rewritten
+from ..loading.load import Loaded
+from .card import RECORD, model_card
+from .checking import load_stock, probe_inputs, probe_outputs, probe_record, probe_tensors, quiet, tolerance
+from .cost import cache_bytes_per_token, keeps_cache
+from .places import free_place, written_whole
+from .plan import Plan
+from .preflight import NOTHING_SAVED, LayerShape, Stored
+
+WEIGHT_FILES = re.compile(
+    r".*\.(safetensors|bin|gguf|h5|msgpack|onnx|ot|pt|pth|ckpt)(\.index\.json)?$|.*\.index\.json$"
+)
+"""Files that hold the original's weights."""
+OURS = ("config.json", "README.md", RECORD)
+"""Files that are written anew."""
+SHARD = "5GB"
+
+
+def write_folder(
+    plan: Plan,
+    loaded: Loaded,
+    out: str | Path,
+    *,
+    model: nn.Module | None = None,
+    zeroed: bool = False,
+    command: str = "",
+) -> Path:
+    """Write the changed model as a folder of stock transformers, with tokenizer, model card and record.
+
+    The folder is written beside its place, loaded again by stock transformers, compared with what was measured, and
+    only then renamed. The source is never written to.
+
+    Args:
+        plan: The change.
+        loaded: The original.
+        out: The folder; it must not exist, or be empty.
+        model: The changed model where there is one already (after recovery); None: `plan.apply`.
+        zeroed: Keep the original's class and shapes.
+        command: What was typed, for the model card.
+
+    Returns:
+        The folder.
+
+    Raises:
+        InputError: The place is taken or is the source, or no stock class stores the plan.
+        HeadcountError: It cannot be written, or the written model computes something else. Nothing is left there.
+    """
+    out = free_place(out, loaded.source)
+    changed = plan.apply(loaded.model, zeroed=zeroed) if model is None else model
+    inputs = probe_inputs(changed.config)
+    measured = _measured_outputs(plan, loaded, changed, inputs, model is not None)
+    with written_whole(out) as folder:
+        _save(changed, folder, _stored_dtype(loaded), loaded)
+        stock, missing = load_stock(folder)
+        if missing:
+            raise HeadcountError(
+                f"stock transformers misses {', '.join(missing[:3])} in the folder; nothing was written."
+            )
+        outputs = probe_outputs(stock, probe_tensors(inputs))
+        difference = _difference(changed, stock, outputs, measured, inputs)
+        record = _record(plan, loaded, stock, command, zeroed=zeroed) | {
+            "difference": difference,
+            "probe": probe_record(inputs, outputs),
+        }
+        (folder / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
+        (folder / "README.md").write_text(model_card(record, _source_folder(loaded)), encoding="utf-8")
+    return out
+
+
+def _save(model: Any, folder: Path, dtype: torch.dtype, loaded: Loaded) -> None:
+    """Weights and config by `save_pretrained`, and all other files of the source as they are."""
+    stored = model if model.dtype == dtype else copy.deepcopy(model).to(dtype)
+    with quiet():
+        stored.save_pretrained(folder, max_shard_size=SHARD)
+    source = _source_folder(loaded)
+    if source is None:
+        for part in (loaded.tokenizer, loaded.processor):
+            if part is not None:
+                part.save_pretrained(folder)
+        return
+    for path in sorted(source.iterdir()):
+        if (
+            path.is_file()
+            and path.name not in OURS
+            and not path.name.startswith(".")
+            and not WEIGHT_FILES.match(path.name)
+        ):
+            shutil.copyfile(path, folder / path.name)
+    for name in _module_folders(source):
+        shutil.copytree(source / name, folder / name)
+
+
+def _module_folders(source: Path) -> list[str]:
+    """Folders of further modules (pooling, dense) that sentence-transformers lists."""
+    try:
+        modules = json.loads((source / "modules.json").read_text(encoding="utf-8"))
+        paths = [module.get("path", "") for module in modules]
+    except (OSError, ValueError, AttributeError):
+        return []
+    return [path for path in paths if path and Path(path).name == path and (source / path).is_dir()]
+
+
+def _source_folder(loaded: Loaded) -> Path | None:
+    """The folder that the original was loaded from; None for a model in memory."""
+    folder = Path(loaded.source).expanduser()
+    if (folder / "config.json").is_file():
+        return folder
+    if loaded.source == type(loaded.model).__name__:
+        return None
+    from ..loading.sources import found_folder, read_config
+
+    return found_folder(loaded.source, read_config)
+
+
+def _stored_dtype(loaded: Loaded) -> torch.dtype:
+    """The precision that the original is stored in; headcount computes in float32."""
+    folder = _source_folder(loaded)
+    stored = {} if folder is None else json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    name = stored.get("dtype") or stored.get("torch_dtype") or "float32"
+    dtype = getattr(torch, str(name).removeprefix("torch."), torch.float32)
+    return dtype if isinstance(dtype, torch.dtype) and dtype.is_floating_point else torch.float32
+
+
+def _measured_outputs(plan: Plan, loaded: Loaded, changed: nn.Module, inputs: dict, trained: bool) -> np.ndarray:
+    """What the measured model answers to the probe: the original with the change in its own shapes."""
+    tensors = probe_tensors(inputs)
+    if plan.masked is None or trained:
+        return probe_outputs(changed, tensors)
+    with rewritten(loaded.model, dict(enumerate(plan.masked))):
+        return probe_outputs(loaded.model, tensors)
+
+
+def _difference(changed: nn.Module, stock: nn.Module, outputs: np.ndarray, measured: np.ndarray, inputs: dict) -> float:
+    """Largest difference of the written model from the measured one; HeadcountError where it is not rounding.
+
+    Where weights are stored in half precision, the model is compared before they are rounded.
+    """
+    exact = all(parameter.dtype == torch.float32 for parameter in changed.parameters()) and _same_weights(
+        changed, stock
+    )
+    compared = outputs if exact else probe_outputs(changed, probe_tensors(inputs))
+    difference = float(np.max(np.abs(compared - measured)))
+    if not difference <= tolerance(measured):
+        raise HeadcountError(
+            f"the written model differs by {difference:.1e} from what was measured, more than "
+            f"{tolerance(measured):.1e}; nothing was written."
+        )
+    return float(np.max(np.abs(outputs - measured)))
+
+
+def _same_weights(changed: nn.Module, stock: nn.Module) -> bool:
+    given = stock.state_dict()
+    return all(
+        name in given and torch.equal(tensor.cpu(), given[name]) for name, tensor in changed.state_dict().items()
+    )
+
+
+def _record(plan: Plan, loaded: Loaded, stock: nn.Module, command: str, *, zeroed: bool) -> dict[str, Any]:
+    original, stored = (attention_layers(model) for model in (loaded.model, stock))
+    unequal = len({(weights.heads, weights.key_heads) for weights in plan.layers}) > 1
+    how: Stored = "zeroed" if zeroed else "padded" if unequal else "small"
+    record = {
+        "format": 1,
+        "kind": plan.kind,
+        "words": plan.words,
+        "source": loaded.source,
+        "fingerprint": loaded.fingerprint,
+        "architecture": type(stock).__name__,
+        "stored": how,
+        "stored_words": _stored_words(how, loaded, stock),
+        "shape": {"original": _shape(original[0]), "stored": _shape(stored[0])},
+        "kept": plan.kept,
+        "parameters": {"original": _parameters(loaded.model), "stored": _parameters(stock)},
+        "measured": dict(plan.measured),
+        "command": command,
+        "versions": {
+            "headcount": __version__,
+            **{name: importlib.metadata.version(name) for name in ("torch", "transformers")},
+        },
+    }
+    if keeps_cache(type(stock).__name__):
+        number = _stored_dtype(loaded).itemsize
+        record["cache_bytes_per_token"] = {
+            "original": cache_bytes_per_token(original, number),
+            "stored": cache_bytes_per_token(stored, number),
+        }
+    return record
+
+
+def _stored_words(how: Stored, loaded: Loaded, stock: nn.Module) -> str:
+    if how == "zeroed":
+        return f"Removed heads are zero in the shapes of the original: {NOTHING_SAVED}."
+    kind = type(stock).__name__
+    other = "" if kind == type(loaded.model).__name__ else ", a class that computes the same and takes any head count"
+    padded = " Layers with fewer heads are padded with zero heads." if how == "padded" else ""
+    return f"Stored as `{kind}`{other}; an unmodified transformers loads it.{padded}"
+
+
+def _shape(layer: Any) -> dict[str, int]:
+    return vars(LayerShape(layer.heads, layer.key_heads, layer.head_dim)).copy()
+
+
+def _parameters(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
