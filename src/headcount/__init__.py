@@ -38,7 +38,7 @@ _HOMES = {
     "TrainSpec": "store",
     "check_assumptions": "tasks",
     "find_task": "tasks.find",
-    "inspect": "pretrained.inspecting",
+    "inspect": "pretrained.inspection.inspecting",
     "load": "measurement",
     "measure": "measuring",
     "run_sweep": "engine",
