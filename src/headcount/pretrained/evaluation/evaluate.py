@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -10,7 +11,7 @@ from jaxtyping import Float
 
 from ..._errors import InputError, require
 from ..examples.batches import Batch, Examples, Part, Tick
-from ..layers.find import AttentionLayer, rewritten
+from ..layers.find import AttentionLayer, Rewritten, rewritten
 from ..layers.weights import HeadWeights
 from ..losses.loss import fixed_draws
 from .layer_statistics import LayerStatistics
@@ -61,6 +62,7 @@ class Evaluation:
         self.original: tuple[HeadWeights, ...] = tuple(layer.read(self.model) for layer in self.layers)
         examples.loss.meet(self.model)
         self.settled: dict[int, HeadWeights] = {}
+        self._rewritten: Rewritten = WeakKeyDictionary()
         self.forward_tokens = 0.0
         names = [layer.block for layer in self.layers]
         self._outputs = {
@@ -138,7 +140,7 @@ class Evaluation:
     @contextmanager
     def changed(self, changes: Mapping[int, HeadWeights] = {}) -> Iterator[None]:
         """The model holds what is settled and these changes within."""
-        with rewritten(self.model, {**self.settled, **changes}):
+        with rewritten(self.model, {**self.settled, **changes}, self.layers, self._rewritten):
             yield
 
     def _batch_losses(self, part: str, place: int, batch: Batch, changes: Mapping[int, HeadWeights]) -> np.ndarray:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from torch import nn
 
 from .architectures import Layout
@@ -63,10 +64,16 @@ class AttentionLayer:
         )
 
     def write(self, model: nn.Module, weights: HeadWeights) -> None:
-        """Put these weights in their place, rounded to the model's precision.
+        """Put these weights in their place; errors are those of `values`."""
+        with torch.no_grad():
+            for parameter, values in self.values(model, weights):
+                parameter.copy_(values)
+
+    def values(self, model: nn.Module, weights: HeadWeights) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Every stored parameter, and what it is with these weights, rounded to the model's precision.
 
         Raises InputError where a shape is another, or a bias is not zero and the class stores none. A bias that is None
-        is written as zero.
+        is zero.
         """
         modules = [Projection(module) for module in self._modules(model)]
         sizes = self._rows(modules)
@@ -83,8 +90,11 @@ class AttentionLayer:
         shifts.append(np.zeros(len(weights.output)) if weights.output_bias is None else weights.output_bias)
         for module, matrix, bias in zip(modules, rows, shifts, strict=True):
             module.check(matrix, bias, self.name)
-        for module, matrix, bias in zip(modules, rows, shifts, strict=True):
-            module.set(matrix, bias)
+        return [
+            pair
+            for module, matrix, bias in zip(modules, rows, shifts, strict=True)
+            for pair in module.values(matrix, bias)
+        ]
 
     def input_module(self, model: nn.Module) -> nn.Module:
         """The first projection: its input is the attention's input, of `width` numbers per token."""

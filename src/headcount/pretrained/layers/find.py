@@ -2,9 +2,10 @@
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
@@ -60,25 +61,46 @@ def attention_layers(model: nn.Module) -> tuple[AttentionLayer, ...]:
     )
 
 
+Rewritten = WeakKeyDictionary[HeadWeights, dict[int, list[tuple[torch.Tensor, torch.Tensor]]]]
+"""What `AttentionLayer.values` gave for weights that are still in use, by layer."""
+
+
 @contextmanager
-def rewritten(model: nn.Module, changes: Mapping[int, HeadWeights]) -> Iterator[None]:
+def rewritten(
+    model: nn.Module,
+    changes: Mapping[int, HeadWeights],
+    layers: Sequence[AttentionLayer] | None = None,
+    known: Rewritten | None = None,
+) -> Iterator[None]:
     """The model with other weights in some layers, by index, inside the `with`; put back after, also after an error.
 
-    Raises InputError where a layer does not exist or a shape is another.
+    The parameters' own numbers are set aside, not overwritten, so that what is put back is what was there.
+
+    Args:
+        model: Changed within.
+        changes: Weights of the same shapes.
+        layers: The model's attention layers, where they are known.
+        known: Weights that were written into this model before; those of `changes` are added.
+
+    Raises:
+        InputError: A layer that does not exist, or another shape.
     """
-    layers = attention_layers(model)
-    for index in changes:
+    layers = attention_layers(model) if layers is None else layers
+    known = WeakKeyDictionary() if known is None else known
+    for index, weights in changes.items():
         require(0 <= index < len(layers), what="layer", given=index, needed=f"one of 0 to {len(layers) - 1}")
-    stored = [parameter for index in changes for parameter in layers[index].parameters(model)]
-    before = [parameter.detach().clone() for parameter in stored]
+        values = known.setdefault(weights, {})
+        if index not in values:
+            values[index] = layers[index].values(model, weights)
+    pairs = [pair for index, weights in changes.items() for pair in known[weights][index]]
+    before = [parameter.data for parameter, _ in pairs]
     try:
-        for index, weights in changes.items():
-            layers[index].write(model, weights)
+        for parameter, values in pairs:
+            parameter.data = values
         yield
     finally:
-        with torch.no_grad():
-            for parameter, values in zip(stored, before, strict=True):
-                parameter.copy_(values)
+        for (parameter, _), values in zip(pairs, before, strict=True):
+            parameter.data = values
 
 
 def _layer(

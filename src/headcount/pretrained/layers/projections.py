@@ -53,13 +53,15 @@ class Projection:
             f"{layer} stores no bias for this projection, got one that is not zero.",
         )
 
-    @torch.no_grad()
-    def set(self, matrix: np.ndarray, bias: np.ndarray) -> None:
-        """Write in place, rounded to the module's precision."""
-        values = matrix.T if self.transposed else matrix
-        self.weight.copy_(torch.from_numpy(np.ascontiguousarray(values)))
+    def values(self, matrix: np.ndarray, bias: np.ndarray) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """What is stored, and what to store in its place: rounded to its precision, on its device."""
+        stored = [(self.weight, matrix.T if self.transposed else matrix)]
         if self.stored_bias is not None:
-            self.stored_bias.copy_(torch.from_numpy(np.ascontiguousarray(bias)))
+            stored.append((self.stored_bias, bias))
+        return [
+            (parameter, torch.from_numpy(np.ascontiguousarray(array)).to(parameter.device, parameter.dtype))
+            for parameter, array in stored
+        ]
 
 
 def _array(parameter: torch.Tensor) -> np.ndarray:
