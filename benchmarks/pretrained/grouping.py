@@ -45,7 +45,9 @@ talk = Console(stderr=True, highlight=False, soft_wrap=True)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--weights", type=Path, default=Path("/opt/weights"), help="folder of the models and data/")
+    parser.add_argument(
+        "--weights", type=Path, default=Path("results/pretrained"), help="folder of the models and data/"
+    )
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument(
         "--examples", type=int, default=128, help="sequences; a third is held out, the others calibrate"

@@ -2,8 +2,8 @@
 
 python benchmarks/pretrained/inspect_cost.py [MODEL DATA ...] [--effort normal] [--examples N] [--device cpu] [--out D]
 
-Without models: the three of /opt/weights (MiniLM-L6, stories15M, SmolLM2-135M) on text. Every run is a process of its
-own, timed from its start, so that imports and loading count. Prints a table, and seconds by kind of fact below it.
+Without models: the three that `fetch.py` makes (MiniLM-L6, stories15M, SmolLM2-135M) on text. Every run is a process
+of its own, timed from its start, so that imports and loading count. Prints a table, and seconds by kind of fact below.
 """
 
 import argparse
@@ -20,7 +20,8 @@ from rich.table import Table
 from headcount.pretrained.inspection.running import SPENT, seconds_by_kind
 from headcount.store import Store
 
-WEIGHTS = Path("/opt/weights")
+WEIGHTS = Path("results/pretrained")
+"""Where `fetch.py` puts them."""
 MODELS = (("minilm", "wiki.txt"), ("stories15m", "stories.txt"), ("smollm2-135m", "wiki.txt"))
 BARS = {"minilm": 180, "smollm2-135m": 900}
 """Seconds on two quiet cores that an inspection should stay under."""
