@@ -10,6 +10,10 @@ from headcount.report.chart import COLOURS
 from headcount.report.render.figure import save_figure
 from headcount.report.render.ink import INK, QUIET
 
+PALETTE = (INK, *COLOURS[:6], QUIET, "#9a6324")
+"""Ours first; the palette's own ink is left out."""
+SHAPES = "osD^vPX*d"
+
 
 def draw(rows: Sequence[Any], shares: Sequence[float], path: Path) -> None:
     """Draw rows of model, criterion, refit and increases into a file; refitted ones solid, plain ones dashed."""
@@ -25,11 +29,11 @@ def draw(rows: Sequence[Any], shares: Sequence[float], path: Path) -> None:
             panel.plot(
                 [100 * share for share in shares],
                 row.increases,
-                color=INK if place == 0 else COLOURS[(place - 1) % len(COLOURS)],
+                color=PALETTE[place % len(PALETTE)],
                 linewidth=2.4 if place == 0 else 1.2,
                 linestyle="-" if row.refit else (0, (3, 2)),
-                marker="o" if row.refit else "",
-                markersize=3.5,
+                marker=SHAPES[place % len(SHAPES)] if row.refit else "",
+                markersize=4,
                 label=row.criterion if row.refit else None,
             )
         panel.set_yscale("log")
