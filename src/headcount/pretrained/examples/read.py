@@ -273,7 +273,7 @@ class Reader:
         tokens, features = sum(batch.tokens for batch in calibration), _features(self.model)
         if tokens < FEW_TOKENS_PER_FEATURE * features:
             cannot = (
-                f"{tokens} tokens to calibrate on are few for the {features} features of a layer: refits are kept close "
+                f"{tokens} tokens to calibrate on are few for the {features} features of a layer: refits stay close "
                 f"to the original, and a search may follow noise. {cannot}"
             ).rstrip()
         return Examples(
