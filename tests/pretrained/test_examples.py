@@ -60,6 +60,35 @@ def test_as_many_tokens_are_held_out_as_are_wanted(family):
     assert counts["examples"]["held_out"] >= 24
 
 
+def test_few_tokens_to_calibrate_on_are_said_to_be_few():
+    loaded = of_module(tiny_model("llama"), tiny_tokenizer())
+    few, many = (read_examples(loaded, some_texts(100), limit=limit, length=8) for limit in (6, 60))
+    assert str(few.counts()["tokens"]["calibration"]) in few.cannot
+    assert many.cannot == ""
+
+
+@pytest.mark.parametrize(
+    ("family", "data", "limit"),
+    [("llama", "texts", 24), ("bert", "texts", 24), ("vit", "images", 24), ("llama", None, 24)],
+)
+def test_a_search_scores_other_batches_than_it_fits_on(family, data, limit):
+    loaded = of_module(tiny_model(family), tiny_tokenizer())
+    given = {"texts": some_texts(60), "images": some_images(30), None: None}[data]
+    examples = read_examples(loaded, given, limit=24, length=8)
+    assert len(examples.calibration) >= 8
+    assert examples.scored is not None
+    assert 1 <= examples.scored < len(examples.calibration) / 2
+
+
+def test_batches_are_of_the_devices_size(monkeypatch):
+    loaded = of_module(tiny_model("llama"), tiny_tokenizer())
+    monkeypatch.setattr("headcount.pretrained.examples.sizes.BATCH_TOKENS", 512)
+    few = read_examples(loaded, some_texts(4000), tokens=2048)
+    monkeypatch.setattr("headcount.pretrained.examples.sizes.BATCH_TOKENS", 128)
+    many = read_examples(loaded, some_texts(4000), tokens=2048)
+    assert len(many.held_out) > 2 * len(few.held_out)
+
+
 def test_pairs_are_judged_by_a_line_fitted_on_the_original():
     generator = np.random.default_rng(0)
     texts = some_texts(60)

@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "Examples", "read_examples"]
 
 ENCODER_LENGTH = 64
+FEW_TOKENS_PER_FEATURE = 2
+"""With fewer calibration tokens it is said that they are few."""
+SCORED = 0.4
+"""Share of the calibration batches, at most, that a search scores; layers are fitted on the others."""
 DEFAULT_MASKS = 4
 """Per text of random tokens; the original's whole answer is kept at each."""
 OWN_LOSS = "give your own loss, --data mine.py:loss or data=(batches, loss)"
@@ -266,6 +270,12 @@ class Reader:
         loss.meet(self.model)
         loss.prepare(self.model, [*held_out, *calibration])
         counts = [sum(batch.examples for batch in part) for part in parts]
+        tokens, features = sum(batch.tokens for batch in calibration), _features(self.model)
+        if tokens < FEW_TOKENS_PER_FEATURE * features:
+            cannot = (
+                f"{tokens} tokens to calibrate on are few for the {features} features of a layer: refits stay close "
+                f"to the original, and a search may follow noise. {cannot}"
+            ).rstrip()
         return Examples(
             kind=kind,
             words=f"{words}: {counts[0]} {unit} held out, {counts[1]} to calibrate on.",
@@ -277,11 +287,17 @@ class Reader:
         )
 
 
+def _features(model: Any) -> int:
+    """Unknowns per output of a layer's least squares; 0 where the config does not say."""
+    config = getattr(model, "config", None)
+    return getattr(config.get_text_config(), "hidden_size", None) or 0 if config is not None else 0
+
+
 def _scored(held_out: Sequence[Batch], calibration: Sequence[Batch]) -> int:
-    """So many calibration batches have about as many tokens as are held out."""
+    """So many calibration batches have about as many tokens as are held out; the larger part is left to fit on."""
     wanted = sum(batch.tokens for batch in held_out)
     sums = np.cumsum([batch.tokens for batch in calibration])
-    return min(len(calibration), int(np.searchsorted(sums, 0.95 * wanted)) + 1)
+    return min(max(1, int(SCORED * len(calibration))), int(np.searchsorted(sums, 0.95 * wanted)) + 1)
 
 
 def _within_positions(model: Any, sizes: Sizes) -> Sizes:
