@@ -69,7 +69,8 @@ class WholeModel:
     """Heads removed from all layers together. `removable`: how many can go within the tolerance.
 
     `removed` are all (layer, head) in the order of removal. `alone` is a layer that can lose more heads, all others
-    unchanged, than the descent could remove; None where none can.
+    unchanged, than the descent could remove; None where none can. `order` is "Fisher" where that score's order lost
+    less on the scored examples than the search's own, and was taken in its place.
     """
 
     curve: IncreaseCurve
@@ -78,6 +79,7 @@ class WholeModel:
     refit: bool
     peers: tuple[Peer, ...] = ()
     alone: LayerReading | None = None
+    order: str = "search"
 
     @property
     def total(self) -> int:
@@ -134,6 +136,7 @@ def read_whole(facts: Facts, layers: tuple[LayerReading, ...]) -> WholeModel | N
         refit=bool(stored.get("with_refit")),
         peers=tuple(peers),
         alone=alone,
+        order=str(stored.get("order") or "search"),
     )
 
 
