@@ -147,8 +147,8 @@ def _evidence(model: TrainedModel, command: str) -> Iterator[tuple[str, str]]:
     if agreement_words(model):
         yield "importance", agreement_words(model)
     yield from redundancy_words(model)
-    if kept_words(model):
-        yield "kept per layer", f"{kept_words(model)} (by the descent, within the tolerance)"
+    if model.whole is not None and kept_words(model):
+        yield "kept per layer", f"{kept_words(model)} ({model.whole.gone_by})"
     versions = [f"{name} {facts[name]}" for name in ("torch", "transformers", "device") if facts.get(name)]
     if versions:
         yield "made with", ", ".join(versions)
