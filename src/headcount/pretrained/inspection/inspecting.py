@@ -105,6 +105,7 @@ class Prepared:
             experiment=self.experiment,
             folder=None if store is None else store.root,
             tolerance=self.tolerance,
+            command=command,
             prepared=self,
         )
 
