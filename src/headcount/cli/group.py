@@ -7,7 +7,7 @@ import typer
 from ..pretrained.storing.changing import group_plan, read_request
 from ..pretrained.storing.preflight import original_shape, requested
 from .app import Json
-from .pretrained_options import Data, DryRun, Length, Limit, ModelName, Out, Recover, Seed
+from .pretrained_options import Data, Device, DryRun, Length, Limit, ModelName, Out, Recover, RecoverWhat, Seed
 from .pretrained_running import change, checked_request, show_dry_run
 
 
@@ -17,9 +17,11 @@ def group(
     examples: Data = None,
     out: Out = None,
     recover: Recover = 0,
+    recover_what: RecoverWhat = "output",
     length: Length = None,
     limit: Limit = None,
     seed: Seed = 0,
+    device: Device = "cpu",
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -44,5 +46,7 @@ def group(
         limit=limit,
         seed=seed,
         recover=recover,
+        recover_what=recover_what,
+        device=device,
         as_json=as_json,
     )
