@@ -47,7 +47,9 @@ def checked_request(
     asked = request(model, shape, zeroed=zeroed)
     require_possible(asked.check)
     if at_best:
-        best = f"At best {described(shape)}; nothing is saved if one layer keeps all its heads."
+        best = f"At best {described(shape)} are stored; nothing is saved if one layer keeps all its heads."
+        if shape == asked.original:
+            best = "So few heads go that a layer keeps all of its heads: nothing is saved."
         asked = replace(asked, check=replace(asked.check, sentences=(AT_BEST, best)))
     if not quiet:
         say("check: " + asked.check.sentences[0])

@@ -74,7 +74,7 @@ def prune(
         shape = _smallest(original, (total - gone) / layers)
         asked = checked_request(model, shape, out, at_best=True, quiet=as_json)
     if remove is not None and not as_json:
-        say(f"--remove {remove}: {gone} of {total} heads go ({gone / total:.0%})")
+        say(f"--remove {remove} removes {gone} of {total} heads ({gone / total:.0%})")
     if dry_run:
         show_dry_run(asked, as_json)
         return
@@ -102,7 +102,7 @@ def _no_head(remove: str | None, original: LayerShape, total: int, uniform: bool
     step = original.heads - max(storable_counts(original), default=0)
     return (
         f"--remove {remove} of {total} heads comes to no head per layer, where each of them keeps as many; remove more "
-        f"(a layer of {original.heads} can lose {step} at the least), or add --unequal."
+        f"(the fewest that a layer of {original.heads} can lose is {step}), or add --unequal."
     )
 
 

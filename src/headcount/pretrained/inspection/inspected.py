@@ -62,8 +62,8 @@ def inspections_of(folder: Path) -> list[dict[str, Any]]:
             names = [each.name for each in store.experiments() if each.study == "inspect"]
             inspections = [store.attachments(name) for name in names]
     except HeadcountError as error:
-        raise InputError(none, what="inspection", given=str(folder)) from error
-    require(bool(inspections), none, what="inspection", given=str(folder))
+        raise InputError(none) from error
+    require(bool(inspections), none)
     return inspections
 
 

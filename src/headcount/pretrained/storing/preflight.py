@@ -276,8 +276,8 @@ def _flash(shape: LayerShape) -> bool:
 
 
 def described(shape: LayerShape) -> str:
-    """A shape in words: "6 heads (3 key heads) with head_dim 64"."""
-    return f"{_counted(shape)} with head_dim {shape.head_dim}"
+    """A shape in words: "6 heads (3 key heads) of head_dim 64"."""
+    return f"{_counted(shape)} of head_dim {shape.head_dim}"
 
 
 def _counted(shape: LayerShape) -> str:
