@@ -8,7 +8,8 @@ a vision transformer                     folders of images
 any                                      the user's own loss and batches, or nothing: a stated default
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "Examples", "read_examples"]
 
 ENCODER_LENGTH = 64
+FEW_TOKENS_PER_FEATURE = 2
+"""With fewer calibration tokens it is said that they are few."""
+SCORED = 0.4
+"""Share of the calibration batches, at most, that a search scores; layers are fitted on the others."""
 DEFAULT_MASKS = 4
 """Per text of random tokens; the original's whole answer is kept at each."""
 OWN_LOSS = "give your own loss, --data mine.py:loss or data=(batches, loss)"
@@ -50,10 +55,11 @@ OWN_LOSS = "give your own loss, --data mine.py:loss or data=(batches, loss)"
 
 def read_examples(
     loaded: "Loaded",
-    data: str | Path | Sequence[Any] | Callable | None = None,
+    data: Any = None,
     *,
     length: int | None = None,
     limit: int | None = None,
+    tokens: int | None = None,
     seed: int = 0,
 ) -> Examples:
     """What the model is judged on, in two parts: one to calibrate on, and one held out.
@@ -65,7 +71,9 @@ def read_examples(
             or (batches, loss). None: sequences that a decoder writes itself, random tokens, or random smooth images.
         length: Most tokens per example. Default: 256 for decoders and 64 for encoders, less for a large model.
         limit: Examples in both parts together (own losses: batches), where there are as many; a third is held out.
-            Default: by the arithmetic of `sizes`, from the number of parameters.
+            Default: as many as have `tokens`.
+        tokens: Held-out tokens wanted, where the data have as many; at least twice as many calibrate. Default: by the
+            arithmetic of `sizes`, from the number of parameters.
         seed: Of the split and every other draw.
 
     Raises:
@@ -81,12 +89,18 @@ def read_examples(
         require_count("length", length, 2)
     if limit is not None:
         require_count("limit", limit, 2)
-    reader = Reader(loaded, length, limit, seed)
+    if tokens is not None:
+        require_count("tokens", tokens, 2)
+    reader = Reader(loaded, length, limit, seed, tokens)
     if isinstance(data, tuple) and len(data) == 2 and callable(data[1]):
-        return reader.own(data[0], data[1], getattr(data[1], "__name__", "loss"))
-    if isinstance(data, str) and data.rpartition(":")[0].endswith(".py"):
-        batches, loss = read_own_loss(data, loaded.tokenizer)
-        return reader.own(batches, loss, data)
+        return reader.own(data[0], OwnLoss(data[1], getattr(data[1], "__name__", "loss")))
+    if isinstance(data, str | Path) and str(data).rpartition(":")[0].endswith(".py"):
+        return reader.own(*read_own_loss(str(data), loaded.tokenizer))
+    if isinstance(data, str | Path):
+        require(
+            Path(data).suffix != ".py",
+            f"{data} is Python code; name the function in it that is the loss, such as {data}:loss.",
+        )
     require(reader.task is not None, f"{loaded.family} is not a model of transformers; {OWN_LOSS}.")
     if data is None:
         return reader.default()
@@ -98,15 +112,16 @@ def read_examples(
 class Reader:
     """One model, and the settings that all kinds of data share."""
 
-    def __init__(self, loaded: "Loaded", length: int | None, limit: int | None, seed: int):
+    def __init__(self, loaded: "Loaded", length: int | None, limit: int | None, seed: int, tokens: int | None = None):
         self.loaded, self.limit, self.seed = loaded, limit, seed
         self.model: Any = loaded.model
         self.task: Task = task_of(loaded.model)  # type: ignore[assignment]
         if self.task == "next token":
-            self.sizes = default_sizes(self.model, length)
+            self.sizes = default_sizes(self.model, length, tokens=tokens)
         else:
-            self.sizes = default_sizes(self.model, length or ENCODER_LENGTH)
+            self.sizes = default_sizes(self.model, length or ENCODER_LENGTH, tokens=tokens)
         self.sizes = _within_positions(self.model, self.sizes)
+        self.asked_length = length
 
     def path(self, path: Path) -> Examples:
         require(path.exists(), f"{path}: no such file or folder; give text, pairs or images, or leave --data out.")
@@ -126,6 +141,10 @@ class Reader:
         """Python values: texts, pairs or images."""
         require(
             not callable(data), "a loss alone has no data; pass data=(batches, loss), or the path of a file with both."
+        )
+        require(
+            isinstance(data, Iterable),
+            f"data must be texts, (text, text, score) triples, images, or (batches, loss); got {data!r}.",
         )
         items = list(data)
         require(len(items) > 0, "data must have at least one example, got none.", what="data", given=data)
@@ -151,6 +170,8 @@ class Reader:
         if self.task == "next token":
             parts: Parts = packed(tokenizer, texts, self.sizes, self.seed, self.limit)
             length = parts[0][0].inputs["input_ids"].shape[1]
+            if length < self.sizes.length:
+                cannot = f"Sequences have {length} tokens instead of {self.sizes.length}: the data have too few. "
             return self._examples("text", words, f"sequences of {length} tokens", cannot, NextTokenLoss(), parts)
         if self.task == "masked token":
             parts = text_batches(tokenizer, texts, self.sizes, self.seed, self.limit, most=MASKED_BATCH_TOKENS)
@@ -173,7 +194,7 @@ class Reader:
         require(bool(np.isfinite([pair[2] for pair in pairs]).all()), f"{name} has a score that is not a number.")
         tokenizer = need_tokenizer(self.loaded.tokenizer)
         parts = pair_batches(tokenizer, pairs, self.sizes, self.seed, self.limit)
-        loss = SimilarityError(text_embedding(read_pooling(self.loaded.source)), parts[1])
+        loss = SimilarityError(text_embedding(read_pooling(self.loaded.folder)), parts[1])
         words = f"{len(pairs)} pairs of {name}"
         return self._examples("pairs", words, f"pairs of texts of at most {self.sizes.length} tokens", "", loss, parts)
 
@@ -190,12 +211,11 @@ class Reader:
         loss, cannot = self._answers(classes, numbers)
         return self._examples("images", f"{len(images)} images of {name}", "images", cannot, loss, parts)
 
-    def own(self, batches: Any, loss: Callable, name: str) -> Examples:
+    def own(self, batches: Any, loss: OwnLoss) -> Examples:
         """The user's own loss."""
-        own = OwnLoss(loss, name)
-        parts = own_batches(self.model, batches, own, self.seed, self.limit)
-        words = f"{len(parts[0]) + len(parts[1])} batches of {name}"
-        return self._examples("own", words, "examples", "", own, parts)
+        parts = own_batches(self.model, batches, loss, self.seed, self.limit)
+        words = f"{len(parts[0]) + len(parts[1])} batches of {loss.source}"
+        return self._examples("own", words, "examples", "", loss, parts)
 
     def default(self) -> Examples:
         """Without data."""
@@ -235,7 +255,7 @@ class Reader:
                 AnswerDivergence(class_logits, self.seed),
                 f"{why}: the loss is the divergence from the original's answers; whether those are right is not known.",
             )
-        embed = image_embedding if self.task == "image embedding" else text_embedding(read_pooling(self.loaded.source))
+        embed = image_embedding if self.task == "image embedding" else text_embedding(read_pooling(self.loaded.folder))
         return (
             EmbeddingDistance(embed, self.seed),
             "The loss is the distance to the original's embeddings: how much a task loses by that is not known.",
@@ -260,10 +280,21 @@ class Reader:
         loss.meet(self.model)
         loss.prepare(self.model, [*held_out, *calibration])
         counts = [sum(batch.examples for batch in part) for part in parts]
+        if self.asked_length is not None and self.sizes.length < self.asked_length:
+            cannot = (
+                f"The length is {self.sizes.length} instead of {self.asked_length}: the model has no more positions. "
+                f"{cannot}"
+            )
+        tokens, features = sum(batch.tokens for batch in calibration), _features(self.model)
+        if tokens < FEW_TOKENS_PER_FEATURE * features:
+            cannot = (
+                f"{tokens} tokens to calibrate on are few for the {features} features of a layer: refits stay close "
+                f"to the original, and a search may follow noise. {cannot}"
+            )
         return Examples(
             kind=kind,
             words=f"{words}: {counts[0]} {unit} held out, {counts[1]} to calibrate on.",
-            cannot=cannot,
+            cannot=cannot.rstrip(),
             loss=loss,
             calibration=calibration,
             held_out=held_out,
@@ -271,11 +302,17 @@ class Reader:
         )
 
 
+def _features(model: Any) -> int:
+    """Unknowns per output of a layer's least squares; 0 where the config does not say."""
+    config = getattr(model, "config", None)
+    return getattr(config.get_text_config(), "hidden_size", None) or 0 if config is not None else 0
+
+
 def _scored(held_out: Sequence[Batch], calibration: Sequence[Batch]) -> int:
-    """So many calibration batches have about as many tokens as are held out."""
+    """So many calibration batches have about as many tokens as are held out; the larger part is left to fit on."""
     wanted = sum(batch.tokens for batch in held_out)
     sums = np.cumsum([batch.tokens for batch in calibration])
-    return min(len(calibration), int(np.searchsorted(sums, 0.95 * wanted)) + 1)
+    return min(max(1, int(SCORED * len(calibration))), int(np.searchsorted(sums, 0.95 * wanted)) + 1)
 
 
 def _within_positions(model: Any, sizes: Sizes) -> Sizes:
@@ -283,7 +320,7 @@ def _within_positions(model: Any, sizes: Sizes) -> Sizes:
     config = getattr(model, "config", None)
     longest = getattr(config, "max_position_embeddings", None) or sizes.length
     offset = 2 if getattr(config, "model_type", "") in ("roberta", "xlm-roberta", "camembert") else 0
-    return Sizes(min(sizes.length, longest - offset), sizes.held_out, sizes.calibration)
+    return replace(sizes, length=min(sizes.length, longest - offset))
 
 
 def _is_pair(item: Any) -> bool:
