@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._keys import named_generator
-from .places import source_folder
 from .preflight import Shaped
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def cached_bytes(loaded: "Loaded", layers: Sequence[Shaped]) -> int | None:
     """`cache_bytes_per_token` of these layers in the precision of a loaded model; None where it keeps no cache."""
     if not keeps_cache(type(loaded.model).__name__):
         return None
-    return cache_bytes_per_token(layers, BYTES[stored_dtype(source_folder(loaded))])
+    return cache_bytes_per_token(layers, BYTES[stored_dtype(loaded.folder)])
 
 
 def cache_bytes_per_token(layers: Sequence[Shaped], bytes_per_number: int) -> int:

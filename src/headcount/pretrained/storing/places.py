@@ -5,24 +5,8 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..._errors import HeadcountError, require
-
-if TYPE_CHECKING:
-    from ..loading.load import Loaded
-
-
-def source_folder(loaded: "Loaded") -> Path | None:
-    """The folder that a model was loaded from; None for a model in memory."""
-    folder = Path(loaded.source).expanduser()
-    if (folder / "config.json").is_file():
-        return folder
-    if loaded.source == type(loaded.model).__name__:
-        return None
-    from ..loading.sources import found_folder, read_config
-
-    return found_folder(loaded.source, read_config)
 
 
 def free_place(out: str | Path, source: str) -> Path:

@@ -19,7 +19,7 @@ from ..loading.load import Loaded, quiet
 from .card import RECORD, model_card
 from .checking import load_stock, probe_inputs, probe_outputs, probe_record, probe_tensors, tolerance
 from .cost import cached_bytes, stored_dtype
-from .places import free_place, source_folder, written_whole
+from .places import free_place, written_whole
 from .plan import Plan
 from .preflight import NOTHING_SAVED, LayerShape, Stored
 
@@ -66,7 +66,7 @@ def write_folder(
     inputs = probe_inputs(changed.config)
     measured = _measured_outputs(plan, loaded, changed, inputs, model is not None)
     with written_whole(out) as folder:
-        _save(changed, folder, getattr(torch, stored_dtype(source_folder(loaded))), loaded)
+        _save(changed, folder, getattr(torch, stored_dtype(loaded.folder)), loaded)
         stock, missing = load_stock(folder)
         if missing:
             raise HeadcountError(
@@ -79,7 +79,7 @@ def write_folder(
             "probe": probe_record(inputs, outputs),
         }
         (folder / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
-        (folder / "README.md").write_text(model_card(record, source_folder(loaded)), encoding="utf-8")
+        (folder / "README.md").write_text(model_card(record, loaded.folder), encoding="utf-8")
     return out
 
 
@@ -88,7 +88,7 @@ def _save(model: Any, folder: Path, dtype: torch.dtype, loaded: Loaded) -> None:
     stored = model if model.dtype == dtype else copy.deepcopy(model).to(dtype)
     with quiet():
         stored.save_pretrained(folder, max_shard_size=SHARD)
-    source = source_folder(loaded)
+    source = loaded.folder
     if source is None:
         for part in (loaded.tokenizer, loaded.processor):
             if part is not None:
