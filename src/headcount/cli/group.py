@@ -28,7 +28,7 @@ def group(
     """Let heads of a trained model share keys and values (grouped queries): a smaller cache per token.
 
     Heads are aligned before their keys are merged, groups are searched, output projections are refitted. Before
-    anything is computed, a check says whether a stock class stores the result. The original is never changed.
+    anything is computed, a check says whether transformers can store the result. The original is never changed.
     """
     _, config, _ = read_request(model)
     shape = requested(original_shape(config), key_heads=key_heads)

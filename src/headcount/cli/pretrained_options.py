@@ -12,7 +12,7 @@ Data = Annotated[str | None, typer.Option("--data", metavar="FILE|DIR", help=DAT
 Out = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Where the smaller model is written; must be new or empty.")
 ]
-RECOVER = "After the refit, train for so many steps towards the original's answers (default: 0, the refit alone)."
+RECOVER = "After the refit, train for so many steps towards the original's answers; 0: the refit alone."
 Recover = Annotated[int, typer.Option(metavar="STEPS", min=0, help=RECOVER)]
 RECOVERED = "What --recover trains: output (the output projections), low-rank (a rank-8 update of all projections)."
 RecoverWhat = Annotated[str, typer.Option(metavar="output|low-rank", help=RECOVERED)]

@@ -19,7 +19,7 @@ from .app import Json, say
 from .pretrained_options import Data, Device, DryRun, Length, Limit, ModelName, Out, Recover, RecoverWhat, Seed
 from .pretrained_running import change, checked_request, show_dry_run
 
-KEEP = "Heads that every layer keeps."
+KEEP = "Heads that every layer keeps; with --unequal, on average."
 REMOVE = "Instead: a share of all heads (20%) or a number of them (12), rounded to one count per layer."
 UNEQUAL = "Let layers keep different numbers; what is stored is padded with zero heads to the largest."
 INSPECTION = "An inspection's folder: its order of heads is used, instead of a new search."
@@ -50,7 +50,7 @@ def prune(
 ) -> None:
     """Remove the heads that a trained model misses least, and write a folder that stock transformers loads.
 
-    Before anything is computed, a check says whether a stock class stores the result. The original is never changed.
+    Before anything is computed, a check says whether transformers can store the result. The original is never changed.
     """
     if inspection is not None:
         from ..pretrained.inspection.inspected import inspections_of

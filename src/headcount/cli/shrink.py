@@ -28,7 +28,7 @@ def shrink(
     """Lower the rank of every head of a trained model: fewer numbers per query, key and value.
 
     Where positions rotate queries and keys, whole rotary pairs are kept, the same ones in every layer. Before anything
-    is computed, a check says whether a stock class stores the result. The original is never changed.
+    is computed, a check says whether transformers can store the result. The original is never changed.
     """
     _, config, _ = read_request(model)
     shape = requested(original_shape(config), head_dim=head_dim)
