@@ -16,6 +16,8 @@ from .pairs import Correlation, correlation
 ORIGINAL = "original"
 SMALL = "small"
 """How a configuration is stored that a stock class keeps in fewer parameters."""
+FEWEST_HELD_OUT = 8
+"""Held-out examples without which no configuration is recommended."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,9 @@ class Configuration:
 class WholeModel:
     """Heads removed from all layers together. `removable`: how many can go within the tolerance.
 
-    `removed` are all (layer, head) in the order of removal.
+    `removed` are all (layer, head) in the order of removal. `alone` is a layer that can lose more heads, all others
+    unchanged, than the descent could remove; None where none can. `order` is "Fisher" where that score's order lost
+    less on the scored examples than the search's own, and was taken in its place.
     """
 
     curve: IncreaseCurve
@@ -74,6 +78,8 @@ class WholeModel:
     removed: tuple[tuple[int, int], ...]
     refit: bool
     peers: tuple[Peer, ...] = ()
+    alone: LayerReading | None = None
+    order: str = "search"
 
     @property
     def total(self) -> int:
@@ -82,7 +88,21 @@ class WholeModel:
     @property
     def gone(self) -> tuple[tuple[int, int], ...]:
         """The heads that can go within the tolerance."""
+        if self.alone is not None:
+            return tuple((self.alone.index, head) for head in self.alone.order[: self.removable.at])
         return self.removed[: self.removable.at]
+
+    @property
+    def gone_by(self) -> str:
+        """Who removed them, in words."""
+        which = "by the descent" if self.alone is None else f"of layer {self.alone.index} alone"
+        return f"{which}, within the tolerance"
+
+    @property
+    def next_measured(self) -> int | None:
+        """The smallest measured number of heads removed above those that can go; None where nothing was measured."""
+        counts = (self.total - kept for kept in self.curve.at)
+        return min((count for count in counts if count > self.removable.at), default=None)
 
 
 @dataclass(frozen=True)
@@ -102,6 +122,14 @@ def read_whole(facts: Facts, layers: tuple[LayerReading, ...]) -> WholeModel | N
     if curve is None or len(curve.at) < 2:
         return None
     needed = curve.needed(facts.budget)
+    removable = Interval(total - needed.at, total - needed.high, total - needed.low)
+    spare = {layer.index: layer.heads - layer.needed.at for layer in layers if layer.needed is not None}
+    most = max(spare, key=lambda index: spare[index], default=None)
+    alone = None
+    if most is not None and spare[most] > removable.at and (need := layers[most].needed) is not None:
+        alone, heads = layers[most], layers[most].heads
+        low, high = max(removable.low, heads - need.high), max(removable.high, heads - need.low)
+        removable = Interval(spare[most], low, high)
     peers = []
     for name, each in facts.peers().items():
         peer = facts.curve(each, "kept", total, f"peers ({name})")
@@ -109,20 +137,21 @@ def read_whole(facts: Facts, layers: tuple[LayerReading, ...]) -> WholeModel | N
             peers.append(Peer(name, bool(each.get("refit")), peer))
     return WholeModel(
         curve=curve,
-        removable=Interval(total - needed.at, total - needed.high, total - needed.low),
+        removable=removable,
         removed=tuple((int(layer), int(head)) for layer, head in stored.get("removed") or ()),
         refit=bool(stored.get("with_refit")),
         peers=tuple(peers),
+        alone=alone,
+        order=str(stored.get("order") or "search"),
     )
 
 
 def best_peer(whole: WholeModel) -> tuple[int, Peer, float, float] | None:
-    """Where the descent has removed most and a peer was measured too: heads kept, the best peer, its loss increase and
-    the descent's; None without one."""
+    """The best peer at the count nearest to what can go within the tolerance, of those measured for both: heads kept,
+    the peer, its loss increase and the descent's; None where there is no such count."""
     shared = sorted({at for peer in whole.peers for at in peer.curve.at[:-1]} & set(whole.curve.at[:-1]))
     if not shared:
         return None
-    # Nearest to where the tolerance is met: that is where a choice is made.
     kept = min(shared, key=lambda at: abs(at - (whole.total - whole.removable.at)))
     there = [(peer.curve.mean[peer.curve.at.index(kept)], peer) for peer in whole.peers if kept in peer.curve.at]
     increase, peer = min(there, key=lambda each: each[0])
@@ -184,6 +213,8 @@ def candidates(facts: Facts, configurations: tuple[Configuration, ...]) -> tuple
 
 
 def recommended(facts: Facts, configurations: tuple[Configuration, ...]) -> Configuration | None:
-    """The cheapest candidate within the tolerance; None where there is none."""
+    """The cheapest candidate within the tolerance; None where there is none, or too few examples to say so."""
+    if len(facts.base) < FEWEST_HELD_OUT:
+        return None
     within = [each for each in candidates(facts, configurations) if each.increase <= facts.budget]
     return min(within, key=lambda each: each.size, default=None)

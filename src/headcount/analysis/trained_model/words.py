@@ -7,7 +7,7 @@ from ..words import as_sentence, decimal, listed
 from .layers import LayerReading, signed
 from .pairs import MAX_LISTED, SAME, SHARED, Pair
 from .read import TrainedModel
-from .whole import Configuration, best_peer
+from .whole import FEWEST_HELD_OUT, Configuration, best_peer
 
 LIMITS = (
     "This says which heads the model uses on these data. Whether more heads, or a higher rank, would help it only "
@@ -35,6 +35,11 @@ def headline(model: TrainedModel) -> str:
     allowed = f"within a loss increase of {decimal(model.budget)}"
     if model.whole is not None:
         removable, total = model.whole.removable, model.whole.total
+        beyond = model.whole.next_measured
+        if removable.at == 0 and beyond is not None and beyond > 1:
+            return (
+                f"{model.name}: between 0 and {beyond - 1} of {total} heads can go {allowed}; none was measured between"
+            )
         count = "none" if removable.at == 0 and removable.high == 0 else str(removable)
         return f"{model.name}: {count} of {total} heads can go {allowed}"
     read = [layer for layer in model.layers if layer.needed is not None]
@@ -60,8 +65,30 @@ def go_on(command: str) -> str:
 
 def sentences(model: TrainedModel) -> tuple[str, ...]:
     """The reading in words."""
-    every = (_layers(model), _short_of(model), _recommended(model), _peers(model), prediction(model))
+    every = (
+        _removable(model),
+        _layers(model),
+        _short_of(model),
+        _recommended(model),
+        _order(model),
+        _peers(model),
+        prediction(model),
+    )
     return tuple(filter(None, every))
+
+
+def _removable(model: TrainedModel) -> str:
+    """Where the number of heads that can go comes from, if not from the descent at each number of heads."""
+    whole = model.whole
+    if whole is None:
+        return ""
+    count, beyond = whole.removable.at, whole.next_measured
+    if whole.alone is not None:
+        heads = f"{_counted(count, 'head')} of layer {whole.alone.index} alone can go"
+        return as_sentence(f"{heads}, all others unchanged: the descent over all layers found fewer")
+    if count == 0 or beyond is None or beyond == count + 1:
+        return ""
+    return f"With {count} heads removed the loss increase is within the tolerance; next measured were {beyond}."
 
 
 def _layers(model: TrainedModel) -> str:
@@ -87,7 +114,7 @@ def _short_of(model: TrainedModel) -> str:
         which = "layer" if len(judged["neither"]) == len(model.layers) else "layer read so far"
         return f"No {which} is short of heads or of rank: each can lose some of both."
     named = {what: f"short of {what}" for what in ("heads", "rank", "heads and rank", "neither")}
-    named |= {UNDECIDED: "undecided whether short of heads or rank"}
+    named |= {UNDECIDED: f"undecided (fewer than {100 * COVERAGE:.0f} % of resamples agree)"}
     parts = [f"{words}: {_layers_listed(judged[what])}" for what, words in named.items() if what in judged]
     return as_sentence("; ".join(parts))
 
@@ -107,6 +134,10 @@ def _recommended(model: TrainedModel) -> str:
     if best is not None:
         cheapest = "Cheapest measured configuration within the tolerance that a stock class stores"
         return f"{cheapest}: {best.name}, {costs(best)}."
+    count = model.held_out
+    if count < FEWEST_HELD_OUT:
+        few = f"{_counted(count, 'held-out example')} {'is' if count == 1 else 'are'} too few"
+        return f"No configuration is recommended: {few}, at least {FEWEST_HELD_OUT} are needed."
     if not model.candidates:
         return "No measured configuration is stored smaller by a stock class: none is recommended."
     least = min(model.candidates, key=lambda each: each.increase)
@@ -132,6 +163,12 @@ def costs(each: Configuration) -> str:
     return ", ".join(parts)
 
 
+def _order(model: TrainedModel) -> str:
+    if model.whole is None or model.whole.order != "Fisher":
+        return ""
+    return "Heads are removed in the order of their Fisher scores: on scored examples it cost less than a search's."
+
+
 def _peers(model: TrainedModel) -> str:
     compared = None if model.whole is None else best_peer(model.whole)
     if model.whole is None or compared is None:
@@ -151,11 +188,10 @@ def prediction(model: TrainedModel) -> str:
     after = f"what the descent keeps of it after {found.removed} removals"
     if found.correlation is None:
         return f"Whether a layer's heads needed predict {after} cannot be said: the counts do not vary."
-    said = "do not decide" if found.correlation.words == "undecided" else "predict"
-    return (
-        f"A layer's heads needed {said} {after}: rank correlation {found.correlation} over {found.correlation.count} "
-        f"layers ({found.correlation.words})."
-    )
+    numbers = f"rank correlation {found.correlation} over {found.correlation.count} layers"
+    if found.correlation.words == UNDECIDED:
+        return f"Whether a layer's heads needed predict {after} is undecided: {numbers}."
+    return f"A layer's heads needed predict {after}: {numbers} ({found.correlation.words})."
 
 
 def transition_rows(model: TrainedModel) -> Iterator[tuple[str, str]]:
@@ -177,17 +213,28 @@ def agreement_words(model: TrainedModel) -> str:
 def redundancy_words(model: TrainedModel) -> Iterator[tuple[str, str]]:
     """Pairs of heads that are alike, the first few of each kind."""
     if model.same_tokens:
-        first = ", ".join(_pair(pair, "heads") for pair in model.same_tokens[:MAX_LISTED])
-        yield "read the same tokens", f"{len(model.same_tokens)} pairs with similarity of {SAME} or more: {first}"
+        count = _counted(len(model.same_tokens), "pair")
+        yield "read the same tokens", f"{count} with similarity of {SAME} or more: {_first(model.same_tokens, 'heads')}"
     if model.shared_keys:
-        first = ", ".join(_pair(pair, "key heads") for pair in model.shared_keys[:MAX_LISTED])
+        first, count = _first(model.shared_keys, "key heads"), _counted(len(model.shared_keys), "pair")
         lost = f"lose at most {SHARED:.0%} of the variance of their scores where one reads the other's keys"
         cost = "what sharing costs in loss is measured for configurations with fewer key heads only"
-        yield "keys alike", f"{len(model.shared_keys)} pairs of key heads {lost}: {first}; {cost}"
+        yield "keys alike", f"{count} of key heads {lost}: {first}; {cost}"
+
+
+def _first(pairs: tuple[Pair, ...], what: str) -> str:
+    """The first few pairs, and how many more there are."""
+    words = ", ".join(_pair(pair, what) for pair in pairs[:MAX_LISTED])
+    more = len(pairs) - MAX_LISTED
+    return f"{words} and {more} more" if more > 0 else words
 
 
 def _pair(pair: Pair, what: str) -> str:
     return f"layer {pair.layer} {what} {pair.first} and {pair.second} ({decimal(pair.value)})"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _range(counts: Iterable[int]) -> str:

@@ -31,7 +31,12 @@ def about_model(
             for name in ("heads", "key_heads", "head_dim", "width")
         },
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "attention_parameters": sum(weights.parameters for weights in original),
+        "attention_parameters": sum(  # without biases, as the check of a changed model counts them
+            array.size
+            for weights in original
+            for array in vars(weights).values()
+            if array is not None and array.ndim == 3
+        ),
         "cache_bytes_per_token": cache_bytes_per_token(layers) if generates else None,
         "rotary": any(layer.rotary is not None for layer in layers),
         "fingerprint": loaded.fingerprint,
