@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..inspection.effort import ModelSize
-from ..storing.cost import cache_bytes_per_token
+from ..storing.cost import cached_bytes
 
 if TYPE_CHECKING:
     from ..examples.batches import Examples
@@ -20,7 +20,6 @@ def about_model(
 ) -> dict[str, Any]:
     """The fact "model". Numbers that differ between layers are lists."""
     model: Any = loaded.model
-    generates = hasattr(model, "can_generate") and model.can_generate()
     return {
         "name": loaded.source,
         "family": loaded.family,
@@ -37,7 +36,7 @@ def about_model(
             for array in vars(weights).values()
             if array is not None and array.ndim == 3
         ),
-        "cache_bytes_per_token": cache_bytes_per_token(layers) if generates else None,
+        "cache_bytes_per_token": cached_bytes(loaded, layers),
         "rotary": any(layer.rotary is not None for layer in layers),
         "fingerprint": loaded.fingerprint,
         "torch": importlib.metadata.version("torch"),
