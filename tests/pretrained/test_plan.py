@@ -83,8 +83,10 @@ def test_a_saved_plan_is_the_plan(tmp_path):
 
 def config(family: str, **changed) -> dict:
     known = FAMILIES[family]
-    widths = {"gpt2": "n_embd", "distilbert": "dim"}
-    fields = {"model_type": family, known.heads: 8, widths.get(family, "hidden_size"): 64}
+    heads, width = {"gpt2": ("n_head", "n_embd"), "distilbert": ("n_heads", "dim")}.get(
+        family, ("num_attention_heads", "hidden_size")
+    )
+    fields = {"model_type": family, heads: 8, width: 64}
     if known.key_heads:
         fields |= {"num_key_value_heads": 4, "head_dim": 8}
     return fields | changed

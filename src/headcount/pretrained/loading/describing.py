@@ -58,18 +58,13 @@ def about_data(examples: "Examples") -> dict[str, Any]:
 
 def size_of(loaded: "Loaded", layers: "Sequence[AttentionLayer]") -> ModelSize:
     """What the cost of an inspection depends on."""
-    model: Any = loaded.model
-    looked_up = {
-        id(module.weight): module.weight.numel() for module in model.modules() if type(module).__name__ == "Embedding"
-    }
-    head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
-    tied = looked_up.get(id(getattr(head, "weight", None)), 0)
-    everything = sum(parameter.numel() for parameter in model.parameters())
+    from ..examples.sizes import block_and_head_parameters
+
     return ModelSize(
         layers=len(layers),
         heads=sum(layer.heads for layer in layers),
         features=max(layer.heads * layer.head_dim for layer in layers),
-        used_parameters=max(1, everything - sum(looked_up.values()) + tied),
+        used_parameters=max(1, sum(block_and_head_parameters(loaded.model))),
     )
 
 
