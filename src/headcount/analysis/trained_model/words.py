@@ -84,7 +84,8 @@ def _removable(model: TrainedModel) -> str:
         return ""
     count, beyond = whole.removable.at, whole.next_measured
     if whole.alone is not None:
-        return f"The {count} heads that can go are of layer {whole.alone.index} alone: the descent found fewer."
+        heads = f"{_counted(count, 'head')} of layer {whole.alone.index} alone can go"
+        return as_sentence(f"{heads}, all others unchanged: the descent over all layers found fewer")
     if count == 0 or beyond is None or beyond == count + 1:
         return ""
     return f"With {count} heads removed the loss increase is within the tolerance; next measured were {beyond}."
@@ -113,7 +114,7 @@ def _short_of(model: TrainedModel) -> str:
         which = "layer" if len(judged["neither"]) == len(model.layers) else "layer read so far"
         return f"No {which} is short of heads or of rank: each can lose some of both."
     named = {what: f"short of {what}" for what in ("heads", "rank", "heads and rank", "neither")}
-    named |= {UNDECIDED: f"undecided (fewer than {COVERAGE:.0%} of resamples agree)"}
+    named |= {UNDECIDED: f"undecided (fewer than {100 * COVERAGE:.0f} % of resamples agree)"}
     parts = [f"{words}: {_layers_listed(judged[what])}" for what, words in named.items() if what in judged]
     return as_sentence("; ".join(parts))
 
