@@ -14,6 +14,7 @@ from headcount._errors import InputError
 from headcount.pretrained.evaluation.evaluate import Evaluation
 from headcount.pretrained.examples.read import read_examples
 from headcount.pretrained.examples.sizes import MOST_TOKENS, held_out_tokens
+from headcount.pretrained.examples.texts import grouped_by_size
 from headcount.pretrained.layers.find import attention_layers
 from headcount.pretrained.loading.load import of_module
 from tests.helpers.tiny_models import WORDS, tiny_config, tiny_model, tiny_tokenizer
@@ -48,6 +49,16 @@ def test_the_parts_share_nothing_and_follow_the_seed(family):
     counts = first.counts()["examples"]
     assert counts["held_out"] + counts["calibration"] <= 12
     assert str(counts["held_out"]) in first.words
+
+
+def test_searches_do_not_see_the_shortest_texts_only():
+    counts = list(range(4, 64)) * 4
+    batches = grouped_by_size(range(len(counts)), counts, 256, seed=0)
+    assert sorted(place for batch in batches for place in batch) == list(range(len(counts)))
+    assert all(len(batch) * max(counts[place] for place in batch) <= 256 for batch in batches)
+    half = [counts[place] for batch in batches[: len(batches) // 2] for place in batch]
+    assert max(half) > 55
+    assert min(half) < 15
 
 
 def test_pairs_are_judged_by_a_line_fitted_on_the_original():

@@ -48,7 +48,7 @@ def text_batches(
 
     parts = split_by_tokens(counts, sizes, limit)
     held_out, calibration = (
-        [batch(group) for group in grouped_by_size(part, counts, max(most, sizes.batch))] for part in parts
+        [batch(group) for group in grouped_by_size(part, counts, max(most, sizes.batch), seed)] for part in parts
     )
     return held_out, calibration
 
@@ -76,7 +76,7 @@ def pair_batches(tokenizer: Any, pairs: Sequence[Pair], sizes: Sizes, seed: int,
 
     longest = [2 * max(len(first), len(second)) for first, second in zip(*rows, strict=True)]
     held, calibrated = (
-        [batch(group) for group in grouped_by_size(part, longest, max(BATCH_TOKENS, sizes.batch))]
+        [batch(group) for group in grouped_by_size(part, longest, max(BATCH_TOKENS, sizes.batch), seed)]
         for part in (held_out, calibration)
     )
     return held, calibrated

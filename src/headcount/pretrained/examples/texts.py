@@ -145,12 +145,15 @@ def first_tokens(places: Sequence[int], counts: Sequence[int], tokens: int, limi
     return list(places)[: int(np.searchsorted(sums, tokens)) + 1]
 
 
-def grouped_by_size(places: Sequence[int], counts: Sequence[int], most: int) -> list[list[int]]:
-    """Places in batches of at most `most` tokens with padding, those of like size together."""
+def grouped_by_size(places: Sequence[int], counts: Sequence[int], most: int, seed: int) -> list[list[int]]:
+    """Places in batches of at most `most` tokens with padding, those of like size together.
+
+    Batches are in a drawn order: searches look at the first of them only, which may not be the shortest examples.
+    """
     batches: list[list[int]] = []
     for place in sorted(places, key=lambda place: (counts[place], place)):
         if batches and counts[place] * (len(batches[-1]) + 1) <= most:
             batches[-1].append(place)
         else:
             batches.append([place])
-    return batches
+    return [batches[turn] for turn in named_generator(seed, "batches").permutation(len(batches))]
