@@ -61,6 +61,15 @@ def test_searches_do_not_see_the_shortest_texts_only():
     assert min(half) < 15
 
 
+def test_a_distance_is_compared_with_that_of_different_texts():
+    evaluation = evaluation_of("bert")
+    batches = [*evaluation.examples.held_out, *evaluation.examples.calibration]
+    embeddings = naive_embeddings(evaluation.model, batches).numpy()
+    cosines = (embeddings @ embeddings.T)[np.triu_indices(len(embeddings), 1)]
+    assert evaluation.examples.loss.scale_of(evaluation.losses()) == pytest.approx(1 - cosines.mean(), rel=1e-3)
+    assert "apart" in evaluation.examples.words
+
+
 def test_pairs_are_judged_by_a_line_fitted_on_the_original():
     generator = np.random.default_rng(0)
     texts = some_texts(60)

@@ -262,7 +262,7 @@ class Reader:
         counts = [sum(batch.examples for batch in part) for part in parts]
         return Examples(
             kind=kind,
-            words=f"{words}: {counts[0]} {unit} held out, {counts[1]} to calibrate on.",
+            words=f"{words}: {counts[0]} {unit} held out, {counts[1]} to calibrate on. {loss.scale_words}".rstrip(),
             cannot=cannot,
             loss=loss,
             calibration=calibration,

@@ -32,6 +32,8 @@ class Loss(ABC):
     """
 
     name: str
+    scale_words: str = ""
+    """What its scale is, where that has to be said; set when the loss is prepared."""
 
     def meet(self, model: nn.Module) -> None:
         """Look at a model once, before its blocks are watched."""
