@@ -130,5 +130,5 @@ def masked(parts: Parts, tokenizer: Any, seed: int, most: int | None = None) -> 
 
 
 def _most_texts(sizes: Sizes) -> int:
-    """More than can be used, if a text has eight tokens; the rest is not tokenised."""
-    return max(64, (sizes.held_out + sizes.calibration) // 8)
+    """More than can be used, if a text has four tokens; the rest is not tokenised."""
+    return max(64, (sizes.held_out + sizes.calibration) // 4)

@@ -9,6 +9,7 @@ any                                      the user's own loss and batches, or not
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,7 @@ def read_examples(
     *,
     length: int | None = None,
     limit: int | None = None,
+    tokens: int | None = None,
     seed: int = 0,
 ) -> Examples:
     """What the model is judged on, in two parts: one to calibrate on, and one held out.
@@ -65,7 +67,9 @@ def read_examples(
             or (batches, loss). None: sequences that a decoder writes itself, random tokens, or random smooth images.
         length: Most tokens per example. Default: 256 for decoders and 64 for encoders, less for a large model.
         limit: Examples in both parts together (own losses: batches), where there are as many; a third is held out.
-            Default: by the arithmetic of `sizes`, from the number of parameters.
+            Default: as many as have `tokens`.
+        tokens: Held-out tokens wanted, where the data have as many; at least twice as many calibrate. Default: by the
+            arithmetic of `sizes`, from the number of parameters.
         seed: Of the split and every other draw.
 
     Raises:
@@ -81,7 +85,9 @@ def read_examples(
         require_count("length", length, 2)
     if limit is not None:
         require_count("limit", limit, 2)
-    reader = Reader(loaded, length, limit, seed)
+    if tokens is not None:
+        require_count("tokens", tokens, 2)
+    reader = Reader(loaded, length, limit, seed, tokens)
     if isinstance(data, tuple) and len(data) == 2 and callable(data[1]):
         return reader.own(data[0], data[1], getattr(data[1], "__name__", "loss"))
     if isinstance(data, str) and data.rpartition(":")[0].endswith(".py"):
@@ -98,14 +104,14 @@ def read_examples(
 class Reader:
     """One model, and the settings that all kinds of data share."""
 
-    def __init__(self, loaded: "Loaded", length: int | None, limit: int | None, seed: int):
+    def __init__(self, loaded: "Loaded", length: int | None, limit: int | None, seed: int, tokens: int | None = None):
         self.loaded, self.limit, self.seed = loaded, limit, seed
         self.model: Any = loaded.model
         self.task: Task = task_of(loaded.model)  # type: ignore[assignment]
         if self.task == "next token":
-            self.sizes = default_sizes(self.model, length)
+            self.sizes = default_sizes(self.model, length, tokens=tokens)
         else:
-            self.sizes = default_sizes(self.model, length or ENCODER_LENGTH)
+            self.sizes = default_sizes(self.model, length or ENCODER_LENGTH, tokens=tokens)
         self.sizes = _within_positions(self.model, self.sizes)
 
     def path(self, path: Path) -> Examples:
@@ -283,7 +289,7 @@ def _within_positions(model: Any, sizes: Sizes) -> Sizes:
     config = getattr(model, "config", None)
     longest = getattr(config, "max_position_embeddings", None) or sizes.length
     offset = 2 if getattr(config, "model_type", "") in ("roberta", "xlm-roberta", "camembert") else 0
-    return Sizes(min(sizes.length, longest - offset), sizes.held_out, sizes.calibration)
+    return replace(sizes, length=min(sizes.length, longest - offset))
 
 
 def _is_pair(item: Any) -> bool:

@@ -12,8 +12,8 @@ The held-out tokens are `OPERATIONS` divided by that, at most `ENOUGH_TOKENS`; a
     stories15M      6 x 20 x 2 (6.0 M / 2 + 9.2 M) = 2.9 GFLOP per token   4,096 tokens, 2 minutes
     MiniLM-L6       6 x 32 x 2 (10.6 M / 2)        = 2.0 GFLOP per token   4,096 tokens, 1.5 minutes
 
-Statistics see every calibration token once, forward and backward, so there are more of them: a layer's least squares
-have as many unknowns per output as it has features, and `TOKENS_PER_FEATURE` times as many tokens.
+Statistics see every calibration token once, forward and backward, so there are more of them: twice as many as are held
+out, and `TOKENS_PER_FEATURE` times the unknowns of a layer's least squares, its features.
 """
 
 from dataclasses import dataclass
@@ -31,8 +31,10 @@ BATCH_TOKENS = 384
 """A batch holds about this many: few enough for the memory of a backward pass, enough for the processor."""
 GPU_BATCH_TOKENS = 4096
 """The same on a GPU, which has less to do than it takes to start it on smaller ones."""
-FEWEST_EXAMPLES = 8
+FEWEST_EXAMPLES = 24
 """Intervals resample examples, so sequences are made shorter before there are fewer of them than this."""
+FEWEST_BATCHES = 8
+"""Of the calibration part: a search fits layers on some of its batches and scores them on the others."""
 LONGEST_SEQUENCE = 256
 SHORTEST_SEQUENCE = 32
 
@@ -47,20 +49,29 @@ class Sizes:
     batch: int = BATCH_TOKENS
 
 
-def default_sizes(model: nn.Module, length: int | None = None, longest: int = LONGEST_SEQUENCE) -> Sizes:
-    """The sizes for this model; `length` fixes the longest example, which is otherwise at most `longest`."""
+def default_sizes(
+    model: nn.Module, length: int | None = None, longest: int = LONGEST_SEQUENCE, tokens: int | None = None
+) -> Sizes:
+    """The sizes for this model.
+
+    Args:
+        model: Its parameters and config are counted.
+        length: Fixes the longest example.
+        longest: Most tokens per example, where `length` is None.
+        tokens: Held-out tokens, in place of the rule above.
+    """
     config = getattr(model, "config", None)
     config = config.get_text_config() if config is not None else None
     layers = getattr(config, "num_hidden_layers", None) or 12
     heads = getattr(config, "num_attention_heads", None) or 12
     width = getattr(config, "hidden_size", None) or 256
-    held_out = held_out_tokens(layers, heads, *_parameters(model))
+    held_out = held_out_tokens(layers, heads, *_parameters(model)) if tokens is None else tokens
     if length is None:
         length = max(SHORTEST_SEQUENCE, held_out // FEWEST_EXAMPLES // 16 * 16)
         length = min(length, longest, getattr(config, "max_position_embeddings", None) or longest)
     device = next((parameter.device.type for parameter in model.parameters()), "cpu")
     batch = BATCH_TOKENS if device == "cpu" else GPU_BATCH_TOKENS
-    return Sizes(length, max(held_out, length), max(held_out, TOKENS_PER_FEATURE * width), batch)
+    return Sizes(length, max(held_out, length), max(2 * held_out, TOKENS_PER_FEATURE * width), batch)
 
 
 def held_out_tokens(layers: int, heads: int, block_parameters: int, head_parameters: int) -> int:
