@@ -123,7 +123,7 @@ def test_no_head_at_all_that_costs_nothing_is_no_transition():
 def test_the_recommended_configuration_is_the_cheapest_within_the_tolerance():
     made = facts()
     model = read_trained_model(made)
-    within = [each for each in model.candidates if each.increase <= model.budget]
+    within = [each for each in model.candidates if each.high <= model.budget]
     assert model.recommended == min(within, key=lambda each: each.parameters)
     assert all(each.stored == "small" for each in model.candidates)
     strict = read_trained_model(made, tolerance=1e-6)
@@ -131,6 +131,17 @@ def test_the_recommended_configuration_is_the_cheapest_within_the_tolerance():
     least = min(strict.candidates, key=lambda each: each.increase)
     assert any(least.name in sentence for sentence in sentences(strict))
     assert read_trained_model(facts(stored="zeroed")).recommended is None
+
+
+def test_a_mean_within_the_tolerance_is_not_enough_to_be_recommended():
+    made = facts()
+    (_, first, *_) = made["configurations"]
+    model = read_trained_model(made)
+    base, spread = np.array(made["base"]["losses"]), np.resize([-1.0, 1.0], len(made["base"]["losses"]))
+    first["losses"] = (base + 0.9 * model.budget + model.budget * spread).tolist()
+    assert model.recommended.name == first["name"]
+    assert any("chosen among 2" in sentence for sentence in sentences(model))
+    assert read_trained_model(made).recommended is None
 
 
 def test_a_killed_inspection_says_what_is_missing():

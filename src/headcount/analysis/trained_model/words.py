@@ -105,14 +105,16 @@ def _recommended(model: TrainedModel) -> str:
         return ""
     best = model.recommended
     if best is not None:
-        cheapest = "Cheapest measured configuration within the tolerance that a stock class stores"
-        return f"{cheapest}: {best.name}, {costs(best)}."
+        cheapest = "Cheapest measured configuration with its interval within the tolerance that a stock class stores"
+        among = f"chosen among {len(model.candidates)} on the same held-out examples"
+        among = "the only one that was measured" if len(model.candidates) == 1 else among
+        return f"{cheapest}: {best.name}, {costs(best)} ({among})."
     if not model.candidates:
         return "No measured configuration is stored smaller by a stock class: none is recommended."
     least = min(model.candidates, key=lambda each: each.increase)
     return (
         f"No configuration is recommended: of the {len(model.candidates)} measured that a stock class stores small, "
-        f"{least.name} costs least, {_increase(least)}, and {decimal(model.budget)} is allowed."
+        f"{least.name} costs least, {_increase(least)}, and {decimal(model.budget)} is allowed for the whole interval."
     )
 
 
