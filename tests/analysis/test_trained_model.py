@@ -113,6 +113,25 @@ def test_the_smallest_rank_tried_is_an_upper_bound():
     assert "at most 6" in str(reading)
 
 
+def test_the_end_of_the_descent_is_a_lower_bound():
+    made = facts(layers=1, heads=8)
+    made["descent"] = {"removed": [[0, 0], [0, 1]], "kept": [8, 7, 6], "losses": [made["base"]["losses"]] * 3}
+    model = read_trained_model(made)
+    assert (model.whole.removable.at, model.whole.removable.high, model.whole.at_least) == (2, 2, True)
+    assert "at least 2 of 8" in headline(model)
+
+
+def test_only_layers_whose_interval_is_their_heads_cannot_lose_one():
+    made = facts(layers=2)
+    for layer, spread in enumerate((0.01, 3.0)):
+        signs = np.resize([-1.0, 1.0], len(made["base"]["losses"]))
+        made[f"curve/{layer}"]["losses"][1] = (np.array(made["base"]["losses"]) + 0.1 + spread * signs).tolist()
+        del made[f"rank/{layer}"]
+    model = read_trained_model(made)
+    assert [layer.needed.at for layer in model.layers] == [6, 6]
+    assert "Cannot lose a head: layer 0." in sentences(model)
+
+
 def test_no_head_at_all_that_costs_nothing_is_no_transition():
     made = facts(layers=1)
     made["curve/0"]["losses"] = [made["base"]["losses"]] * 7

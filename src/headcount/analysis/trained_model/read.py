@@ -88,6 +88,7 @@ class TrainedModel:
             else {
                 "curve": _curve(whole.curve),
                 "removable": asdict(whole.removable),
+                "at_least": whole.at_least,
                 "removed": [list(each) for each in whole.removed],
                 "refit": whole.refit,
                 "peers": {peer.label: _curve(peer.curve) for peer in whole.peers},

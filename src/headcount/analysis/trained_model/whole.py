@@ -64,7 +64,7 @@ class Configuration:
 
 @dataclass(frozen=True, kw_only=True)
 class WholeModel:
-    """Heads removed from all layers together. `removable`: how many can go within the tolerance.
+    """Heads removed from all layers together. `removable`: how many can go within the tolerance, of those tried.
 
     `removed` are all (layer, head) in the order of removal.
     """
@@ -78,6 +78,25 @@ class WholeModel:
     @property
     def total(self) -> int:
         return self.curve.at[-1]
+
+    @property
+    def at_least(self) -> bool:
+        """Whether the most that the descent removed is within the tolerance."""
+        return self.removable.at == self._most
+
+    @property
+    def removable_words(self) -> str:
+        """`removable`, where the descent ended open to more: more was not tried."""
+        at, low, high = self.removable.at, self.removable.low, self.removable.high
+        if high == 0:
+            return "none"
+        if high < self._most or high == self.total:
+            return str(self.removable)
+        return f"at least {at}" if low == at else f"{at} [{low}, at least {high}]"
+
+    @property
+    def _most(self) -> int:
+        return self.total - self.curve.at[0]
 
     @property
     def gone(self) -> tuple[tuple[int, int], ...]:
@@ -109,7 +128,7 @@ def read_whole(facts: Facts, layers: tuple[LayerReading, ...]) -> WholeModel | N
             peers.append(Peer(name, bool(each.get("refit")), peer))
     return WholeModel(
         curve=curve,
-        removable=Interval(total - needed.at, total - needed.high, total - needed.low),
+        removable=Interval(total - needed.at, total - needed.high, total - max(needed.low, curve.at[0])),
         removed=tuple((int(layer), int(head)) for layer, head in stored.get("removed") or ()),
         refit=bool(stored.get("with_refit")),
         peers=tuple(peers),

@@ -34,9 +34,7 @@ def headline(model: TrainedModel) -> str:
     """How many heads can go, in one sentence; before that is measured, what is known of the layers."""
     allowed = f"within a loss increase of {decimal(model.budget)}"
     if model.whole is not None:
-        removable, total = model.whole.removable, model.whole.total
-        count = "none" if removable.at == 0 and removable.high == 0 else str(removable)
-        return f"{model.name}: {count} of {total} heads can go {allowed}"
+        return f"{model.name}: {model.whole.removable_words} of {model.whole.total} heads can go {allowed}"
     read = [layer for layer in model.layers if layer.needed is not None]
     if read:
         counts = _range(layer.needed.at for layer in read if layer.needed is not None)
@@ -81,7 +79,7 @@ def _short_of(model: TrainedModel) -> str:
         if layer.short_of is not None:
             judged.setdefault(layer.short_of if layer.support >= COVERAGE else UNDECIDED, []).append(layer)
     if not judged:
-        full = [layer for layer in model.layers if layer.needed is not None and layer.needed.at == layer.heads]
+        full = [layer for layer in model.layers if layer.needed is not None and layer.needed.low == layer.heads]
         return f"Cannot lose a head: {_layers_listed(full)}." if full else ""
     if list(judged) == ["neither"]:
         which = "layer" if len(judged["neither"]) == len(model.layers) else "layer read so far"
