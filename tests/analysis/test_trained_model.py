@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._errors import StoreError
-from headcount.analysis.trained_model.facts import missing_facts
+from headcount.analysis.trained_model.facts import Facts, missing_facts
 from headcount.analysis.trained_model.pairs import correlation
 from headcount.analysis.trained_model.read import read_trained_model
 from headcount.analysis.trained_model.words import headline, incomplete, sentences
@@ -132,6 +132,16 @@ def test_only_layers_whose_interval_is_their_heads_cannot_lose_one():
     assert "Cannot lose a head: layer 0." in sentences(model)
 
 
+@pytest.mark.parametrize("examples", [8, 16])
+@pytest.mark.parametrize(("skewed", "coverage"), [(False, 0.9), (True, 0.8)])
+def test_intervals_of_few_examples_cover_what_they_say(examples, skewed, coverage):
+    losses = np.random.default_rng(0).normal(size=(2000, examples))
+    losses = np.exp(losses) - np.exp(0.5) if skewed else losses
+    drawn = Facts({"base": {"losses": [0.0] * examples}}).increases(losses, "curve/0").drawn
+    low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
+    assert np.mean((low <= 0) & (high >= 0)) == pytest.approx(coverage, abs=0.03)
+
+
 def test_no_head_at_all_that_costs_nothing_is_no_transition():
     made = facts(layers=1)
     made["curve/0"]["losses"] = [made["base"]["losses"]] * 7
@@ -183,12 +193,12 @@ def test_facts_that_an_inspection_does_not_write_are_refused():
 
 
 def test_correlation_is_one_for_any_increasing_map_and_none_for_constants():
-    x = np.array([3.0, 1.0, 4.0, 1.5, 9.0])
+    x = np.array([3.0, 1.0, 4.0, 1.5, 9.0, 2.0])
     assert correlation(x, np.exp(x)).at == pytest.approx(1)
     assert correlation(x, -x).at == pytest.approx(-1)
-    assert correlation(x, np.ones(5)) is None
-    assert correlation(x[:2], x[:2]) is None
-    ties = correlation([1, 1, 2, 3], [1, 1, 2, 3])
+    assert correlation(x, np.ones(6)) is None
+    assert correlation(x[:5], x[:5]) is None
+    ties = correlation([1, 1, 2, 3, 4, 5], [1, 1, 2, 3, 4, 5])
     assert ties.at == pytest.approx(1)
     assert ties.low <= ties.at <= ties.high
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from ..bootstrap import COVERAGE
 from ..words import as_sentence, decimal, listed
 from .layers import LayerReading, signed
-from .pairs import MAX_LISTED, SAME, SHARED, Pair
+from .pairs import MAX_LISTED, MIN_PAIRS, SAME, SHARED, Pair
 from .read import TrainedModel
 from .whole import Configuration, best_peer
 
@@ -16,7 +16,8 @@ LIMITS = (
     "Heads needed are per layer, all other layers unchanged: the layers' spare heads cannot all go together.",
 )
 FEW_EXAMPLES = 20
-"""Fewer held-out examples leave intervals that are too narrow."""
+"""Fewer held-out examples leave intervals that are too narrow where losses are skewed: of lognormal ones (sigma 1) 8 to 20 cover
+79 to 82 %."""
 UNDECIDED = "undecided"
 _NAMES = {"output_norm": "output norm"}
 
@@ -25,7 +26,11 @@ def limits(model: TrainedModel) -> tuple[str, ...]:
     """What the reading does not say."""
     count = (model.data.get("examples") or {}).get("held_out")
     few = count is not None and count < FEW_EXAMPLES
-    rests = (f"Intervals rest on {count} held-out examples: with so few they are too narrow.",) if few else ()
+    rests = (
+        f"Intervals rest on {count} held-out examples. They are widened for so few (Student's t), but where few examples "
+        "have most of the loss increase they cover about 80 % instead of 90 %."
+    )
+    rests = (rests,) if few else ()
     cannot = str(model.data.get("cannot") or "")
     return (*LIMITS, *rests, *((cannot,) if cannot else ()))
 
@@ -149,6 +154,8 @@ def prediction(model: TrainedModel) -> str:
     if found is None:
         return ""
     after = f"what the descent keeps of it after {found.removed} removals"
+    if len(found.needed) < MIN_PAIRS:
+        return f"Whether a layer's heads needed predict {after} cannot be said of {len(found.needed)} layers."
     if found.correlation is None:
         return f"Whether a layer's heads needed predict {after} cannot be said: the counts do not vary."
     said = "do not decide" if found.correlation.words == "undecided" else "predict"
