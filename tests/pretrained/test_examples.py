@@ -53,7 +53,7 @@ def test_the_parts_share_nothing_and_follow_the_seed(family):
 
 def test_searches_do_not_see_the_shortest_texts_only():
     counts = list(range(4, 64)) * 4
-    batches = grouped_by_size(range(len(counts)), counts, 256, seed=0)
+    batches = grouped_by_size(range(len(counts)), counts, 256)
     assert sorted(place for batch in batches for place in batch) == list(range(len(counts)))
     assert all(len(batch) * max(counts[place] for place in batch) <= 256 for batch in batches)
     half = [counts[place] for batch in batches[: len(batches) // 2] for place in batch]
@@ -78,6 +78,28 @@ def test_as_many_tokens_are_held_out_as_are_wanted(family):
     assert 800 - longest <= counts["tokens"]["held_out"] <= 800 + longest
     assert counts["tokens"]["calibration"] >= 2 * 800 - longest
     assert counts["examples"]["held_out"] >= 24
+
+
+@pytest.mark.parametrize(
+    ("family", "data", "limit"),
+    [("llama", "texts", 24), ("bert", "texts", 24), ("vit", "images", 24), ("llama", None, 24)],
+)
+def test_a_search_scores_other_batches_than_it_fits_on(family, data, limit):
+    loaded = of_module(tiny_model(family), tiny_tokenizer())
+    given = {"texts": some_texts(60), "images": some_images(30), None: None}[data]
+    examples = read_examples(loaded, given, limit=24, length=8)
+    assert len(examples.calibration) >= 8
+    assert examples.scored is not None
+    assert 1 <= examples.scored < len(examples.calibration) / 2
+
+
+def test_batches_are_of_the_devices_size(monkeypatch):
+    loaded = of_module(tiny_model("llama"), tiny_tokenizer())
+    monkeypatch.setattr("headcount.pretrained.examples.sizes.BATCH_TOKENS", 512)
+    few = read_examples(loaded, some_texts(4000), tokens=2048)
+    monkeypatch.setattr("headcount.pretrained.examples.sizes.BATCH_TOKENS", 128)
+    many = read_examples(loaded, some_texts(4000), tokens=2048)
+    assert len(many.held_out) > 2 * len(few.held_out)
 
 
 def test_pairs_are_judged_by_a_line_fitted_on_the_original():

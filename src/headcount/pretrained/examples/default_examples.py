@@ -12,8 +12,8 @@ from ..losses.loss import device_of
 from .batches import Batch
 from .encoder_texts import BATCH_TOKENS
 from .images import smooth_images, tokens_per_image
-from .sizes import Sizes
-from .texts import batches_of, padded, wanted_sequences
+from .sizes import FEWEST_BATCHES, Sizes
+from .texts import batches_of, padded, rows_per_batch, wanted_sequences
 
 RANDOM_LENGTH = 32
 
@@ -24,7 +24,7 @@ def sampled_sequences(model: Any, sizes: Sizes, seed: int, limit: int | None) ->
     generator = named_generator(seed, "sampled sequences")
     start = getattr(model.config.get_text_config(), "bos_token_id", None)
     sequences = _sample(model, held_out + calibration, sizes.length, generator, start)
-    return batches_of(sequences[:held_out], sizes), batches_of(sequences[held_out:], sizes)
+    return batches_of(sequences[:held_out], sizes), batches_of(sequences[held_out:], sizes, FEWEST_BATCHES)
 
 
 def random_texts(model: Any, tokenizer: Any, sizes: Sizes, seed: int, limit: int | None):
@@ -40,15 +40,15 @@ def random_texts(model: Any, tokenizer: Any, sizes: Sizes, seed: int, limit: int
     drawn = generator.choice(ordinary, size=(held_out + calibration, max(1, length - len(marks))))
     rows = [[*before, *line, *after] for line in drawn.tolist()]
 
-    def batches(part: list[list[int]]) -> list[Batch]:
-        step = max(1, max(BATCH_TOKENS, sizes.batch) // length)
+    def batches(part: list[list[int]], fewest: int) -> list[Batch]:
+        step = rows_per_batch(len(part), max(BATCH_TOKENS, sizes.batch) // length, fewest)
         answer = []
         for begin in range(0, len(part), step):
             inputs, counted = padded(tokenizer, part[begin : begin + step])
             answer.append(Batch(inputs, len(counted), counted))
         return answer
 
-    return batches(rows[:held_out]), batches(rows[held_out:])
+    return batches(rows[:held_out], 1), batches(rows[held_out:], FEWEST_BATCHES)
 
 
 def random_images(model: Any, sizes: Sizes, seed: int, limit: int | None) -> tuple[list[Batch], list[Batch]]:
@@ -58,13 +58,13 @@ def random_images(model: Any, sizes: Sizes, seed: int, limit: int | None) -> tup
     if limit is None:
         held_out, calibration = max(held_out, 8), max(calibration, 8)
     pixels = smooth_images(model, held_out + calibration, seed)
-    step = max(1, sizes.batch // per_image)
 
-    def batches(part: torch.Tensor) -> list[Batch]:
+    def batches(part: torch.Tensor, fewest: int) -> list[Batch]:
+        step = rows_per_batch(len(part), sizes.batch // per_image, fewest)
         pieces = [part[begin : begin + step] for begin in range(0, len(part), step)]
         return [Batch({"pixel_values": piece}, len(piece), per_example=per_image) for piece in pieces]
 
-    return batches(pixels[:held_out]), batches(pixels[held_out:])
+    return batches(pixels[:held_out], 1), batches(pixels[held_out:], FEWEST_BATCHES)
 
 
 def _sample(model: nn.Module, count: int, length: int, generator: np.random.Generator, start: int | None) -> np.ndarray:

@@ -8,7 +8,7 @@ import torch
 from ..._errors import require
 from ..._keys import named_generator
 from .batches import Batch
-from .sizes import Sizes
+from .sizes import FEWEST_BATCHES, Sizes
 from .text_files import Pair
 from .texts import first_tokens, grouped_by_size, padded, split_by_tokens, tokenised
 
@@ -48,7 +48,8 @@ def text_batches(
 
     parts = split_by_tokens(counts, sizes, limit)
     held_out, calibration = (
-        [batch(group) for group in grouped_by_size(part, counts, max(most, sizes.batch), seed)] for part in parts
+        [batch(group) for group in grouped_by_size(part, counts, max(most, sizes.batch), fewest)]
+        for part, fewest in zip(parts, (1, FEWEST_BATCHES), strict=True)
     )
     return held_out, calibration
 
@@ -76,8 +77,8 @@ def pair_batches(tokenizer: Any, pairs: Sequence[Pair], sizes: Sizes, seed: int,
 
     longest = [2 * max(len(first), len(second)) for first, second in zip(*rows, strict=True)]
     held, calibrated = (
-        [batch(group) for group in grouped_by_size(part, longest, max(BATCH_TOKENS, sizes.batch), seed)]
-        for part in (held_out, calibration)
+        [batch(group) for group in grouped_by_size(part, longest, max(BATCH_TOKENS, sizes.batch), fewest)]
+        for part, fewest in ((held_out, 1), (calibration, FEWEST_BATCHES))
     )
     return held, calibrated
 

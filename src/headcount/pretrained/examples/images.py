@@ -13,7 +13,8 @@ from ..._errors import InputError, require
 from ..._keys import named_generator
 from ...datasets.images import ENDINGS, open_image, visible_entries
 from .batches import Batch
-from .sizes import Sizes
+from .sizes import FEWEST_BATCHES, Sizes
+from .texts import rows_per_batch
 
 SMOOTH_SIDE = 6
 """Random images are this coarse before they are enlarged."""
@@ -68,10 +69,10 @@ def image_batches(
     if available < held_out + calibration:
         held_out = min(held_out, max(1, available // 3))
         calibration = min(calibration, available - held_out)
-    rows = max(1, sizes.batch // per_image)
 
-    def batches(places: np.ndarray) -> list[Batch]:
+    def batches(places: np.ndarray, fewest: int) -> list[Batch]:
         answer = []
+        rows = rows_per_batch(len(places), sizes.batch // per_image, fewest)
         for start in range(0, len(places), rows):
             some = places[start : start + rows]
             pixels = prepared(model, processor, [images[place] for place in some])
@@ -79,7 +80,7 @@ def image_batches(
             answer.append(Batch({"pixel_values": pixels}, len(some), None, extras, per_example=per_image))
         return answer
 
-    return batches(order[:held_out]), batches(order[held_out : held_out + calibration])
+    return batches(order[:held_out], 1), batches(order[held_out : held_out + calibration], FEWEST_BATCHES)
 
 
 def prepared(model: nn.Module, processor: Any, images: Sequence[Any]) -> Tensor:

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "Examples", "read_examples"]
 
 ENCODER_LENGTH = 64
+SCORED = 0.4
+"""Share of the calibration batches, at most, that a search scores; layers are fitted on the others."""
 DEFAULT_MASKS = 4
 """Per text of random tokens; the original's whole answer is kept at each."""
 OWN_LOSS = "give your own loss, --data mine.py:loss or data=(batches, loss)"
@@ -278,10 +280,10 @@ class Reader:
 
 
 def _scored(held_out: Sequence[Batch], calibration: Sequence[Batch]) -> int:
-    """So many calibration batches have about as many tokens as are held out."""
+    """So many calibration batches have about as many tokens as are held out; the larger part is left to fit on."""
     wanted = sum(batch.tokens for batch in held_out)
     sums = np.cumsum([batch.tokens for batch in calibration])
-    return min(len(calibration), int(np.searchsorted(sums, 0.95 * wanted)) + 1)
+    return min(max(1, int(SCORED * len(calibration))), int(np.searchsorted(sums, 0.95 * wanted)) + 1)
 
 
 def _within_positions(model: Any, sizes: Sizes) -> Sizes:

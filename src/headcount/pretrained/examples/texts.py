@@ -9,7 +9,7 @@ import torch
 from ..._errors import InputError, require
 from ..._keys import named_generator
 from .batches import Batch
-from .sizes import Sizes
+from .sizes import FEWEST_BATCHES, Sizes
 
 FEWEST_DOCUMENTS = 8
 """Fewer texts are cut into sequences before they are split into parts, not after."""
@@ -47,7 +47,7 @@ def packed(
         min(map(len, parts)) > 0,
         f"the data have {total} tokens, too few for two parts of sequences of {length} tokens; give more text.",
     )
-    return batches_of(parts[0], sizes), batches_of(parts[1], sizes)
+    return batches_of(parts[0], sizes), batches_of(parts[1], sizes, FEWEST_BATCHES)
 
 
 def wanted_sequences(sizes: Sizes, limit: int | None) -> tuple[int, int]:
@@ -57,14 +57,19 @@ def wanted_sequences(sizes: Sizes, limit: int | None) -> tuple[int, int]:
     return max(1, sizes.held_out // sizes.length), max(1, sizes.calibration // sizes.length)
 
 
-def batches_of(sequences: np.ndarray, sizes: Sizes) -> list[Batch]:
-    """Sequences of one length as batches without padding."""
-    rows = max(1, round(sizes.batch / sequences.shape[1]))
+def batches_of(sequences: np.ndarray, sizes: Sizes, fewest: int = 1) -> list[Batch]:
+    """Sequences of one length as batches without padding, at least `fewest` where there are as many sequences."""
+    rows = rows_per_batch(len(sequences), round(sizes.batch / sequences.shape[1]), fewest)
     batches = []
     for start in range(0, len(sequences), rows):
         tokens = torch.from_numpy(sequences[start : start + rows].astype(np.int64))
         batches.append(Batch({"input_ids": tokens}, len(tokens), torch.ones_like(tokens, dtype=torch.bool)))
     return batches
+
+
+def rows_per_batch(examples: int, most: int, fewest: int) -> int:
+    """Examples of a batch: at most `most`, and so few that there are `fewest` batches where that can be."""
+    return max(1, min(most, examples // fewest))
 
 
 def need_tokenizer(tokenizer: Any) -> Any:
@@ -145,15 +150,17 @@ def first_tokens(places: Sequence[int], counts: Sequence[int], tokens: int, limi
     return list(places)[: int(np.searchsorted(sums, tokens)) + 1]
 
 
-def grouped_by_size(places: Sequence[int], counts: Sequence[int], most: int, seed: int) -> list[list[int]]:
+def grouped_by_size(places: Sequence[int], counts: Sequence[int], most: int, fewest: int = 1) -> list[list[int]]:
     """Places in batches of at most `most` tokens with padding, those of like size together.
 
-    Batches are in a drawn order: searches look at the first of them only, which may not be the shortest examples.
+    There are at least `fewest` batches, where there are as many places. Sizes are in random order, so that the first
+    few batches are like the others.
     """
+    rows = rows_per_batch(len(places), len(places), fewest)
     batches: list[list[int]] = []
     for place in sorted(places, key=lambda place: (counts[place], place)):
-        if batches and counts[place] * (len(batches[-1]) + 1) <= most:
+        if batches and len(batches[-1]) < rows and counts[place] * (len(batches[-1]) + 1) <= most:
             batches[-1].append(place)
         else:
             batches.append([place])
-    return [batches[turn] for turn in named_generator(seed, "batches").permutation(len(batches))]
+    return [batches[turn] for turn in named_generator(0, "order of batches").permutation(len(batches))]
