@@ -104,6 +104,28 @@ def test_what_a_layer_is_short_of_follows_the_last_step():
         assert (layer.ranks["scores"].needed.at == 48) == (rank > 0)
 
 
+@pytest.mark.parametrize(("rank", "verdict"), [(24, "undecided"), (36, "rank")])
+def test_a_rank_far_below_the_full_one_does_not_say_that_a_layer_is_short_of_rank(rank, verdict):
+    made = facts(layers=1)
+    base = np.array(made["base"]["losses"])
+    made["curve/0"]["losses"][1] = made["rank/0"]["values"]["losses"][1] = base.tolist()
+    made["rank/0"]["scores"] = {"ranks": [48, rank], "losses": [base.tolist(), (base + 1).tolist()]}
+    (layer,) = read_trained_model(made).layers
+    assert layer.verdict == verdict
+    assert any("was tried" in words for words in layer.evidence) == (verdict == "undecided")
+
+
+def test_what_few_resamples_agree_on_is_undecided_everywhere():
+    made = facts(layers=1)
+    base = np.array(made["base"]["losses"])
+    made["curve/0"]["losses"][1] = (base + 0.1 + 3 * np.resize([-1.0, 1.0], len(base))).tolist()
+    model = read_trained_model(made)
+    (layer,) = model.layers
+    assert layer.short_of.startswith("heads")
+    for words in (layer.verdict, layer.sentence, *sentences(model)[1:2]):
+        assert "ndecided" in words
+
+
 def test_the_smallest_rank_tried_is_an_upper_bound():
     made = facts(layers=1)
     made["rank/0"]["values"]["losses"] = [made["base"]["losses"]] * 4

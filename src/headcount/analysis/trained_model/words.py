@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from ..bootstrap import COVERAGE
 from ..words import as_sentence, decimal, listed
-from .layers import LayerReading, signed
+from .layers import VERDICTS, LayerReading, signed
 from .pairs import MAX_LISTED, MIN_PAIRS, SAME, SHARED, Pair
 from .read import TrainedModel
 from .whole import Configuration, best_peer
@@ -16,9 +15,8 @@ LIMITS = (
     "Heads needed are per layer, all other layers unchanged: the layers' spare heads cannot all go together.",
 )
 FEW_EXAMPLES = 20
-"""Fewer held-out examples leave intervals that are too narrow where losses are skewed: of lognormal ones (sigma 1) 8 to 20 cover
-79 to 82 %."""
-UNDECIDED = "undecided"
+"""Fewer held-out examples leave intervals that are too narrow where losses are skewed: with lognormal ones (sigma 1)
+those of 8 to 20 examples cover 79 to 82 %."""
 _NAMES = {"output_norm": "output norm"}
 
 
@@ -27,8 +25,8 @@ def limits(model: TrainedModel) -> tuple[str, ...]:
     count = (model.data.get("examples") or {}).get("held_out")
     few = count is not None and count < FEW_EXAMPLES
     rests = (
-        f"Intervals rest on {count} held-out examples. They are widened for so few (Student's t), but where few examples "
-        "have most of the loss increase they cover about 80 % instead of 90 %."
+        f"Intervals rest on {count} held-out examples. They are widened for so few (Student's t), but where few "
+        "examples have most of the loss increase they cover about 80 % instead of 90 %."
     )
     rests = (rests,) if few else ()
     cannot = str(model.data.get("cannot") or "")
@@ -81,17 +79,15 @@ def _layers(model: TrainedModel) -> str:
 def _short_of(model: TrainedModel) -> str:
     judged: dict[str, list[LayerReading]] = {}
     for layer in model.layers:
-        if layer.short_of is not None:
-            judged.setdefault(layer.short_of if layer.support >= COVERAGE else UNDECIDED, []).append(layer)
+        if layer.verdict is not None:
+            judged.setdefault(layer.verdict, []).append(layer)
     if not judged:
         full = [layer for layer in model.layers if layer.needed is not None and layer.needed.low == layer.heads]
         return f"Cannot lose a head: {_layers_listed(full)}." if full else ""
     if list(judged) == ["neither"]:
         which = "layer" if len(judged["neither"]) == len(model.layers) else "layer read so far"
         return f"No {which} is short of heads or of rank: each can lose some of both."
-    named = {what: f"short of {what}" for what in ("heads", "rank", "heads and rank", "neither")}
-    named |= {UNDECIDED: "undecided whether short of heads or rank"}
-    parts = [f"{words}: {_layers_listed(judged[what])}" for what, words in named.items() if what in judged]
+    parts = [f"{words}: {_layers_listed(judged[what])}" for what, words in VERDICTS.items() if what in judged]
     return as_sentence("; ".join(parts))
 
 
