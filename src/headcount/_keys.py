@@ -1,14 +1,15 @@
 """Named keys: every random draw in headcount is a function of a seed and the words that say what it is for."""
 
-import zlib
-
 import jax.random as jr
 import jaxtyping
 import numpy as np
 from jaxtyping import Array, UInt32
 
 from ._compile import on_device
+from ._draws import named_generator, numbers_of
 from ._shapes import Key
+
+__all__ = ["named_generator", "named_key", "named_keys"]
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 """Of Threefry-2x32 with 20 rounds, JAX's generator (Salmon et al., "Parallel random numbers", 2011)."""
@@ -26,15 +27,10 @@ def named_keys(seeds: list[int], *names: str | int) -> jaxtyping.Key[Array, " se
     return jr.wrap_key_data(on_device(data), impl="threefry2x32")
 
 
-def named_generator(seed: int, *names: str | int) -> np.random.Generator:
-    """The same for draws of many small shapes outside a compiled program, where each would cost a compilation."""
-    return np.random.default_rng([seed, *_numbers(names)])
-
-
 def _key_data(seed: int, names: tuple[str | int, ...]) -> UInt32[np.ndarray, "2"]:
     """`jr.fold_in` over the names, from `jr.key(seed)`, in plain integers: JAX would compile four programs for it."""
     key = 0, int(seed) & 0xFFFFFFFF
-    for number in _numbers(names):
+    for number in numbers_of(names):
         key = _threefry(key, (0, number))
     return np.array(key, np.uint32)
 
@@ -50,7 +46,3 @@ def _threefry(key: tuple[int, int], count: tuple[int, int]) -> tuple[int, int]:
         first = (first + schedule[(turn + 1) % 3]) & 0xFFFFFFFF
         second = (second + schedule[(turn + 2) % 3] + turn + 1) & 0xFFFFFFFF
     return first, second
-
-
-def _numbers(names: tuple[str | int, ...]) -> list[int]:
-    return [zlib.crc32(str(name).encode()) for name in names]

@@ -133,6 +133,9 @@ class FakeEvaluation:
         self.calls.append(("statistics", ()))
         return tuple(self.layer_statistics(index) for index in range(len(self.layers)))
 
+    def unscored(self) -> None:
+        return None
+
     def attention(self, examples: int) -> tuple[np.ndarray, ...] | None:
         return None
 

@@ -80,5 +80,8 @@ class LayeredEvaluation:
         outputs, weights = self.outputs["calibration"][index], self.original[index]
         return statistics_of(outputs, outputs @ weights.output.reshape(len(weights.output), -1).T)
 
+    def unscored(self) -> None:
+        return None
+
     def statistics(self) -> tuple[LayerStatistics, ...]:
         return tuple(self.layer_statistics(index) for index in range(len(self.original)))

@@ -9,7 +9,6 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from headcount.pretrained.loading.load import fingerprint_of
-from headcount.pretrained.removal.cross_fit import fitting_part
 from headcount.pretrained.removal.descent import descend
 from headcount.pretrained.removal.elimination import layer_curve
 from headcount.pretrained.removal.refit import refit
@@ -61,10 +60,11 @@ def test_the_fitting_part_is_what_is_not_scored_and_a_search_may_fit_on_it():
     evaluation = evaluation_of("llama", layers=2)
     batches = [replace(batch) for batch in evaluation.examples.calibration for _ in range(2)]
     evaluation.examples = replace(evaluation.examples, calibration=batches, scored=len(batches) // 2)
-    fitting = fitting_part(evaluation)
+    fitting = evaluation.unscored()
     assert fitting is not None
+    assert fitting.original[0] is evaluation.original[0]
     assert fitting.examples.calibration == batches[len(batches) // 2 :]
     descent = descend(evaluation, 2, fitting=fitting)
     np.testing.assert_allclose(evaluation.losses(descent.changes), descent.losses[-1], rtol=1e-5, atol=1e-6)
     evaluation.examples = replace(evaluation.examples, scored=len(batches))
-    assert fitting_part(evaluation) is None
+    assert evaluation.unscored() is None

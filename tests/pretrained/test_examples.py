@@ -80,6 +80,13 @@ def test_as_many_tokens_are_held_out_as_are_wanted(family):
     assert counts["examples"]["held_out"] >= 24
 
 
+def test_few_tokens_to_calibrate_on_are_said_to_be_few():
+    loaded = of_module(tiny_model("llama"), tiny_tokenizer())
+    few, many = (read_examples(loaded, some_texts(100), limit=limit, length=8) for limit in (6, 60))
+    assert str(few.counts()["tokens"]["calibration"]) in few.cannot
+    assert many.cannot == ""
+
+
 @pytest.mark.parametrize(
     ("family", "data", "limit"),
     [("llama", "texts", 24), ("bert", "texts", 24), ("vit", "images", 24), ("llama", None, 24)],

@@ -37,7 +37,6 @@ def subject(path: Path | None = None, effort: str = "normal") -> Subject:
         model=MODEL,
         data={"kind": "own", "words": "numbers", "cannot": "", "loss": FakeLoss.name},
         scale_of=FakeLoss().scale_of,
-        fitting=evaluation,  # pyright: ignore[reportArgumentType]
     )
 
 

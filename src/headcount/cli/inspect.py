@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..analysis.trained_model.facts import measured_facts
 from ..analysis.trained_model.read import TOLERANCE
 from ..effort.levels import DEFAULT_EFFORT, EFFORTS
 from ..report.render.terminal import section_view
@@ -42,7 +43,7 @@ def inspect(
     """Which heads of a trained model are needed, of which rank, and what can go.
 
     Every fact is kept in the results folder as soon as it is measured; the same command goes on where it was ended.
-    Needs the extra: pip install 'headcount[hf]'.
+    Needs the extra: pip install 'headcount\\[hf]'.
     """
     from ..pretrained.inspection.inspecting import prepare
     from ..pretrained.loading.describing import short_name
@@ -60,6 +61,9 @@ def inspect(
         )
     folder = out or Path("results") / short_name(model)
     say(_what(prepared))
+    longest = prepared.longest
+    if length is not None and longest is not None and longest < length:
+        say(f"--length {length}: the longest example has {longest} tokens; the data or the model have no longer ones.")
     if dry_run:
         _dry_run(prepared, as_json)
         return
@@ -71,11 +75,10 @@ def _what(prepared: "Prepared") -> str:
     layers, examples = prepared.evaluation.layers, prepared.examples
     heads = sum(layer.heads for layer in layers)
     counts = examples.counts()["tokens"]
-    line = (
-        f"{prepared.experiment.name}: {prepared.loaded.family}, {len(layers)} layers, {heads} heads; {examples.words}: "
-        f"{counts['held_out']:,} held-out tokens, {counts['calibration']:,} for calibration"
-    )
-    return f"{line}. {examples.cannot}" if examples.cannot else line
+    model = f"{prepared.experiment.name}: {prepared.loaded.family}, {len(layers)} layers, {heads} heads"
+    tokens = f"({counts['held_out']:,} held-out tokens, {counts['calibration']:,} for calibration)."
+    line = f"{model}; {examples.words.rstrip('.')} {tokens}"
+    return f"{line} {examples.cannot}" if examples.cannot else line
 
 
 def _dry_run(prepared: "Prepared", as_json: bool) -> None:
@@ -93,17 +96,24 @@ def _dry_run(prepared: "Prepared", as_json: bool) -> None:
     for name, count in passes.items():
         if count:
             say(f"  {name}: {count:,.1f} passes, about {spoken_time(count * seconds)}")
-    if not prepared.schedule.leave_one_out:
-        say("  importance is estimated from gradients: leaving out each head in turn would cost too much")
+    schedule = prepared.schedule
+    if not schedule.effort.leave_one_out:
+        say("  effort quick omits ranks, leaving heads out one by one (importance is estimated) and other orders")
+    elif not schedule.leave_one_out:
+        say("  importance is estimated: each head left out in turn is more work than this effort allows")
 
 
 def _run(prepared: "Prepared", folder: Path) -> "Inspection":
     command = this_command()
     with Store.open_for_writing(folder) as store:
+        others = {each.task for each in store.experiments() if each.task != prepared.experiment.task}
+        if others:
+            say(f"{folder} also holds {', '.join(sorted(others))}; --out names another folder.")
         try:
             return prepared.run(store, command=command)
         except KeyboardInterrupt:
-            kept = sum(len(store.attachments(each.name)) for each in store.experiments())
+            own = [each.attached for each in store.progress() if each.task == prepared.experiment.task]
+            kept = max(map(measured_facts, own), default=0)
             say(f"Stopped. {kept} facts are kept in {folder}. To go on, run the same command:")
             say(f"  {command}")
             raise typer.Exit(130) from None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
+from ..analysis.trained_model.facts import ASKED, is_complete, measured_facts
 from ..analysis.trained_model.facts import STUDY as INSPECTION
-from ..analysis.trained_model.facts import is_complete
 from ..store import FILE_NAME, Progress, Store, backend_words
 from ..store.folders import FolderStatus, folder_status, results_below
 from .app import Json, data, print_json, show_view
@@ -37,6 +37,7 @@ def status(
 def _one(folder: Path, as_json: bool) -> None:
     with Store.open_for_reading(folder) as store:
         outcomes, backends, progress = store.outcomes(), store.backends(), store.progress()
+        wanted = {each.experiment: _wanted(store, each) for each in progress}
     if as_json:
         experiments = [
             {
@@ -59,7 +60,9 @@ def _one(folder: Path, as_json: bool) -> None:
         lines.append(f"  no experiment yet; `headcount measure TASK --out {folder}` makes one")
     for each in progress:
         if each.study == INSPECTION:
-            lines.append(f"  {each.experiment}: inspection of {each.task}, {len(each.attached)} facts measured")
+            of = f" of {wanted[each.experiment]}" if wanted[each.experiment] else ""
+            count = measured_facts(each.attached)
+            lines.append(f"  {each.experiment}: inspection of {each.task}, {count}{of} facts measured")
         else:
             lines.append(f"  {each.experiment}: {each.done} of {each.cells} cells")
         lines += [f"    {command or 'run from Python'}" for command, _ in each.runs]
@@ -69,6 +72,13 @@ def _one(folder: Path, as_json: bool) -> None:
             lines.append(f"    {each.missing} missing; run the command again to go on")
     for line in lines:
         data.print(line, markup=False, highlight=False)
+
+
+def _wanted(store: Store, progress: Progress) -> int:
+    """How many facts an inspection measures; 0 where it does not say."""
+    if progress.study != INSPECTION or ASKED not in progress.attached:
+        return 0
+    return len(store.attachments(progress.experiment)[ASKED]["facts"])
 
 
 def _table(folders: list[FolderStatus], parent: Path) -> "FittedTable":

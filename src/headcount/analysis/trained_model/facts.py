@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from ..._draws import named_generator
 from ..._errors import StoreError
 from ..answer_base import Interval
 from ..bootstrap import RESAMPLES, TAIL, interval_of
@@ -19,6 +20,10 @@ TOLERANCE = 0.01
 """Loss increase that is allowed, as a share of the loss's scale."""
 LAST_FACT = "cost"
 """Attached when an inspection has ended: without it more is to come."""
+ASKED = "asked"
+"""What the last run was asked for, which decides no fact: tolerance, effort, and the names of all facts it measures."""
+ABOUT_THE_RUN = (ASKED, "spent", LAST_FACT)
+"""Attachments that are not measured of the model."""
 LAYER_FACTS = ("importance", "curve", "rank", "redundancy")
 NO_LOSS = 1e12
 """A loss that is no number counts as this: never within a tolerance."""
@@ -90,8 +95,11 @@ class Facts:
     All losses are resampled with the same draws of examples, so that differences are paired.
     """
 
-    def __init__(self, attachments: Mapping[str, Any], tolerance: float = TOLERANCE):
-        self.attachments, self.tolerance = attachments, tolerance
+    def __init__(self, attachments: Mapping[str, Any], tolerance: float | None = None):
+        self.attachments = attachments
+        asked: Mapping[str, Any] = attachments.get(ASKED) or {}
+        self.tolerance = tolerance = float(asked.get("tolerance", TOLERANCE)) if tolerance is None else tolerance
+        self.effort = str(asked.get("effort") or "")
         self.model: Mapping[str, Any] = attachments.get("model") or {}
         self.data: Mapping[str, Any] = attachments.get("data") or {}
         self.base = np.asarray((attachments.get("base") or {}).get("losses", ()), float)
@@ -103,7 +111,7 @@ class Facts:
     def shares(self) -> Float[np.ndarray, "resamples examples"]:
         """How much each held-out example counts in every resample."""
         count = len(self.base)
-        drawn = np.random.default_rng(0).integers(count, size=(RESAMPLES, count))
+        drawn = named_generator(0, "held-out examples").integers(count, size=(RESAMPLES, count))
         return np.stack([np.bincount(row, minlength=count) for row in drawn]) / count
 
     def of(self, fact: str) -> Mapping[str, Any]:
@@ -179,8 +187,17 @@ def is_complete(facts: Iterable[str]) -> bool:
     return LAST_FACT in set(facts)
 
 
+def measured_facts(names: Iterable[str]) -> int:
+    """How many of these attachments are facts of the model."""
+    return sum(name not in ABOUT_THE_RUN for name in names)
+
+
 def missing_facts(attachments: Mapping[str, Any]) -> tuple[str, ...]:
-    """What an inspection that has not ended still lacks, in words; empty where it has."""
+    """What an inspection that has not ended still lacks, in words; empty where it has.
+
+    Ranks are missing only where the effort measures them; a folder that does not say what it was asked for counts as
+    one whose effort does, until a later fact is there.
+    """
     if is_complete(attachments):
         return ()
     layers = int((attachments.get("model") or {}).get("layers") or 0)
@@ -191,8 +208,9 @@ def missing_facts(attachments: Mapping[str, Any]) -> tuple[str, ...]:
         "redundancy": "redundancy",
     }
     missing = [name for name in ("model", "data", "base") if name not in attachments]
-    kinds = {name.split("/")[0] for name in attachments}
-    if "redundancy" in kinds and "rank" not in kinds:  # measured before it, unless it was not asked for
+    wanted = (attachments.get(ASKED) or {}).get("facts") or ()
+    kinds = {name.split("/")[0] for name in wanted or attachments}
+    if "rank" not in kinds and (wanted or "redundancy" in kinds):  # redundancy is measured after it
         del names["rank"]
     for fact, words in names.items():
         lacking = sum(f"{fact}/{layer}" not in attachments for layer in range(layers))

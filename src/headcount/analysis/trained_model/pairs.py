@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from ..._draws import named_generator
 from ..bootstrap import RESAMPLES, TAIL
 from .facts import Facts
 from .layers import LayerReading
@@ -70,7 +71,7 @@ def correlation(x: Any, y: Any) -> Correlation | None:
     (at,) = _spearman(places[:, None])
     if np.isnan(at):
         return None
-    drawn = _spearman(places[:, np.random.default_rng(0).integers(count, size=(RESAMPLES, count))])
+    drawn = _spearman(places[:, named_generator(0, "pairs").integers(count, size=(RESAMPLES, count))])
     drawn = drawn[~np.isnan(drawn)]
     low, high = np.quantile(drawn, [TAIL, 1 - TAIL]) if len(drawn) else (-1.0, 1.0)
     return Correlation(float(at), float(min(low, at)), float(max(high, at)), count)

@@ -33,6 +33,7 @@ class TrainedModel:
     Spearman's correlation of every estimate of importance with leaving heads out. `same_tokens` are heads that read the
     same, `shared_keys` key heads whose keys can be shared. `recommended` is the cheapest of the `configurations` whose
     interval is within the tolerance and that a stock class stores small, `candidates` are all that one stores small.
+    `effort` is empty where it is not known, `held_out` the number of held-out examples.
     """
 
     model: Mapping[str, Any]
@@ -50,6 +51,8 @@ class TrainedModel:
     candidates: tuple[Configuration, ...] = ()
     recommended: Configuration | None = None
     prediction: Prediction | None = None
+    effort: str = ""
+    held_out: int = 0
     cost: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -88,7 +91,7 @@ class TrainedModel:
             else {
                 "curve": _curve(whole.curve),
                 "removable": asdict(whole.removable),
-                "at_least": whole.at_least,
+                "open_ended": whole.open_ended,
                 "removed": [list(each) for each in whole.removed],
                 "refit": whole.refit,
                 "peers": {peer.label: _curve(peer.curve) for peer in whole.peers},
@@ -100,11 +103,12 @@ class TrainedModel:
         }
 
 
-def read_trained_model(attachments: Mapping[str, Any], *, tolerance: float = TOLERANCE) -> TrainedModel:
+def read_trained_model(attachments: Mapping[str, Any], *, tolerance: float | None = None) -> TrainedModel:
     """Read the facts of an inspection, also of one that has not ended.
 
     Arguments: `attachments` are the facts by name, as a store has them; `tolerance` is the loss increase allowed, as a
-    share of the loss's scale. Raises StoreError where a fact is not what an inspection writes.
+    share of the loss's scale, None: as the inspection was asked. Raises StoreError where a fact is not
+    what an inspection writes.
 
     Example:
         >>> read_trained_model({"model": {"name": "tiny", "layers": 2, "heads": 4}}).heads
@@ -135,6 +139,8 @@ def _read(facts: Facts) -> TrainedModel:
         candidates=candidates(facts, configurations),
         recommended=recommended(facts, configurations),
         prediction=read_prediction(layers, whole),
+        effort=facts.effort,
+        held_out=len(facts.base),
         cost=facts.of("cost"),
     )
 

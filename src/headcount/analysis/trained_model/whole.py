@@ -16,6 +16,8 @@ from .pairs import Correlation, correlation
 ORIGINAL = "original"
 SMALL = "small"
 """How a configuration is stored that a stock class keeps in fewer parameters."""
+FEWEST_HELD_OUT = 8
+"""Held-out examples without which no configuration is recommended."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,9 @@ class Configuration:
 class WholeModel:
     """Heads removed from all layers together. `removable`: how many can go within the tolerance, of those tried.
 
-    `removed` are all (layer, head) in the order of removal.
+    `removed` are all (layer, head) in the order of removal. `alone` is a layer that can lose more heads, all others
+    unchanged, than the descent could remove; None where none can. `open_ended`: the most that the descent removed is
+    within the tolerance, or in its interval, so that more may be removable than was tried.
     """
 
     curve: IncreaseCurve
@@ -74,34 +78,33 @@ class WholeModel:
     removed: tuple[tuple[int, int], ...]
     refit: bool
     peers: tuple[Peer, ...] = ()
+    alone: LayerReading | None = None
+    open_ended: bool = False
 
     @property
     def total(self) -> int:
         return self.curve.at[-1]
 
     @property
-    def at_least(self) -> bool:
-        """Whether the most that the descent removed is within the tolerance."""
-        return self.removable.at == self._most
-
-    @property
     def removable_words(self) -> str:
-        """`removable`, where the descent ended open to more: more was not tried."""
+        """`removable`, open above where more was not tried."""
         at, low, high = self.removable.at, self.removable.low, self.removable.high
-        if high == 0:
-            return "none"
-        if high < self._most or high == self.total:
-            return str(self.removable)
-        return f"at least {at}" if low == at else f"{at} [{low}, at least {high}]"
-
-    @property
-    def _most(self) -> int:
-        return self.total - self.curve.at[0]
+        if not self.open_ended:
+            return "none" if high == 0 else str(self.removable)
+        return f"at least {at}" if low == high else f"{at} [{low}, at least {high}]"
 
     @property
     def gone(self) -> tuple[tuple[int, int], ...]:
         """The heads that can go within the tolerance."""
+        if self.alone is not None:
+            return tuple((self.alone.index, head) for head in self.alone.order[: self.removable.at])
         return self.removed[: self.removable.at]
+
+    @property
+    def next_measured(self) -> int | None:
+        """The smallest measured number of heads removed above those that can go; None where nothing was measured."""
+        counts = (self.total - kept for kept in self.curve.at)
+        return min((count for count in counts if count > self.removable.at), default=None)
 
 
 @dataclass(frozen=True)
@@ -121,6 +124,14 @@ def read_whole(facts: Facts, layers: tuple[LayerReading, ...]) -> WholeModel | N
     if curve is None or len(curve.at) < 2:
         return None
     needed = curve.needed(facts.budget)
+    removable = Interval(total - needed.at, total - needed.high, total - max(needed.low, curve.at[0]))
+    spare = {layer.index: layer.heads - layer.needed.at for layer in layers if layer.needed is not None}
+    most = max(spare, key=lambda index: spare[index], default=None)
+    alone = None
+    if most is not None and spare[most] > removable.at and (need := layers[most].needed) is not None:
+        alone, heads = layers[most], layers[most].heads
+        low, high = max(removable.low, heads - need.high), max(removable.high, heads - need.low)
+        removable = Interval(spare[most], low, high)
     peers = []
     for name, each in facts.peers().items():
         peer = facts.curve(each, "kept", total, f"peers ({name})")
@@ -128,20 +139,21 @@ def read_whole(facts: Facts, layers: tuple[LayerReading, ...]) -> WholeModel | N
             peers.append(Peer(name, bool(each.get("refit")), peer))
     return WholeModel(
         curve=curve,
-        removable=Interval(total - needed.at, total - needed.high, total - max(needed.low, curve.at[0])),
+        removable=removable,
         removed=tuple((int(layer), int(head)) for layer, head in stored.get("removed") or ()),
         refit=bool(stored.get("with_refit")),
         peers=tuple(peers),
+        alone=alone,
+        open_ended=0 < needed.low <= curve.at[0],
     )
 
 
 def best_peer(whole: WholeModel) -> tuple[int, Peer, float, float] | None:
-    """Where the descent has removed most and a peer was measured too: heads kept, the best peer, its loss increase and
-    the descent's; None without one."""
+    """The best peer at the count nearest to what can go within the tolerance, of those measured for both: heads kept,
+    the peer, its loss increase and the descent's; None where there is no such count."""
     shared = sorted({at for peer in whole.peers for at in peer.curve.at[:-1]} & set(whole.curve.at[:-1]))
     if not shared:
         return None
-    # Nearest to where the tolerance is met: that is where a choice is made.
     kept = min(shared, key=lambda at: abs(at - (whole.total - whole.removable.at)))
     there = [(peer.curve.mean[peer.curve.at.index(kept)], peer) for peer in whole.peers if kept in peer.curve.at]
     increase, peer = min(there, key=lambda each: each[0])
@@ -203,10 +215,12 @@ def candidates(facts: Facts, configurations: tuple[Configuration, ...]) -> tuple
 
 
 def recommended(facts: Facts, configurations: tuple[Configuration, ...]) -> Configuration | None:
-    """The cheapest candidate whose whole interval is within the tolerance; None where there is none.
+    """The cheapest candidate whose whole interval is within the tolerance; None without one, or with too few examples.
 
     The choice is made on the examples that its loss is reported on: of several whose mean is near the tolerance, one is
     below it by chance.
     """
+    if len(facts.base) < FEWEST_HELD_OUT:
+        return None
     within = [each for each in candidates(facts, configurations) if max(each.increase, each.high) <= facts.budget]
     return min(within, key=lambda each: each.size, default=None)

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from ..words import as_sentence, decimal, listed
-from .layers import VERDICTS, LayerReading, signed
+from .layers import UNDECIDED, VERDICTS, LayerReading, signed
 from .pairs import MAX_LISTED, MIN_PAIRS, SAME, SHARED, Pair
 from .read import TrainedModel
-from .whole import Configuration, best_peer
+from .whole import FEWEST_HELD_OUT, Configuration, best_peer
 
 LIMITS = (
     "This says which heads the model uses on these data. Whether more heads, or a higher rank, would help it only "
@@ -37,7 +37,12 @@ def headline(model: TrainedModel) -> str:
     """How many heads can go, in one sentence; before that is measured, what is known of the layers."""
     allowed = f"within a loss increase of {decimal(model.budget)}"
     if model.whole is not None:
-        return f"{model.name}: {model.whole.removable_words} of {model.whole.total} heads can go {allowed}"
+        total, beyond = model.whole.total, model.whole.next_measured
+        if model.whole.removable.at == 0 and beyond is not None and beyond > 1:
+            return (
+                f"{model.name}: between 0 and {beyond - 1} of {total} heads can go {allowed}; none was measured between"
+            )
+        return f"{model.name}: {model.whole.removable_words} of {total} heads can go {allowed}"
     read = [layer for layer in model.layers if layer.needed is not None]
     if read:
         counts = _range(layer.needed.at for layer in read if layer.needed is not None)
@@ -61,8 +66,21 @@ def go_on(command: str) -> str:
 
 def sentences(model: TrainedModel) -> tuple[str, ...]:
     """The reading in words."""
-    every = (_layers(model), _short_of(model), _recommended(model), _peers(model), prediction(model))
+    every = (_removable(model), _layers(model), _short_of(model), _recommended(model), _peers(model), prediction(model))
     return tuple(filter(None, every))
+
+
+def _removable(model: TrainedModel) -> str:
+    """Where the number of heads that can go comes from, if not from the descent at each number of heads."""
+    whole = model.whole
+    if whole is None:
+        return ""
+    count, beyond = whole.removable.at, whole.next_measured
+    if whole.alone is not None:
+        return f"The {count} heads that can go are of layer {whole.alone.index} alone: the descent found fewer."
+    if count == 0 or beyond is None or beyond == count + 1:
+        return ""
+    return f"With {count} heads removed the loss increase is within the tolerance; next measured were {beyond}."
 
 
 def _layers(model: TrainedModel) -> str:
@@ -108,6 +126,10 @@ def _recommended(model: TrainedModel) -> str:
         among = f"chosen among {len(model.candidates)} on the same held-out examples"
         among = "the only one that was measured" if len(model.candidates) == 1 else among
         return f"{cheapest}: {best.name}, {costs(best)} ({among})."
+    count = model.held_out
+    if count < FEWEST_HELD_OUT:
+        few = f"{_counted(count, 'held-out example')} {'is' if count == 1 else 'are'} too few"
+        return f"No configuration is recommended: {few}, at least {FEWEST_HELD_OUT} are needed."
     if not model.candidates:
         return "No measured configuration is stored smaller by a stock class: none is recommended."
     least = min(model.candidates, key=lambda each: each.increase)
@@ -154,11 +176,10 @@ def prediction(model: TrainedModel) -> str:
         return f"Whether a layer's heads needed predict {after} cannot be said of {len(found.needed)} layers."
     if found.correlation is None:
         return f"Whether a layer's heads needed predict {after} cannot be said: the counts do not vary."
-    said = "do not decide" if found.correlation.words == "undecided" else "predict"
-    return (
-        f"A layer's heads needed {said} {after}: rank correlation {found.correlation} over {found.correlation.count} "
-        f"layers ({found.correlation.words})."
-    )
+    numbers = f"rank correlation {found.correlation} over {found.correlation.count} layers"
+    if found.correlation.words == UNDECIDED:
+        return f"Whether a layer's heads needed predict {after} is undecided: {numbers}."
+    return f"A layer's heads needed predict {after}: {numbers} ({found.correlation.words})."
 
 
 def transition_rows(model: TrainedModel) -> Iterator[tuple[str, str]]:
@@ -180,17 +201,28 @@ def agreement_words(model: TrainedModel) -> str:
 def redundancy_words(model: TrainedModel) -> Iterator[tuple[str, str]]:
     """Pairs of heads that are alike, the first few of each kind."""
     if model.same_tokens:
-        first = ", ".join(_pair(pair, "heads") for pair in model.same_tokens[:MAX_LISTED])
-        yield "read the same tokens", f"{len(model.same_tokens)} pairs with similarity of {SAME} or more: {first}"
+        count = _counted(len(model.same_tokens), "pair")
+        yield "read the same tokens", f"{count} with similarity of {SAME} or more: {_first(model.same_tokens, 'heads')}"
     if model.shared_keys:
-        first = ", ".join(_pair(pair, "key heads") for pair in model.shared_keys[:MAX_LISTED])
+        first, count = _first(model.shared_keys, "key heads"), _counted(len(model.shared_keys), "pair")
         lost = f"lose at most {SHARED:.0%} of the variance of their scores where one reads the other's keys"
         cost = "what sharing costs in loss is measured for configurations with fewer key heads only"
-        yield "keys alike", f"{len(model.shared_keys)} pairs of key heads {lost}: {first}; {cost}"
+        yield "keys alike", f"{count} of key heads {lost}: {first}; {cost}"
+
+
+def _first(pairs: tuple[Pair, ...], what: str) -> str:
+    """The first few pairs, and how many more there are."""
+    words = ", ".join(_pair(pair, what) for pair in pairs[:MAX_LISTED])
+    more = len(pairs) - MAX_LISTED
+    return f"{words} and {more} more" if more > 0 else words
 
 
 def _pair(pair: Pair, what: str) -> str:
     return f"layer {pair.layer} {what} {pair.first} and {pair.second} ({decimal(pair.value)})"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _range(counts: Iterable[int]) -> str:

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "Examples", "read_examples"]
 
 ENCODER_LENGTH = 64
+FEW_TOKENS_PER_FEATURE = 2
+"""With fewer calibration tokens it is said that they are few."""
 SCORED = 0.4
 """Share of the calibration batches, at most, that a search scores; layers are fitted on the others."""
 DEFAULT_MASKS = 4
@@ -268,6 +270,12 @@ class Reader:
         loss.meet(self.model)
         loss.prepare(self.model, [*held_out, *calibration])
         counts = [sum(batch.examples for batch in part) for part in parts]
+        tokens, features = sum(batch.tokens for batch in calibration), _features(self.model)
+        if tokens < FEW_TOKENS_PER_FEATURE * features:
+            cannot = (
+                f"{tokens} tokens to calibrate on are few for the {features} features of a layer: refits stay close "
+                f"to the original, and a search may follow noise. {cannot}"
+            ).rstrip()
         return Examples(
             kind=kind,
             words=f"{words}: {counts[0]} {unit} held out, {counts[1]} to calibrate on. {loss.scale_words}".rstrip(),
@@ -277,6 +285,12 @@ class Reader:
             held_out=held_out,
             scored=_scored(held_out, calibration),
         )
+
+
+def _features(model: Any) -> int:
+    """Unknowns per output of a layer's least squares; 0 where the config does not say."""
+    config = getattr(model, "config", None)
+    return getattr(config.get_text_config(), "hidden_size", None) or 0 if config is not None else 0
 
 
 def _scored(held_out: Sequence[Batch], calibration: Sequence[Batch]) -> int:

@@ -31,9 +31,13 @@ REPEATS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What was asked for, so that a configuration can say which command writes it."""
+    """What was read, so that a configuration can say which command writes it.
 
-    model: str
+    `model` is None where no command can: a module or examples in memory. `length` and `examples` are those that were
+    read, where other verbs would read more by themselves.
+    """
+
+    model: str | None
     data: str | None
     length: int | None = None
     examples: int | None = None
@@ -41,7 +45,9 @@ class Asked:
     inspection: str | None = None
 
     def command(self, verb: str, *options: str, out: str) -> str:
-        """The command that stores a configuration."""
+        """The command that stores a configuration; empty where there is none."""
+        if self.model is None:
+            return ""
         given = {"--data": self.data, "--length": self.length, "--examples": self.examples, "--seed": self.seed or None}
         if verb == "prune":
             given["--inspection"] = self.inspection
@@ -77,7 +83,7 @@ def candidates(layers: Any, asked: Asked) -> list[Candidate]:
             kind="prune",
             command=asked.command("prune", "--keep", str(count), out=f"{count}-heads"),
             shapes=(LayerShape(count, count if step == 1 else key_heads, head_dim),) * len(layers),
-            plan=lambda evaluation, loaded, values, count=count: _pruned(evaluation, loaded, values, count),
+            plan=lambda evaluation, loaded, values, count=count: pruned_equally(evaluation, loaded, values, count),
         )
         for count in sorted(counts, reverse=True)
     ]
@@ -94,17 +100,35 @@ def candidates(layers: Any, asked: Asked) -> list[Candidate]:
     ]
 
 
-def _pruned(evaluation: "Evaluation", loaded: "Loaded", values: Values, keep: int) -> "Plan":
+def pruned_equally(evaluation: "Evaluation", loaded: "Loaded", values: Values, keep: int) -> "Plan":
     """The heads that each layer's own curve keeps longest, all layers refitted in order."""
-    from ..storing.changing import prune_words
-
     kept = [
         kept_by_order(values[f"curve/{index}"]["order"], weights.heads, weights.key_heads, weights.heads - keep)
         for index, weights in enumerate(evaluation.original)
     ]
+    return _pruned_to(evaluation, loaded, kept)
+
+
+def pruned_by_descent(evaluation: "Evaluation", loaded: "Loaded", values: Values, remove: int) -> "Plan":
+    """Without the first heads that the descent removed, all layers refitted in order."""
+    gone = {(layer, head) for layer, head in values["descent"]["removed"][:remove]}
+    kept = [
+        [head for head in range(weights.heads) if (index, head) not in gone]
+        for index, weights in enumerate(evaluation.original)
+    ]
+    return _pruned_to(evaluation, loaded, kept)
+
+
+def _pruned_to(evaluation: "Evaluation", loaded: "Loaded", kept: list[list[int]]) -> "Plan":
+    from ..storing.changing import prune_words
+
+    try:
+        changes = refitted_in_order(evaluation, kept)
+    finally:
+        evaluation.settle({})
     return pruned_plan(
         evaluation.original,
-        refitted_in_order(evaluation, kept),
+        changes,
         kept,
         source_fingerprint=loaded.fingerprint,
         source=loaded.source,
@@ -158,7 +182,7 @@ def _zeroed_facts(subject: "Subject", asked: Asked) -> list[Fact]:
             work=0.0,
             measure=lambda values, count=count: _zeroed(subject, asked, values, count),
         )
-        for count in subject.schedule.removed_counts
+        for count in subject.schedule.zeroed_counts
     ]
 
 

@@ -4,6 +4,7 @@ The unit of work is a pass: the whole model over all held-out examples. A change
 because the blocks before it are not run again.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 from ..._choices import require_choice
@@ -16,7 +17,9 @@ PEERS = ("gradient (Michel)", "Fisher", "magnitude of the output projection", "r
 CONFIGURATIONS = 4
 """Smaller models that are measured, about."""
 STRETCHES = (0.1, 0.3)
-"""Shares of heads removed at which the descent is kept; a run that is ended goes on from there."""
+"""Shares of heads removed at which the descent is kept, about; a run that is ended goes on from there."""
+ZEROED = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+"""Shares of heads removed that are configurations, about, where no stock class stores fewer heads."""
 BISECTED = 4
 """Ranks that are tried where they are not given: by bisection for where the loss rises."""
 
@@ -33,8 +36,8 @@ class InspectionEffort:
         rank_points: How many ranks are tried per layer, for scores and for values; none: ranks are not lowered.
         removed: Share of all heads that the descent over the whole model removes.
         least_removed: The same for a model that is large for the effort.
-        counts: Shares of heads removed at which losses of the whole model are measured.
-        peer_counts: The same for other orders of removal; none: they are not measured.
+        ratio: Of one number of heads removed to the next at which losses of the whole model are measured, about.
+        peer_shares: Shares of heads removed at which other orders of removal are measured, about; none: they are not.
     """
 
     max_tokens: int
@@ -43,8 +46,8 @@ class InspectionEffort:
     rank_points: int
     removed: float
     least_removed: float
-    counts: tuple[float, ...]
-    peer_counts: tuple[float, ...]
+    ratio: float
+    peer_shares: tuple[float, ...]
 
     def ranks_of(self, head_dim: int) -> tuple[int, ...] | None:
         """The ranks to try: three quarters, which says whether any can go, and in even ratios; None: by bisection."""
@@ -61,9 +64,9 @@ LEVELS: dict[str, InspectionEffort] = {
         leave_one_out=False,
         rank_points=0,
         removed=0.3,
-        least_removed=0.1,
-        counts=(0.1, 0.2, 0.3),
-        peer_counts=(),
+        least_removed=0.07,
+        ratio=2.0,
+        peer_shares=(),
     ),
     "normal": InspectionEffort(
         max_tokens=2048,
@@ -71,9 +74,9 @@ LEVELS: dict[str, InspectionEffort] = {
         leave_one_out=True,
         rank_points=BISECTED,
         removed=0.5,
-        least_removed=0.3,
-        counts=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5),
-        peer_counts=(0.2, 0.3),
+        least_removed=0.23,
+        ratio=1.37,
+        peer_shares=(0.2, 0.3),
     ),
     "thorough": InspectionEffort(
         max_tokens=4096,
@@ -82,8 +85,8 @@ LEVELS: dict[str, InspectionEffort] = {
         rank_points=8,
         removed=0.5,
         least_removed=0.5,
-        counts=(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5),
-        peer_counts=(0.1, 0.2, 0.3, 0.5),
+        ratio=1.37,
+        peer_shares=(0.1, 0.2, 0.3, 0.5),
     ),
 }
 assert LEVELS.keys() == EFFORTS.keys(), "an effort has one name in all verbs"
@@ -146,8 +149,8 @@ class Schedule:
             "curve": size.heads * one_layer,
             "rank": 2 * effort.rank_points * size.layers * one_layer,
             "redundancy": 0.3,
-            "descent": self.removed * one_layer * (RESCORED * scored + calibration) + len(self.removed_counts),
-            "peers": len(PEERS) * len(effort.peer_counts) * (1 + refit),
+            "descent": self.removed * one_layer * (RESCORED * scored + calibration) + len(self.removed_counts) * refit,
+            "peers": len(PEERS) * len(self.peer_counts) * (1 + refit),
             "configurations": CONFIGURATIONS * refit,
         }
 
@@ -163,22 +166,36 @@ class Schedule:
 
     @property
     def removed_counts(self) -> tuple[int, ...]:
-        """Numbers of heads removed at which losses of the whole model are measured."""
-        return self._counts(self.effort.counts)
+        """Numbers of heads removed at which losses of the whole model are measured: 1, 2, 3, .. in growing steps.
+
+        How many heads can go is often a small share of them, and is known to one of these numbers.
+        """
+        last = self.removed
+        if last == 0:
+            return ()
+        steps = max(1, round(math.log(last, self.effort.ratio)))
+        return tuple(sorted({round(last ** (step / steps)) for step in range(steps + 1)}))
 
     @property
     def stretches(self) -> tuple[int, ...]:
         """Numbers of heads removed at which the descent is kept."""
-        return tuple(sorted({*self._counts(STRETCHES), self.removed} - {0}))
+        return tuple(sorted({*self._nearest(STRETCHES), *self.removed_counts[-1:]}))
 
     @property
     def peer_counts(self) -> tuple[int, ...]:
-        """The same for other orders of removal."""
-        return self._counts(self.effort.peer_counts)
+        """Those of `removed_counts` at which other orders of removal are measured."""
+        return self._nearest(self.effort.peer_shares)
 
-    def _counts(self, shares: tuple[float, ...]) -> tuple[int, ...]:
-        counts = {round(share * self.size.heads) for share in shares}
-        return tuple(sorted(count for count in counts if 0 < count <= self.removed))
+    @property
+    def zeroed_counts(self) -> tuple[int, ...]:
+        """Those of `removed_counts` that are configurations with zeros."""
+        return self._nearest(ZEROED)
+
+    def _nearest(self, shares: tuple[float, ...]) -> tuple[int, ...]:
+        """The measured numbers of heads removed that are nearest to these shares of all heads."""
+        counts, heads = self.removed_counts, self.size.heads
+        nearest = {min(counts, key=lambda count: abs(count - share * heads)) for share in shares} if counts else set()
+        return tuple(sorted(nearest))
 
 
 def level_of(effort: str) -> InspectionEffort:

@@ -36,7 +36,6 @@ class Subject:
         model: The fact "model".
         data: The fact "data" but for its scale, which the base losses give.
         scale_of: The loss's scale, from the base losses.
-        fitting: The model on the examples that a search fits layers on; None: those that it does not score.
     """
 
     evaluation: "Evaluation"
@@ -45,7 +44,6 @@ class Subject:
     model: Mapping[str, Any]
     data: Mapping[str, Any]
     scale_of: Callable[[np.ndarray], float]
-    fitting: "Evaluation | None" = None
 
     @cached_property
     def attention(self) -> tuple[np.ndarray, ...] | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..._errors import require, require_count
-from ...analysis.trained_model.facts import STUDY
+from ...analysis.trained_model.facts import ASKED, STUDY
 from ...analysis.trained_model.read import TOLERANCE
 from ...effort.levels import DEFAULT_EFFORT
 from ...report.phases import Phases, phased_progress
@@ -16,7 +16,7 @@ from ..extra import need
 from ..loading.describing import about_data, about_model, short_name, size_of
 from ..loading.digests import digest_of
 from .configurations import Asked, configuration_facts
-from .effort import InspectionEffort, Schedule, level_of, schedule
+from .effort import Schedule, level_of, schedule
 from .facts import Subject, facts_of, on_original
 from .kept_statistics import KeptStatistics
 from .result import Inspection
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ..examples.batches import Examples
     from ..loading.load import Loaded
 
-FEWEST, WANTED = 8, 16
-"""Held-out examples, at least, and where sequences can be shorter for it."""
 SCORED = 0.4
 """Share of the calibration batches, at most, that a search scores; layers are fitted on the others."""
 QUESTION = "which heads and ranks does this trained model need"
@@ -48,6 +46,11 @@ class Prepared:
     asked: Asked
     device: str
     tolerance: float
+
+    @property
+    def longest(self) -> int | None:
+        """Tokens of the longest example; None where they are no texts."""
+        return longest_of(self.examples)
 
     def facts(self, statistics: KeptStatistics, folder: Path | None) -> tuple[Fact, ...]:
         """Everything that is to be measured, in order; `folder` is where it is kept."""
@@ -85,6 +88,13 @@ class Prepared:
 
         statistics = KeptStatistics(self.evaluation.statistics, path)
         facts = self.facts(statistics, None if store is None else store.root)
+        settings = self.experiment.settings
+        kept[ASKED] = {
+            "tolerance": self.tolerance,
+            "effort": settings["effort"],
+            "facts": [fact.name for fact in facts],
+        }
+        keep(ASKED, kept[ASKED])
         with self._shown(facts, kept, progress) as phases:
             values = measure_facts(
                 facts, kept, keep, phases=phases, forward_tokens=lambda: self.evaluation.forward_tokens
@@ -118,6 +128,7 @@ def prepare(
     data: Any = None,
     *,
     tokenizer: Any = None,
+    processor: Any = None,
     effort: str = DEFAULT_EFFORT,
     length: int | None = None,
     examples: int | None = None,
@@ -135,20 +146,23 @@ def prepare(
     need()
     from ..evaluation.evaluate import Evaluation
     from ..examples.read import read_examples
+    from ..examples.sizes import default_sizes
     from ..layers.find import attention_layers
     from ..loading.load import load_model, of_module
 
     device = device or "cpu"
-    loaded = load_model(model, device=device) if isinstance(model, str | Path) else of_module(model, tokenizer)
+    stored = isinstance(model, str | Path)
+    loaded = load_model(model, device=device) if stored else of_module(model, tokenizer, processor)
     layers = attention_layers(loaded.model)
-    most = _read_at_most(loaded, level, length) if examples is None else {"length": length, "limit": examples}
-    read = read_examples(loaded, data, **most, seed=seed)
+    most = default_sizes(loaded.model).held_out
+    tokens = None if examples is not None else min(most, level.max_tokens)
+    read = read_examples(loaded, data, length=length, limit=examples, tokens=tokens, seed=seed)
     most_scored = max(1, int(SCORED * len(read.calibration)))
     read = replace(read, scored=min(read.scored or most_scored, most_scored))
     evaluation = Evaluation(loaded, layers, read, device=device)
     parts = {"held_out": read.held_out, "scored": read.part("calibration"), "calibration": read.calibration}
-    tokens = {name: sum(batch.tokens for batch in batches) for name, batches in parts.items()}
-    plan = schedule(effort, size_of(loaded, layers), **tokens)
+    counted = {name: sum(batch.tokens for batch in batches) for name, batches in parts.items()}
+    plan = schedule(effort, size_of(loaded, layers), **counted)
     settings = {
         "model": {"fingerprint": loaded.fingerprint, "family": loaded.family},
         "data": digest_of([read.kind, read.loss.name, read.loss, list(read.calibration), list(read.held_out)]),
@@ -165,7 +179,18 @@ def prepare(
         settings=settings,
         study=STUDY,
     )
-    asked = Asked(model=loaded.source, data=_words_of(data), length=length, examples=examples, seed=seed)
+    words = _words_of(data)
+    if tokens is not None and tokens < most and read.kind != "own":
+        # Other verbs read as much as suits the model's size: their commands name what was read here.
+        length = length or longest_of(read)
+        examples = 3 * read.counts()["examples"]["held_out"]
+    asked = Asked(
+        model=loaded.source if stored and (data is None or words is not None) else None,
+        data=words,
+        length=length,
+        examples=examples,
+        seed=seed,
+    )
     return Prepared(
         loaded=loaded,
         examples=read,
@@ -178,15 +203,10 @@ def prepare(
     )
 
 
-def _read_at_most(loaded: "Loaded", level: InspectionEffort, length: int | None) -> dict[str, int | None]:
-    """Options of `read_examples` where the effort reads less than suits the model's size: two thirds calibrate."""
-    from ..examples.sizes import default_sizes
-
-    sizes = default_sizes(loaded.model, length)
-    if sizes.held_out <= level.max_tokens:
-        return {"length": length, "limit": None}
-    shorter = min(sizes.length, level.max_tokens // WANTED) if length is None else length
-    return {"length": shorter, "limit": 3 * max(FEWEST, level.max_tokens // shorter)}
+def longest_of(examples: "Examples") -> int | None:
+    """Tokens of the longest example; None where they are no texts."""
+    inputs = [batch.inputs for batch in (*examples.held_out, *examples.calibration)]
+    return max((each["input_ids"].shape[1] for each in inputs if "input_ids" in each), default=None)
 
 
 def _words_of(data: Any) -> str | None:
@@ -199,6 +219,7 @@ def inspect(
     data: Any = None,
     *,
     tokenizer: Any = None,
+    processor: Any = None,
     out: str | Path | None = None,
     effort: str = DEFAULT_EFFORT,
     length: int | None = None,
@@ -216,11 +237,13 @@ def inspect(
         data: What the model is judged on: a file of text lines or of pairs with scores, a folder of images,
             "mine.py:loss", a list of strings or of (text, text, score), or (batches, loss). None: a stated default.
         tokenizer: For a module in memory that reads texts.
+        processor: For a module in memory that reads images.
         out: A results folder, in which every fact is kept as soon as it is measured; the same call goes on where it was
             ended. None keeps the facts in memory.
         effort: "quick", "normal" or "thorough": how many tokens, and what is measured.
         length: Tokens per example. None: by the size of the model.
-        examples: Held-out examples. None: by the size of the model.
+        examples: Examples that are read at most, to calibrate on and held out together; a third is held out. None: by
+            the size of the model.
         seed: Of everything that is drawn.
         device: Where torch runs, such as "cuda". None: "cpu".
         tolerance: The loss increase that is allowed, as a share of the loss's scale. It is only read, so that other
@@ -248,6 +271,7 @@ def inspect(
         model,
         data,
         tokenizer=tokenizer,
+        processor=processor,
         effort=effort,
         length=length,
         examples=examples,

@@ -103,6 +103,9 @@ class Inspection:
     ) -> "Plan":
         """A smaller model: `plan.apply(model)` makes it, `plan.save(path)` keeps it.
 
+        Heads go in the order that the inspection found; there is a new search only where more heads go than the
+        inspection removed from the whole model.
+
         Args:
             keep: Heads that every layer keeps.
             remove: Heads that go from the whole model, where they are missed least; layers keep different numbers.
@@ -120,15 +123,17 @@ class Inspection:
         )
         from ..storing.changing import group_plan, prune_plan, shrink_plan
         from ..storing.preflight import requested
+        from .configurations import pruned_by_descent, pruned_equally
 
         evaluation, loaded = self._prepared.evaluation, self._prepared.loaded
+        if remove is not None and 0 < remove <= len(self.facts.get("descent", {}).get("removed", ())):
+            return pruned_by_descent(evaluation, loaded, self.facts, remove)
         if remove is not None:
             return prune_plan(evaluation, loaded, remove=remove, uniform=False)
         layers = evaluation.layers
         shape = requested(layers[0], heads=keep, key_heads=key_heads, head_dim=head_dim)
         if keep is not None:
-            gone = sum(layer.heads - shape.heads for layer in layers)
-            return prune_plan(evaluation, loaded, remove=gone, uniform=True)
+            return pruned_equally(evaluation, loaded, self.facts, shape.heads)
         if key_heads is not None:
             return group_plan(evaluation, loaded, key_heads=shape.key_heads)
         return shrink_plan(evaluation, loaded, head_dim=shape.head_dim)
@@ -200,7 +205,9 @@ class Inspection:
         rows = [header, *map(self._row, self.layers)]
         widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([self.section.headline, "", *lines])
+        data = self.reading.data
+        about = " ".join(filter(None, (str(data.get("words") or ""), str(data.get("cannot") or ""))))
+        return "\n".join([self.section.headline, *([about] if about else []), "", *lines])
 
     def _row(self, layer: "LayerReading") -> tuple[str, ...]:
         needed = layer.needed

@@ -41,7 +41,6 @@ def _stretch(subject: "Subject", before: Mapping[str, Any] | None, end: int) -> 
         end,
         points=[count for count in subject.schedule.removed_counts if count <= end],
         statistics=subject.statistics.layers,
-        fitting=subject.fitting,
         start=None if before is None else _stored(before),
     )
     return {
@@ -49,6 +48,7 @@ def _stretch(subject: "Subject", before: Mapping[str, Any] | None, end: int) -> 
         "kept": list(map(int, descent.kept)),
         "losses": descent.losses.tolist(),
         "with_refit": True,
+        "order": descent.order,
     }
 
 

@@ -4,11 +4,14 @@ Errors of single layers rank the heads of one layer well and those of different 
 few heads that its moments say are cheapest (`elimination`), and the calibration loss of the model, with the layer
 refitted, decides between layers. Scores of earlier rounds tell which proposals are worth scoring again: a head that was
 expensive seldom becomes the cheapest, so a round scores the best few and stops when no other is expected to be better.
+
+With few examples a search follows their noise. So at the end it is compared with the order of one score per head
+(`peers.fisher_order`), refitted in the same way, and the better of the two on the scored examples is used.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -16,13 +19,14 @@ from jaxtyping import Float
 from ..._errors import require
 from ..evaluation.layer_statistics import LayerStatistics
 from ..layers.weights import HeadWeights
-from .elimination import Elimination, allowed
+from .elimination import Elimination, allowed, equal_step
+from .peers import fisher_order, losses_along
 from .refit import refit, refitted_in_order
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
+    from ..examples.batches import Tick
 
-Tick = Callable[[int, int, str], None]
 Candidate = tuple[int, int]
 """A layer and a head of it."""
 
@@ -41,9 +45,10 @@ class Descent:
     Attributes:
         removed: (layer, head), first removed first.
         kept: Heads of the whole model at each measured point; the first point is the original.
-        losses: Held-out losses at those points, every layer refitted in order.
-        changes: The changed layers at the last point; empty where they were not kept.
+        losses: Held-out losses at those points, every layer refitted in order on all calibration examples.
+        changes: The changed layers of the last point, which its losses are of; empty in a descent that was stored.
         evaluations: Passes over the calibration examples that were made.
+        order: "Fisher" where the order by that score was better than the search's own, and is `removed`.
     """
 
     removed: tuple[Candidate, ...]
@@ -51,6 +56,7 @@ class Descent:
     losses: Float[np.ndarray, "points examples"]
     changes: Mapping[int, HeadWeights] = field(default_factory=dict)
     evaluations: int = 0
+    order: Literal["search", "Fisher"] = "search"
 
     def kept_after(self, removed: int, heads: Sequence[int]) -> tuple[tuple[int, ...], ...]:
         """Heads that stay in each layer after so many removals.
@@ -87,7 +93,7 @@ def descend(
     start: Descent | None = None,
     fitting: "Evaluation | None" = None,
     ridge: float | None = None,
-    tick: Tick | None = None,
+    tick: "Tick | None" = None,
 ) -> Descent:
     """Remove heads from the whole model, one after the other, with refit.
 
@@ -97,22 +103,22 @@ def descend(
         remove: Heads to remove in all.
         uniform: The same number of heads in every layer and for every key head, as stock classes store it.
         budget: Passes over the calibration examples that may be made; None: as many as it takes. A small one removes
-            several heads per round.
+            several heads per round. Ignored where `uniform`.
         choices: Heads that a layer proposes to the loss.
         least: Heads that every layer keeps.
         points: Numbers of removed heads at which held-out losses are measured; None: about 20 of them, and the last.
         statistics: Of the original model, with `fisher`; None: measured here.
         start: A descent to go on from.
-        fitting: The same model on other calibration examples, which layers are fitted on during the search; at the end
-            they are fitted on all of `evaluation`'s. None: the examples that `evaluation` does not score, where enough
-            remain (`cross_fit`). A search that scores what it fits on takes heads for cheaper than they are.
+        fitting: The same model on other calibration examples, which layers are fitted on during the search; at measured
+            points they are fitted on all of `evaluation`'s. None: the examples that `evaluation` does not score. A
+            search that scores what it fits on takes heads for cheaper than they are.
         ridge: See `refit`.
         tick: Called with (heads removed, heads to remove, words).
 
     Raises:
         InputError: more heads than may go; a number that no uniform model comes to.
     """
-    fitting = _other_examples(evaluation) if fitting is None else fitting
+    fitting = evaluation.unscored() if fitting is None else fitting
     search = _Search(evaluation, fitting, statistics, choices=choices, least=least, ridge=ridge, uniform=uniform)
     search.require_room(remove)
     begun = () if start is None else start.removed[:remove]
@@ -127,7 +133,9 @@ def descend(
     if begun:
         stored = start.changes if start is not None and len(begun) == len(start.removed) else {}
         search.resume(begun, stored)
-        changes = search.changes
+        if len(begun) == remove:
+            changes = search.finished_changes()
+            rows[remove] = evaluation.losses(changes)
     while len(search.removed) < remove:
         missing = remove - len(search.removed)
         if uniform:
@@ -137,29 +145,30 @@ def descend(
         done = len(search.removed)
         if any(len(begun) < point <= done and point not in rows for point in targets) or done >= remove:
             search.refit_all()
-            changes = search.finished_changes() if done >= remove else search.changes
+            changes = search.finished_changes()
             rows[done] = evaluation.losses(changes)
             targets = {point for point in targets if point > done}
         if tick is not None:
             tick(done, remove, f"{done} of {remove} heads removed, calibration loss {search.loss:.4g}")
-    search.settle({})
     measured = sorted(rows)
+    losses, removed = np.stack([rows[point] for point in measured]), tuple(search.removed)
+    rival = search.better_fisher_order()
+    search.settle({})
+    if rival is not None:
+        removed = rival
+        losses = losses_along(evaluation, rival, measured, with_refit=True, ridge=ridge)
+        changes = refitted_in_order(evaluation, search.kept_without(rival), ridge=ridge)
+        search.settle({})
+        if tick is not None:
+            tick(remove, remove, "the order by Fisher's score loses less than the search's on the scored examples")
     return Descent(
-        removed=tuple(search.removed),
+        removed=removed,
         kept=tuple(search.total - point for point in measured),
-        losses=np.stack([rows[point] for point in measured]),
+        losses=losses,
         changes=changes,
         evaluations=search.evaluations,
+        order="search" if rival is None else "Fisher",
     )
-
-
-def _other_examples(evaluation: "Evaluation") -> "Evaluation | None":
-    """Calibration examples that are not scored; None where there are too few."""
-    if not hasattr(evaluation, "examples"):
-        return None
-    from .cross_fit import fitting_part
-
-    return fitting_part(evaluation)
 
 
 def _default_points(remove: int) -> set[int]:
@@ -185,6 +194,7 @@ class _Search:
         self.settle({})
         statistics = evaluation.statistics() if statistics is None else statistics
         self.weighting = [one.fisher for one in statistics]
+        self.gradients = [one.gradients for one in statistics]
         self.statistics: dict[int, LayerStatistics] = {} if fitting else dict(enumerate(statistics))
         self.kept = [list(range(weights.heads)) for weights in evaluation.original]
         self.total = sum(map(len, self.kept))
@@ -206,7 +216,7 @@ class _Search:
             f"remove must be between 1 and {room} of {self.total} heads (each layer keeps {self.least}), got {remove}.",
         )
         if self.uniform:
-            step = sum(_equal_step(weights) for weights in self.evaluation.original)
+            step = sum(equal_step(weights) for weights in self.evaluation.original)
             require(
                 remove % step == 0,
                 f"a model with the same heads in every layer loses {step} heads at a time, got remove={remove}; "
@@ -214,13 +224,17 @@ class _Search:
             )
 
     def resume(self, removed: Iterable[Candidate], changes: Mapping[int, HeadWeights]) -> None:
-        """Stand where another descent ended; its layers are refitted where they are not given."""
+        """Stand where another descent ended; its layers are fitted again, on what this search fits on.
+
+        Changes that are given were fitted on all calibration examples: they serve only where this search does too.
+        """
         for layer, head in removed:
             self.removed.append((layer, head))
             self.kept[layer].remove(head)
-        self.changes = dict(changes)
-        if not changes:
-            self.changes = refitted_in_order(self.evaluation, self.kept, ridge=self.ridge)
+        if changes and self.fitting is self.evaluation:
+            self.changes = dict(changes)
+        else:
+            self.changes = refitted_in_order(self.fitting, self.kept, ridge=self.ridge)
         self.settle(self.changes)
         self.statistics = {}
         self._measure_loss()
@@ -253,7 +267,7 @@ class _Search:
     def uniform_round(self) -> None:
         """Remove one head per key head (per layer where each head has keys of its own) from every layer, in order."""
         for layer, weights in enumerate(self.evaluation.original):
-            for _ in range(_equal_step(weights)):
+            for _ in range(equal_step(weights)):
                 self._propose(layer)
                 costs = self.proposed[layer]
                 scores = {candidate: self._score(candidate) for candidate in costs} if len(costs) > 1 else costs
@@ -268,8 +282,7 @@ class _Search:
         if len(kept) > self.least:
             left = Elimination(weights, self._of(layer), kept, ridge=self.ridge, weighting=self.weighting[layer])
             costs = left.costs()
-            grouped = self.uniform and weights.heads != weights.key_heads
-            heads = sorted(allowed(weights, kept, equal_groups=grouped), key=costs.__getitem__)
+            heads = sorted(allowed(weights, kept, equal_groups=self.uniform), key=costs.__getitem__)
             self.proposed[layer] = {(layer, head): costs[head] for head in heads[: self.choices]}
 
     def _waiting(self) -> list[Candidate]:
@@ -331,6 +344,28 @@ class _Search:
         self.evaluation.settle(self.changes)
         return changes
 
+    def kept_without(self, gone: Iterable[Candidate]) -> list[list[int]]:
+        """Heads of the original without these, per layer."""
+        gone = set(gone)
+        return [
+            [head for head in range(weights.heads) if (layer, head) not in gone]
+            for layer, weights in enumerate(self.evaluation.original)
+        ]
+
+    def better_fisher_order(self) -> tuple[Candidate, ...] | None:
+        """As many heads by their Fisher score, where the model loses less without them than without those removed.
+
+        Both are fitted on the same examples and scored on the same others.
+        """
+        order = fisher_order(self.evaluation.original, self.gradients, least=self.least, uniform=self.uniform)
+        order = order[: len(self.removed)]
+        if not order or set(order) == set(self.removed):
+            return None
+        changes = refitted_in_order(self.fitting, self.kept_without(order), ridge=self.ridge)
+        self.settle(changes)
+        self.evaluations += 1
+        return order if float(np.mean(self.evaluation.losses(changes, part="calibration"))) < self.loss else None
+
     def settle(self, changes: Mapping[int, HeadWeights]) -> None:
         """Let both evaluations stand on these changes."""
         self.evaluation.settle(changes)
@@ -356,8 +391,3 @@ class _Search:
     def _measure_loss(self) -> None:
         self.loss = float(np.mean(self.evaluation.losses(self.changes, part="calibration")))
         self.evaluations += 1
-
-
-def _equal_step(weights: HeadWeights) -> int:
-    """Heads that leave a layer together so that its key heads stay equally read."""
-    return 1 if weights.heads == weights.key_heads else weights.key_heads

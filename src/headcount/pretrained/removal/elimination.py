@@ -81,7 +81,7 @@ class Elimination:
 
 
 def order_within_layer(
-    weights: HeadWeights, statistics: LayerStatistics, *, ridge: float | None = None, equal_groups: bool = False
+    weights: HeadWeights, statistics: LayerStatistics, *, ridge: float | None = None
 ) -> tuple[int, ...]:
     """Heads of a layer in the order in which they are removed: each time the one that is missed least after a refit.
 
@@ -89,14 +89,12 @@ def order_within_layer(
         weights: The layer of the original model.
         statistics: Its moments; `fisher` weights the error where it is there.
         ridge: See `refit`.
-        equal_groups: Take one head of every key head before a second of any, so that at multiples of the number of key
-            heads all key heads are read equally often.
     """
     left = Elimination(weights, statistics, ridge=ridge)
     order: list[int] = []
     while left.heads:
         costs = left.costs()
-        head = min(allowed(weights, left.heads, equal_groups=equal_groups), key=costs.__getitem__)
+        head = min(left.heads, key=costs.__getitem__)
         left.remove(head)
         order.append(head)
     return tuple(order)
@@ -111,16 +109,9 @@ def allowed(weights: HeadWeights, kept: Sequence[int], *, equal_groups: bool) ->
     return [head for head, group in zip(kept, readers, strict=True) if readers.count(group) == most]
 
 
-def local_errors(
-    weights: HeadWeights, statistics: LayerStatistics, order: Sequence[int], *, ridge: float | None = None
-) -> Float[np.ndarray, " removed_and_1"]:
-    """Growth of the weighted error over keeping all heads, after 0, 1, ... heads of the order are gone, with refit."""
-    left = Elimination(weights, statistics, ridge=ridge)
-    growth = [0.0]
-    for head in order:
-        growth.append(growth[-1] + left.costs()[head])
-        left.remove(head)
-    return np.array(growth)
+def equal_step(weights: HeadWeights) -> int:
+    """Heads that leave a layer together so that its key heads stay equally read."""
+    return 1 if weights.heads == weights.key_heads else weights.key_heads
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,8 @@ import numpy as np
 from jaxtyping import Float
 
 from ..._keys import named_generator
+from ..layers.weights import HeadWeights
+from .elimination import allowed, equal_step
 from .importance import Importance
 from .refit import refitted_in_order, removed_plainly
 
@@ -30,6 +32,44 @@ def ascending(scores: Sequence[Float[np.ndarray, " heads"]], *, per_layer: bool 
         scores = [layer / max(float(np.linalg.norm(layer)), np.finfo(float).tiny) for layer in scores]
     pairs = [(index, head) for index, layer in enumerate(scores) for head in range(len(layer))]
     return tuple(sorted(pairs, key=lambda pair: scores[pair[0]][pair[1]]))
+
+
+def fisher_order(
+    original: Sequence[HeadWeights],
+    gradients: Sequence[Float[np.ndarray, "examples heads"] | None],
+    *,
+    least: int = 1,
+    uniform: bool = False,
+) -> Order:
+    """Heads that may go, by the mean squared derivative of the loss by their gates; none where it was not measured.
+
+    Args:
+        original: The layers.
+        gradients: Derivatives by the gates, per layer.
+        least: Heads that every layer keeps.
+        uniform: Equally many of every layer and of every key head, so that each step leaves what stock classes store.
+    """
+    if any(layer is None for layer in gradients):
+        return ()
+    scores = [np.mean(np.square(layer), axis=0) for layer in gradients if layer is not None]
+    kept = [list(range(weights.heads)) for weights in original]
+    order: list[tuple[int, int]] = []
+
+    def take(layer: int, head: int) -> None:
+        kept[layer].remove(head)
+        order.append((layer, head))
+
+    if not uniform:
+        for layer, head in ascending(scores):
+            if len(kept[layer]) > least:
+                take(layer, head)
+        return tuple(order)
+    while all(len(left) - equal_step(weights) >= max(least, 1) for left, weights in zip(kept, original, strict=True)):
+        for layer, weights in enumerate(original):
+            for _ in range(equal_step(weights)):
+                heads = allowed(weights, kept[layer], equal_groups=True)
+                take(layer, min(heads, key=scores[layer].__getitem__))
+    return tuple(order)
 
 
 def random_order(heads: Sequence[int], seed: int) -> Order:

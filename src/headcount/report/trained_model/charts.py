@@ -21,6 +21,14 @@ FEW_LAYERS = 7
 LOWEST = 0.02
 """Increases below this share of the tolerance are drawn there: the axis is logarithmic."""
 NO_VALUE = float("nan")
+MEASURE_WORDS = {
+    EXACT: "loss increase without the head",
+    "fisher": "Fisher estimate of the loss without the head (mean square of the gradient of a factor before it)",
+    "gradient": "gradient of a factor before the head",
+    "output_norm": "norm of the head's output",
+    "magnitude": "size of the head's output weights",
+}
+"""What the numbers in the map of heads are."""
 
 
 def trained_model_charts(model: TrainedModel) -> tuple[Chart | HeatMap, ...]:
@@ -57,8 +65,8 @@ def importance_map(model: TrainedModel) -> HeatMap | None:
     largest = np.nanmax(values) if np.isfinite(values).any() else 0.0
     unit = model.scale if exact else largest
     shares = values / unit if unit > 0 else np.zeros_like(values)
-    per_cent = f"% of {decimal(unit)}"
-    what = f"loss increase without the head, {per_cent}" if exact else f"{name.replace('_', ' ')}, % of the largest"
+    measure = MEASURE_WORDS.get(name, name)
+    what = f"{measure}, % of {'the loss scale ' if exact else 'the largest, '}{decimal(unit)}"
     words = tuple(
         tuple(_cell(shares[row, head], (layer.index, head) in model.removed) for head in range(most))
         for row, layer in enumerate(model.layers)
@@ -72,11 +80,11 @@ def importance_map(model: TrainedModel) -> HeatMap | None:
         row_label="layer",
         column_label="head",
         values=shares,
-        unit=what.split(",")[0],
+        unit=measure,
         caption=f"{what}{removed}",
         words=words,
         scale=IMPORTANCE_SCALE,
-        scale_label="share of the loss's scale" if exact else "share of the largest",
+        scale_label=f"colours: share of {'the loss scale' if exact else 'the largest'}, 0.01 is 1 % in a cell",
         downward=True,
     )
 
@@ -118,7 +126,8 @@ def whole_chart(model: TrainedModel) -> Chart | None:
         x_ticks=_ticks(least, whole.total),
         series=tuple(series),
         caption=f"line: mean over held-out examples{' with refit' if whole.refit else ''}; band: 90 % of resamples of "
-        f"the examples{_drawn_at_bottom(model)}; grey: heads that must stay for the tolerance",
+        f"the examples{_drawn_at_bottom(model)}; grey: heads that must stay for the tolerance, in 90 % of "
+        "resamples and with the counts between measured ones",
         span=Span(f"{kept} heads kept", kept, whole.total - removable.high, whole.total - removable.low),
         levels=_tolerance(model),
         spread="resamples",

@@ -1,12 +1,14 @@
 """The section of a trained model: what an inspection says, drawn, in grids and in words."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ...analysis.bootstrap import COVERAGE
 from ...analysis.next_steps import NextStep
 from ...analysis.trained_model.facts import IncreaseCurve
 from ...analysis.trained_model.layers import KINDS, LayerReading
-from ...analysis.trained_model.read import TOLERANCE, TrainedModel, read_trained_model
+from ...analysis.trained_model.read import TrainedModel, read_trained_model
 from ...analysis.trained_model.whole import Configuration
 from ...analysis.trained_model.words import (
     agreement_words,
@@ -29,12 +31,12 @@ def trained_model_section(
     *,
     folder: str = "",
     command: str = "",
-    tolerance: float = TOLERANCE,
+    tolerance: float | None = None,
 ) -> Section | None:
     """The section of an inspection; None where nothing that can be drawn was measured yet.
 
     Arguments: `attachments` are the facts of the store; `folder` and the last `command` of the inspection are for the
-    next steps, and empty where they are not known.
+    next steps, and empty where they are not known; `tolerance` None: as the inspection was asked.
     """
     model = read_trained_model(attachments, tolerance=tolerance)
     charts = trained_model_charts(model)
@@ -59,9 +61,10 @@ def trained_model_section(
 def _grids(model: TrainedModel) -> Iterator[Grid]:
     read = [layer for layer in model.layers if layer.needed is not None or layer.ranks]
     if read:
+        omitted = "; -: not measured at effort quick" if model.effort == "quick" else ""
         yield Grid(
-            title=f"Each layer alone, within a loss increase of {decimal(model.budget)} [90 % of resamples]; what it "
-            "is short of, and in how many resamples",
+            title=f"Each layer alone, within a loss increase of {decimal(model.budget)} [{COVERAGE:.0%} of resamples]; "
+            f"what it is short of, and in how many resamples (fewer than {COVERAGE:.0%}: undecided){omitted}",
             columns=("layer", "heads", "needed", "transition", "scores rank", "values rank", "short of"),
             rows=tuple(_layer_row(layer) for layer in read),
         )
@@ -72,14 +75,17 @@ def _grids(model: TrainedModel) -> Iterator[Grid]:
             folded=True,
         )
     if model.configurations:
+        columns = (
+            "configuration", "heads", "key heads", "head dim", "loss increase", "parameters", "cache bytes/token",
+            "s / 1,000 tokens", "stored",
+        )  # fmt: skip
+        rows = [_configuration_row(each, model) for each in model.configurations]
+        shown = [place for place in range(len(columns)) if any(row[place] != "-" for row in rows)]
         yield Grid(
             title="Measured configurations",
-            columns=(
-                "configuration", "heads", "key heads", "head dim", "loss increase", "parameters", "cache bytes/token",
-                "s / 1,000 tokens", "stored",
-            ),
-            rows=tuple(_configuration_row(each, model) for each in model.configurations),
-        )  # fmt: skip
+            columns=tuple(columns[place] for place in shown),
+            rows=tuple(tuple(row[place] for place in shown) for row in rows),
+        )
 
 
 def _layer_row(layer: LayerReading) -> tuple[str, ...]:
@@ -182,5 +188,13 @@ def _next_steps(model: TrainedModel, folder: str, command: str) -> Iterator[Next
         yield NextStep("The inspection is not complete; this goes on from what is stored", command)
     if model.recommended is not None and model.recommended.command:
         yield NextStep(f"Write the recommended configuration ({model.recommended.name})", model.recommended.command)
+    if model.effort == "quick" and command and not model.missing:
+        more = "Ranks, each head left out in turn, and other orders of removal: quick omits them"
+        yield NextStep(more, f"{_without_effort(command)} --effort normal")
     if folder:
         yield NextStep("See it drawn", f"headcount report {folder} --open")
+
+
+def _without_effort(command: str) -> str:
+    """A command, without the effort that it names."""
+    return re.sub(r"\s--effort[ =]\S+", "", command)
