@@ -127,9 +127,7 @@ def test_pairs_are_judged_by_a_line_fitted_on_the_original():
     slope, shift = np.polyfit(cosines(examples.calibration), scores(examples.calibration), 1)
     naive = (slope * cosines(examples.held_out) + shift - scores(examples.held_out)) ** 2
     np.testing.assert_allclose(evaluation.losses(), naive, atol=1e-4)
-    assert {row for row in rows_of(examples.held_out) if row in rows_of(examples.calibration)} <= {
-        tuple(tiny_tokenizer()(text)["input_ids"][:8]) for text in texts[20:]
-    }
+    assert not examples.cannot
     changes = {1: evaluation.original[1].without([0])}
     assert not np.allclose(evaluation.losses(changes), naive)
     assert evaluation.statistics()[0].gradients.shape == (examples.counts()["examples"]["calibration"], 4)
