@@ -68,6 +68,7 @@ def test_any_facts_are_read(attachments, tolerance, more):
         removable = strict.whole.removable
         assert 0 <= removable.low <= removable.at <= removable.high <= strict.whole.total
         assert lax.whole.removable.at >= removable.at
+        assert all(removable.at >= layer.heads - layer.needed.at for layer in strict.layers if layer.needed is not None)
     assert headline(strict)
     assert all(sentence.endswith(".") for sentence in sentences(strict))
 
@@ -231,3 +232,49 @@ def test_layers_that_need_more_keep_more():
     prediction = read_trained_model(FACTS).prediction
     assert prediction.correlation.at > 0.5
     assert sum(prediction.kept) == 36 - prediction.removed
+
+
+def with_descent(made, kept, costs):
+    """The facts with a descent that was measured at these counts only."""
+    base = np.array(made["base"]["losses"])
+    made["descent"] = {**made["descent"], "kept": kept, "losses": [(base + cost).tolist() for cost in costs]}
+    return made
+
+
+def test_no_fewer_heads_can_go_than_one_layer_alone_can_spare():
+    """The descent's first measured point is too many: a layer that can lose three by itself still can."""
+    made = with_descent(facts(layers=2, heads=6, spare=0.5), [12, 6], [0.0, 1.0])
+    model = read_trained_model(made)
+    spare = max(layer.heads - layer.needed.at for layer in model.layers)
+    assert model.whole.removable.at == spare > 0
+    (index,) = {layer for layer, _ in model.whole.gone}
+    assert len(model.whole.gone) == spare == 6 - model.layers[index].needed.at
+    assert f"layer {index} alone" in " ".join(sentences(model))
+
+
+def test_counts_that_were_not_measured_are_named():
+    made = with_descent(facts(layers=2, heads=6, spare=0.0), [12, 6], [0.0, 1.0])
+    for layer in range(2):
+        made[f"curve/{layer}"]["losses"][1:] = [[9.0] * 40] * 6
+    model = read_trained_model(made)
+    assert model.whole.removable.at == 0
+    assert "between 0 and 5 of 12" in headline(model)
+    made = with_descent(made, [12, 10, 6], [0.0, 0.0, 1.0])
+    assert "next measured were 6" in " ".join(sentences(read_trained_model(made)))
+
+
+def test_a_few_held_out_examples_recommend_nothing():
+    assert read_trained_model(facts(examples=40)).recommended is not None
+    few = read_trained_model(facts(examples=7))
+    assert few.recommended is None
+    assert "7 held-out examples are too few" in " ".join(sentences(few))
+
+
+def test_what_was_asked_is_read_with_the_facts():
+    """The tolerance of the last run is the one that a page is made with, and quick lacks no rank."""
+    asked = {"tolerance": 0.2, "effort": "quick", "facts": ["curve/0", "importance/0"]}
+    assert read_trained_model({**FACTS, "asked": asked}).tolerance == 0.2
+    assert read_trained_model({**FACTS, "asked": asked}, tolerance=0.1).tolerance == 0.1
+    started = {"model": FACTS["model"], "asked": asked}
+    assert not any("rank" in words for words in missing_facts(started))
+    assert any("rank" in words for words in missing_facts({"model": FACTS["model"]}))

@@ -1,6 +1,7 @@
 """`headcount inspect` and `hc.inspect`, on tiny models of random weights. Needs torch."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import torch
 
 import headcount as hc
 from headcount._errors import InputError
+from headcount.pretrained.inspection.inspected import kept_by_order
 from headcount.pretrained.inspection.inspecting import prepare
 from headcount.pretrained.inspection.result import Inspection
 from headcount.pretrained.loading.load import fingerprint_of
@@ -142,12 +144,58 @@ def test_a_module_in_memory_is_left_as_it_was():
     assert inspection.importance.shape == (2, 4)
     assert np.isfinite(inspection.importance).all()
     assert str(inspection).splitlines()[0] == inspection.section.headline
+    assert "own" in str(inspection) or "itself" in str(inspection), "the model was judged on what it wrote"
+    assert not any(each.command for each in inspection.reading.configurations), "no command reads a module in memory"
     plan = inspection.plan(key_heads=1)
     smaller = plan.apply(model)
     assert smaller.config.num_key_value_heads == 1
     with torch.no_grad():
         assert smaller(torch.arange(1, 9)[None]).logits.shape == (1, 8, 32)
     assert fingerprint_of(model) == before
+
+
+def test_a_plan_removes_the_heads_that_the_inspection_found(monkeypatch):
+    def searched(*_, **__):
+        pytest.fail("the order is known")
+
+    inspection = hc.inspect(tiny_model("llama"), effort="quick", length=8, examples=9, progress=False)
+    monkeypatch.setattr("headcount.pretrained.removal.descent.descend", searched)
+    (layer, head), *_ = inspection.facts["descent"]["removed"]
+    assert [head for head in range(4) if head not in inspection.plan(remove=1).kept[layer]] == [head]
+    layers = inspection.prepared.evaluation.layers
+    expected = [
+        kept_by_order(inspection.facts[f"curve/{each.index}"]["order"], each.heads, each.key_heads, 2)
+        for each in layers
+    ]
+    assert [list(kept) for kept in inspection.plan(keep=2).kept] == expected
+
+
+def test_the_tolerance_of_the_command_is_that_of_the_page(llama, inspected):
+    folder, printed = inspected
+    assert printed["tolerance"] == 0.01
+    other = headcount("inspect", llama, "--out", folder, *SMALL, "--tolerance", "0.5", "--json")
+    assert strict_json(other.out)["tolerance"] == 0.5
+    assert "0.5 x" in headcount("show", folder).out
+    assert headcount("inspect", llama, "--out", folder, *SMALL).code == 0
+    assert "0.01 x" in headcount("show", folder).out
+    count = len(facts_in(folder)["asked"]["facts"])
+    assert f"{count} of {count} facts" in headcount("status", folder).out
+
+
+def test_a_folder_with_another_model_says_so(llama, inspected, tmp_path):
+    other = tiny_folder(tmp_path / "gpt2", "gpt2")
+    shutil.copytree(inspected[0], tmp_path / "results")
+    result = headcount("inspect", other, "--out", tmp_path / "results", *SMALL)
+    assert result.code == 0, result.err
+    assert f"also holds an inspection of {llama.name}" in result.err
+
+
+def test_as_many_tokens_are_held_out_as_the_effort_allows(llama):
+    """A small model is judged on all tokens of the effort, in enough examples for an interval."""
+    counts = prepare(llama, effort="quick").examples.counts()
+    assert 0.9 * 1024 <= counts["tokens"]["held_out"] <= 1.2 * 1024
+    assert counts["examples"]["held_out"] >= 24
+    assert counts["tokens"]["calibration"] >= 2 * counts["tokens"]["held_out"] * 0.9
 
 
 def test_a_plan_needs_one_wish(inspected):

@@ -1,5 +1,6 @@
 """The facts of an inspection, on layers in numpy: no torch is needed."""
 
+import itertools
 import json
 import os
 import signal
@@ -166,3 +167,18 @@ def test_a_digest_tells_data_apart():
     batches = [{"x": np.arange(6).reshape(2, 3)}, {"x": np.arange(6).reshape(3, 2)}, {"y": np.arange(6).reshape(2, 3)}]
     assert len({digest_of(batch) for batch in batches}) == 3
     assert digest_of(batches) == digest_of([dict(batch) for batch in batches])
+
+
+@pytest.mark.parametrize(("layers", "heads", "parameters"), [(6, 72, 10_600_000), (30, 270, 134_500_000), (1, 1, 10)])
+def test_the_whole_model_is_measured_at_few_removals_first(layers, heads, parameters):
+    """How many heads can go is often a small share: 1 and 2 are measured, and no step is much longer than the last."""
+    size = ModelSize(layers=layers, heads=heads, features=576, used_parameters=parameters)
+    for effort in LEVELS:
+        plan = schedule(effort, size, held_out=394, scored=394, calibration=3456)
+        counts = plan.removed_counts
+        assert counts == tuple(sorted(set(counts)))
+        assert counts[:2] == (1, 2)[: len(counts)]
+        assert not counts or counts[-1] == plan.removed
+        assert len(counts) <= 15
+        assert all(after <= 2.5 * before for before, after in itertools.pairwise(counts))
+        assert {*plan.stretches, *plan.peer_counts, *plan.zeroed_counts} <= set(counts)

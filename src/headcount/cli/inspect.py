@@ -106,9 +106,10 @@ def _dry_run(prepared: "Prepared", as_json: bool) -> None:
 def _run(prepared: "Prepared", folder: Path) -> "Inspection":
     command = this_command()
     with Store.open_for_writing(folder) as store:
-        others = {each.task for each in store.experiments() if each.task != prepared.experiment.task}
+        inspected = {each.task for each in store.experiments() if each.study == prepared.experiment.study}
+        others = inspected - {prepared.experiment.task}
         if others:
-            say(f"{folder} also holds {', '.join(sorted(others))}; --out names another folder.")
+            say(f"{folder} also holds an inspection of {', '.join(sorted(others))}.")
         try:
             return prepared.run(store, command=command)
         except KeyboardInterrupt:

@@ -94,6 +94,7 @@ class TrainedModel:
                 "open_ended": whole.open_ended,
                 "removed": [list(each) for each in whole.removed],
                 "refit": whole.refit,
+                "order": whole.order,
                 "peers": {peer.label: _curve(peer.curve) for peer in whole.peers},
             },
             "configurations": [asdict(each) for each in self.configurations],

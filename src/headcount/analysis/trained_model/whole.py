@@ -70,7 +70,8 @@ class WholeModel:
 
     `removed` are all (layer, head) in the order of removal. `alone` is a layer that can lose more heads, all others
     unchanged, than the descent could remove; None where none can. `open_ended`: the most that the descent removed is
-    within the tolerance, or in its interval, so that more may be removable than was tried.
+    within the tolerance, or in its interval, so that more may be removable than was tried. `order` is "Fisher" where
+    that score's order lost less on the scored examples than the search's own, and was taken in its place.
     """
 
     curve: IncreaseCurve
@@ -80,6 +81,7 @@ class WholeModel:
     peers: tuple[Peer, ...] = ()
     alone: LayerReading | None = None
     open_ended: bool = False
+    order: str = "search"
 
     @property
     def total(self) -> int:
@@ -145,6 +147,7 @@ def read_whole(facts: Facts, layers: tuple[LayerReading, ...]) -> WholeModel | N
         peers=tuple(peers),
         alone=alone,
         open_ended=0 < needed.low <= curve.at[0],
+        order=str(stored.get("order") or "search"),
     )
 
 

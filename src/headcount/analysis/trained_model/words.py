@@ -66,7 +66,15 @@ def go_on(command: str) -> str:
 
 def sentences(model: TrainedModel) -> tuple[str, ...]:
     """The reading in words."""
-    every = (_removable(model), _layers(model), _short_of(model), _recommended(model), _peers(model), prediction(model))
+    every = (
+        _removable(model),
+        _layers(model),
+        _short_of(model),
+        _recommended(model),
+        _order(model),
+        _peers(model),
+        prediction(model),
+    )
     return tuple(filter(None, every))
 
 
@@ -153,6 +161,12 @@ def costs(each: Configuration) -> str:
     if each.seconds is not None:
         parts.append(f"{decimal(each.seconds)} s per 1,000 tokens")
     return ", ".join(parts)
+
+
+def _order(model: TrainedModel) -> str:
+    if model.whole is None or model.whole.order != "Fisher":
+        return ""
+    return "Heads are removed in the order of their Fisher scores: on scored examples it cost less than a search's."
 
 
 def _peers(model: TrainedModel) -> str:

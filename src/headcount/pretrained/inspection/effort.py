@@ -149,7 +149,9 @@ class Schedule:
             "curve": size.heads * one_layer,
             "rank": 2 * effort.rank_points * size.layers * one_layer,
             "redundancy": 0.3,
-            "descent": self.removed * one_layer * (RESCORED * scored + calibration) + len(self.removed_counts) * refit,
+            "descent": self.removed * one_layer * (RESCORED * scored + calibration)
+            + len(self.removed_counts) * refit
+            + len(self.stretches) * (2 * calibration + scored),
             "peers": len(PEERS) * len(self.peer_counts) * (1 + refit),
             "configurations": CONFIGURATIONS * refit,
         }
