@@ -12,12 +12,14 @@ from torch.nn import functional
 
 from headcount._errors import InputError
 from headcount.pretrained.evaluation.evaluate import Evaluation
+from headcount.pretrained.examples.own_loss import OwnLoss
 from headcount.pretrained.examples.read import read_examples
 from headcount.pretrained.examples.sizes import MOST_TOKENS, held_out_tokens
 from headcount.pretrained.examples.texts import grouped_by_size
 from headcount.pretrained.layers.find import attention_layers
-from headcount.pretrained.loading.load import of_module
-from tests.helpers.tiny_models import WORDS, tiny_config, tiny_model, tiny_tokenizer
+from headcount.pretrained.loading.digests import digest_of
+from headcount.pretrained.loading.load import load_model, of_module
+from tests.helpers.tiny_models import WORDS, tiny_config, tiny_folder, tiny_model, tiny_tokenizer
 from tests.pretrained.judging import evaluation_of, naive_embeddings, some_images, some_texts
 
 
@@ -127,7 +129,7 @@ def test_pairs_are_judged_by_a_line_fitted_on_the_original():
     slope, shift = np.polyfit(cosines(examples.calibration), scores(examples.calibration), 1)
     naive = (slope * cosines(examples.held_out) + shift - scores(examples.held_out)) ** 2
     np.testing.assert_allclose(evaluation.losses(), naive, atol=1e-4)
-    assert not examples.cannot
+    assert "held-out pairs" not in examples.cannot
     changes = {1: evaluation.original[1].without([0])}
     assert not np.allclose(evaluation.losses(changes), naive)
     assert evaluation.statistics()[0].gradients.shape == (examples.counts()["examples"]["calibration"], 4)
@@ -218,12 +220,49 @@ def test_a_users_own_loss_is_that_of_the_same_sequences(tmp_path):
         wanted = [own_loss(evaluation.model, batch.given).numpy() for batch in evaluation.examples.held_out]
     np.testing.assert_allclose(evaluation.losses(changes), np.concatenate(wanted), atol=1e-6)
     assert evaluation.statistics()[1].gradients is not None
+    assert evaluation.examples.counts()["tokens"]["held_out"] == rows[0].numel() * (len(rows) // 3)
     file = tmp_path / "mine.py"
     file.write_text("def batches(tokenizer):\n    return [1, 2, 3]\ndef loss(model, batch):\n    return model.weird\n")
     with pytest.raises(InputError, match="weird"):
         read_examples(loaded, f"{file}:loss")
     with pytest.raises(InputError, match="lost"):
         read_examples(loaded, f"{file}:lost")
+
+
+def test_another_loss_in_the_same_file_or_function_is_another_loss(tmp_path):
+    loaded, file = of_module(tiny_model("llama"), tiny_tokenizer()), tmp_path / "mine.py"
+
+    def written(factor):
+        file.write_text(
+            "import torch\nbatches = [torch.arange(3, 9)[None]] * 3\ndef helper():\n    return "
+            f"{factor}\ndef loss(model, batch):\n    return helper() * model(input_ids=batch).logits.mean((1, 2))\n"
+        )
+        return digest_of(read_examples(loaded, f"{file}:loss").loss)
+
+    assert written(1) == written(1) != written(100)
+    once, twice = (eval(f"lambda model, batch: {factor} * batch") for factor in (1, 2))
+    assert digest_of(OwnLoss(once, "loss")) != digest_of(OwnLoss(twice, "loss"))
+
+
+def test_a_length_that_is_lowered_is_said():
+    loaded = of_module(tiny_model("llama"), tiny_tokenizer())
+    assert "32" in read_examples(loaded, some_texts(6), length=32).cannot
+    assert "100" in read_examples(loaded, some_texts(60), length=100).cannot
+
+
+def test_pooling_is_read_where_the_model_lies(tmp_path, monkeypatch):
+    folder = tiny_folder(tmp_path / "home" / "model", "bert")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode": "cls"}')
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    loaded = load_model("~/model")
+    assert loaded.folder == folder
+    examples = read_examples(loaded, some_texts(), limit=6, length=8)
+    first = examples.held_out[0]
+    hidden = loaded.model(**first.inputs)[0]
+    np.testing.assert_allclose(
+        examples.loss.embed(loaded.model, first), functional.normalize(hidden[:, 0], dim=-1), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("value", [torch.tensor([float("nan")]), torch.tensor(1.0), torch.ones(2, 2), 3.0])
@@ -243,6 +282,8 @@ def test_losses_of_another_form_are_refused(value):
         ("llama", [1, 2], "int"),
         ("llama", own_loss, "batches"),
         ("llama", "gone.txt", "gone.txt"),
+        ("llama", "mine.py", "mine.py:loss"),
+        ("llama", 3, "3"),
     ],
 )
 def test_data_of_the_wrong_kind_are_refused(family, data, words):

@@ -69,6 +69,9 @@ def test_a_model_in_training_is_copied_and_left_alone():
     assert loaded.source == "GPT2LMHeadModel"
     ready = tiny_model("gpt2")
     assert of_module(ready).model is ready
+    assert of_module(ready, device="cpu").model is ready
+    with refused("nowhere"):
+        of_module(ready, device="nowhere")
 
 
 def changed_config(folder, **fields):

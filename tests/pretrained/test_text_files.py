@@ -33,7 +33,9 @@ def test_texts_and_pairs_are_read(tmp_path, name, content, read):
         ("a.jsonl", b"[1]", "line 1"),
         ("a.jsonl", b'{"a": "one"}', "text"),
         ("a.jsonl", b'{"text": "one"}\n{"text": 2}', "line 2"),
-        ("a.tsv", b"one\ttwo\t1\nthree\tfour\n", "row 2"),
+        ("a.jsonl", b'\n{"text": "one"}\n\n{"text": 2}', "line 4"),
+        ("a.tsv", b"one\ttwo\t1\nthree\tfour\n", "line 2"),
+        ("a.csv", b"first,second,score\none,two,1\n\nthree,four\n", "line 4"),
         ("a.csv", b"one,two,three\n", "no pairs"),
     ],
 )

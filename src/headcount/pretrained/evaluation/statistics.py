@@ -258,6 +258,23 @@ def _mask_of_call(model: nn.Module) -> Iterator[list[Tensor]]:
         handle.remove()
 
 
+@contextmanager
+def counting_tokens(model: nn.Module, layer: AttentionLayer) -> Iterator[list[int]]:
+    """The tokens, padding left out, of every call of this layer within."""
+    counts: list[int] = []
+    with _mask_of_call(model) as masks:
+
+        def hook(module, arguments):
+            rows = arguments[0].shape[:-1]
+            counts.append(int(masks[-1].sum()) if masks and masks[-1].shape == rows else rows.numel())
+
+        handle = layer.input_module(model).register_forward_pre_hook(hook)
+        try:
+            yield counts
+        finally:
+            handle.remove()
+
+
 def _counted(batch: Batch, masks: list[Tensor]) -> Bool[Tensor, "rows tokens"] | None:
     if batch.counted is not None or batch.given is None:
         return batch.counted

@@ -12,6 +12,8 @@ from ..._errors import InputError, did_you_mean, require
 from ..._keys import named_generator
 from ...tasks.base import user_supplied
 from ...tasks.find import load_python_file
+from ..evaluation.statistics import counting_tokens
+from ..layers.find import attention_layers
 from ..losses.loss import Loss, fixed_draws
 from .batches import Batch
 
@@ -21,9 +23,15 @@ FORM = "loss(model, batch) must return a 1-D tensor with one loss per example"
 class OwnLoss(Loss):
     """What a user's `loss(model, batch)` returns, one number per example."""
 
-    def __init__(self, loss: Callable[[nn.Module, Any], Tensor], name: str):
-        self.loss, self.source = loss, name
+    def __init__(self, loss: Callable[[nn.Module, Any], Tensor], name: str, code: str | None = None):
+        """`code` is the whole file that the loss is from, whose other functions it may call."""
+        self.loss, self.source, self.code = loss, name, code
         self.name = f"loss of {name}"
+
+    @property
+    def identity(self) -> Any:
+        """The code of the loss."""
+        return self.loss if self.code is None else self.code
 
     def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         values = user_supplied(self.loss, model, batch.given, name=self.source)
@@ -37,7 +45,7 @@ class OwnLoss(Loss):
         return abs(super().scale_of(base_losses)) or 1.0
 
 
-def read_own_loss(reference: str, tokenizer: Any) -> tuple[Sequence[Any], Callable]:
+def read_own_loss(reference: str, tokenizer: Any) -> tuple[Sequence[Any], OwnLoss]:
     """Batches and loss of `mine.py:loss`; the file's `batches` is a list, or a function of the tokenizer.
 
     Raises:
@@ -54,13 +62,13 @@ def read_own_loss(reference: str, tokenizer: Any) -> tuple[Sequence[Any], Callab
     batches = module.batches
     if callable(batches):
         batches = user_supplied(batches, tokenizer, name=f"{where}:batches")
-    return batches, getattr(module, name)
+    return batches, OwnLoss(getattr(module, name), reference, Path(where).read_text())
 
 
 def own_batches(
     model: nn.Module, batches: Any, loss: OwnLoss, seed: int, limit: int | None
 ) -> tuple[list[Batch], list[Batch]]:
-    """A third of the batches held out, the others to calibrate on; each is asked once how many examples it has."""
+    """A third of the batches held out, the others to calibrate on; each is run once to count examples and tokens."""
     given = list(batches)
     require(
         len(given) >= 2,
@@ -70,13 +78,15 @@ def own_batches(
     require(len(order) >= 2, what="limit", given=limit, needed="at least 2 batches")
     held_out = max(1, len(order) // 3)
     parts: tuple[list[Batch], list[Batch]] = ([], [])
+    first = attention_layers(model)[0]
     for turn, place in enumerate(order):
-        with torch.no_grad(), fixed_draws():
+        with torch.no_grad(), fixed_draws(), counting_tokens(model, first) as tokens:
             values = loss.values(model, Batch({}, 0, given=given[place]))
         if not bool(torch.isfinite(values).all()):
             raise InputError(
                 f"{loss.source}: the loss of batch {place} is {values[~torch.isfinite(values)][0].item()} "
                 "on the unchanged model; every loss must be a finite number."
             )
-        parts[turn >= held_out].append(Batch({}, len(values), given=given[place]))
+        per_example = max(1, round(sum(tokens) / len(values)))
+        parts[turn >= held_out].append(Batch({}, len(values), given=given[place], per_example=per_example))
     return parts

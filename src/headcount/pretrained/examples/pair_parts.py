@@ -40,8 +40,8 @@ def shared_words(held_out: Sequence[Pair], calibration: Sequence[Pair]) -> str:
     if not count:
         return ""
     return (
-        f"{count} of {len(held_out)} held-out pairs have a text that is in calibration pairs too: no other split leaves "
-        "enough of both. New texts may lose more."
+        f"{count} of {len(held_out)} held-out pairs have a text that is in calibration pairs too: no other split "
+        "leaves enough of both. New texts may lose more."
     )
 
 

@@ -8,7 +8,7 @@ a vision transformer                     folders of images
 any                                      the user's own loss and batches, or nothing: a stated default
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
@@ -55,7 +55,7 @@ OWN_LOSS = "give your own loss, --data mine.py:loss or data=(batches, loss)"
 
 def read_examples(
     loaded: "Loaded",
-    data: str | Path | Sequence[Any] | Callable | None = None,
+    data: Any = None,
     *,
     length: int | None = None,
     limit: int | None = None,
@@ -93,10 +93,14 @@ def read_examples(
         require_count("tokens", tokens, 2)
     reader = Reader(loaded, length, limit, seed, tokens)
     if isinstance(data, tuple) and len(data) == 2 and callable(data[1]):
-        return reader.own(data[0], data[1], getattr(data[1], "__name__", "loss"))
-    if isinstance(data, str) and data.rpartition(":")[0].endswith(".py"):
-        batches, loss = read_own_loss(data, loaded.tokenizer)
-        return reader.own(batches, loss, data)
+        return reader.own(data[0], OwnLoss(data[1], getattr(data[1], "__name__", "loss")))
+    if isinstance(data, str | Path) and str(data).rpartition(":")[0].endswith(".py"):
+        return reader.own(*read_own_loss(str(data), loaded.tokenizer))
+    if isinstance(data, str | Path):
+        require(
+            Path(data).suffix != ".py",
+            f"{data} is Python code; name the function in it that is the loss, such as {data}:loss.",
+        )
     require(reader.task is not None, f"{loaded.family} is not a model of transformers; {OWN_LOSS}.")
     if data is None:
         return reader.default()
@@ -117,6 +121,7 @@ class Reader:
         else:
             self.sizes = default_sizes(self.model, length or ENCODER_LENGTH, tokens=tokens)
         self.sizes = _within_positions(self.model, self.sizes)
+        self.asked_length = length
 
     def path(self, path: Path) -> Examples:
         require(path.exists(), f"{path}: no such file or folder; give text, pairs or images, or leave --data out.")
@@ -136,6 +141,10 @@ class Reader:
         """Python values: texts, pairs or images."""
         require(
             not callable(data), "a loss alone has no data; pass data=(batches, loss), or the path of a file with both."
+        )
+        require(
+            isinstance(data, Iterable),
+            f"data must be texts, (text, text, score) triples, images, or (batches, loss); got {data!r}.",
         )
         items = list(data)
         require(len(items) > 0, "data must have at least one example, got none.", what="data", given=data)
@@ -161,6 +170,8 @@ class Reader:
         if self.task == "next token":
             parts: Parts = packed(tokenizer, texts, self.sizes, self.seed, self.limit)
             length = parts[0][0].inputs["input_ids"].shape[1]
+            if length < self.sizes.length:
+                cannot = f"Sequences have {length} tokens instead of {self.sizes.length}: the data have too few. "
             return self._examples("text", words, f"sequences of {length} tokens", cannot, NextTokenLoss(), parts)
         if self.task == "masked token":
             parts = text_batches(tokenizer, texts, self.sizes, self.seed, self.limit, most=MASKED_BATCH_TOKENS)
@@ -183,7 +194,7 @@ class Reader:
         require(bool(np.isfinite([pair[2] for pair in pairs]).all()), f"{name} has a score that is not a number.")
         tokenizer = need_tokenizer(self.loaded.tokenizer)
         parts, cannot = pair_batches(tokenizer, pairs, self.sizes, self.seed, self.limit)
-        loss = SimilarityError(text_embedding(read_pooling(self.loaded.source)), parts[1])
+        loss = SimilarityError(text_embedding(read_pooling(self.loaded.folder)), parts[1])
         words = f"{len(pairs)} pairs of {name}"
         unit = f"pairs of texts of at most {self.sizes.length} tokens"
         return self._examples("pairs", words, unit, cannot, loss, parts)
@@ -201,12 +212,11 @@ class Reader:
         loss, cannot = self._answers(classes, numbers)
         return self._examples("images", f"{len(images)} images of {name}", "images", cannot, loss, parts)
 
-    def own(self, batches: Any, loss: Callable, name: str) -> Examples:
+    def own(self, batches: Any, loss: OwnLoss) -> Examples:
         """The user's own loss."""
-        own = OwnLoss(loss, name)
-        parts = own_batches(self.model, batches, own, self.seed, self.limit)
-        words = f"{len(parts[0]) + len(parts[1])} batches of {name}"
-        return self._examples("own", words, "examples", "", own, parts)
+        parts = own_batches(self.model, batches, loss, self.seed, self.limit)
+        words = f"{len(parts[0]) + len(parts[1])} batches of {loss.source}"
+        return self._examples("own", words, "examples", "", loss, parts)
 
     def default(self) -> Examples:
         """Without data."""
@@ -246,7 +256,7 @@ class Reader:
                 AnswerDivergence(class_logits, self.seed),
                 f"{why}: the loss is the divergence from the original's answers; whether those are right is not known.",
             )
-        embed = image_embedding if self.task == "image embedding" else text_embedding(read_pooling(self.loaded.source))
+        embed = image_embedding if self.task == "image embedding" else text_embedding(read_pooling(self.loaded.folder))
         return (
             EmbeddingDistance(embed, self.seed),
             "The loss is the distance to the original's embeddings: how much a task loses by that is not known.",
@@ -271,16 +281,21 @@ class Reader:
         loss.meet(self.model)
         loss.prepare(self.model, [*held_out, *calibration])
         counts = [sum(batch.examples for batch in part) for part in parts]
+        if self.asked_length is not None and self.sizes.length < self.asked_length:
+            cannot = (
+                f"The length is {self.sizes.length} instead of {self.asked_length}: the model has no more positions. "
+                f"{cannot}"
+            )
         tokens, features = sum(batch.tokens for batch in calibration), _features(self.model)
         if tokens < FEW_TOKENS_PER_FEATURE * features:
             cannot = (
                 f"{tokens} tokens to calibrate on are few for the {features} features of a layer: refits stay close "
                 f"to the original, and a search may follow noise. {cannot}"
-            ).rstrip()
+            )
         return Examples(
             kind=kind,
             words=f"{words}: {counts[0]} {unit} held out, {counts[1]} to calibrate on. {loss.scale_words}".rstrip(),
-            cannot=cannot,
+            cannot=cannot.rstrip(),
             loss=loss,
             calibration=calibration,
             held_out=held_out,

@@ -2,7 +2,6 @@
 
 import csv
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 from ..._errors import InputError, require
@@ -27,10 +26,14 @@ def read_text_file(path: Path) -> tuple[list[str], list[str] | None] | list[Pair
         return _of_objects(path, lines)
     if path.suffix in (".tsv", ".csv"):
         return _of_rows(path, lines)
-    return lines, None
+    return [line for _, line in lines], None
 
 
-def _lines(path: Path) -> list[str]:
+Numbered = list[tuple[int, str]]
+"""Lines that are not blank, with their numbers in the file, from 1."""
+
+
+def _lines(path: Path) -> Numbered:
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES)
@@ -47,28 +50,27 @@ def _lines(path: Path) -> list[str]:
         raise InputError(
             f"{path} is not UTF-8 text (byte {error.start}); convert it, for example with iconv -t UTF-8."
         ) from error
-    lines = [line.strip() for line in text.split("\n")]
-    lines = [line for line in lines if line]
+    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     require(len(lines) > 0, f"{path} has only blank lines; give a file with one text per line.")
     return lines
 
 
-def _of_objects(path: Path, lines: Sequence[str]) -> tuple[list[str], list[str] | None] | list[Pair]:
+def _of_objects(path: Path, lines: Numbered) -> tuple[list[str], list[str] | None] | list[Pair]:
     rows = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in lines:
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
             raise InputError(f"{path}, line {number}: not a JSON object ({error.msg}).") from error
         require(isinstance(row, dict), f"{path}, line {number}: must be a JSON object, got {line[:40]!r}.")
-        rows.append(row)
-    if "text" in rows[0]:
-        for number, row in enumerate(rows, start=1):
+        rows.append((number, row))
+    if "text" in rows[0][1]:
+        for number, row in rows:
             require(isinstance(row.get("text"), str), f'{path}, line {number}: must have "text", a string.')
-        labels = [row.get("label") for row in rows]
-        return [row["text"] for row in rows], None if None in labels else [str(label) for label in labels]
+        labels = [row.get("label") for _, row in rows]
+        return [row["text"] for _, row in rows], None if None in labels else [str(label) for label in labels]
     pairs = []
-    for number, row in enumerate(rows, start=1):
+    for number, row in rows:
         texts = [value for value in row.values() if isinstance(value, str)]
         scores = [value for value in row.values() if isinstance(value, int | float)]
         require(
@@ -79,15 +81,19 @@ def _of_objects(path: Path, lines: Sequence[str]) -> tuple[list[str], list[str] 
     return pairs
 
 
-def _of_rows(path: Path, lines: Sequence[str]) -> list[Pair]:
-    rows = [line.split("\t") for line in lines] if path.suffix == ".tsv" else list(csv.reader(lines))
-    if len(rows[0]) == 3 and _number(rows[0][2]) is None:
+def _of_rows(path: Path, lines: Numbered) -> list[Pair]:
+    if path.suffix == ".tsv":
+        rows = [(number, line.split("\t")) for number, line in lines]
+    else:
+        reader = csv.reader(line for _, line in lines)  # a quoted field may go on in the next line
+        rows = [(lines[reader.line_num - 1][0], row) for row in reader]
+    if len(rows[0][1]) == 3 and _number(rows[0][1][2]) is None:
         rows = rows[1:]
     pairs = []
-    for number, row in enumerate(rows, start=1):
+    for number, row in rows:
         score = _number(row[2]) if len(row) == 3 else None
         if score is None:
-            raise InputError(f"{path}, row {number}: must be text, text, score, got {len(row)} fields.")
+            raise InputError(f"{path}, line {number}: must be text, text, score, got {len(row)} fields.")
         pairs.append((row[0], row[1], score))
     require(len(pairs) > 0, f"{path} has no pairs; give rows of text, text, score.")
     return pairs

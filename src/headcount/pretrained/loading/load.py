@@ -28,6 +28,7 @@ class Loaded:
         source: The name or folder it was loaded from, or the class's name for a model in memory.
         fingerprint: 20 hex digits of the SHA-256 over names, shapes and values of all weights.
         family: The config's `model_type`; the class's name for a module without a config.
+        folder: Where its files lie, also those of a name on the hub; None for a model in memory.
     """
 
     model: nn.Module
@@ -36,6 +37,7 @@ class Loaded:
     source: str
     fingerprint: str
     family: str
+    folder: Path | None = None
 
 
 def load_model(name_or_folder: str | Path, *, device: str = "cpu") -> Loaded:
@@ -69,17 +71,33 @@ def load_model(name_or_folder: str | Path, *, device: str = "cpu") -> Loaded:
         source=str(name_or_folder),
         fingerprint=fingerprint_of(model),
         family=config.model_type,
+        folder=folder,
     )
 
 
-def of_module(model: nn.Module, tokenizer: Any = None, processor: Any = None) -> Loaded:
-    """The same for a model in memory. A copy is used unless it is in float32 and eval mode without gradients."""
+def of_module(model: nn.Module, tokenizer: Any = None, processor: Any = None, *, device: str | None = None) -> Loaded:
+    """The same for a model in memory.
+
+    Args:
+        model: A copy is used unless it is in float32 and eval mode, without gradients, and on `device`.
+        tokenizer: For a model that reads texts.
+        processor: What prepares images, for a model that reads them.
+        device: Where it is to run. None: where it is.
+
+    Raises:
+        InputError: A model that headcount cannot read, or a device that is not there.
+    """
     attention_layers(model)
+    place = None if device is None else _usable(device)
     ready = not model.training and all(
-        parameter.dtype == torch.float32 and not parameter.requires_grad for parameter in model.parameters()
+        parameter.dtype == torch.float32
+        and not parameter.requires_grad
+        and (place is None or (parameter.device.type, parameter.device.index or 0) == (place.type, place.index or 0))
+        for parameter in model.parameters()
     )
     if not ready:
         model = copy.deepcopy(model).float().eval().requires_grad_(False)
+        model = model if place is None else model.to(place)
     _, config = configured(model)
     kind = type(model).__name__
     return Loaded(model, tokenizer, processor, kind, fingerprint_of(model), getattr(config, "model_type", kind))

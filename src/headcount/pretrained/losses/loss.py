@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
+from ..._keys import named_generator
 from ..examples.batches import Batch
 
 LOGIT_BYTES = 64e6
@@ -34,6 +35,11 @@ class Loss(ABC):
     name: str
     scale_words: str = ""
     """What its scale is, where that has to be said; set when the loss is prepared."""
+
+    @property
+    def identity(self) -> Any:
+        """What tells this loss from others of its class, beside the batches: a resumed inspection has the same."""
+        return None
 
     def meet(self, model: nn.Module) -> None:
         """Look at a model once, before its blocks are watched."""
@@ -168,8 +174,10 @@ def no_cache(module: nn.Module) -> dict[str, bool]:
 
 
 @contextmanager
-def fixed_draws(seed: int = 0) -> Iterator[None]:
-    """A loss that draws numbers draws the same ones in every evaluation; the caller's generator is left as it was."""
+def fixed_draws(batch: int = 0) -> Iterator[None]:
+    """A loss that draws numbers draws the same ones for a batch in every evaluation; the caller's generator is left as
+    it was.
+    """
     with torch.random.fork_rng():
-        torch.manual_seed(seed)
+        torch.manual_seed(int(named_generator(0, "draws of a loss", batch).integers(2**31)))
         yield

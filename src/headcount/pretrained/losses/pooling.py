@@ -16,10 +16,10 @@ from .loss import device_of, no_cache
 POOLINGS = ("mean", "cls", "max", "lasttoken", "mean_sqrt_len")
 
 
-def read_pooling(source: str) -> str:
+def read_pooling(folder: Path | None) -> str:
     """The pooling of a sentence-transformers folder, its `1_Pooling/config.json`; "mean" where there is none."""
-    path = Path(source) / "1_Pooling" / "config.json"
-    if not path.is_file():
+    path = None if folder is None else folder / "1_Pooling" / "config.json"
+    if path is None or not path.is_file():
         return "mean"
     try:
         config = json.loads(path.read_text())
