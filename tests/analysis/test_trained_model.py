@@ -249,7 +249,7 @@ def test_no_fewer_heads_can_go_than_one_layer_alone_can_spare():
     assert model.whole.removable.at == spare > 0
     (index,) = {layer for layer, _ in model.whole.gone}
     assert len(model.whole.gone) == spare == 6 - model.layers[index].needed.at
-    assert f"layer {index} alone" in " ".join(sentences(model))
+    assert f"of layer {index} alone can go" in " ".join(sentences(model))
 
 
 def test_counts_that_were_not_measured_are_named():

@@ -1,4 +1,4 @@
-"""prune, group and shrink as they are typed: the pre-flight ends what cannot be stored, the rest is written."""
+"""prune, group and shrink as they are typed: a check ends what cannot be stored, the rest is written."""
 
 import json
 
@@ -37,7 +37,12 @@ def folders(tmp_path_factory):
             ),
             ("--keep", "--remove"),
         ),
+        (("prune", "bert", "--keep", 6, "--zeroed"), ("--keep", "6")),
         (("prune", "llama", "--remove", "half"), ("--remove", "half")),
+        (("prune", "llama", "--remove", "1"), ("--remove 1", "--unequal")),
+        (("prune", "llama", "--keep", 3, "--inspection", "nowhere"), ("nowhere", "headcount inspect")),
+        (("prune", "llama", "--keep", 3, "--recover-what", "all"), ("--recover-what", "all", "low-rank")),
+        (("prune", "llama", "--keep", 3, "--device", "nowhere"), ("--device", "nowhere")),
         (("group", "bert", "--key-heads", 2), ("bert", "2 key heads")),
         (("group", "llama", "--key-heads", 2), ("--key-heads", "2", "1")),
         (("shrink", "bert", "--head-dim", 4), ("bert",)),
@@ -87,6 +92,15 @@ def test_a_dry_run_says_what_would_be_stored_and_writes_nothing(folders, argumen
     assert contents(folders) == before
 
 
+def test_a_dry_run_of_unequal_layers_promises_no_more_than_the_best(folders):
+    shown = headcount("prune", folders / "llama", "--remove", "7", "--unequal", "--dry-run")
+    assert shown.code == 0
+    assert "at best" in shown.out
+    assert "one layer keeps all" in shown.err
+    facts = strict_json(headcount("prune", folders / "llama", "--remove", "1", "--unequal", "--dry-run", "--json").out)
+    assert facts["attention_parameters"]["stored"] == facts["attention_parameters"]["original"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -96,6 +110,7 @@ def test_a_dry_run_says_what_would_be_stored_and_writes_nothing(folders, argumen
         ("group", "llama", "--key-heads", 1),
         ("shrink", "llama", "--head-dim", 4),
         ("prune", "llama", "--keep", 3, "--recover", 4),
+        ("group", "llama", "--key-heads", 1, "--recover", 2, "--recover-what", "low-rank"),
     ],
 )
 def test_what_is_written_says_what_it_cost(folders, tmp_path, arguments):
@@ -111,6 +126,13 @@ def test_what_is_written_says_what_it_cost(folders, tmp_path, arguments):
     assert low <= loss["after"] - loss["before"] <= high
     assert facts["measured"]["seconds_per_1000_tokens"]["stored"] > 0
     assert ("recovery" in facts["measured"]) == ("--recover" in rest)
+    if "--keep" in rest:
+        assert {len(heads) for heads in facts["kept"]} == {rest[rest.index("--keep") + 1]}
+    if verb == "prune":
+        assert "order of heads" in facts["measured"]["order"]
+    if "--recover" in rest:
+        trained = "low-rank" if "low-rank" in rest else "output projections"
+        assert trained in facts["measured"]["recovery"]["words"]
     card = (out / "README.md").read_text()
     for words in (f"{loss['after']:.4f}", f"headcount {verb}", "text.txt", f"{facts['parameters']['stored']:,}"):
         assert words in card

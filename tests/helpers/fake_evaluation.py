@@ -136,7 +136,7 @@ class FakeEvaluation:
     def unscored(self) -> None:
         return None
 
-    def attention(self, examples: int) -> tuple[np.ndarray, ...] | None:
+    def same_reading(self, examples: int) -> tuple[np.ndarray, ...] | None:
         return None
 
 

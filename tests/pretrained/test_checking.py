@@ -13,7 +13,8 @@ from safetensors.torch import load_file, save_file
 from headcount.pretrained.loading.load import load_model
 from headcount.pretrained.storing.checking import check_folder, probe_inputs, probe_outputs, probe_tensors
 from headcount.pretrained.storing.writing import write_folder
-from tests.helpers.commands import headcount, strict_json
+from tests.helpers.commands import a_sentence, headcount, strict_json
+from tests.helpers.fabricated_inspection import facts, write_inspection
 from tests.helpers.refusals import refused
 from tests.helpers.tiny_models import FAMILIES, tiny_config, tiny_folder, tiny_model
 
@@ -57,6 +58,31 @@ def test_a_folder_that_is_not_whole_is_refused(written):
     with refused("headcount.json"):
         check_folder(written)
     assert headcount("verify", written).code == 2
+
+
+def test_files_that_were_edited_end_in_a_sentence(written):
+    config = json.loads((written / "config.json").read_text())
+    whole = (written / "config.json").read_text()
+    faults = {"{": "JSON", "[]": "model_type", '{"model_type": "nothing"}': "nothing"}
+    faults[json.dumps({**config, "architectures": ["NoSuchModel"]})] = "NoSuchModel"
+    for text, word in faults.items():
+        (written / "config.json").write_text(text)
+        with refused(str(written), word):
+            check_folder(written)
+    (written / "config.json").write_text(whole)
+    record = json.loads((written / "headcount.json").read_text())
+    record["probe"]["inputs"] = {"input_ids": [[10**6]]}
+    for edited in ([], {**record, "probe": []}, record):
+        (written / "headcount.json").write_text(json.dumps(edited))
+        with refused("headcount.json"):
+            check_folder(written)
+
+
+def test_verify_says_what_a_folder_is_that_it_cannot_check(written, tmp_path):
+    a_sentence(headcount("verify", tmp_path / "original"), 2, str(tmp_path / "original"), "headcount.json")
+    a_sentence(headcount("verify", tmp_path / "nowhere"), 2, str(tmp_path / "nowhere"), "no such folder")
+    inspected = write_inspection(tmp_path / "inspected", facts(layers=1, heads=2, examples=4))
+    a_sentence(headcount("verify", inspected), 2, str(inspected), "inspection")
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -133,10 +133,18 @@ def test_changes_that_do_not_fit_are_refused():
         evaluation.losses({1: evaluation.original[1].kept([0, 2])})
 
 
-def test_attention_maps_are_distributions_over_real_tokens():
+def test_heads_read_alike_as_their_attention_on_real_tokens_says():
     evaluation = evaluation_of("bert")
-    maps = evaluation.attention(3)
-    assert len(maps) == 3
-    for layer in maps:
-        assert layer.shape[0] == 4
-        np.testing.assert_allclose(layer.sum(2), 1, atol=1e-5)
+    reading = evaluation.same_reading(3)
+    model = evaluation.model
+    rows = [
+        row[counted][None]
+        for batch in evaluation.examples.calibration
+        for row, counted in zip(batch.inputs["input_ids"], batch.counted, strict=True)
+    ][:3]
+    model.set_attn_implementation("eager")
+    attentions = [model(input_ids=row, output_attentions=True).attentions for row in rows]
+    for layer, alike in enumerate(reading):
+        distances = [(each[layer][0, 0] - each[layer][0, 2]).abs().sum(-1) / 2 for each in attentions]
+        assert alike[0, 2] == pytest.approx(1 - torch.cat(distances).mean().item(), abs=1e-5)
+        np.testing.assert_allclose(np.diagonal(alike), 1)

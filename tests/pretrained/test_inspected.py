@@ -2,7 +2,8 @@
 
 import pytest
 
-from headcount.pretrained.inspection.inspected import inspected_kept
+from headcount.analysis.trained_model.facts import LAST_FACT
+from headcount.pretrained.inspection.inspected import chosen_inspection, inspected_kept, inspections_of
 from headcount.store import Experiment, Store
 from tests.helpers.refusals import refused
 
@@ -44,3 +45,30 @@ def test_the_whole_models_order_leaves_layers_unequal(folder):
 def test_an_inspection_of_another_model_is_refused(folder):
     with refused("xyz", str(folder)):
         inspected_kept(folder, "xyz", [(6, 6)] * 2, remove=2, uniform=True)
+
+
+def test_the_newest_complete_inspection_of_the_model_is_taken(tmp_path):
+    folder = tmp_path / "several"
+    with Store.open_for_writing(folder) as store:
+        for words, fingerprint, complete in (
+            ("old", "abc", True),
+            ("new", "abc", True),
+            ("cut short", "abc", False),
+            ("another", "xyz", True),
+        ):
+            experiment = Experiment(name=words, question=words, task="", axes=(), places={}, study="inspect")
+            name = store.begin(experiment).name
+            store.attach(name, "model", {"fingerprint": fingerprint})
+            store.attach(name, "data", {"words": words})
+            if complete:
+                store.attach(name, LAST_FACT, {})
+    assert chosen_inspection(folder, "abc")["data"]["words"] == "new"
+
+
+def test_a_folder_without_an_inspection_is_refused(tmp_path):
+    with refused(str(tmp_path / "nowhere"), "headcount inspect"):
+        inspections_of(tmp_path / "nowhere")
+    with Store.open_for_writing(tmp_path / "empty"):
+        pass
+    with refused(str(tmp_path / "empty"), "headcount inspect"):
+        inspections_of(tmp_path / "empty")

@@ -1,15 +1,18 @@
 """Plans and the pre-flight: numpy and tables, no torch."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._errors import InputError
+from headcount.analysis.bootstrap import COVERAGE
 from headcount.pretrained.layers.architectures import FAMILIES
 from headcount.pretrained.layers.weights import HeadWeights
 from headcount.pretrained.storing.changing import kept_count, loss_facts
-from headcount.pretrained.storing.cost import cache_bytes_per_token
+from headcount.pretrained.storing.cost import BYTES, cache_bytes_per_token, stored_dtype
 from headcount.pretrained.storing.plan import Plan, compact, fitted, pruned_plan
 from headcount.pretrained.storing.preflight import CHECKED_FACTORS, LayerShape, common_shape, preflight, requested
 from tests.helpers.refusals import refused
@@ -80,8 +83,10 @@ def test_a_saved_plan_is_the_plan(tmp_path):
 
 def config(family: str, **changed) -> dict:
     known = FAMILIES[family]
-    widths = {"gpt2": "n_embd", "distilbert": "dim"}
-    fields = {"model_type": family, known.heads: 8, widths.get(family, "hidden_size"): 64}
+    heads, width = {"gpt2": ("n_head", "n_embd"), "distilbert": ("n_heads", "dim")}.get(
+        family, ("num_attention_heads", "hidden_size")
+    )
+    fields = {"model_type": family, heads: 8, width: 64}
     if known.key_heads:
         fields |= {"num_key_value_heads": 4, "head_dim": 8}
     return fields | changed
@@ -125,8 +130,10 @@ def test_unequal_counts_are_padded_and_the_cost_is_said():
 
 def test_warnings_name_the_sizes_that_do_not_fit():
     warned = " ".join(preflight(config("mistral"), [LayerShape(6, 2, 12)] * 2).sentences)
-    assert "4, 8 devices" in warned
+    assert "over 4 devices" in warned
     assert "not 12" in warned
+    odd = preflight(config("mistral", num_attention_heads=7, num_key_value_heads=7, head_dim=9), [LayerShape(5, 5, 9)])
+    assert len(odd.sentences) == 1  # the original could not be split either, nor run by that kernel
     quiet = preflight(config("mistral"), [LayerShape(8, 8, 8)] * 2, tensor_parallel=(2,)).sentences
     assert not any(sentence.startswith("warning") for sentence in quiet)
 
@@ -159,13 +166,29 @@ def test_a_share_that_is_none_is_refused(remove):
         kept_count(LayerShape(12, 12, 32), 6, keep=3, remove="20%")
 
 
+@pytest.mark.parametrize("keep", [0, 12, 99])
+def test_a_count_that_no_layer_can_keep_is_refused(keep):
+    with refused("keep", str(keep)):
+        kept_count(LayerShape(12, 12, 32), 6, keep=keep, remove=None)
+
+
+def test_a_plan_is_shown_in_a_line():
+    plan = pruned_plan([layer(2, 2)] * 2, {}, [(0, 2), (1, 2)], source_fingerprint="abc", source="here", words="2 of 4")
+    assert repr(plan) == "Plan(prune here: 2 of 4)"
+
+
 def test_the_interval_of_an_increase_is_paired():
     before = np.random.default_rng(0).normal(10, 5, 200)
     facts = loss_facts("loss", before, before + 0.5)
     assert facts["increase_interval"] == pytest.approx([0.5, 0.5])
     low, high = loss_facts("loss", before, before + np.random.default_rng(1).normal(0.5, 0.1, 200))["increase_interval"]
     assert 0.45 < low < 0.5 < high < 0.55
+    assert facts["coverage"] == COVERAGE
 
 
-def test_the_cache_is_two_numbers_per_key_head_dimension():
+def test_the_cache_is_two_numbers_per_key_head_dimension(tmp_path):
     assert cache_bytes_per_token([LayerShape(8, 2, 16), LayerShape(8, 4, 16)], 2) == 2 * (2 + 4) * 16 * 2
+    for stored, size in (({"dtype": "bfloat16"}, 2), ({"torch_dtype": "torch.float16"}, 2), ({}, 4)):
+        (tmp_path / "config.json").write_text(json.dumps(stored))
+        assert BYTES[stored_dtype(tmp_path)] == size
+    assert BYTES[stored_dtype(None)] == 4

@@ -53,15 +53,6 @@ def test_a_key_head_per_head_computes_the_same(shape):
     equal(weights, wide, inputs(weights))
 
 
-@given(shapes, st.integers(0, 3))
-def test_zero_heads_change_nothing(shape, more):
-    weights = random_weights(**shape)
-    heads = weights.heads + more * (weights.key_heads if weights.heads > weights.key_heads else 1)
-    padded = weights.padded(heads)
-    assert padded.heads == heads
-    equal(weights, padded, inputs(weights))
-
-
 @given(shapes, st.data())
 def test_kept_heads_compute_what_the_masked_layer_does(shape, data):
     weights = random_weights(**shape)
@@ -105,8 +96,6 @@ def test_another_output_keeps_the_bias_unless_one_is_given():
         (lambda weights: weights.kept([0, 1, 2]), "2, 1"),
         (lambda weights: weights.kept([0, 4]), "4"),
         (lambda weights: weights.without([-1]), "-1"),
-        (lambda weights: weights.padded(3), "3"),
-        (lambda weights: weights.padded(5), "5"),
     ],
 )
 def test_what_cannot_be_is_refused(change, given):

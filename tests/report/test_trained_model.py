@@ -139,3 +139,24 @@ def test_a_folder_may_hold_inspections_of_several_models(tmp_path):
     sections, warnings = sections_of(tmp_path)
     assert [section.name for section in sections] == ["one"]
     assert len(warnings) == 1
+
+
+def test_a_page_has_no_empty_column_and_says_what_quick_omits():
+    made = facts(layers=2, heads=3, examples=8)
+    columns = {column for grid in a_section(made).grids for column in grid.columns}
+    assert "cache bytes/token" in columns
+    for each in made["configurations"]:
+        each["cache_bytes_per_token"] = None
+    made["asked"] = {"tolerance": 0.01, "effort": "quick", "facts": []}
+    section = a_section(made, command=f"{COMMAND} --effort quick")
+    assert "cache bytes/token" not in {column for grid in section.grids for column in grid.columns}
+    assert all(len(row) == len(grid.columns) for grid in section.grids for row in grid.rows)
+    assert f"{COMMAND} --effort normal" in [step.command for step in section.next_steps]
+    assert "effort quick" in section.grids[0].title
+
+
+def test_pairs_are_counted_as_they_are_listed():
+    words = dict(a_section(facts(layers=1, heads=3, examples=8)).evidence)["read the same tokens"]
+    assert words.startswith("1 pair with")
+    words = dict(a_section(facts(layers=9, heads=3, examples=8)).evidence)["read the same tokens"]
+    assert words.endswith("more")

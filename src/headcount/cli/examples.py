@@ -62,7 +62,7 @@ EXAMPLES = {
         ("headcount prune SmolLM2-135M/ --keep 6 --data text.txt --out smaller", "6 of 9 heads per layer"),
         (
             "headcount prune ViT/ --remove 25% --data photos/ --out smaller --recover 300",
-            "then train the attention a little",
+            "then train the output projections a little",
         ),
         ("headcount prune BERT/ --keep 8 --zeroed --out masked", "where no class stores fewer heads"),
         ("headcount prune SmolLM2-135M/ --keep 6 --dry-run", "whether it can be stored, and what it saves"),

@@ -7,7 +7,7 @@ import typer
 from ..pretrained.storing.changing import read_request, shrink_plan
 from ..pretrained.storing.preflight import original_shape, requested
 from .app import Json
-from .pretrained_options import Data, DryRun, Length, Limit, ModelName, Out, Recover, Seed
+from .pretrained_options import Data, Device, DryRun, Length, Limit, ModelName, Out, Recover, RecoverWhat, Seed
 from .pretrained_running import change, checked_request, show_dry_run
 
 
@@ -17,16 +17,18 @@ def shrink(
     examples: Data = None,
     out: Out = None,
     recover: Recover = 0,
+    recover_what: RecoverWhat = "output",
     length: Length = None,
     limit: Limit = None,
     seed: Seed = 0,
+    device: Device = "cpu",
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Lower the rank of every head of a trained model: fewer numbers per query, key and value.
 
     Where positions rotate queries and keys, whole rotary pairs are kept, the same ones in every layer. Before anything
-    is computed, a check says whether a stock class stores the result. The original is never changed.
+    is computed, a check says whether transformers can store the result. The original is never changed.
     """
     _, config, _ = read_request(model)
     shape = requested(original_shape(config), head_dim=head_dim)
@@ -44,5 +46,7 @@ def shrink(
         limit=limit,
         seed=seed,
         recover=recover,
+        recover_what=recover_what,
+        device=device,
         as_json=as_json,
     )

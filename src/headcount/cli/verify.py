@@ -11,6 +11,7 @@ from rich.table import Table
 
 from .. import verify as checks
 from .._cache import cache_folder, keep_compiled_programs
+from .._errors import require
 from ..backends import kernels_here
 from ..engine.sweep import task_key
 from ..measuring import shown_by
@@ -52,9 +53,16 @@ def verify(
     if (folder / RECORD).is_file():
         _verify_written(folder, as_json)
         return
+    _refuse_models(folder)
     keep_compiled_programs()
     with Store.open_for_reading(folder) as store:
         experiments, records, weights_of = store.experiments(), store.records(), store.weights
+    inspections = any(each.study == "inspect" for each in experiments)
+    require(
+        bool(records) or not inspections,
+        f"{folder} holds an inspection of a trained model, which has no cells to train again; the command that "
+        f"headcount status {folder} shows, with another --out, measures the model anew.",
+    )
     chosen = checks.sample(records, cells, seed)
     steps = sum(record.cell.train.steps for record in chosen)
     options = {"targets": targets, "sequence": sequence, "embeddings": embeddings, "cache": cache_folder()}
@@ -81,6 +89,16 @@ def verify(
         data.print(_view(rechecks, experiments))
     if any(each.agreement is Agreement.DIFFERENT for each in rechecks):
         raise typer.Exit(1)
+
+
+def _refuse_models(folder: Path) -> None:
+    """InputError for a folder that is not there, and for a model that headcount did not write."""
+    require(folder.exists(), f"{folder}: no such folder; give one that headcount wrote.")
+    require(
+        not (folder / "config.json").is_file(),
+        f"{folder} is a model that headcount did not write (it has no {RECORD}), so nothing is recorded to compare it "
+        "with; give a folder that headcount prune, group or shrink wrote.",
+    )
 
 
 def _verify_written(folder: Path, as_json: bool) -> None:

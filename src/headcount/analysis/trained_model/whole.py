@@ -103,6 +103,12 @@ class WholeModel:
         return self.removed[: self.removable.at]
 
     @property
+    def gone_by(self) -> str:
+        """Who removed them, in words."""
+        which = "by the descent" if self.alone is None else f"of layer {self.alone.index} alone"
+        return f"{which}, within the tolerance"
+
+    @property
     def next_measured(self) -> int | None:
         """The smallest measured number of heads removed above those that can go; None where nothing was measured."""
         counts = (self.total - kept for kept in self.curve.at)

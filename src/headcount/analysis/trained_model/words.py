@@ -85,7 +85,8 @@ def _removable(model: TrainedModel) -> str:
         return ""
     count, beyond = whole.removable.at, whole.next_measured
     if whole.alone is not None:
-        return f"The {count} heads that can go are of layer {whole.alone.index} alone: the descent found fewer."
+        heads = f"{_counted(count, 'head')} of layer {whole.alone.index} alone can go"
+        return as_sentence(f"{heads}, all others unchanged: the descent over all layers found fewer")
     if count == 0 or beyond is None or beyond == count + 1:
         return ""
     return f"With {count} heads removed the loss increase is within the tolerance; next measured were {beyond}."

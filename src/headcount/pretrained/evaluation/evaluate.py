@@ -150,11 +150,14 @@ class Evaluation:
         examples = replace(self.examples, calibration=rest, scored=None)
         return Evaluation(self.loaded, self.layers, examples, cache_bytes=CACHE_BYTES / 2, original=self.original)
 
-    def attention(self, examples: int) -> tuple[Float[np.ndarray, "heads queries keys"], ...] | None:
-        """Attention of each layer on the first calibration examples; None where the model does not give it."""
-        from .maps import attention_maps
+    def same_reading(self, examples: int) -> tuple[Float[np.ndarray, "heads heads"], ...] | None:
+        """How far heads of each layer read the same tokens of the first calibration examples.
 
-        return attention_maps(self, examples)
+        None where the model does not hand out its attention.
+        """
+        from .maps import heads_reading_alike
+
+        return heads_reading_alike(self, examples)
 
     @contextmanager
     def changed(self, changes: Mapping[int, HeadWeights] = {}) -> Iterator[None]:

@@ -19,7 +19,10 @@ RANDOM_LENGTH = 32
 
 
 def sampled_sequences(model: Any, sizes: Sizes, seed: int, limit: int | None) -> tuple[list[Batch], list[Batch]]:
-    """Sequences that the model writes by itself at temperature 1, each from a token of its own."""
+    """Sequences that the model writes by itself at temperature 1.
+
+    Each begins with the mark of a text's beginning; where the model has none, with a random token.
+    """
     held_out, calibration = wanted_sequences(sizes, limit)
     generator = named_generator(seed, "sampled sequences")
     start = getattr(model.config.get_text_config(), "bos_token_id", None)

@@ -23,7 +23,7 @@ FORM = "loss(model, batch) must return a 1-D tensor with one loss per example"
 class OwnLoss(Loss):
     """What a user's `loss(model, batch)` returns, one number per example."""
 
-    def __init__(self, loss: Callable[[nn.Module, Any], Tensor], name: str, code: str | None = None):
+    def __init__(self, loss: Callable[..., Any], name: str, code: str | None = None):
         """`code` is the whole file that the loss is from, whose other functions it may call."""
         self.loss, self.source, self.code = loss, name, code
         self.name = f"loss of {name}"

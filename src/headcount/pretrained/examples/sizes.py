@@ -65,7 +65,7 @@ def default_sizes(
     layers = getattr(config, "num_hidden_layers", None) or 12
     heads = getattr(config, "num_attention_heads", None) or 12
     width = getattr(config, "hidden_size", None) or 256
-    held_out = held_out_tokens(layers, heads, *_parameters(model)) if tokens is None else tokens
+    held_out = held_out_tokens(layers, heads, *block_and_head_parameters(model)) if tokens is None else tokens
     if length is None:
         length = max(SHORTEST_SEQUENCE, held_out // FEWEST_EXAMPLES // 16 * 16)
         length = min(length, longest, getattr(config, "max_position_embeddings", None) or longest)
@@ -81,7 +81,7 @@ def held_out_tokens(layers: int, heads: int, block_parameters: int, head_paramet
     return int(min(MOST_TOKENS, max(FEWEST_TOKENS, affordable)))
 
 
-def _parameters(model: Any) -> tuple[int, int]:
+def block_and_head_parameters(model: Any) -> tuple[int, int]:
     """Of everything but tables of embeddings, and of the head that makes logits."""
     tables = {
         id(module.weight): module.weight.numel() for module in model.modules() if isinstance(module, nn.Embedding)

@@ -76,7 +76,7 @@ def need_tokenizer(tokenizer: Any) -> Any:
     if tokenizer is None:
         raise InputError(
             "text needs the model's tokenizer, and its folder has none; copy tokenizer.json and tokenizer_config.json "
-            "into it, pass tokenizer=..., or leave the data out."
+            "into it (in Python: or pass tokenizer=...), or leave the data out."
         )
     return tokenizer
 

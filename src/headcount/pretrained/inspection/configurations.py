@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..loading.describing import short_name
 from ..removal.refit import refitted_in_order
-from ..storing.cost import cache_bytes_per_token, seconds_per_thousand_tokens
+from ..storing.cost import cached_bytes, seconds_per_thousand_tokens
 from ..storing.plan import fitted, pruned_plan
 from ..storing.preflight import LayerShape, preflight
 from .inspected import kept_by_order
@@ -251,7 +251,7 @@ def _measured(subject: "Subject", loaded: "Loaded", candidate: Candidate, values
         "head_dim": candidate.shapes[0].head_dim,
         "losses": losses.tolist(),
         "parameters": model["parameters"] - saved,
-        "cache_bytes_per_token": None if model["cache_bytes_per_token"] is None else cache_bytes_per_token(stored),
+        "cache_bytes_per_token": cached_bytes(loaded, stored),
         "seconds": seconds[list(models)[-1]],
         "stored": "zeroed" if check is None else check.stored,
         "command": candidate.command,

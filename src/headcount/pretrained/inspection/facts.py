@@ -46,9 +46,9 @@ class Subject:
     scale_of: Callable[[np.ndarray], float]
 
     @cached_property
-    def attention(self) -> tuple[np.ndarray, ...] | None:
-        """What every head reads on a few examples; None where the model does not say."""
-        return self.evaluation.attention(ATTENTION_EXAMPLES)
+    def reading(self) -> tuple[np.ndarray, ...] | None:
+        """How far heads of each layer read the same tokens, on a few examples; None where the model does not say."""
+        return self.evaluation.same_reading(ATTENTION_EXAMPLES)
 
 
 def facts_of(subject: Subject) -> tuple[Fact, ...]:
@@ -149,13 +149,13 @@ def redundancy_of(subject: Subject, index: int) -> dict[str, Any]:
     from ..sharing.shared import rotary_frequencies
 
     evaluation, layer = subject.evaluation, subject.evaluation.layers[index]
-    attention = subject.attention
+    reading = subject.reading
     found = redundancy(
         evaluation.original[index],
         subject.statistics.layers[index],
         layer.rotary,
         layer.normed,
         frequencies=rotary_frequencies(evaluation.model, layer.rotary),
-        attention=None if attention is None else attention[index],
+        reading=None if reading is None else reading[index],
     )
     return {name: None if values is None else values.tolist() for name, values in vars(found).items()}

@@ -4,14 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..._errors import InputError, require
+from ..._errors import HeadcountError, InputError, require
+from ...analysis.trained_model.facts import LAST_FACT
 from ...store import Store
 
 
 def inspected_kept(
     folder: Path, fingerprint: str, shapes: Sequence[tuple[int, int]], *, remove: int, uniform: bool
 ) -> list[list[int]]:
-    """The heads that every layer keeps, by the order that an inspection found.
+    """The heads that every layer keeps, by the order that an inspection found (`chosen_inspection` says which).
 
     Args:
         folder: The inspection's results folder.
@@ -23,7 +24,7 @@ def inspected_kept(
     Raises:
         InputError: The folder holds no inspection of this model, or it has not come so far.
     """
-    facts = _facts(folder, fingerprint)
+    facts = chosen_inspection(folder, fingerprint)
     if not uniform:
         order = facts.get("descent", {}).get("removed", [])
         require(
@@ -53,12 +54,24 @@ def kept_by_order(order: Sequence[int], heads: int, key_heads: int, remove: int)
     return sorted(kept)
 
 
-def _facts(folder: Path, fingerprint: str) -> Mapping[str, Any]:
-    with Store.open_for_reading(folder) as store:
-        names = [each.name for each in store.experiments() if each.study == "inspect"]
-        inspections = [store.attachments(name) for name in names]
-    require(bool(inspections), f"{folder} holds no inspection of a trained model; make one with headcount inspect.")
-    for facts in inspections:
-        if facts.get("model", {}).get("fingerprint") == fingerprint:
-            return facts
-    raise InputError(f"the inspection in {folder} is of another model than this one ({fingerprint}); inspect it first.")
+def inspections_of(folder: Path) -> list[dict[str, Any]]:
+    """The facts of every inspection in a results folder, the oldest first; InputError where there is none."""
+    none = f"{folder} holds no inspection of a trained model; headcount inspect MODEL --out {folder} makes one."
+    try:
+        with Store.open_for_reading(folder) as store:
+            names = [each.name for each in store.experiments() if each.study == "inspect"]
+            inspections = [store.attachments(name) for name in names]
+    except HeadcountError as error:
+        raise InputError(none) from error
+    require(bool(inspections), none)
+    return inspections
+
+
+def chosen_inspection(folder: Path, fingerprint: str) -> Mapping[str, Any]:
+    """The facts of the newest complete inspection of a model in a folder, or of the newest where none is complete."""
+    same = [facts for facts in inspections_of(folder) if facts.get("model", {}).get("fingerprint") == fingerprint]
+    if not same:
+        raise InputError(
+            f"the inspection in {folder} is of another model than this one ({fingerprint}); inspect it first."
+        )
+    return next((facts for facts in reversed(same) if LAST_FACT in facts), same[-1])

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ..examples.batches import Examples
     from ..loading.load import Loaded
 
-SCORED = 0.4
-"""Share of the calibration batches, at most, that a search scores; layers are fitted on the others."""
 QUESTION = "which heads and ranks does this trained model need"
 
 
@@ -105,6 +103,7 @@ class Prepared:
             experiment=self.experiment,
             folder=None if store is None else store.root,
             tolerance=self.tolerance,
+            command=command,
             prepared=self,
         )
 
@@ -149,17 +148,19 @@ def prepare(
     from ..examples.sizes import default_sizes
     from ..layers.find import attention_layers
     from ..loading.load import load_model, of_module
+    from ..losses.loss import device_of
 
-    device = device or "cpu"
     stored = isinstance(model, str | Path)
-    loaded = load_model(model, device=device) if stored else of_module(model, tokenizer, processor)
+    if stored:
+        loaded = load_model(model, device=device or "cpu")
+    else:
+        loaded = of_module(model, tokenizer, processor, device=device)
+    device = device or str(device_of(loaded.model))
     layers = attention_layers(loaded.model)
     most = default_sizes(loaded.model).held_out
     tokens = None if examples is not None else min(most, level.max_tokens)
     read = read_examples(loaded, data, length=length, limit=examples, tokens=tokens, seed=seed)
-    most_scored = max(1, int(SCORED * len(read.calibration)))
-    read = replace(read, scored=min(read.scored or most_scored, most_scored))
-    evaluation = Evaluation(loaded, layers, read, device=device)
+    evaluation = Evaluation(loaded, layers, read)
     parts = {"held_out": read.held_out, "scored": read.part("calibration"), "calibration": read.calibration}
     counted = {name: sum(batch.tokens for batch in batches) for name, batches in parts.items()}
     plan = schedule(effort, size_of(loaded, layers), **counted)
@@ -245,7 +246,7 @@ def inspect(
         examples: Examples that are read at most, to calibrate on and held out together; a third is held out. None: by
             the size of the model.
         seed: Of everything that is drawn.
-        device: Where torch runs, such as "cuda". None: "cpu".
+        device: Where torch runs, such as "cuda". None: where a module in memory is, else "cpu".
         tolerance: The loss increase that is allowed, as a share of the loss's scale. It is only read, so that other
             values need no new measurement.
         progress: Whether a bar is shown; None: in a terminal.

@@ -34,6 +34,7 @@ class Inspection:
         experiment: What was asked of which model and data.
         folder: The results folder; None where the facts are in memory only.
         tolerance: The loss increase that is allowed, as a share of the loss's scale.
+        command: What was typed; empty in Python.
         prepared: The model and its examples, which `plan` needs.
 
     Example:
@@ -53,6 +54,7 @@ class Inspection:
     experiment: Experiment
     folder: Path | None = None
     tolerance: float = TOLERANCE
+    command: str = ""
     prepared: "Prepared | None" = field(default=None, repr=False)
 
     @functools.cached_property
@@ -153,6 +155,7 @@ class Inspection:
             self.experiment,
             self.facts,
             folder="" if self.folder is None else str(self.folder),
+            command=self.command,
             tolerance=self.tolerance,
         )
         if section is None:

@@ -79,7 +79,6 @@ class Family:
         layout: Where the projections are.
         rotary: How queries and keys are rotated by position: not at all, by pairs (i, i + dims/2), or (2i, 2i + 1).
         normed: Queries and keys are normalised per head after the projection.
-        heads: The config's field for the number of heads.
         key_heads: The config's field for the number of key heads; None where every head has its own keys.
         head_dim: Whether the config has a field `head_dim` ("field"), has none but the class reads an extra key of that
             name ("extra"), or the class always takes width / heads ("none": no other head count can be stored).
@@ -92,7 +91,6 @@ class Family:
     layout: Layout = SEPARATE
     rotary: Literal["none", "halves", "interleaved"] = "none"
     normed: bool = False
-    heads: str = "num_attention_heads"
     key_heads: str | None = None
     head_dim: Literal["field", "extra", "none"] = "none"
     needs_divisor: bool = False
@@ -123,10 +121,10 @@ FAMILIES = {
         Family(model_type="bert", layout=BERT, needs_divisor=True),
         Family(model_type="roberta", layout=BERT, needs_divisor=True),
         Family(model_type="xlm-roberta", layout=BERT, needs_divisor=True),
-        Family(model_type="distilbert", layout=DISTILBERT, heads="n_heads", needs_divisor=True),
+        Family(model_type="distilbert", layout=DISTILBERT, needs_divisor=True),
         Family(model_type="modernbert", layout=MODERNBERT, rotary="halves", needs_divisor=True),
         Family(model_type="gpt_neox", layout=GPT_NEOX, rotary="halves", needs_divisor=True),
-        Family(model_type="gpt2", layout=GPT2, heads="n_head", needs_divisor=True),
+        Family(model_type="gpt2", layout=GPT2, needs_divisor=True),
         Family(model_type="vit", head_dim="extra", oldest="5.9.0"),
         Family(model_type="deit", head_dim="extra", oldest="5.9.0"),
         Family(model_type="dinov2", head_dim="extra", oldest="5.18.0"),

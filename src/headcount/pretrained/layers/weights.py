@@ -122,44 +122,6 @@ class HeadWeights:
             value_bias=_rows(self.value_bias, groups),
         )
 
-    def padded(self, heads: int) -> "HeadWeights":
-        """The same function with this many heads: those added have zero weights.
-
-        Where heads share keys, each key head gets as many zero heads; without sharing, zero key heads are added too.
-        Raises InputError where that does not come out even.
-        """
-        added = heads - self.heads
-        require(added >= 0, f"a layer of {self.heads} heads cannot be padded to {heads}.")
-        if added == 0:
-            return self
-        if self.heads == self.key_heads:
-            return HeadWeights(
-                **{
-                    name: _with_zeros(array, 1 if name == "output" else 0, added)
-                    for name, array in vars(self).items()
-                    if array is not None and name != "output_bias"
-                },
-                output_bias=self.output_bias,
-            )
-        share, rest = divmod(heads, self.key_heads)
-        require(rest == 0, f"{heads} heads cannot share {self.key_heads} key heads equally.")
-        group = self.heads // self.key_heads
-        places = [place * share + i for place in range(self.key_heads) for i in range(group)]
-        query = np.zeros((heads, *self.query.shape[1:]))
-        query[places] = self.query
-        output = np.zeros((self.output.shape[0], heads, self.value_dim))
-        output[:, places] = self.output
-        bias = None
-        if self.query_bias is not None:
-            bias = np.zeros((heads, self.head_dim))
-            bias[places] = self.query_bias
-        return replace(self, query=query, output=output, query_bias=bias)
-
 
 def _rows(array: np.ndarray | None, rows: Sequence[int]) -> np.ndarray | None:
     return None if array is None else array[list(rows)]
-
-
-def _with_zeros(array: np.ndarray, axis: int, added: int) -> np.ndarray:
-    widths = [(0, added if place == axis else 0) for place in range(array.ndim)]
-    return np.pad(array, widths)

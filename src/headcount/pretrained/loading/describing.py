@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..inspection.effort import ModelSize
-from ..storing.cost import cache_bytes_per_token
+from ..storing.cost import cached_bytes
 
 if TYPE_CHECKING:
     from ..examples.batches import Examples
@@ -20,7 +20,6 @@ def about_model(
 ) -> dict[str, Any]:
     """The fact "model". Numbers that differ between layers are lists."""
     model: Any = loaded.model
-    generates = hasattr(model, "can_generate") and model.can_generate()
     return {
         "name": loaded.source,
         "family": loaded.family,
@@ -31,8 +30,13 @@ def about_model(
             for name in ("heads", "key_heads", "head_dim", "width")
         },
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "attention_parameters": sum(weights.parameters for weights in original),
-        "cache_bytes_per_token": cache_bytes_per_token(layers) if generates else None,
+        "attention_parameters": sum(  # without biases, as the check of a changed model counts them
+            array.size
+            for weights in original
+            for array in vars(weights).values()
+            if array is not None and array.ndim == 3
+        ),
+        "cache_bytes_per_token": cached_bytes(loaded, layers),
         "rotary": any(layer.rotary is not None for layer in layers),
         "fingerprint": loaded.fingerprint,
         "torch": importlib.metadata.version("torch"),
@@ -54,18 +58,13 @@ def about_data(examples: "Examples") -> dict[str, Any]:
 
 def size_of(loaded: "Loaded", layers: "Sequence[AttentionLayer]") -> ModelSize:
     """What the cost of an inspection depends on."""
-    model: Any = loaded.model
-    looked_up = {
-        id(module.weight): module.weight.numel() for module in model.modules() if type(module).__name__ == "Embedding"
-    }
-    head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
-    tied = looked_up.get(id(getattr(head, "weight", None)), 0)
-    everything = sum(parameter.numel() for parameter in model.parameters())
+    from ..examples.sizes import block_and_head_parameters
+
     return ModelSize(
         layers=len(layers),
         heads=sum(layer.heads for layer in layers),
         features=max(layer.heads * layer.head_dim for layer in layers),
-        used_parameters=max(1, everything - sum(looked_up.values()) + tied),
+        used_parameters=max(1, sum(block_and_head_parameters(loaded.model))),
     )
 
 

@@ -13,6 +13,7 @@ import transformers
 from torch import nn
 
 from ..._errors import InputError
+from ..._keys import named_generator
 from ..layers.find import attention_layers
 from ..layers.recognising import configured, refuse_config
 from .sources import found_folder, read_config, reason, refuse_files
@@ -159,7 +160,7 @@ def _weights(folder: Path, kind: Any) -> nn.Module:
     try:
         # Weights that a file lacks are drawn at random: the same ones every time.
         with torch.random.fork_rng(devices=[]), quiet():
-            torch.manual_seed(0)
+            torch.manual_seed(int(named_generator(0, "weights that a file lacks").integers(2**31)))
             model, report = kind.from_pretrained(
                 folder, dtype=torch.float32, output_loading_info=True, ignore_mismatched_sizes=True
             )

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
+from ...analysis.trained_model.facts import TOLERANCE
 from ..evaluation.layer_statistics import LayerStatistics
 from ..layers.rotary import Rotary
 from ..layers.weights import HeadWeights
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
 
 EVALUATIONS = 4
 """Ranks tried per layer for scores, and as many for values."""
-TOLERANCE = 0.01
-"""Loss increase that the bisection of `rank_curve` aims at, as a share of the loss's scale."""
 
 
 def low_rank_values(

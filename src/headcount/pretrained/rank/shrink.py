@@ -2,11 +2,10 @@
 
 Stock classes have one head_dim for scores and values and scale scores by 1 / sqrt(head_dim); the change of that factor
 is folded into the queries. With rotary positions every head of every layer keeps the same rotary pairs, because a model
-has one set of frequencies; `rotary_config` says how stock classes store a subset of them.
+has one set of frequencies; `storing.hosts.rope_of_pairs` says how stock classes store a subset of them.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -26,47 +25,6 @@ from .low_rank import (
     score_factors,
     value_factors,
 )
-
-
-def shrink(
-    layers: Sequence[HeadWeights],
-    statistics: Sequence[LayerStatistics],
-    head_dim: int,
-    rotary: Rotary | None = None,
-    normed: bool = False,
-    *,
-    frequencies: Float[np.ndarray, " pairs"] | None = None,
-) -> tuple[tuple[HeadWeights, ...], tuple[int, ...] | None]:
-    """All layers with a smaller head_dim, and the rotary pairs that were kept, in order; None without rotary positions.
-
-    Args:
-        layers: Of the original model.
-        statistics: Of each layer.
-        head_dim: The new one, below the old; even with rotary positions.
-        rotary: The rotary positions, the same in all layers.
-        normed: Whether queries and keys are normalised after the projection.
-        frequencies: Radians per position of each rotary pair, where known.
-
-    Raises:
-        InputError: Normed queries and keys, rotary positions in a part of the head, or a head_dim that does not fit.
-    """
-    old = layers[0].head_dim
-    require(
-        not normed,
-        "queries and keys are normalised after the projection: the norm runs over the whole head_dim, so a smaller "
-        "one is another function; lower the head count or the key heads instead (headcount prune, headcount group).",
-    )
-    require(0 < head_dim < old, what="head_dim", given=head_dim, needed=f"at least 1 and below the model's {old}")
-    require(
-        all(layer.value_dim == layer.head_dim == old for layer in layers),
-        "layers with several head_dims, or with values of another width than keys, have no smaller stock form.",
-    )
-    pairs = None if rotary is None else kept_pairs(layers, statistics, head_dim, rotary, frequencies)
-    small = tuple(
-        shrink_layer(weights, moments, head_dim, rotary, pairs, frequencies)
-        for weights, moments in zip(layers, statistics, strict=True)
-    )
-    return small, pairs
 
 
 def kept_pairs(
@@ -99,7 +57,7 @@ def full_shape(
     pairs: Sequence[int] | None = None,
     frequencies: Float[np.ndarray, " pairs"] | None = None,
 ) -> HeadWeights:
-    """What `shrink` makes of one layer, in the original shapes: the same function, measured by swapping weights."""
+    """What `shrink_layer` computes, in the original shapes, so that it is measured by swapping weights."""
     values = low_rank_values(weights, statistics, head_dim, shared=True)
     if rotary is None:
         left, right = score_factors(weights, statistics, head_dim)
@@ -117,11 +75,12 @@ def shrink_layer(
     frequencies: Float[np.ndarray, " pairs"] | None = None,
 ) -> HeadWeights:
     """One layer with a smaller head_dim; with rotary positions, the pairs that all layers keep."""
-    full = full_shape(weights, statistics, head_dim, rotary, pairs, frequencies)
+    full = weights
     if rotary is None:
-        full, (left, right) = weights, score_factors(weights, statistics, head_dim)
+        left, right = score_factors(weights, statistics, head_dim)
     else:
         kept = rotary_pairs(rotary)[list(pairs or ())]
+        full = fitted_to_dims(weights, statistics, [kept.ravel()] * weights.key_heads, rotary, frequencies)
         # Pairs are laid out as before: neighbours where interleaved, halves otherwise.
         rows = kept.ravel() if rotary.interleaved else kept.T.ravel()
         left = right = np.broadcast_to(np.eye(weights.head_dim)[rows], (weights.key_heads, head_dim, weights.head_dim))
@@ -142,33 +101,3 @@ def shrink_layer(
 
 def _mapped(maps: Float[np.ndarray, "heads rows dim"], bias: Float[np.ndarray, "heads dim"]) -> np.ndarray:
     return np.einsum("hrd,hd->hr", maps, bias)
-
-
-def rotary_config(frequencies: Sequence[float], theta: float, max_positions: int) -> dict[str, Any]:
-    """`rope_parameters` with which stock Llama, Mistral and Qwen 2 classes rotate by any frequencies.
-
-    The kind "longrope" divides the default frequencies theta^(-2i/head_dim) by a factor per pair; here the factors are
-    those that give the wanted frequencies. Both lists are the same and the attention factor is 1, so nothing changes
-    at any length.
-
-    Args:
-        frequencies: Radians per position of each pair, in the order of the pairs; head_dim is twice their number.
-        theta: `rope_theta` of the config, which stays.
-        max_positions: `max_position_embeddings` of the config, which stays.
-
-    >>> rotary_config([1.0, 0.001], theta=100.0, max_positions=64)["short_factor"]
-    [1.0, 100.0]
-    """
-    wanted = np.asarray(frequencies, float)
-    require(bool((wanted > 0).all()), what="frequencies", given=list(frequencies), needed="all above 0")
-    default = theta ** (-np.arange(len(wanted)) / len(wanted))
-    factors = [float(factor) for factor in default / wanted]
-    return {
-        "rope_type": "longrope",
-        "rope_theta": theta,
-        "short_factor": factors,
-        "long_factor": factors,
-        "factor": 1.0,
-        "attention_factor": 1.0,
-        "original_max_position_embeddings": max_positions,
-    }

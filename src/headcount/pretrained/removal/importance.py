@@ -1,6 +1,6 @@
 """How much each head of a layer matters, by the loss itself and by cheaper estimates that others publish."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from ..layers.weights import HeadWeights
 
 if TYPE_CHECKING:
     from ..evaluation.evaluate import Evaluation
-    from ..examples.batches import Part
+    from ..examples.batches import Part, Tick
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ def importance(
     statistics: Sequence[LayerStatistics] | None = None,
     leave_one_out: bool = True,
     part: "Part" = "calibration",
-    tick: Callable[[int, int, str], None] | None = None,
+    tick: "Tick | None" = None,
 ) -> tuple[Importance, ...]:
     """Importances of all heads, layer by layer.
 

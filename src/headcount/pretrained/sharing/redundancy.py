@@ -35,7 +35,7 @@ def redundancy(
     normed: bool = False,
     *,
     frequencies: Float[np.ndarray, " pairs"] | None = None,
-    attention: Float[np.ndarray, "*examples heads queries keys"] | None = None,
+    reading: Float[np.ndarray, "heads heads"] | None = None,
 ) -> Redundancy:
     """Compare all pairs of heads of one layer.
 
@@ -45,11 +45,11 @@ def redundancy(
         rotary: Its rotary positions, if any.
         normed: Whether queries and keys are normalised after the projection: queries are then not mapped.
         frequencies: Radians per position of each rotary pair, where known.
-        attention: What each head attends to, as probabilities over keys; examples may come first.
+        reading: `same_reading` of the layer's attention, where it could be seen.
     """
     layer = Layer(weights, statistics, rotary, normed)
     return Redundancy(
-        reading=None if attention is None else same_reading(attention),
+        reading=reading,
         keys=_keys_lost(layer, frequencies),
         values=_values_lost(layer),
     )

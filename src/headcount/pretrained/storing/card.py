@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._version import __version__
+from ...analysis.words import as_sentence
 
 RECORD = "headcount.json"
 """The file beside the weights that says what was done and measured."""
@@ -39,7 +40,7 @@ def model_card(record: Mapping[str, Any], source: Path | None = None) -> str:
         record["stored_words"],
         "",
         "```python",
-        f"from transformers import AutoConfig, {record['architecture']}",
+        f"from transformers import {record['architecture']}",
         f'model = {record["architecture"]}.from_pretrained("FOLDER")',
         "```",
         "",
@@ -50,10 +51,12 @@ def model_card(record: Mapping[str, Any], source: Path | None = None) -> str:
     ]
     if "data" in measured:
         lines += [f"Losses are on held-out examples of: {measured['data'].rstrip('.')}.", ""]
+    if "order" in measured:
+        lines += [measured["order"], ""]
     if "recovery" in measured:
-        lines += [f"{measured['recovery']['words'].rstrip('.').capitalize()}.", ""]
-    for sentence in measured.get("cannot", ()):
-        lines += [sentence, ""]
+        lines += [as_sentence(measured["recovery"]["words"]), ""]
+    for each in measured.get("cannot", ()):
+        lines += [each, ""]
     if record.get("kept"):
         lines += ["## Heads kept", "", "| layer | heads of the original |", "|---:|---|"]
         lines += [f"| {place} | {', '.join(map(str, heads))} |" for place, heads in enumerate(record["kept"])]
@@ -66,7 +69,7 @@ def model_card(record: Mapping[str, Any], source: Path | None = None) -> str:
         "`headcount verify FOLDER` runs stored inputs and compares with the outputs recorded here: ",
     ]
     lines[-1] += f"largest difference from the model that was measured {record['difference']:.1e}."
-    lines += ["", "## Not covered", "", *(f"* {sentence}" for sentence in NOT_COVERED)]
+    lines += ["", "## Not covered", "", *(f"* {each}" for each in NOT_COVERED)]
     return "\n".join(lines) + "\n"
 
 
@@ -86,7 +89,13 @@ def table_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         loss = measured["loss"]
         rows.append((f"held-out {loss['name']}", f"{loss['before']:.4f}", f"{loss['after']:.4f}"))
         low, high = loss["increase_interval"]
-        rows.append(("increase, with 95 % interval", "", f"{loss['increase']:+.4f} [{low:+.4f}, {high:+.4f}]"))
+        rows.append(
+            (
+                f"increase, with {100 * loss['coverage']:.0f} % interval",
+                "",
+                f"{loss['increase']:+.4f} [{low:+.4f}, {high:+.4f}]",
+            )
+        )
     if "recovery" in measured:
         rows.append(("increase before recovery", "", f"{measured['recovery']['increase_before']:+.4f}"))
     if "seconds_per_1000_tokens" in measured:

@@ -4,26 +4,29 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
 from ..._errors import InputError, require
 from ..._keys import named_generator
+from ...analysis.bootstrap import COVERAGE, RESAMPLES, TAIL
 from ..evaluation.layer_statistics import LayerStatistics
 from ..layers.weights import HeadWeights
-from .cost import cache_bytes_per_token, keeps_cache
+from .cost import BYTES, cache_bytes_per_token, keeps_cache, stored_dtype
 from .plan import Plan, pruned_plan
-from .preflight import LayerShape, Preflight, original_shape, preflight, width_of
+from .preflight import LayerShape, Preflight, original_shape, preflight, requested, width_of
 
 if TYPE_CHECKING:
     from torch import nn
 
     from ..evaluation.evaluate import Evaluation
+    from ..examples.batches import Tick
     from ..loading.load import Loaded
 
-RESAMPLES = 1000
+What = Literal["output", "low-rank"]
+"""What a recovery trains: the output projections, or a low-rank update of every attention projection."""
 PIECES = 16
 """Batches that a recovery gets at least."""
 
@@ -50,14 +53,15 @@ class Request:
             }
         }
         if keeps_cache((self.config.architectures or [""])[0]):
+            number = BYTES[stored_dtype(self.folder)]
             costs["KV-cache bytes per token"] = {
-                name: cache_bytes_per_token([shape] * self.layers) for name, shape in shapes.items()
+                name: cache_bytes_per_token([shape] * self.layers, number) for name, shape in shapes.items()
             }
         return costs
 
 
 def request(model: str | Path, shape: LayerShape, *, zeroed: bool = False) -> Request:
-    """The pre-flight of a model's config alone: no weights are read.
+    """What a stock class stores of a request, by the model's config alone: no weights are read.
 
     Raises:
         InputError: There is no such model, or its config cannot be read.
@@ -86,7 +90,7 @@ def kept_count(original: LayerShape, layers: int, *, keep: int | None, remove: s
     """How many heads every layer keeps: as given, or the nearest to a share ("20%") or a number of all heads ("12").
 
     Raises:
-        InputError: Both or neither were given, or the text is no share or number.
+        InputError: Both or neither were given, as many cannot be kept, or the text is no share or number.
 
     Example:
         >>> kept_count(LayerShape(heads=12, key_heads=12, head_dim=32), 6, keep=None, remove="20%")
@@ -94,7 +98,7 @@ def kept_count(original: LayerShape, layers: int, *, keep: int | None, remove: s
     """
     require((keep is None) != (remove is None), "give one of --keep and --remove.", what="keep remove")
     if keep is not None:
-        return keep
+        return requested(original, heads=keep).heads
     assert remove is not None
     share = removed_share(remove, original.heads * layers)
     step = 1 if original.heads == original.key_heads else original.key_heads
@@ -131,8 +135,11 @@ def prune_plan(
         uniform: As many of every layer, and of every key head.
         refit: Fit the output projections of the heads that stay to the original's attention output.
         inspection: A results folder whose order of heads is used instead of a search.
+
+    Returns:
+        The plan; `measured["order"]` says where the order of heads comes from.
     """
-    from ..inspection.inspected import inspected_kept
+    from ..inspection.inspected import chosen_inspection, inspected_kept
     from ..removal.descent import descend
     from ..removal.refit import refitted_in_order
 
@@ -140,6 +147,8 @@ def prune_plan(
     if inspection is not None:
         shapes = [(layer.heads, layer.key_heads) for layer in evaluation.layers]
         kept = inspected_kept(inspection, loaded.fingerprint, shapes, remove=remove, uniform=uniform)
+        data = chosen_inspection(inspection, loaded.fingerprint).get("data", {}).get("words", "unknown")
+        order = f"The order of heads is that of the inspection in {inspection}, whose data were: {data.rstrip('.')}."
         if refit:
             changes = refitted_in_order(evaluation, kept)
             evaluation.settle({})
@@ -147,6 +156,7 @@ def prune_plan(
         descent = descend(evaluation, remove, uniform=uniform, points=(remove,), tick=evaluation.tick)
         kept = descent.kept_after(len(descent.removed), [layer.heads for layer in evaluation.layers])
         changes = descent.changes if refit else {}
+        order = "The order of heads was searched anew on the calibration examples; no inspection was read."
     return pruned_plan(
         evaluation.original,
         changes,
@@ -154,6 +164,7 @@ def prune_plan(
         source_fingerprint=loaded.fingerprint,
         source=loaded.source,
         words=prune_words(evaluation.layers, kept),
+        measured={"order": order},
     )
 
 
@@ -247,27 +258,29 @@ def prune_words(layers: Sequence[Any], kept: Sequence[Sequence[int]]) -> str:
 def loss_facts(
     name: str, before: Float[np.ndarray, " examples"], after: Float[np.ndarray, " examples"], seed: int = 0
 ) -> dict[str, Any]:
-    """Mean losses before and after, the increase, and its 95 % interval over resampled examples (in pairs)."""
+    """Mean losses before and after, the increase, and its interval over resampled examples (in pairs)."""
     increase = after - before
     draws = named_generator(seed, "loss increase").integers(0, len(increase), (RESAMPLES, len(increase)))
-    low, high = np.quantile(increase[draws].mean(axis=1), [0.025, 0.975])
+    low, high = np.quantile(increase[draws].mean(axis=1), [TAIL, 1 - TAIL])
     return {
         "name": name,
         "before": float(before.mean()),
         "after": float(after.mean()),
         "increase": float(increase.mean()),
         "increase_interval": [float(low), float(high)],
+        "coverage": COVERAGE,
         "examples": len(increase),
     }
 
 
 def measured_facts(plan: Plan, evaluation: "Evaluation") -> dict[str, Any]:
-    """Held-out losses of the original and of the plan in the original's shapes, and what the data are."""
+    """Held-out losses of the original and of the plan in the original's shapes, what the data are, what was known."""
     assert plan.masked is not None
     before = evaluation.losses()
     after = evaluation.losses(dict(enumerate(plan.masked)))
     examples = evaluation.examples
     return {
+        **plan.measured,
         "data": examples.words,
         "cannot": [examples.cannot] if examples.cannot else [],
         "loss": loss_facts(examples.loss.name, before, after),
@@ -275,15 +288,26 @@ def measured_facts(plan: Plan, evaluation: "Evaluation") -> dict[str, Any]:
 
 
 def recovered(
-    plan: Plan, loaded: "Loaded", evaluation: "Evaluation", *, steps: int, zeroed: bool, seed: int = 0, tick: Any = None
+    plan: Plan,
+    loaded: "Loaded",
+    evaluation: "Evaluation",
+    *,
+    steps: int,
+    zeroed: bool,
+    what: What = "output",
+    seed: int = 0,
+    tick: "Tick | None" = None,
 ) -> tuple["nn.Module", dict[str, Any]]:
     """The plan's model after a short training towards the original's answers, and the numbers before and after."""
     from ..layers.find import attention_layers
+    from ..losses.loss import device_of
     from .recover import recover
 
     model = plan.apply(loaded.model, zeroed=zeroed)
-    batches = pieces([batch.inputs for batch in evaluation.examples.calibration])
-    recovery = recover(model, loaded.model, attention_layers(model), batches, steps=steps, seed=seed, tick=tick)
+    device = device_of(loaded.model)
+    batches = pieces([batch.inputs_on(device) for batch in evaluation.examples.calibration])
+    layers = attention_layers(model)
+    recovery = recover(model, loaded.model, layers, batches, steps=steps, what=what, seed=seed, tick=tick)
     return model, facts_of_recovery(plan, model, evaluation, str(recovery), steps)
 
 

@@ -1,8 +1,7 @@
 """Does a written folder still compute what was measured? A few stored inputs, run through stock transformers."""
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ from torch import nn
 
 from ..._errors import InputError, require
 from ..._keys import named_generator
+from ..loading.load import quiet
+from ..loading.sources import read_config, reason
 from .card import RECORD
 
 EXAMPLES, LENGTH, TILES = 2, 24, 4
@@ -22,6 +23,9 @@ VALUES = 512
 """Outputs that are stored, drawn from all."""
 TOLERANCE = 1e-5
 """Largest difference that is rounding, per unit of the largest output."""
+RECORDED = ("kind", "words", "probe")
+PROBED = ("inputs", "shape", "places", "values")
+"""What a record and its probe must have."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +73,19 @@ def check_folder(folder: str | Path) -> FolderCheck:
     """Load a written folder with stock transformers, run the probe inputs in it, and compare.
 
     Raises:
-        InputError: The folder has no record of headcount, or cannot be loaded.
+        InputError: The folder has no record of headcount, cannot be loaded, or does not take the recorded inputs.
     """
     folder = Path(folder)
     record = read_record(folder)
     model, missing = load_stock(folder)
     stored = record["probe"]
-    outputs = probe_outputs(model, probe_tensors(stored["inputs"]))
+    try:
+        outputs = probe_outputs(model, probe_tensors(stored["inputs"]))
+    except Exception as error:  # a config or record that was edited fails anywhere in the model
+        raise InputError(
+            f"{folder}: {type(model).__name__} cannot run the inputs recorded in {RECORD} ({reason(error)}); "
+            "write the folder again."
+        ) from error
     values = np.array(stored["values"], dtype=np.float64)
     same_shape = list(outputs.shape) == stored["shape"]
     now = outputs.reshape(-1)[stored["places"]] if same_shape else np.full_like(values, np.inf)
@@ -94,38 +104,29 @@ def read_record(folder: Path) -> dict[str, Any]:
     """What `write_folder` wrote beside the weights."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        require({"probe", "words", "kind"} <= record.keys(), f"{folder / RECORD} lacks the probe; it is not whole.")
     except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{folder / RECORD} cannot be read as a record of headcount: {error}.") from error
+        raise InputError(f"{folder / RECORD} cannot be read as a record of headcount ({reason(error)}).") from error
+    probe = record.get("probe") if isinstance(record, dict) else None
+    whole = isinstance(probe, dict) and set(RECORDED) <= record.keys() and set(PROBED) <= probe.keys()
+    require(whole, f"{folder / RECORD} is not the record that headcount wrote; write the folder again.")
     return record
 
 
 def load_stock(folder: Path) -> tuple[nn.Module, list[str]]:
     """The model as its config's class loads it, in float32, and the names of weights that are missing or left over."""
-    config = transformers.AutoConfig.from_pretrained(folder)
-    kind = getattr(transformers, (config.architectures or ["AutoModel"])[0])
+    name = (read_config(folder).architectures or ["AutoModel"])[0]
+    kind: Any = getattr(transformers, name, None)
+    if not hasattr(kind, "from_pretrained"):
+        raise InputError(
+            f"{folder / 'config.json'} names the class {name}, which transformers {transformers.__version__} does not "
+            "have; write the folder again or update transformers."
+        )
     try:
         with quiet():
             model, report = kind.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
     except Exception as error:  # transformers, safetensors and torch each raise their own kinds
-        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-        raise InputError(f"{folder} cannot be loaded by transformers ({reason}); write it again.") from error
+        raise InputError(f"{folder} cannot be loaded by transformers ({reason(error)}); write it again.") from error
     return model.eval(), sorted({*report["missing_keys"], *report["unexpected_keys"]})
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """No bar of transformers: headcount shows its own."""
-    logging = transformers.utils.logging
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
 
 
 def probe_inputs(config: Any, seed: int = 0) -> dict[str, Any]:

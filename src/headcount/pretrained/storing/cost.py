@@ -1,29 +1,52 @@
 """What a model costs: parameters, cache per token, seconds per 1,000 tokens on this machine."""
 
+import json
 import statistics
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..._keys import named_generator
 from .preflight import Shaped
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from ..loading.load import Loaded
+
 REPEATS = 5
 CAUSAL = ("ForCausalLM", "LMHeadModel")
 """How the names of classes that keep a cache end."""
+BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
+"""Bytes per number, by the names of torch."""
 LENGTH = 256
 """Tokens of the sequence that is timed, where the model takes as many."""
 
 
-def cache_bytes_per_token(layers: Sequence[Shaped], bytes_per_number: int = 4) -> int:
+def stored_dtype(folder: Path | None) -> str:
+    """The name of the precision that a folder's weights are stored in; float32 where it does not say, or of None."""
+    if folder is None:
+        return "float32"
+    stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    name = str(stored.get("dtype") or stored.get("torch_dtype")).removeprefix("torch.")
+    return name if name in BYTES else "float32"
+
+
+def cached_bytes(loaded: "Loaded", layers: Sequence[Shaped]) -> int | None:
+    """`cache_bytes_per_token` of these layers in the precision of a loaded model; None where it keeps no cache."""
+    if not keeps_cache(type(loaded.model).__name__):
+        return None
+    return cache_bytes_per_token(layers, BYTES[stored_dtype(loaded.folder)])
+
+
+def cache_bytes_per_token(layers: Sequence[Shaped], bytes_per_number: int) -> int:
     """Bytes that a decoder keeps per token it has read: keys and values of every layer's key heads.
 
     Example:
         >>> from headcount.pretrained.storing.preflight import LayerShape
-        >>> cache_bytes_per_token([LayerShape(heads=8, key_heads=2, head_dim=16)] * 6)
-        1536
+        >>> cache_bytes_per_token([LayerShape(heads=8, key_heads=2, head_dim=16)] * 6, bytes_per_number=2)
+        768
     """
     return sum(2 * layer.key_heads * layer.head_dim for layer in layers) * bytes_per_number
 
@@ -63,16 +86,16 @@ def seconds_of(models: Mapping[str, "nn.Module"], *, repeats: int = REPEATS) -> 
     """`seconds_per_thousand_tokens` on one sequence of random tokens, or one image, on this machine."""
     import torch
 
+    from ..examples.images import smooth_images, tokens_per_image
+
     first = next(iter(models.values()))
     config: Any = first.config
-    generator = torch.Generator().manual_seed(0)
-    if (side := getattr(config, "image_size", None)) is not None:
-        side = side if isinstance(side, int) else side[0]
-        inputs = {"pixel_values": torch.randn(1, getattr(config, "num_channels", 3), side, side, generator=generator)}
-        tokens = (side // config.patch_size) ** 2
+    if getattr(config, "image_size", None) is not None:
+        inputs, tokens = {"pixel_values": smooth_images(first, 1, seed=0)}, tokens_per_image(first)
     else:
         tokens = min(LENGTH, (getattr(config, "max_position_embeddings", None) or LENGTH) - 4)
-        inputs = {"input_ids": torch.randint(0, config.vocab_size, (1, tokens), generator=generator)}
+        drawn = named_generator(0, "timed tokens").integers(0, config.vocab_size, (1, tokens))
+        inputs = {"input_ids": torch.from_numpy(drawn)}
     device = next(first.parameters()).device
     return seconds_per_thousand_tokens(
         models, {name: tensor.to(device) for name, tensor in inputs.items()}, tokens, repeats=repeats

@@ -11,7 +11,7 @@ import numpy as np
 from ..._errors import InputError, require
 from ...report.files import write_whole
 from ..layers.weights import HeadWeights
-from .preflight import LayerShape, Preflight, common_shape, preflight
+from .preflight import LayerShape, Preflight, common_shape, described, preflight
 
 if TYPE_CHECKING:
     from torch import nn
@@ -20,12 +20,13 @@ FORMAT = 1
 Kind = Literal["prune", "group", "shrink"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """The layers of a changed model.
 
     `layers` is the small form: only what is kept. `masked` is the same function in the original's shapes, which is what
-    was measured; None where no such form exists (after recovery). `kept` lists the original's heads that stay, by
+    losses are measured on; a plan without it (None) can only be stored small. Both are as they were before a recovery,
+    which trains the model that `apply` makes. `kept` lists the original's heads that stay, by
     layer; `pairs` the rotary pairs that stay where head_dim was lowered. `measured` holds numbers for the model card.
     """
 
@@ -38,6 +39,9 @@ class Plan:
     kept: tuple[tuple[int, ...], ...] | None = None
     pairs: tuple[int, ...] | None = None
     source: str = ""
+
+    def __repr__(self) -> str:
+        return f"Plan({self.kind} {self.source or 'a model in memory'}: {self.words or described(self.shape)})"
 
     @property
     def shape(self) -> LayerShape:

@@ -2,7 +2,7 @@
 
 A class stores another head count where its config has a `head_dim` beside the count, as a field or as an extra key.
 One count stands for all layers, so layers of unequal counts are padded with zero heads. Where there is no road, heads
-are zeroed in the same shapes: that loads everywhere and saves nothing.
+are zeroed in the same shapes: any class loads that, and nothing is saved.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ KERNEL_MULTIPLE, KERNEL_MOST = 8, 256
 HEADS = ("num_attention_heads", "n_heads", "n_head")
 WIDTHS = ("hidden_size", "n_embd", "dim")
 """What configs call the number of heads and the width."""
-NOTHING_SAVED = "this loads everywhere, and saves no parameters, no memory and no time"
+NOTHING_SAVED = "this saves no parameters, no memory and no time"
 CHECKED_FACTORS = ("phi3",)
 """Classes that insist on one rotary factor per pair of a head of width / heads."""
 
@@ -92,7 +92,7 @@ def preflight(
     original = original_shape(config)
     require(len(layers) > 0, "a model has at least one layer, got none.", what="layers", given=0)
     if zeroed:
-        sentence = f"heads are zeroed in the shapes of the original ({_words(original)}): {NOTHING_SAVED}."
+        sentence = f"heads are zeroed in the shapes of the original ({described(original)}): {NOTHING_SAVED}."
         return Preflight(True, config["model_type"], "zeroed", (sentence,), original, {})
     shape = common_shape(layers)
     problem = _impossible(config, original, shape)
@@ -151,10 +151,17 @@ def _impossible(config: Mapping[str, Any], original: LayerShape, shape: LayerSha
     kind = config["model_type"]
     rule = FAMILIES.get(kind, Family(model_type=kind))
     moved = shape.heads != original.heads or shape.head_dim != original.head_dim
+    if rule.head_dim == "none" and shape.head_dim != original.head_dim:
+        return (
+            f"{kind} has no head_dim in its config: it is always width / heads, here {width_of(config)} / "
+            f"{original.heads} = {original.head_dim}. A head_dim of {shape.head_dim} cannot be stored; headcount "
+            "inspect still says which rank each head needs."
+        )
     if rule.head_dim == "none" and moved:
         return (
-            f"{kind} takes head_dim as width / heads, and no stock class stores {_words(shape)} of it; "
-            f"--zeroed writes the removed heads as zeros in the same shapes ({NOTHING_SAVED})."
+            f"{kind} has no head_dim in its config: it is always width / heads, so no class of transformers stores "
+            f"this model with {described(shape)}. Add --zeroed to write the removed heads as zeros in the same shapes; "
+            f"{NOTHING_SAVED}."
         )
     if not rule.key_heads and shape.key_heads != shape.heads:
         return (
@@ -178,7 +185,8 @@ def _impossible(config: Mapping[str, Any], original: LayerShape, shape: LayerSha
         why = f" and {rule.other_host} has no biases" if rule.other_host else ""
         return (
             f"{kind} refuses {shape.heads} heads because its width {width_of(config)} is not a multiple{why}; "
-            f"head counts that it stores: {_listed(works)}; or --zeroed, in the same shapes ({NOTHING_SAVED})."
+            f"head counts that it stores: {_listed(works)}; or add --zeroed to write the removed "
+            f"heads as zeros in the same shapes; {NOTHING_SAVED}."
         )
     return ""
 
@@ -224,8 +232,10 @@ def _other_host(rule: Family, config: Mapping[str, Any]) -> bool:
 
 
 def _verdict(kind: str, host: str, original: LayerShape, shape: LayerShape) -> str:
-    other = "" if host == kind else f" as {host}, which computes the same and takes any head count"
-    return f"{kind} stores {_words(shape)} in place of {_words(original)}{other}."
+    if shape == original:
+        return f"{kind} keeps its shapes: {described(shape)}."
+    other = "" if host == kind else f", as the class {host}, which computes the same and takes any head count"
+    return f"{kind} stores {described(shape)} in place of {described(original)}{other}."
 
 
 def _padding(layers: Sequence[Shaped], shape: LayerShape, original: LayerShape) -> str:
@@ -236,19 +246,20 @@ def _padding(layers: Sequence[Shaped], shape: LayerShape, original: LayerShape) 
         f"{shape.heads}, {stored - asked} of the {stored} stored heads are zero"
     )
     if shape.heads >= original.heads:
-        sentence += f"; as many heads are stored as the original has, so {NOTHING_SAVED.removeprefix('this ')}"
+        sentence += f"; as many heads are stored as the original has, so {NOTHING_SAVED}"
     return f"{sentence}."
 
 
 def _warnings(original: LayerShape, shape: LayerShape, tensor_parallel: Sequence[int]) -> list[str]:
-    """What loads but may be refused or slow elsewhere."""
-    misfits = [n for n in tensor_parallel if shape.heads % n or shape.key_heads % n]
+    """What loads but may be refused or slow elsewhere, where the original was not."""
+    misfits = [n for n in tensor_parallel if not _splits(shape, n) and _splits(original, n)]
     sentences = []
     if misfits:
         sentences.append(
-            f"warning: {_counted(shape)} cannot be split evenly over {_listed(misfits)} devices (tensor parallelism)."
+            f"warning: {_counted(shape)} cannot be split evenly over {_listed(misfits)} devices (tensor parallelism); "
+            "the original's can."
         )
-    if shape.head_dim % KERNEL_MULTIPLE or shape.head_dim > KERNEL_MOST:
+    if not _flash(shape) and _flash(original):
         sentences.append(
             f"warning: flash attention takes a head_dim that is a multiple of {KERNEL_MULTIPLE} and at most "
             f"{KERNEL_MOST}, not {shape.head_dim}; other attention kernels are used."
@@ -256,12 +267,21 @@ def _warnings(original: LayerShape, shape: LayerShape, tensor_parallel: Sequence
     return sentences
 
 
-def _words(shape: LayerShape) -> str:
-    return f"{_counted(shape)} of {shape.head_dim}"
+def _splits(shape: LayerShape, devices: int) -> bool:
+    return shape.heads % devices == 0 and shape.key_heads % devices == 0
+
+
+def _flash(shape: LayerShape) -> bool:
+    return shape.head_dim % KERNEL_MULTIPLE == 0 and shape.head_dim <= KERNEL_MOST
+
+
+def described(shape: LayerShape) -> str:
+    """A shape in words: "6 heads (3 key heads) of head_dim 64"."""
+    return f"{_counted(shape)} of head_dim {shape.head_dim}"
 
 
 def _counted(shape: LayerShape) -> str:
-    keys = "" if shape.key_heads == shape.heads else f" ({shape.key_heads} key heads)"
+    keys = "" if shape.key_heads == shape.heads else f" ({shape.key_heads} key head{'s' * (shape.key_heads != 1)})"
     return f"{shape.heads} head{'s' * (shape.heads != 1)}{keys}"
 
 

@@ -1,4 +1,4 @@
-"""A short training of the attention of a changed model towards the original's answers.
+"""A short training of a changed model's attention projections towards the original's answers.
 
 After heads were removed, keys shared or ranks lowered, the output projections are refitted in closed form, layer by
 layer. What a closed form cannot do is let layers make up for each other; some hundred steps on the calibration examples
@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,9 +19,12 @@ from torch.nn.utils import parametrize
 from ..._errors import require, require_count
 from ..._keys import named_generator
 from ..layers.find import AttentionLayer
+from .changing import What
 
-What = Literal["output", "low-rank"]
-
+TRAINED: dict[What, str] = {
+    "output": "the output projections",
+    "low-rank": "a low-rank update of all attention projections",
+}
 STEPS = 300
 RANK = 8
 RATE = {"output": 3e-4, "low-rank": 3e-3}
@@ -49,11 +52,15 @@ class Recovery:
 
     def __str__(self) -> str:
         if self.chosen == 0:
-            return f"none of {self.steps} steps came nearer to the original's answers; the weights are as before"
+            return (
+                f"recovery trained {TRAINED[self.what]}, but none of {self.steps} steps came nearer to the original's "
+                "answers; the weights are as before"
+            )
         first, best = self.distances[0], min(self.distances)
         return (
-            f"{self.chosen} of {self.steps} steps on {self.trained_parameters:,} parameters in {self.seconds:.0f} s; "
-            f"distance to the original's answers {first:.4g} -> {best:.4g}"
+            f"recovery trained {TRAINED[self.what]} ({self.trained_parameters:,} parameters) for {self.seconds:.0f} s "
+            f"and was best after step {self.chosen} of {self.steps}: distance to the original's answers "
+            f"{first:.4g} before, {best:.4g} after"
         )
 
 
@@ -68,7 +75,7 @@ def recover(
     seed: int = 0,
     tick: Callable[[int, int, str], None] | None = None,
 ) -> Recovery:
-    """Train the attention of `model`, in place, towards the answers of `original`; the original is not changed.
+    """Train attention projections of `model`, in place, towards the answers of `original`, which is not changed.
 
     Args:
         model: The changed model.

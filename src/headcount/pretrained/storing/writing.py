@@ -15,10 +15,10 @@ from torch import nn
 from ..._errors import HeadcountError
 from ..._version import __version__
 from ..layers.find import attention_layers, rewritten
-from ..loading.load import Loaded
+from ..loading.load import Loaded, quiet
 from .card import RECORD, model_card
-from .checking import load_stock, probe_inputs, probe_outputs, probe_record, probe_tensors, quiet, tolerance
-from .cost import cache_bytes_per_token, keeps_cache
+from .checking import load_stock, probe_inputs, probe_outputs, probe_record, probe_tensors, tolerance
+from .cost import cached_bytes, stored_dtype
 from .places import free_place, written_whole
 from .plan import Plan
 from .preflight import NOTHING_SAVED, LayerShape, Stored
@@ -66,7 +66,7 @@ def write_folder(
     inputs = probe_inputs(changed.config)
     measured = _measured_outputs(plan, loaded, changed, inputs, model is not None)
     with written_whole(out) as folder:
-        _save(changed, folder, _stored_dtype(loaded), loaded)
+        _save(changed, folder, getattr(torch, stored_dtype(loaded.folder)), loaded)
         stock, missing = load_stock(folder)
         if missing:
             raise HeadcountError(
@@ -79,7 +79,7 @@ def write_folder(
             "probe": probe_record(inputs, outputs),
         }
         (folder / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
-        (folder / "README.md").write_text(model_card(record, _source_folder(loaded)), encoding="utf-8")
+        (folder / "README.md").write_text(model_card(record, loaded.folder), encoding="utf-8")
     return out
 
 
@@ -88,7 +88,7 @@ def _save(model: Any, folder: Path, dtype: torch.dtype, loaded: Loaded) -> None:
     stored = model if model.dtype == dtype else copy.deepcopy(model).to(dtype)
     with quiet():
         stored.save_pretrained(folder, max_shard_size=SHARD)
-    source = _source_folder(loaded)
+    source = loaded.folder
     if source is None:
         for part in (loaded.tokenizer, loaded.processor):
             if part is not None:
@@ -114,27 +114,6 @@ def _module_folders(source: Path) -> list[str]:
     except (OSError, ValueError, AttributeError):
         return []
     return [path for path in paths if path and Path(path).name == path and (source / path).is_dir()]
-
-
-def _source_folder(loaded: Loaded) -> Path | None:
-    """The folder that the original was loaded from; None for a model in memory."""
-    folder = Path(loaded.source).expanduser()
-    if (folder / "config.json").is_file():
-        return folder
-    if loaded.source == type(loaded.model).__name__:
-        return None
-    from ..loading.sources import found_folder, read_config
-
-    return found_folder(loaded.source, read_config)
-
-
-def _stored_dtype(loaded: Loaded) -> torch.dtype:
-    """The precision that the original is stored in; headcount computes in float32."""
-    folder = _source_folder(loaded)
-    stored = {} if folder is None else json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    name = stored.get("dtype") or stored.get("torch_dtype") or "float32"
-    dtype = getattr(torch, str(name).removeprefix("torch."), torch.float32)
-    return dtype if isinstance(dtype, torch.dtype) and dtype.is_floating_point else torch.float32
 
 
 def _measured_outputs(plan: Plan, loaded: Loaded, changed: nn.Module, inputs: dict, trained: bool) -> np.ndarray:
@@ -194,12 +173,9 @@ def _record(plan: Plan, loaded: Loaded, stock: nn.Module, command: str, *, zeroe
             **{name: importlib.metadata.version(name) for name in ("torch", "transformers")},
         },
     }
-    if keeps_cache(type(stock).__name__):
-        number = _stored_dtype(loaded).itemsize
-        record["cache_bytes_per_token"] = {
-            "original": cache_bytes_per_token(original, number),
-            "stored": cache_bytes_per_token(stored, number),
-        }
+    cached = {name: cached_bytes(loaded, layers) for name, layers in (("original", original), ("stored", stored))}
+    if None not in cached.values():
+        record["cache_bytes_per_token"] = cached
     return record
 
 

@@ -12,8 +12,8 @@ from ...analysis.trained_model.whole import kept_by_layer
 from ...analysis.words import decimal
 from ..chart import Chart, HeatMap, Level, Series, Span
 
-IMPORTANCE_SCALE = (1e-3, 1.0)
-"""The ends of the colours of importance: shares of the loss's scale."""
+IMPORTANCE_SCALE = (0.1, 100.0)
+"""The ends of the colours of importance: per cent of the loss's scale, or of the largest."""
 REMOVED = "\u00d7"
 """Written before the importance of a head that is removed."""
 FEW_LAYERS = 7
@@ -64,11 +64,11 @@ def importance_map(model: TrainedModel) -> HeatMap | None:
     exact = name == EXACT
     largest = np.nanmax(values) if np.isfinite(values).any() else 0.0
     unit = model.scale if exact else largest
-    shares = values / unit if unit > 0 else np.zeros_like(values)
+    per_cent = 100 * values / unit if unit > 0 else np.zeros_like(values)
     measure = MEASURE_WORDS.get(name, name)
     what = f"{measure}, % of {'the loss scale ' if exact else 'the largest, '}{decimal(unit)}"
     words = tuple(
-        tuple(_cell(shares[row, head], (layer.index, head) in model.removed) for head in range(most))
+        tuple(_cell(per_cent[row, head], (layer.index, head) in model.removed) for head in range(most))
         for row, layer in enumerate(model.layers)
     )
     removed = f"; {REMOVED}: removed ({_removed_by(model)})" if model.removed else ""
@@ -79,12 +79,12 @@ def importance_map(model: TrainedModel) -> HeatMap | None:
         columns=tuple(range(most)),
         row_label="layer",
         column_label="head",
-        values=shares,
-        unit=measure,
+        values=per_cent,
+        unit="loss increase without the head, %" if exact else f"{name.replace('_', ' ')}, %",
         caption=f"{what}{removed}",
         words=words,
         scale=IMPORTANCE_SCALE,
-        scale_label=f"colours: share of {'the loss scale' if exact else 'the largest'}, 0.01 is 1 % in a cell",
+        scale_label="% of the loss scale" if exact else "% of the largest",
         downward=True,
     )
 
@@ -93,14 +93,13 @@ def _removed_by(model: TrainedModel) -> str:
     recommended = model.recommended
     if recommended is not None and recommended.removed:
         return f"by the recommended configuration, {recommended.name}"
-    return "by the descent, within the tolerance"
+    return "" if model.whole is None else model.whole.gone_by
 
 
-def _cell(share: float, removed: bool) -> str:
-    """A share as per cent, short enough for a small cell."""
-    if not np.isfinite(share):
+def _cell(value: float, removed: bool) -> str:
+    """A number of per cent, short enough for a small cell."""
+    if not np.isfinite(value):
         return "-"
-    value = 100 * share
     words = "0" if value < 0.005 else f"{value:.2f}".lstrip("0") if value < 0.995 else f"{float(f'{value:.2g}'):g}"
     return f"{REMOVED}{words}" if removed else words
 

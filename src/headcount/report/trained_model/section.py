@@ -61,10 +61,11 @@ def trained_model_section(
 def _grids(model: TrainedModel) -> Iterator[Grid]:
     read = [layer for layer in model.layers if layer.needed is not None or layer.ranks]
     if read:
+        coverage = f"{100 * COVERAGE:.0f} %"
         omitted = "; -: not measured at effort quick" if model.effort == "quick" else ""
         yield Grid(
-            title=f"Each layer alone, within a loss increase of {decimal(model.budget)} [{COVERAGE:.0%} of resamples]; "
-            f"what it is short of, and in how many resamples (fewer than {COVERAGE:.0%}: undecided){omitted}",
+            title=f"Each layer alone, within a loss increase of {decimal(model.budget)} [{coverage} of resamples]; "
+            f"what it is short of, and in how many resamples (fewer than {coverage}: undecided){omitted}",
             columns=("layer", "heads", "needed", "transition", "scores rank", "values rank", "short of"),
             rows=tuple(_layer_row(layer) for layer in read),
         )
@@ -148,8 +149,8 @@ def _evidence(model: TrainedModel, command: str) -> Iterator[tuple[str, str]]:
     if agreement_words(model):
         yield "importance", agreement_words(model)
     yield from redundancy_words(model)
-    if kept_words(model):
-        yield "kept per layer", f"{kept_words(model)} (by the descent, within the tolerance)"
+    if model.whole is not None and kept_words(model):
+        yield "kept per layer", f"{kept_words(model)} ({model.whole.gone_by})"
     versions = [f"{name} {facts[name]}" for name in ("torch", "transformers", "device") if facts.get(name)]
     if versions:
         yield "made with", ", ".join(versions)
