@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._errors import StoreError
-from headcount.analysis.trained_model.facts import missing_facts
+from headcount.analysis.trained_model.facts import Facts, missing_facts
 from headcount.analysis.trained_model.pairs import correlation
 from headcount.analysis.trained_model.read import read_trained_model
 from headcount.analysis.trained_model.words import headline, incomplete, sentences
@@ -105,6 +105,28 @@ def test_what_a_layer_is_short_of_follows_the_last_step():
         assert (layer.ranks["scores"].needed.at == 48) == (rank > 0)
 
 
+@pytest.mark.parametrize(("rank", "verdict"), [(24, "undecided"), (36, "rank")])
+def test_a_rank_far_below_the_full_one_does_not_say_that_a_layer_is_short_of_rank(rank, verdict):
+    made = facts(layers=1)
+    base = np.array(made["base"]["losses"])
+    made["curve/0"]["losses"][1] = made["rank/0"]["values"]["losses"][1] = base.tolist()
+    made["rank/0"]["scores"] = {"ranks": [48, rank], "losses": [base.tolist(), (base + 1).tolist()]}
+    (layer,) = read_trained_model(made).layers
+    assert layer.verdict == verdict
+    assert any("was tried" in words for words in layer.evidence) == (verdict == "undecided")
+
+
+def test_what_few_resamples_agree_on_is_undecided_everywhere():
+    made = facts(layers=1)
+    base = np.array(made["base"]["losses"])
+    made["curve/0"]["losses"][1] = (base + 0.1 + 3 * np.resize([-1.0, 1.0], len(base))).tolist()
+    model = read_trained_model(made)
+    (layer,) = model.layers
+    assert layer.short_of.startswith("heads")
+    for words in (layer.verdict, layer.sentence, *sentences(model)[1:2]):
+        assert "ndecided" in words
+
+
 def test_the_smallest_rank_tried_is_an_upper_bound():
     made = facts(layers=1)
     made["rank/0"]["values"]["losses"] = [made["base"]["losses"]] * 4
@@ -112,6 +134,37 @@ def test_the_smallest_rank_tried_is_an_upper_bound():
     assert reading.at_most
     assert (reading.needed.at, reading.needed.low) == (6, 1)
     assert "at most 6" in str(reading)
+
+
+def test_the_end_of_the_descent_is_a_lower_bound():
+    made = facts(layers=1, heads=8)
+    made["descent"] = {"removed": [[0, 0], [0, 1]], "kept": [8, 7, 6], "losses": [made["base"]["losses"]] * 3}
+    assert "at least 3 of 8" in headline(read_trained_model(made))  # of the one layer, whose curve goes on
+    del made["curve/0"]
+    model = read_trained_model(made)
+    assert (model.whole.removable.at, model.whole.removable.high, model.whole.open_ended) == (2, 2, True)
+    assert "at least 2 of 8" in headline(model)
+
+
+def test_only_layers_whose_interval_is_their_heads_cannot_lose_one():
+    made = facts(layers=2)
+    for layer, spread in enumerate((0.01, 3.0)):
+        signs = np.resize([-1.0, 1.0], len(made["base"]["losses"]))
+        made[f"curve/{layer}"]["losses"][1] = (np.array(made["base"]["losses"]) + 0.1 + spread * signs).tolist()
+        del made[f"rank/{layer}"]
+    model = read_trained_model(made)
+    assert [layer.needed.at for layer in model.layers] == [6, 6]
+    assert "Cannot lose a head: layer 0." in sentences(model)
+
+
+@pytest.mark.parametrize("examples", [8, 16])
+@pytest.mark.parametrize(("skewed", "coverage"), [(False, 0.9), (True, 0.8)])
+def test_intervals_of_few_examples_cover_what_they_say(examples, skewed, coverage):
+    losses = np.random.default_rng(0).normal(size=(2000, examples))
+    losses = np.exp(losses) - np.exp(0.5) if skewed else losses
+    drawn = Facts({"base": {"losses": [0.0] * examples}}).increases(losses, "curve/0").drawn
+    low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
+    assert np.mean((low <= 0) & (high >= 0)) == pytest.approx(coverage, abs=0.03)
 
 
 def test_no_head_at_all_that_costs_nothing_is_no_transition():
@@ -124,7 +177,7 @@ def test_no_head_at_all_that_costs_nothing_is_no_transition():
 def test_the_recommended_configuration_is_the_cheapest_within_the_tolerance():
     made = facts()
     model = read_trained_model(made)
-    within = [each for each in model.candidates if each.increase <= model.budget]
+    within = [each for each in model.candidates if each.high <= model.budget]
     assert model.recommended == min(within, key=lambda each: each.parameters)
     assert all(each.stored == "small" for each in model.candidates)
     strict = read_trained_model(made, tolerance=1e-6)
@@ -132,6 +185,17 @@ def test_the_recommended_configuration_is_the_cheapest_within_the_tolerance():
     least = min(strict.candidates, key=lambda each: each.increase)
     assert any(least.name in sentence for sentence in sentences(strict))
     assert read_trained_model(facts(stored="zeroed")).recommended is None
+
+
+def test_a_mean_within_the_tolerance_is_not_enough_to_be_recommended():
+    made = facts()
+    (_, first, *_) = made["configurations"]
+    model = read_trained_model(made)
+    base, spread = np.array(made["base"]["losses"]), np.resize([-1.0, 1.0], len(made["base"]["losses"]))
+    first["losses"] = (base + 0.9 * model.budget + model.budget * spread).tolist()
+    assert model.recommended.name == first["name"]
+    assert any("chosen among 2" in sentence for sentence in sentences(model))
+    assert read_trained_model(made).recommended is None
 
 
 def test_a_killed_inspection_says_what_is_missing():
@@ -154,12 +218,12 @@ def test_facts_that_an_inspection_does_not_write_are_refused():
 
 
 def test_correlation_is_one_for_any_increasing_map_and_none_for_constants():
-    x = np.array([3.0, 1.0, 4.0, 1.5, 9.0])
+    x = np.array([3.0, 1.0, 4.0, 1.5, 9.0, 2.0])
     assert correlation(x, np.exp(x)).at == pytest.approx(1)
     assert correlation(x, -x).at == pytest.approx(-1)
-    assert correlation(x, np.ones(5)) is None
-    assert correlation(x[:2], x[:2]) is None
-    ties = correlation([1, 1, 2, 3], [1, 1, 2, 3])
+    assert correlation(x, np.ones(6)) is None
+    assert correlation(x[:5], x[:5]) is None
+    ties = correlation([1, 1, 2, 3, 4, 5], [1, 1, 2, 3, 4, 5])
     assert ties.at == pytest.approx(1)
     assert ties.low <= ties.at <= ties.high
 

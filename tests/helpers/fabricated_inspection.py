@@ -84,7 +84,7 @@ def facts(
             "kept": kept,
             "losses": [losses(cost) for cost in costs],
         }
-        ranks = [head_dim // 2**power for power in range(4)]
+        ranks = [head_dim, 3 * head_dim // 4, head_dim // 4, head_dim // 8]
         made[f"rank/{layer}"] = {
             kind: {"ranks": ranks, "losses": [losses(scale * (head_dim / r - 1) ** 2) for r in ranks]}
             for kind, scale in (("scores", 1e-3), ("values", 1e-2))

@@ -1,5 +1,6 @@
 """The stored facts of an inspection: losses as increases over the original, resampled, and what is still missing."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,6 +27,8 @@ ABOUT_THE_RUN = (ASKED, "spent", LAST_FACT)
 LAYER_FACTS = ("importance", "curve", "rank", "redundancy")
 NO_LOSS = 1e12
 """A loss that is no number counts as this: never within a tolerance."""
+_Z = 1.6448536269514722
+"""The normal quantile at 1 - `TAIL`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +65,28 @@ def _first_enough(mean: Float[np.ndarray, "*resamples places"], budget: float) -
 
 
 class Losses(NamedTuple):
-    """Mean losses over held-out examples: of all of them, and of every resample."""
+    """Mean losses over held-out examples: of all of them, and of every resample, widened where they are few."""
 
     mean: Float[np.ndarray, " rows"]
     drawn: Float[np.ndarray, "resamples rows"]
+
+
+def widening(count: int) -> float:
+    """By what the spread of resamples of `count` examples is multiplied, so that intervals are those of Student's t.
+
+    Resamples of few examples spread too little: 8 with normal losses give 83 % coverage instead of 90 %, with this
+    factor 90 %. The quantile of t is its expansion in 1 / degrees of freedom.
+
+    Example:
+        >>> round(widening(8), 2), round(widening(1000), 2)
+        (1.23, 1.0)
+    """
+    if count < 2:
+        return 1.0
+    z, freedom = _Z, count - 1
+    quantile = z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+    quantile += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
+    return math.sqrt(count / freedom) * quantile / z
 
 
 class Facts:
@@ -144,7 +165,8 @@ class Facts:
                 "run `headcount inspect` into a new folder."
             )
         rows = np.where(np.isfinite(rows), np.minimum(rows, NO_LOSS), NO_LOSS) - np.nan_to_num(self.base)
-        return Losses(rows.mean(axis=1), self.shares @ rows.T)
+        mean = rows.mean(axis=1)
+        return Losses(mean, mean + widening(len(self.base)) * (self.shares @ rows.T - mean))
 
     def curve(self, content: Mapping[str, Any], at: str, full: int, fact: str) -> IncreaseCurve | None:
         """The loss increase against what `content[at]` names, with the original at `full`; None where it is missing."""

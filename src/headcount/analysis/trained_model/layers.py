@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from ..answer_base import Interval
-from ..bootstrap import interval_of
+from ..bootstrap import COVERAGE, interval_of
 from ..signals import (
     FLOOR_THROUGHOUT,
     NO_SHARP_DROP,
@@ -20,7 +20,17 @@ from ..signals import (
 from ..words import decimal
 from .facts import Facts, IncreaseCurve
 
-ShortOf = Literal["heads", "rank", "heads and rank", "neither"]
+ShortOf = Literal["heads", "rank", "heads and rank", "neither", "undecided"]
+UNDECIDED: ShortOf = "undecided"
+VERDICTS: dict[ShortOf, str] = {
+    "heads": "short of heads",
+    "rank": "short of rank",
+    "heads and rank": "short of heads and rank",
+    "neither": "short of neither",
+    UNDECIDED: f"undecided (fewer than {100 * COVERAGE:.0f} % of resamples agree, or no rank near the full one was tried)",
+}
+COARSE = 0.75
+"""A rank below this share of the full one is too far from it to say that a layer is short of rank."""
 KINDS = ("scores", "values")
 """Products of a head whose rank is lowered: W_Q^T W_K, which scores tokens, and W_V W_O, which writes what was read."""
 _REASONS = {
@@ -86,13 +96,18 @@ class LayerReading:
     importance: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
+    def verdict(self) -> ShortOf | None:
+        """`short_of`, or "undecided" where fewer than 90 % of resamples agree."""
+        return self.short_of if self.short_of is None or self.support >= COVERAGE else UNDECIDED
+
+    @property
     def sentence(self) -> str:
         """The reading in one sentence."""
         if self.needed is None:
             return f"layer {self.index}: heads needed not measured"
         parts = [f"layer {self.index} needs {self.needed} of {self.heads} heads"]
         parts += [f"rank {reading} of {reading.full} for {kind}" for kind, reading in self.ranks.items()]
-        return ", ".join(parts) + (f"; short of {self.short_of}" if self.short_of else "")
+        return ", ".join(parts) + (f"; {VERDICTS[self.verdict]}" if self.verdict else "")
 
 
 def read_layer(facts: Facts, index: int) -> LayerReading:
@@ -174,6 +189,8 @@ def _short_of(
     """What a layer has no spare of, the share of resamples that agree, and the numbers.
 
     None until heads and both ranks are measured. A step is the largest count below the original's that was tried.
+    Ranks are searched for one tolerance: at another the largest rank tried may be far below the full one, and that it
+    costs too much decides nothing.
     """
     steps = {"heads": curve} | {f"rank of {kind}": ranks[kind].curve if kind in ranks else None for kind in KINDS}
     known = {name: step for name, step in steps.items() if step is not None and len(step.at) > 1}
@@ -182,7 +199,13 @@ def _short_of(
     if len(known) < len(steps):
         return None, 0.0, evidence
     heads, *others = known.values()
-    short = heads.mean[-2] > facts.budget, any(each.mean[-2] > facts.budget for each in others)
+    too_low = {name: known[name] for name in list(known)[1:] if known[name].mean[-2] > facts.budget}
+    if too_low and all(map(_is_coarse, too_low.values())):
+        untried = [
+            f"{name}: nothing between {each.at[-2]} and {each.at[-1]} was tried" for name, each in too_low.items()
+        ]
+        return UNDECIDED, 0.0, (*evidence, *untried)
+    short = heads.mean[-2] > facts.budget, bool(too_low)
     drawn_heads = heads.drawn[:, -2] > facts.budget
     drawn_rank = np.any([each.drawn[:, -2] > facts.budget for each in others], axis=0)
     support = float(np.mean((drawn_heads == short[0]) & (drawn_rank == short[1])))
@@ -193,6 +216,11 @@ def _short_of(
         (False, False): "neither",
     }
     return words[bool(short[0]), bool(short[1])], support, evidence
+
+
+def _is_coarse(curve: IncreaseCurve) -> bool:
+    """Whether the largest rank tried is far below the full one; 2, a rotary pair, is the smallest step there is."""
+    return curve.at[-2] < COARSE * curve.at[-1] and curve.at[-1] - curve.at[-2] > 2
 
 
 def cost_words(curve: IncreaseCurve, place: int) -> str:

@@ -19,7 +19,7 @@ SAME = 0.9
 """Similarity of attention from which on two heads read the same tokens."""
 SHARED = 0.05
 """Share of the variance of a head's scores that may be lost where it reads the keys of another."""
-MIN_PAIRS = 3
+MIN_PAIRS = 6
 """Fewer values have no correlation worth a number."""
 MAX_LISTED = 5
 
@@ -59,7 +59,7 @@ def correlation(x: Any, y: Any) -> Correlation | None:
     """The rank correlation of two rows of numbers, with bounds from resampling pairs; None where it has no meaning.
 
     Example:
-        >>> correlation([1, 2, 3, 4], [2, 4, 6, 9]).at
+        >>> correlation([1, 2, 3, 4, 5, 6], [2, 4, 6, 9, 10, 20]).at
         1.0
     """
     values = np.stack([np.asarray(x, float), np.asarray(y, float)])

@@ -31,9 +31,9 @@ class TrainedModel:
     `model` and `data` are the stored facts. `tolerance` is the loss increase allowed, as a share of `scale`; `budget`
     is their product. `missing` is what an inspection that has not ended still lacks, in words. `agreement` has
     Spearman's correlation of every estimate of importance with leaving heads out. `same_tokens` are heads that read the
-    same, `shared_keys` key heads whose keys can be shared. `recommended` is the cheapest of the `configurations` within
-    the tolerance that a stock class stores small, `candidates` are all that one stores small. `effort` is empty where
-    it is not known, `held_out` the number of held-out examples.
+    same, `shared_keys` key heads whose keys can be shared. `recommended` is the cheapest of the `configurations` whose
+    interval is within the tolerance and that a stock class stores small, `candidates` are all that one stores small.
+    `effort` is empty where it is not known, `held_out` the number of held-out examples.
     """
 
     model: Mapping[str, Any]
@@ -91,6 +91,7 @@ class TrainedModel:
             else {
                 "curve": _curve(whole.curve),
                 "removable": asdict(whole.removable),
+                "open_ended": whole.open_ended,
                 "removed": [list(each) for each in whole.removed],
                 "refit": whole.refit,
                 "order": whole.order,

@@ -66,11 +66,12 @@ class Configuration:
 
 @dataclass(frozen=True, kw_only=True)
 class WholeModel:
-    """Heads removed from all layers together. `removable`: how many can go within the tolerance.
+    """Heads removed from all layers together. `removable`: how many can go within the tolerance, of those tried.
 
     `removed` are all (layer, head) in the order of removal. `alone` is a layer that can lose more heads, all others
-    unchanged, than the descent could remove; None where none can. `order` is "Fisher" where that score's order lost
-    less on the scored examples than the search's own, and was taken in its place.
+    unchanged, than the descent could remove; None where none can. `open_ended`: the most that the descent removed is
+    within the tolerance, or in its interval, so that more may be removable than was tried. `order` is "Fisher" where
+    that score's order lost less on the scored examples than the search's own, and was taken in its place.
     """
 
     curve: IncreaseCurve
@@ -79,11 +80,20 @@ class WholeModel:
     refit: bool
     peers: tuple[Peer, ...] = ()
     alone: LayerReading | None = None
+    open_ended: bool = False
     order: str = "search"
 
     @property
     def total(self) -> int:
         return self.curve.at[-1]
+
+    @property
+    def removable_words(self) -> str:
+        """`removable`, open above where more was not tried."""
+        at, low, high = self.removable.at, self.removable.low, self.removable.high
+        if not self.open_ended:
+            return "none" if high == 0 else str(self.removable)
+        return f"at least {at}" if low == high else f"{at} [{low}, at least {high}]"
 
     @property
     def gone(self) -> tuple[tuple[int, int], ...]:
@@ -122,7 +132,7 @@ def read_whole(facts: Facts, layers: tuple[LayerReading, ...]) -> WholeModel | N
     if curve is None or len(curve.at) < 2:
         return None
     needed = curve.needed(facts.budget)
-    removable = Interval(total - needed.at, total - needed.high, total - needed.low)
+    removable = Interval(total - needed.at, total - needed.high, total - max(needed.low, curve.at[0]))
     spare = {layer.index: layer.heads - layer.needed.at for layer in layers if layer.needed is not None}
     most = max(spare, key=lambda index: spare[index], default=None)
     alone = None
@@ -142,6 +152,7 @@ def read_whole(facts: Facts, layers: tuple[LayerReading, ...]) -> WholeModel | N
         refit=bool(stored.get("with_refit")),
         peers=tuple(peers),
         alone=alone,
+        open_ended=0 < needed.low <= curve.at[0],
         order=str(stored.get("order") or "search"),
     )
 
@@ -213,8 +224,12 @@ def candidates(facts: Facts, configurations: tuple[Configuration, ...]) -> tuple
 
 
 def recommended(facts: Facts, configurations: tuple[Configuration, ...]) -> Configuration | None:
-    """The cheapest candidate within the tolerance; None where there is none, or too few examples to say so."""
+    """The cheapest candidate whose whole interval is within the tolerance; None without one, or with too few examples.
+
+    The choice is made on the examples that its loss is reported on: of several whose mean is near the tolerance, one is
+    below it by chance.
+    """
     if len(facts.base) < FEWEST_HELD_OUT:
         return None
-    within = [each for each in candidates(facts, configurations) if each.increase <= facts.budget]
+    within = [each for each in candidates(facts, configurations) if max(each.increase, each.high) <= facts.budget]
     return min(within, key=lambda each: each.size, default=None)

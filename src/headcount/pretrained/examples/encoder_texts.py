@@ -8,6 +8,7 @@ import torch
 from ..._errors import require
 from ..._keys import named_generator
 from .batches import Batch
+from .pair_parts import shared_words, split_pairs
 from .sizes import FEWEST_BATCHES, Sizes
 from .text_files import Pair
 from .texts import first_tokens, grouped_by_size, padded, split_by_tokens, tokenised
@@ -54,11 +55,11 @@ def text_batches(
     return held_out, calibration
 
 
-def pair_batches(tokenizer: Any, pairs: Sequence[Pair], sizes: Sizes, seed: int, limit: int | None) -> Parts:
-    """Pairs, each an example. Pairs with the same first text are in the same part; every first text is used before
-    one is used again.
-    """
-    sides = _pairs_in_turn(pairs, seed)
+def pair_batches(
+    tokenizer: Any, pairs: Sequence[Pair], sizes: Sizes, seed: int, limit: int | None
+) -> tuple[Parts, str]:
+    """Pairs, each an example, in parts that share no text where that can be; and in words, where they do."""
+    sides = split_pairs(pairs, seed)
     most = limit or _most_texts(sizes)
     chosen = [pairs[place] for side in sides for place in side[:most]]
     rows = [
@@ -80,24 +81,8 @@ def pair_batches(tokenizer: Any, pairs: Sequence[Pair], sizes: Sizes, seed: int,
         [batch(group) for group in grouped_by_size(part, longest, max(BATCH_TOKENS, sizes.batch), fewest)]
         for part, fewest in ((held_out, 1), (calibration, FEWEST_BATCHES))
     )
-    return held, calibrated
-
-
-def _pairs_in_turn(pairs: Sequence[Pair], seed: int) -> tuple[list[int], list[int]]:
-    """Places of the pairs to hold out and to calibrate on, by first text, those used first in front."""
-    by_first: dict[str, list[int]] = {}
-    for place in named_generator(seed, "pairs").permutation(len(pairs)):
-        by_first.setdefault(pairs[place][0], []).append(int(place))
-    require(len(by_first) >= 2, f"the pairs have {len(by_first)} different first texts; at least 2 are needed.")
-    firsts = sorted(by_first)
-    order = [firsts[place] for place in named_generator(seed, "examples").permutation(len(firsts))]
-    middle = max(1, len(order) * 2 // 5)
-
-    def in_turn(texts: Sequence[str]) -> list[int]:
-        turns = [(turn, rank, place) for rank, text in enumerate(texts) for turn, place in enumerate(by_first[text])]
-        return [place for _, _, place in sorted(turns)]
-
-    return in_turn(order[:middle]), in_turn(order[middle:])
+    shared = shared_words([chosen[place] for place in held_out], [chosen[place] for place in calibration])
+    return (held, calibrated), shared
 
 
 def masked(parts: Parts, tokenizer: Any, seed: int, most: int | None = None) -> Parts:

@@ -193,10 +193,11 @@ class Reader:
         )
         require(bool(np.isfinite([pair[2] for pair in pairs]).all()), f"{name} has a score that is not a number.")
         tokenizer = need_tokenizer(self.loaded.tokenizer)
-        parts = pair_batches(tokenizer, pairs, self.sizes, self.seed, self.limit)
+        parts, cannot = pair_batches(tokenizer, pairs, self.sizes, self.seed, self.limit)
         loss = SimilarityError(text_embedding(read_pooling(self.loaded.folder)), parts[1])
         words = f"{len(pairs)} pairs of {name}"
-        return self._examples("pairs", words, f"pairs of texts of at most {self.sizes.length} tokens", "", loss, parts)
+        unit = f"pairs of texts of at most {self.sizes.length} tokens"
+        return self._examples("pairs", words, unit, cannot, loss, parts)
 
     def images(self, images: Sequence[Any], classes: Sequence[str] | None, name: str) -> Examples:
         """Images, for a vision transformer."""
@@ -293,7 +294,7 @@ class Reader:
             )
         return Examples(
             kind=kind,
-            words=f"{words}: {counts[0]} {unit} held out, {counts[1]} to calibrate on.",
+            words=f"{words}: {counts[0]} {unit} held out, {counts[1]} to calibrate on. {loss.scale_words}".rstrip(),
             cannot=cannot.rstrip(),
             loss=loss,
             calibration=calibration,

@@ -50,11 +50,11 @@ class InspectionEffort:
     peer_shares: tuple[float, ...]
 
     def ranks_of(self, head_dim: int) -> tuple[int, ...] | None:
-        """The ranks to try, in even ratios; None: by bisection."""
+        """The ranks to try: three quarters, which says whether any can go, and in even ratios; None: by bisection."""
         if self.rank_points <= BISECTED:
             return None
-        ratios = [place / self.rank_points for place in range(self.rank_points)]
-        return tuple(sorted({round(head_dim**ratio) for ratio in ratios}, reverse=True))
+        ratios = [place / (self.rank_points - 1) for place in range(self.rank_points - 1)]
+        return tuple(sorted({3 * head_dim // 4, *(round(head_dim**ratio) for ratio in ratios)} - {0}, reverse=True))
 
 
 LEVELS: dict[str, InspectionEffort] = {

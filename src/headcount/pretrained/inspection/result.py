@@ -216,7 +216,7 @@ class Inspection:
         needed = layer.needed
         words = "-" if needed is None else f"{needed.at} [{needed.low}, {needed.high}]"
         best = str(int(np.nanargmax(self.importance[layer.index])))
-        return str(layer.index), str(layer.heads), words, layer.short_of or "-", best
+        return str(layer.index), str(layer.heads), words, layer.verdict or "-", best
 
     def __repr__(self) -> str:
         return f"<Inspection {self.experiment.name}: {len(self.facts)} facts>"

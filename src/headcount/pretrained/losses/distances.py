@@ -24,7 +24,7 @@ class EmbeddingDistance(Loss):
     name = "distance of embeddings (1 - cosine)"
 
     def __init__(self, embed: Embed, seed: int = 0):
-        self.embed, self.seed = embed, seed
+        self.embed, self.seed, self.apart = embed, seed, 1.0
 
     def prepare(self, model: nn.Module, batches: Sequence[Batch]) -> None:
         for place, batch in enumerate(batches):
@@ -32,6 +32,8 @@ class EmbeddingDistance(Loss):
                 batch.extras["original"] = self.embed(model, batch).cpu()
             directions = named_generator(self.seed, "probes", place).normal(size=batch.extras["original"].shape)
             batch.extras["directions"] = torch.from_numpy(directions).float()
+        self.apart = mean_distance(torch.cat([batch.extras["original"] for batch in batches]).double().numpy())
+        self.scale_words = f"Different examples are {self.apart:.3g} apart in the original, the scale of the loss."
 
     def values(self, model: nn.Module, batch: Batch) -> Float[Tensor, " examples"]:
         answer = self.embed(model, batch)
@@ -43,8 +45,20 @@ class EmbeddingDistance(Loss):
         return torch.sum(answer * batch.extras["directions"].to(answer.device), dim=1)
 
     def scale_of(self, base_losses: Float[np.ndarray, " examples"]) -> float:
-        """1: embeddings that have nothing in common."""
+        """The mean distance between the original's embeddings of different examples: that of an answer by chance."""
+        return self.apart
+
+
+def mean_distance(embeddings: Float[np.ndarray, "examples dim"]) -> float:
+    """The mean of 1 - cosine over all pairs of different examples; `embeddings` have length 1.
+
+    1 for a single example. Not 0 where all are equal, so that an increase can be divided by it.
+    """
+    count = len(embeddings)
+    if count < 2:
         return 1.0
+    cosines = (np.sum(embeddings.sum(axis=0) ** 2) - np.sum(embeddings**2)) / (count * (count - 1))
+    return float(max(1.0 - cosines, np.finfo(np.float32).eps))
 
 
 class SimilarityError(Loss):

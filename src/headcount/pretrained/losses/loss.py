@@ -33,6 +33,8 @@ class Loss(ABC):
     """
 
     name: str
+    scale_words: str = ""
+    """What its scale is, where that has to be said; set when the loss is prepared."""
 
     @property
     def identity(self) -> Any:

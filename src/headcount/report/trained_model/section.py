@@ -94,7 +94,8 @@ def _layer_row(layer: LayerReading) -> tuple[str, ...]:
     drop = "-" if transition is None else "none" if transition.heads is None else str(transition.heads)
     ranks = [str(layer.ranks[kind]) if kind in layer.ranks else "-" for kind in KINDS]
     needed = "-" if layer.needed is None else str(layer.needed)
-    short_of = "-" if layer.short_of is None else f"{layer.short_of}, {layer.support:.0%}"
+    short_of = layer.short_of or "-"
+    short_of += f", {layer.support:.0%}" if layer.support else ""
     return str(layer.index), str(layer.heads), needed, drop, *ranks, short_of
 
 
