@@ -7,9 +7,12 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from headcount.pretrained.layers.find import attention_layers
+from headcount.pretrained.loading.load import load_model
 from headcount.pretrained.storing.checking import check_folder
+from headcount.pretrained.storing.cost import cached_bytes
 from tests.helpers.commands import a_sentence, contents, headcount, strict_json
-from tests.helpers.tiny_models import WORDS, tiny_folder
+from tests.helpers.tiny_models import WORDS, tiny_folder, tiny_model
 
 
 @pytest.fixture(scope="module")
@@ -140,3 +143,11 @@ def test_what_is_written_says_what_it_cost(folders, tmp_path, arguments):
     assert check_folder(out).agrees
     assert headcount("verify", out).code == 0
     assert contents(folders) == before
+
+
+def test_cached_bytes_are_those_of_the_stored_precision(tmp_path):
+    tiny_model("llama").bfloat16().save_pretrained(tmp_path / "half")
+    costs = strict_json(headcount("prune", tmp_path / "half", "--keep", 2, "--dry-run", "--json").out)
+    loaded = load_model(tmp_path / "half")
+    layers = attention_layers(loaded.model)
+    assert costs["kv_cache_bytes_per_token"]["original"] == cached_bytes(loaded, layers) == 2 * 2 * 2 * 8 * 2
