@@ -27,7 +27,7 @@ VERDICTS: dict[ShortOf, str] = {
     "rank": "short of rank",
     "heads and rank": "short of heads and rank",
     "neither": "short of neither",
-    UNDECIDED: f"undecided (fewer than {100 * COVERAGE:.0f} % of resamples agree, or no rank near the full one was tried)",
+    UNDECIDED: f"undecided (fewer than {100 * COVERAGE:.0f} % of resamples agree, or no rank near the full was tried)",
 }
 COARSE = 0.75
 """A rank below this share of the full one is too far from it to say that a layer is short of rank."""
