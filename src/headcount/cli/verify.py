@@ -11,7 +11,7 @@ from rich.table import Table
 
 from .. import verify as checks
 from .._cache import cache_folder, keep_compiled_programs
-from .._errors import require
+from .._errors import StoreError, require
 from ..backends import kernels_here
 from ..engine.sweep import task_key
 from ..measuring import shown_by
@@ -92,8 +92,9 @@ def verify(
 
 
 def _refuse_models(folder: Path) -> None:
-    """InputError for a folder that is not there, and for a model that headcount did not write."""
-    require(folder.exists(), f"{folder}: no such folder; give one that headcount wrote.")
+    """StoreError for a folder that is not there, InputError for a model that headcount did not write."""
+    if not folder.exists():
+        raise StoreError(f"{folder}: no such folder; give one that headcount wrote.")
     require(
         not (folder / "config.json").is_file(),
         f"{folder} is a model that headcount did not write (it has no {RECORD}), so nothing is recorded to compare it "
