@@ -157,6 +157,8 @@ def prune_plan(
         kept = descent.kept_after(len(descent.removed), [layer.heads for layer in evaluation.layers])
         changes = descent.changes if refit else {}
         order = "The order of heads was searched anew on the calibration examples; no inspection was read."
+        if descent.order == "Fisher":
+            order += " The order by Fisher's score lost less there than the search's, and was used."
     return pruned_plan(
         evaluation.original,
         changes,
