@@ -83,7 +83,7 @@ def read_examples(
     Example:
         >>> examples = read_examples(load_model("smollm2-135m"), "wiki.txt")  # doctest: +SKIP
         >>> examples.words  # doctest: +SKIP
-        '4089 texts of wiki.txt: 12 sequences of 32 tokens held out, 108 to calibrate on.'
+        '4089 texts of wiki.txt: 8 sequences of 48 tokens held out, 72 to calibrate on.'
     """
     if length is not None:
         require_count("length", length, 2)

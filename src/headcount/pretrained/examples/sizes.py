@@ -36,7 +36,7 @@ FEWEST_EXAMPLES = 24
 FEWEST_BATCHES = 8
 """Of the calibration part: a search fits layers on some of its batches and scores them on the others."""
 LONGEST_SEQUENCE = 256
-SHORTEST_SEQUENCE = 32
+SHORTEST_SEQUENCE = 48
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ LEVELS: dict[str, InspectionEffort] = {
     ),
     "normal": InspectionEffort(
         max_tokens=2048,
-        operations=1.2e14,
+        operations=1.1e14,
         leave_one_out=True,
         rank_points=BISECTED,
         removed=0.5,

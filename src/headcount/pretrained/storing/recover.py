@@ -158,6 +158,8 @@ def recover(
 class _Update(nn.Module):
     """A weight and what is added to it; entries of `mask` that are 0 stay as they are."""
 
+    mask: torch.Tensor | None
+
     def __init__(
         self, weight: torch.Tensor, mask: torch.Tensor | None, rank: int | None, generator: np.random.Generator
     ):
@@ -183,7 +185,7 @@ def _updates(
     updates = []
     for layer in layers:
         for module in _projections(model, layer, what):
-            weight = module.weight
+            weight = module.get_parameter("weight")
             mask = None
             if module is layer.output_module(model):
                 # A zeroed or padded head has zero columns (rows, where weights are stored transposed).
