@@ -75,10 +75,10 @@ def test_a_distance_is_compared_with_that_of_different_texts():
 @pytest.mark.parametrize("family", ["llama", "bert"])
 def test_as_many_tokens_are_held_out_as_are_wanted(family):
     loaded = of_module(tiny_model(family), tiny_tokenizer())
-    counts = read_examples(loaded, some_texts(1000), tokens=800).counts()
+    counts = read_examples(loaded, some_texts(1000), tokens=1000).counts()
     longest = 32
-    assert 800 - longest <= counts["tokens"]["held_out"] <= 800 + longest
-    assert counts["tokens"]["calibration"] >= 2 * 800 - longest
+    assert 1000 - longest <= counts["tokens"]["held_out"] <= 1000 + longest
+    assert counts["tokens"]["calibration"] >= 2 * 1000 - longest
     assert counts["examples"]["held_out"] >= 24
 
 
