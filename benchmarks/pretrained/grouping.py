@@ -53,7 +53,7 @@ def main() -> None:
         "--examples", type=int, default=128, help="sequences; a third is held out, the others calibrate"
     )
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="folder of grouping.csv and .svg")
+    parser.add_argument("--out", type=Path, default=Path("results/grouping"), help="folder of grouping.csv and .svg")
     arguments = parser.parse_args()
     need()
     import torch
