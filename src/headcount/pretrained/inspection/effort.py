@@ -74,7 +74,7 @@ LEVELS: dict[str, InspectionEffort] = {
         leave_one_out=True,
         rank_points=BISECTED,
         removed=0.5,
-        least_removed=0.23,
+        least_removed=0.15,
         ratio=1.37,
         peer_shares=(0.2, 0.3),
     ),
