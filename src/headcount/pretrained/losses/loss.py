@@ -148,7 +148,7 @@ def piecewise_head(model: Any) -> tuple[nn.Module, Callable[[Tensor], Tensor]] |
     """
     if model in _heads:
         return _heads[model]
-    body = getattr(model, getattr(model, "base_model_prefix", "") or "-", None)
+    body: Any = getattr(model, getattr(model, "base_model_prefix", "") or "-", None)
     projection = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
     head = None
     if isinstance(body, nn.Module) and projection is not None:
