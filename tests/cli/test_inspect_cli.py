@@ -92,7 +92,10 @@ def test_the_same_command_measures_nothing_again(llama, inspected):
 @pytest.mark.parametrize("attached", [2, 9, 21])
 def test_a_killed_inspection_goes_on_to_the_same_facts(llama, inspected, tmp_path, attached):
     arguments = [str(part) for part in ("inspect", llama, "--out", tmp_path, *SMALL)]
-    ended = subprocess.run([sys.executable, "-c", KILLED, *arguments, str(attached)], capture_output=True, check=False)
+    # As many threads as here: sums of floats depend on how they are shared out.
+    alike = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", KILLED, *arguments, str(attached)]
+    ended = subprocess.run(command, capture_output=True, check=False, env=alike)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     kept = facts_in(tmp_path)
     assert headcount(*arguments).code == 0
