@@ -93,15 +93,15 @@ def observe(command: list[str], out: Path, results: Path) -> None:
     import headcount.cli.reproduce
     import headcount.cli.running
     from headcount.cli import main
-    from headcount.engine import run as engine_run
     from headcount.engine.data import PreparedExamples
+    from headcount.engine.trainer import BucketTrainer
     from headcount.store import Store
 
     imported = watch.now()
     jax.devices()
     started = watch.now()
     watch.timed("data", PreparedExamples, "of")
-    watch.timed("buckets", engine_run.BucketTrainer, "train")
+    watch.timed("buckets", BucketTrainer, "train")
     watch.timed("storing", Store, "commit")
     watch.timed("sweep", headcount.cli.reproduce, "run")
     watch.timed("sweep", headcount.cli.running, "measure_question")

@@ -35,7 +35,7 @@ def support_search():
 
 @pytest.fixture
 def no_training(monkeypatch):
-    monkeypatch.setattr("headcount.engine.run.program", lambda *_: pytest.fail("trained"))
+    monkeypatch.setattr("headcount.engine.trainer.program", lambda *_: pytest.fail("trained"))
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def broken_training(monkeypatch):
     def fail(*_):
         raise ValueError("no luck")
 
-    monkeypatch.setattr("headcount.engine.run.program", fail)
+    monkeypatch.setattr("headcount.engine.trainer.program", fail)
 
 
 @pytest.fixture

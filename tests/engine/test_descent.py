@@ -7,7 +7,7 @@ import pytest
 
 from headcount._errors import StoreError
 from headcount.effort import Question
-from headcount.engine import Listener, plan_sweep, run, run_sweep
+from headcount.engine import Listener, plan_sweep, run_sweep, trainer
 from headcount.engine.train import program
 from headcount.store import Outcome, Store
 
@@ -111,7 +111,7 @@ def test_children_draws_of_the_data_and_steps_share_one_compiled_program(folder,
         programs.append(program(*shape))
         return programs[-1]
 
-    monkeypatch.setattr(run, "program", counted)
+    monkeypatch.setattr(trainer, "program", counted)
     program.cache_clear()
     question = asked()
     parents, child, others = family(question)

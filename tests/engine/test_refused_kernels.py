@@ -8,7 +8,7 @@ import jax
 import pytest
 
 from headcount.backends import choose
-from headcount.engine import plan_sweep, run
+from headcount.engine import plan_sweep, trainer
 from headcount.engine.hardware import CPU_MEMBERS
 from headcount.engine.train import program
 from headcount.store import Outcome
@@ -35,7 +35,7 @@ def refusing(monkeypatch, refuses):
         parts.__dict__.update(start=start, _advance=compiled._advance)
         return parts
 
-    monkeypatch.setattr(run, "program", made)
+    monkeypatch.setattr(trainer, "program", made)
     monkeypatch.setattr(choose, "_told", set())
     return programs
 
@@ -64,7 +64,7 @@ def test_a_length_that_kernels_refuse_leaves_them_the_others(tmp_path, monkeypat
 @pytest.mark.parametrize("asked", [True, False])
 def test_a_model_without_kernels_is_said_where_they_were_asked_for(tmp_path, monkeypatch, caplog, asked):
     refusing(monkeypatch, lambda sizes: False)
-    monkeypatch.setattr(run.BucketTrainer, "_train", lambda trainer, bucket, backend: run.Trained((), {}))
+    monkeypatch.setattr(trainer.BucketTrainer, "_train", lambda self, bucket, backend: trainer.Trained((), {}))
     sweep = swept(model=lambda heads: class_token(heads, layers=2))
     do(sweep, tmp_path, replace(CPU, backend="fused", asked=asked))
     assert len(caplog.messages) == asked

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from headcount._errors import InputError, StoreError
-from headcount.engine import Listener, plan_sweep, run, run_sweep, spec_of, versions
+from headcount.engine import Listener, plan_sweep, run_sweep, spec_of, trainer, versions
 from headcount.engine.records import checkpoint_steps, failure
 from headcount.engine.train import program
 from headcount.models import from_arrays
@@ -43,13 +43,13 @@ def root(tmp_path):
 @pytest.fixture
 def trained(monkeypatch):
     """The keys of all cells that are really trained from here on, as often as they are."""
-    keys, train = Counter(), run.BucketTrainer._train
+    keys, train = Counter(), trainer.BucketTrainer._train
 
     def counting(trainer, bucket, backend):
         keys.update(cell.key for cell in bucket.cells)
         return train(trainer, bucket, backend)
 
-    monkeypatch.setattr(run.BucketTrainer, "_train", counting)
+    monkeypatch.setattr(trainer.BucketTrainer, "_train", counting)
     return keys
 
 
@@ -163,7 +163,7 @@ def test_a_bucket_that_fails_costs_no_other_and_is_tried_again(root, trained, mo
 
     sweep = swept()
     with monkeypatch.context() as patched:
-        patched.setattr(run, "program", broken)
+        patched.setattr(trainer, "program", broken)
         summary = do(sweep, root)
     assert (summary.outcomes, summary.failed) == ({Outcome.FINISHED: 4, Outcome.FAILED: 4}, 4)
     failed = {key for key, record in records_in(root).items() if record.outcome is Outcome.FAILED}
@@ -188,7 +188,7 @@ def test_a_task_that_nothing_can_be_learned_from_is_refused_before_anything_is_s
 
 @pytest.mark.parametrize("error", [RuntimeError, jax.errors.JaxRuntimeError], ids=["of JAX", "of a kernel"])
 def test_a_bucket_that_memory_cannot_hold_is_split(root, monkeypatch, error):
-    sizes, train = [], run.BucketTrainer._train
+    sizes, train = [], trainer.BucketTrainer._train
 
     def short_of_memory(trainer, bucket, backend):
         sizes.append(len(bucket.cells))
@@ -198,7 +198,7 @@ def test_a_bucket_that_memory_cannot_hold_is_split(root, monkeypatch, error):
 
     sweep = swept(length=[4])
     with monkeypatch.context() as patched:
-        patched.setattr(run.BucketTrainer, "_train", short_of_memory)
+        patched.setattr(trainer.BucketTrainer, "_train", short_of_memory)
         assert do(sweep, root).outcomes == {Outcome.FINISHED: 4}
     assert sorted(sizes) == [2, 2, 4]
     do(sweep, root.with_name("at once"))
@@ -212,7 +212,7 @@ def test_a_single_model_that_memory_cannot_hold_has_failed(root, monkeypatch):
         sizes.append(len(bucket.cells))
         raise RuntimeError(message)
 
-    monkeypatch.setattr(run.BucketTrainer, "_train", short_of_memory)
+    monkeypatch.setattr(trainer.BucketTrainer, "_train", short_of_memory)
     assert do(swept(length=[4]), root).outcomes == {Outcome.FAILED: 4}
     assert sorted(sizes) == [1, 1, 1, 1, 2, 2, 4]
     assert {record.message for record in records_in(root).values()} == {f"RuntimeError: {message}"}
@@ -286,20 +286,20 @@ def test_what_breaks_because_the_run_stops_is_no_failure(root, monkeypatch):
         stop.set()
         raise RuntimeError("the compiler was killed")
 
-    monkeypatch.setattr(run, "program", killed)
+    monkeypatch.setattr(trainer, "program", killed)
     with pytest.raises(KeyboardInterrupt):
         do(swept(), root, stop=stop)
     assert records_in(root) == {}
 
 
 def test_an_interrupt_keeps_a_bucket_that_ends_while_the_run_stops(root, monkeypatch):
-    def ending_late(trainer, bucket, backend):
+    def ending_late(self, bucket, backend):
         if bucket.shape.length == 4:
             raise KeyboardInterrupt
-        assert trainer.stop.wait(60)
-        return run.Trained(tuple(failure(cell, "ended late") for cell in bucket.cells), {})
+        assert self.stop.wait(60)
+        return trainer.Trained(tuple(failure(cell, "ended late") for cell in bucket.cells), {})
 
-    monkeypatch.setattr(run.BucketTrainer, "_train", ending_late)
+    monkeypatch.setattr(trainer.BucketTrainer, "_train", ending_late)
     with pytest.raises(KeyboardInterrupt):
         do(swept(), root, replace(CPU, workers=2))
     assert {(r.cell.length, r.message) for r in records_in(root).values()} == {(5, "ended late")}
@@ -333,7 +333,7 @@ def test_on_a_gpu_one_bucket_trains_while_others_are_in_hand(root, monkeypatch):
         parts.__dict__["advance"] = advance
         return parts
 
-    monkeypatch.setattr(run, "program", alone)
+    monkeypatch.setattr(trainer, "program", alone)
     sweep = swept(length=[4], seed=range(3))
     machine = replace(GPU, memory=1, workers=2)
     assert len(plan_sweep(sweep, machine=machine).buckets) == len(sweep.cells)

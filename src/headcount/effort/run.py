@@ -10,7 +10,7 @@ from ..analysis.signals import has_learned
 from ..engine import Early, Listener, RunSummary, plan_sweep, run_sweep, spec_of
 from ..engine.baselines import attach_baselines, attach_notes
 from ..engine.data import PreparedExamples
-from ..engine.run import Glimpse
+from ..engine.trainer import Glimpse
 from ..models import from_arrays
 from ..models.base import Elimination
 from ..store import Cell, Outcome, Record, Store

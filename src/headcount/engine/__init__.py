@@ -1,6 +1,7 @@
 """HOW MANY are trained at once."""
 
 from .buckets import spec_of
+from .executors import Executor, Threads
 from .hardware import Hardware, hardware
 from .listener import Early, Listener, shown_live
 from .plan import Plan, plan_sweep
@@ -13,11 +14,13 @@ __all__ = [
     "MAP_QUESTION",
     "RANK_QUESTION",
     "Early",
+    "Executor",
     "Hardware",
     "Listener",
     "Plan",
     "RunSummary",
     "Sweep",
+    "Threads",
     "hardware",
     "joined",
     "plan_sweep",

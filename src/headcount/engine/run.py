@@ -1,75 +1,19 @@
-"""Train a sweep: buckets over worker threads, every finished bucket committed at once, nothing trained twice."""
+"""Train a sweep: an executor trains its buckets, every finished one is committed at once, nothing is trained twice."""
 
 import contextlib
-import itertools
-import operator
 import threading
 import time
-import traceback
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import jax
-import numpy as np
-
-from .._choices import Backend
-from .._errors import HeadcountError, StoreError
-from ..backends import say_once
-from ..models import AbstractModel, from_arrays
-from ..store import Cell, Experiment, Outcome, Record, Store
+from ..store import Experiment, Outcome, Store
 from ..store.weights import Weights
-from ..tasks import AbstractObjective, AbstractTask
-from .buckets import Bucket, ProgramShape, Shape, parent_spec, spec_of
-from .data import BucketData, PreparedData, PreparedExamples, RawExamples
-from .hardware import Hardware, Sizes
+from .data import PreparedExamples
+from .executors import Executor, Job, Threads
 from .listener import Listener
-from .plan import Plan, plan_sweep, sizes_of
-from .records import checkpoint_steps, failure, provenance, record_of
+from .plan import Plan, plan_sweep
 from .sweep import Sweep
-from .together import Together
-from .train import Measured, Member, Program, TrainState, backend_for, program
-
-POLL_SECONDS = 0.25
-WATCHED_AT = 7
-"""The checkpoint, of 20, at which a run may look at a model part-way: after a third of its training."""
-
-
-class StopRequested(Exception):  # noqa: N818 - a signal, not an error
-    """The run was asked to stop; what had finished is in the store."""
-
-
-@dataclass(frozen=True)
-class Glimpse:
-    """A model part-way through its training: its cell, the steps it has taken, some training tokens to judge it on, its
-    validation error, and that of the best constant answer with its standard error.
-
-    Tokens and model are in standard units.
-    """
-
-    cell: Cell
-    step: int
-    model: AbstractModel
-    tokens: Any
-    error: float
-    baseline: tuple[float, float]
-
-
-Watch = Callable[[Glimpse], dict[str, Any]]
-"""Sees the first model of a bucket part-way; what it returns is kept in that model's provenance."""
-
-
-Advance = Callable[[TrainState, Member, int], tuple[TrainState, Measured, float]]
-"""Some more steps of a bucket's members: their states, what was measured, and the seconds that are theirs."""
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What a worker hands to the thread that owns the store."""
-
-    records: tuple[Record, ...]
-    weights: dict[str, Weights]
+from .trainer import Trained, Watch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +50,7 @@ def run_sweep(
     watch: Watch | None = None,
     weights_of: Callable[[str], Weights] | None = None,
     examples: PreparedExamples | None = None,
+    executor: Executor | None = None,
 ) -> RunSummary:
     """Train every cell of a sweep that the store does not hold yet.
 
@@ -121,6 +66,7 @@ def run_sweep(
             third of its training; what it returns is kept in that model's provenance.
         weights_of: Gives the trained weights of a cell's parent by its key; those of the store where None.
         examples: Data that several runs share.
+        executor: Where buckets are trained; threads of this process where None.
 
     Returns:
         How many cells were there already, how many were trained, and how those came out.
@@ -143,251 +89,40 @@ def run_sweep(
         4
     """
     began = time.monotonic()
-    plan = plan or plan_sweep(sweep, store.settled_keys())
+    plan = plan or plan_sweep(sweep, store.settled_keys(), None if executor is None else executor.machine)
+    executor = executor or Threads(plan.machine)
     outcomes: dict[Outcome, int] = {}
-    stop, listener = stop or threading.Event(), listener or Listener()
-    trainer = BucketTrainer(
-        sweep.by_key,
-        plan.machine,
-        stop,
-        listener,
+    job = Job(
+        tasks=sweep.by_key,
+        buckets=plan.buckets,
         programs=plan.programs,
         weights_of=weights_of or store.weights,
+        examples=PreparedExamples() if examples is None else examples,
         watch=watch,
-        examples=examples,
+        listener=listener or Listener(),
+        stop=stop or threading.Event(),
     )
     for bucket in plan.buckets[:1]:
-        trainer.data_for(bucket.shape)  # refuses a task that cannot be learned before anything is stored
+        job.data_for(bucket.shape)  # refuses a task that cannot be learned before anything is stored
     experiment = store.begin(sweep.experiment, command)
     if plan.buckets:
-        listener.on_programs(0, plan.programs)
+        job.listener.on_programs(0, plan.programs)
 
-    def commit(future: Future) -> None:
-        trained: Trained = future.result()
+    def commit(trained: Trained) -> None:
         store.commit(trained.records, trained.weights)
         for record in trained.records:
             outcomes[record.outcome] = outcomes.get(record.outcome, 0) + 1
 
-    with ThreadPoolExecutor(plan.machine.workers) as pool:
-        pending = {pool.submit(trainer.train, bucket) for bucket in plan.buckets}
-        done: set[Future] = set()
+    with contextlib.closing(executor.trained(job)) as results:
         try:
-            while pending:
-                done, pending = wait(pending, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
-                if stop.is_set():
-                    raise KeyboardInterrupt
-                for future in done:
-                    commit(future)
-        except BaseException as error:
-            stop.set()
-            for future in pending:
-                future.cancel()
-            wait(pending)
-            if isinstance(error, KeyboardInterrupt):
-                for future in done | pending:  # committing again what was committed changes nothing
-                    if not future.cancelled() and future.exception() is None:
-                        commit(future)
+            for trained in results:
+                commit(trained)
+        except KeyboardInterrupt:  # while committing: what is in hand ends at its next checkpoint
+            job.stop.set()
+            for trained in results:
+                commit(trained)
             raise
+    if job.stop.is_set() and sum(outcomes.values()) < plan.cells - plan.settled:
+        raise KeyboardInterrupt
     seconds = time.monotonic() - began
     return RunSummary(experiment=experiment, already_done=plan.settled, outcomes=outcomes, seconds=seconds)
-
-
-class BucketTrainer:
-    """What the workers share: the tasks' data, one set per length, and the signal to stop."""
-
-    def __init__(
-        self,
-        tasks: dict[str, AbstractTask],
-        machine: Hardware,
-        stop: threading.Event,
-        listener: Listener,
-        *,
-        programs: int,
-        weights_of: Callable[[str], Weights],
-        watch: Watch | None = None,
-        examples: PreparedExamples | None = None,
-    ):
-        self.tasks, self.machine, self.stop, self.listener = tasks, machine, stop, listener
-        self.programs, self._ready = programs, set[tuple]()
-        self.weights_of, self.watch = weights_of, watch
-        self.examples = PreparedExamples() if examples is None else examples
-        self._lock = threading.Lock()
-        self._compile_locks: dict[tuple, threading.Lock] = {}
-        self._by_reference = set[tuple[ProgramShape, Sizes, AbstractObjective]]()
-        # XLA does one bucket's steps at a time: interleaved with others' they took twice as long in all.
-        self._device = threading.Lock() if machine.side_by_side else contextlib.nullcontext()
-        self._together = Together() if machine.side_by_side else None
-
-    def train(self, bucket: Bucket) -> Trained:
-        """Train a bucket; split it when memory runs out, and record what fails instead of raising."""
-        backend = self._backend(bucket.shape)
-        try:
-            return self._train(bucket, backend)
-        except (StopRequested, HeadcountError):  # the latter is about the task, so about every bucket
-            raise
-        except Exception as error:  # a bucket that fails must not stop the others
-            if self.stop.is_set():  # the signal that stops us may have stopped a compiler's process too
-                raise StopRequested from error
-            traceback.clear_frames(error.__traceback__)  # they hold the device's memory, which may be what ran out
-            if "RESOURCE_EXHAUSTED" in str(error) and len(bucket.cells) > 1:
-                half = len(bucket.cells) // 2
-                halves = (bucket.cells[:half], bucket.cells[half:])
-                parts = [self.train(Bucket(bucket.shape, cells, len(cells))) for cells in halves]
-                return Trained(parts[0].records + parts[1].records, parts[0].weights | parts[1].weights)
-            if isinstance(error, jax.errors.JaxRuntimeError) and backend == "fused":
-                self._leave_to_reference(bucket.shape, error)
-                return self.train(bucket)
-            message = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
-            return Trained(tuple(failure(cell, message) for cell in bucket.cells), {})
-
-    def _backend(self, shape: Shape) -> Backend:
-        """What trains a shape: the fused back end where it has kernels for it and none of them has failed."""
-        backend = backend_for(shape.program, self.machine.backend)
-        if backend != self.machine.backend and self.machine.asked:
-            say_once(
-                "the fused back end has kernels for class-token models of one layer with soft attention to all tokens, "
-                f"in float32; plain JAX trains this {shape.model.kind} model."
-            )
-        with self._lock:
-            return "reference" if self._compiled_for(shape) in self._by_reference else backend
-
-    def _leave_to_reference(self, shape: Shape, error: Exception) -> None:
-        """A kernel has failed: models of this shape and these sizes are trained in plain JAX from now on."""
-        with self._lock:
-            self._by_reference.add(self._compiled_for(shape))
-        sizes, why = self._compiled_for(shape)[1], str(error).splitlines()[0].rstrip(".")
-        say_once(
-            f"the fused kernels cannot train {shape.model.heads} heads at length {sizes.tokens} with tokens of "
-            f"{sizes.dim} numbers ({why}); plain JAX trains them, slower. To train everything so: --backend reference."
-        )
-
-    def _compiled_for(self, shape: Shape) -> tuple[ProgramShape, Sizes, AbstractObjective]:
-        """What tells programs apart."""
-        task = self.tasks[shape.task].at(shape.length)
-        return shape.program, sizes_of(task), task.objective
-
-    def _train(self, bucket: Bucket, backend: Backend) -> Trained:
-        self._check_stop()
-        shape = bucket.shape
-        prepared = self.data_for(shape)
-        data = prepared.data
-        with self._lock:  # a cache hit, or two threads would each make one
-            parts = program(*self._compiled_for(shape), self.machine.side_by_side, backend)
-        trained = None if shape.from_random else [self._parent(cell, prepared) for cell in bucket.cells]
-        states, members = parts.start(bucket.cells, data, slots=bucket.slots, trained=trained)
-        steps = checkpoint_steps(shape.train.steps)
-        compiled_for = (parts, bucket.slots, len(data.validation.targets), type(data.train))
-        with self._compile_locks.setdefault(compiled_for, threading.Lock()):
-            # Before it waits for the device, and not by two threads at once.
-            parts.compile(states, members, data)
-            self._tell_ready(compiled_for)
-        error = parts.objective.error
-        with self._on_device(parts, data) as advance:
-            states, measured, _ = advance(states, members, 0)  # no steps yet: the curve's first point
-            curves = [np.asarray(measured.validation[error])]
-            seconds = 0.0
-            seen: dict[str, Any] = {}
-            for before, now in itertools.pairwise(steps):
-                self._check_stop()
-                states, measured, took = advance(states, members, now - before)
-                seconds += took
-                curves.append(np.asarray(measured.validation[error]))
-                self.listener.on_steps((now - before) * len(bucket.cells))
-                self.listener.on_checkpoint(bucket.cells, now, curves[-1][: len(bucket.cells)])
-                if len(curves) == WATCHED_AT + 1:
-                    seen = self._look(bucket, states, now, prepared, float(curves[-1][0]))
-        # Not while holding the device: compiling this, too, is done while another bucket trains.
-        fitted = parts.judge(states, members, data.train) if isinstance(data.train, RawExamples) else {}
-        grades = {error: states.best_error, f"final_{error}": measured.validation[error]}
-        grades |= {f"train_{error}": measured.train_error}
-        grades |= {name: grade for name, grade in measured.validation.items() if name != error}
-        grades |= {f"fitted_{name}": grade for name, grade in fitted.items()}
-        grades = {name: np.asarray(grade) for name, grade in grades.items()}
-        origin = provenance(self.machine, parts.backend, seconds / len(bucket.cells))
-        return self._results(bucket, states, grades, np.stack(curves), prepared, origin, seen)
-
-    @contextlib.contextmanager
-    def _on_device(self, parts: Program, data: BucketData) -> Iterator[Advance]:
-        """How a bucket is advanced: alone, or on a GPU by kernels that train several buckets at the same time."""
-
-        def alone(states: TrainState, members: Member, steps: int) -> tuple[TrainState, Measured, float]:
-            began = time.monotonic()
-            states, measured = jax.block_until_ready(parts.advance(states, members, data, steps))
-            return states, measured, time.monotonic() - began
-
-        def among_others(states: TrainState, members: Member, steps: int) -> tuple[TrainState, Measured, float]:
-            request = parts.request(states, members, data, steps)
-            assert self._together is not None
-            moved = self._together.advance(request)
-            states, measured = parts.measured(request, moved, states, members, data)
-            return states, measured, request.seconds
-
-        if self._together is not None and parts.by_kernel(data):
-            with self._together.training():
-                yield among_others
-        else:
-            with self._device:
-                yield alone
-
-    def _tell_ready(self, compiled_for: tuple) -> None:
-        with self._lock:
-            self._ready.add(compiled_for)
-            self.listener.on_programs(len(self._ready), max(self.programs, len(self._ready)))
-
-    def _parent(self, cell: Cell, prepared: PreparedData) -> AbstractModel:
-        """The trained model that a cell starts from, in standard units and without the heads that are removed."""
-        try:
-            parent = from_arrays(parent_spec(cell), self.weights_of(cell.parent))
-        except HeadcountError as error:
-            raise StoreError(
-                f"a model with {spec_of(cell).heads} heads descends from cell {cell.parent}, which is lost: {error} "
-                "Restore it from a copy, or choose another folder; what is stored is as it was."
-            ) from error
-        if prepared.units is not None:
-            parent = parent.in_raw_units(*prepared.units.inverse())
-        if not cell.removed:
-            return parent
-        return parent.head_removal(prepared.removal_tokens()).without(cell.removed)
-
-    def _look(
-        self, bucket: Bucket, states: TrainState, step: int, prepared: PreparedData, error: float
-    ) -> dict[str, Any]:
-        """What whoever watches says of the bucket's first model."""
-        if self.watch is None or not bucket.shape.from_random or prepared.data.probe is None:
-            return {}
-        cell = bucket.cells[0]
-        model = jax.tree.map(lambda leaf: np.asarray(leaf)[0], states.model).with_heads(spec_of(cell).heads)
-        return self.watch(Glimpse(cell, step, model, prepared.removal_tokens(), error, prepared.baseline))
-
-    def _results(
-        self,
-        bucket: Bucket,
-        states: TrainState,
-        grades: dict[str, np.ndarray],
-        curves: np.ndarray,
-        prepared: PreparedData,
-        origin: dict[str, Any],
-        seen: dict[str, Any],
-    ) -> Trained:
-        """The members of a trained bucket as records, and the weights of those that finished."""
-        steps = checkpoint_steps(bucket.shape.train.steps)
-        baseline = dict(zip(("baseline", "baseline_noise"), prepared.baseline, strict=True))
-        stacked = jax.tree.map(np.asarray, states.model)
-        records, weights = [], {}
-        for i, cell in enumerate(bucket.cells):
-            metrics = {name: float(grade[i]) for name, grade in grades.items()} | baseline
-            record = record_of(cell, steps, curves[:, i], metrics, origin | (seen if i == 0 else {}))
-            records.append(record)
-            if record.outcome is Outcome.FINISHED:
-                model = jax.tree.map(operator.itemgetter(i), stacked).with_heads(spec_of(cell).heads)
-                model = model if prepared.units is None else model.in_raw_units(*prepared.units)
-                weights[cell.key] = model.to_arrays()
-        return Trained(tuple(records), weights)
-
-    def data_for(self, shape: Shape) -> PreparedData:
-        """The data of a shape; shapes that share them share one copy."""
-        return self.examples.of(self.tasks[shape.task], shape.length, shape.model, shape.train)
-
-    def _check_stop(self) -> None:
-        if self.stop.is_set():
-            raise StopRequested

@@ -1,0 +1,137 @@
+"""Where buckets are trained. `Threads` of this process; `ray_executor.py` has workers of a cluster.
+
+An executor only trains. Whoever iterates over what it has trained owns the store and commits, so that work in hand is
+all that a crash can lose.
+"""
+
+import contextlib
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from ..store.weights import Weights
+from ..tasks import AbstractTask
+from .buckets import Bucket, Shape
+from .data import PreparedData, PreparedExamples
+from .hardware import Hardware, hardware
+from .listener import Listener
+from .trainer import BucketTrainer, StopRequested, Trained, Watch
+
+POLL_SECONDS = 0.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """Buckets to be trained, the costly ones first, and all that training them needs.
+
+    Args:
+        tasks: The tasks by the key under which shapes name them.
+        buckets: What is to be trained.
+        programs: How many programs that takes.
+        weights_of: Gives the trained weights of a cell's parent by its key.
+        examples: Data that are prepared already, or will be.
+        watch: See `run_sweep`.
+        listener: Who is told how it goes.
+        stop: When it is set, workers end at their next checkpoint.
+    """
+
+    tasks: Mapping[str, AbstractTask]
+    buckets: tuple[Bucket, ...]
+    programs: int
+    weights_of: Callable[[str], Weights]
+    examples: PreparedExamples
+    watch: Watch | None
+    listener: Listener
+    stop: threading.Event
+
+    def data_for(self, shape: Shape) -> PreparedData:
+        """The data of a shape, in this process."""
+        return self.examples.of(self.tasks[shape.task], shape.length, shape.model, shape.train)
+
+
+class Executor(ABC):
+    """Trains the buckets of one job after another. A context manager: what it holds is let go at its end."""
+
+    @property
+    @abstractmethod
+    def machine(self) -> Hardware:
+        """What to plan for: the device of a worker, and how many workers there are."""
+
+    @abstractmethod
+    def trained(self, job: Job) -> Generator[Trained, None, None]:
+        """What comes of a job's buckets, as they finish, whole or in parts, in any order.
+
+        Once `job.stop` is set no bucket is begun, what was finished by then is still given, and the iterator ends.
+        At a KeyboardInterrupt it does the same, then raises it. Closed early, it stops its workers.
+
+        Raises:
+            HeadcountError: A worker found something wrong with the task, so with every bucket.
+        """
+
+    def close(self) -> None:  # noqa: B027 - most hold nothing
+        """Let go of all workers."""
+
+    def __enter__(self) -> "Executor":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+
+class Threads(Executor):
+    """Threads of this process, as many as the device has use for.
+
+    Args:
+        machine: What was planned for; where None, what there is.
+    """
+
+    def __init__(self, machine: Hardware | None = None):
+        self._machine = machine or hardware()
+
+    @property
+    def machine(self) -> Hardware:
+        return self._machine
+
+    def trained(self, job: Job) -> Generator[Trained, None, None]:
+        trainer = BucketTrainer(
+            job.tasks,
+            self.machine,
+            job.stop,
+            job.listener,
+            programs=job.programs,
+            weights_of=job.weights_of,
+            watch=job.watch,
+            examples=job.examples,
+        )
+        with ThreadPoolExecutor(self.machine.workers) as pool:
+            pending = {pool.submit(trainer.train, bucket) for bucket in job.buckets}
+            try:
+                while pending and not job.stop.is_set():
+                    done, pending = wait(pending, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+                    yield from _results(done)
+            except BaseException as error:
+                job.stop.set()
+                if not isinstance(error, KeyboardInterrupt):
+                    raise
+                yield from _results(_ended(pending))
+                raise
+            finally:
+                for future in pending:
+                    future.cancel()
+            yield from _results(_ended(pending))
+
+
+def _ended(pending: set[Future[Trained]]) -> set[Future[Trained]]:
+    """The futures of buckets that were begun, once they have ended."""
+    begun = {future for future in pending if not future.cancel()}
+    wait(begun)
+    return begun
+
+
+def _results(done: set[Future[Trained]]) -> Iterator[Trained]:
+    """What finished buckets have come to; one that was stopped part-way has come to nothing."""
+    for future in done:
+        with contextlib.suppress(StopRequested):
+            yield future.result()
