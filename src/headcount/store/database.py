@@ -36,6 +36,7 @@ SCHEMA = (
     curve TEXT NOT NULL
 )""",
     "CREATE INDEX settled ON cells (key) WHERE outcome != 'failed'",
+    "CREATE INDEX counted ON cells (outcome, origin)",
 )
 """The tables of cells. `texts` are the JSON that many cells share: tasks, models, ways of training, and of the
 provenance all but what differs from cell to cell. `packs` are files of weights; a cell without one may have a file of

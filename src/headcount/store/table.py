@@ -21,6 +21,7 @@ import datetime
 import itertools
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from typing import Any
 import filelock
 
 from .._errors import StoreError
-from .backends import count_backends
+from .backends import backend_of
 from .cell import RESTORE, Outcome, Record
 from .database import FILE_NAME, connect
 from .experiment import Experiment
@@ -286,7 +287,10 @@ class Store:
                 "GROUP BY c.origin"
             ).fetchall()
         try:
-            return count_backends((json.loads(origin), count) for origin, count in rows)
+            counts: Counter[str] = Counter()
+            for origin, models in rows:
+                counts[backend_of(json.loads(origin))] += models
+            return dict(sorted(counts.items()))
         except (ValueError, AttributeError, TypeError) as error:
             raise StoreError(f"{self.root / FILE_NAME} holds a row that cannot be read: {error}. {RESTORE}") from error
 
