@@ -9,7 +9,7 @@ from .migration import OLDEST_READ, migrate
 
 SCHEMA_VERSION = 4
 FILE_NAME = "results.sqlite"
-CHECKED_BYTES = 16 << 20
+CHECKED_BYTES = 128 << 20
 """A file of at most this size is checked page by page by whoever reads it, which takes a tenth of a second; of a larger
 one only what is read. Whoever writes checks the whole file."""
 CACHE_KIB = 64 << 10
