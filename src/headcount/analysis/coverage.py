@@ -85,11 +85,12 @@ def coverage_of(progress: Progress, attachments: Mapping[str, Any] | None = None
         attachments: What is stored beside its cells.
         running: Whether a run is training the others now.
     """
+    effort = (attachments or {}).get("effort")
     commands = [command for command, _ in progress.runs if command]
     return Coverage(
         trained=progress.done,
         asked=progress.cells,
         command=commands[-1] if commands else "",
-        effort=(attachments or {}).get("effort"),
+        effort=effort if isinstance(effort, Mapping) else None,
         running=running,
     )

@@ -27,7 +27,7 @@ def rows(experiments: Iterable[Experiment], records: Iterable[Record], *, timing
                 continue
             spec = record.cell.spec()
             row = {"experiment": experiment.name, "study": experiment.study, "scale": experiment.scale}
-            row |= {"key": key, "task": spec["task"]["task"]} | experiment.coordinates(key)
+            row |= {"key": key, "task": spec["task"].get("task", "")} | experiment.coordinates(key)
             content = {"length": spec["length"], **spec["model"], "seed": spec["seed"], **spec["train"]}
             row |= {name: value for name, value in content.items() if name not in row}
             row |= {"start": record.cell.start, "parent": record.cell.parent, "removed": _heads(record.cell.removed)}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._errors import StoreError
 from ..analysis import NMSE, Answer, Claim, ErrorTable, Metric, answer, error_table
 from ..analysis.baselines import Baseline, baselines_of, skipped_baselines, validation_examples
 from ..analysis.coverage import Coverage
@@ -17,6 +18,8 @@ from ..analysis.prose import prose
 from ..analysis.support import support_words
 from ..analysis.trained_model.read import TrainedModel
 from ..store import Experiment, Record, Value
+from ..store.cell import RESTORE
+from ..store.rows import UNREADABLE, reason_of
 from .chart import Chart, HeatMap
 from .charts import about_rank, charts_of
 from .heads import HeadsRead, heads_read_of
@@ -197,9 +200,22 @@ def experiment_section(
     """The section of a user's own experiment with at least one record.
 
     Arguments: `attachments` are those of the store; `folder` and the last `command` of the experiment are for the next
-    steps, and empty where they are not known.
+    steps, and empty where they are not known. Raises StoreError where an attachment is not what was stored.
     """
     records = experiment.own(records)
+    try:
+        return _section(experiment, records, attachments, folder, command)
+    except UNREADABLE as error:
+        _section(experiment, records, {}, folder, command)  # raises where the attachments are not at fault
+        raise StoreError(
+            f"what {folder or 'the results folder'} holds beside the models of {experiment.name} "
+            f"({', '.join(attachments)}) cannot be read: {reason_of(error)}. {RESTORE}"
+        ) from error
+
+
+def _section(
+    experiment: Experiment, records: list[Record], attachments: Mapping[str, Any], folder: str, command: str
+) -> Section:
     table = error_table(experiment, records)
     found = answer(table)
     stored = attachments.get("baselines", ())

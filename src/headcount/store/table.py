@@ -36,7 +36,7 @@ from .experiment import Experiment
 from .filesystem import require_this_host
 from .open_files import ReadFile, WrittenFiles
 from .packs import pack_of, read_pack, remove_orphans, write_packs
-from .rows import insert, read_records
+from .rows import UNREADABLE, insert, read_experiments, read_origin, read_records, reason_of, require_texts
 from .weights import Weights, read_weights
 
 ASKED_AT_ONCE = 500
@@ -224,10 +224,9 @@ class Store:
                 "WHERE e.name = ? ORDER BY a.name",
                 (experiment,),
             ).fetchall()
-        try:
+            if any(type(name) is not str for name, _ in rows):
+                raise TypeError("the name of an attachment is not a text")
             return {name: json.loads(content) for name, content in rows}
-        except ValueError as error:
-            raise StoreError(f"{self.root / FILE_NAME} holds an attachment that cannot be read: {error}.") from error
 
     def settled_keys(self) -> set[str]:
         """Keys of cells that need no more work: finished or diverged."""
@@ -246,23 +245,7 @@ class Store:
                 "SELECT id, name, question, task, axes, settings, study, scale FROM experiments ORDER BY id"
             ).fetchall()
             placed = self._connection.execute("SELECT experiment, key, place FROM places").fetchall()
-        places: dict[int, dict[str, tuple]] = {row[0]: {} for row in rows}
-        coordinates = json.loads(f"[{','.join(place for _, _, place in placed)}]")
-        for (number, key, _), place in zip(placed, coordinates, strict=True):
-            places[number][key] = tuple(place)
-        return [
-            Experiment(
-                name=name,
-                question=question,
-                task=task,
-                axes=tuple(json.loads(axes)),
-                places=places[number],
-                settings=json.loads(settings),
-                study=study,
-                scale=scale,
-            )
-            for number, name, question, task, axes, settings, study, scale in rows
-        ]
+            return read_experiments(rows, placed)
 
     def progress(self) -> list[Progress]:
         """How far each experiment is, the oldest first; no cell is read for it."""
@@ -274,18 +257,20 @@ class Store:
             ).fetchall()
             runs = self._connection.execute("SELECT experiment, command, started FROM runs ORDER BY id").fetchall()
             attached = self._connection.execute("SELECT experiment, name FROM attachments ORDER BY name").fetchall()
-        return [
-            Progress(
-                experiment=name,
-                task=task,
-                cells=cells,
-                done=done,
-                runs=tuple((command, started) for owner, command, started in runs if owner == number),
-                study=study,
-                attached=tuple(fact for owner, fact in attached if owner == number),
-            )
-            for number, name, task, study, cells, done in counted
-        ]
+            require_texts(text for _, *texts, _, _ in counted for text in texts)
+            require_texts(text for _, *texts in (*runs, *attached) for text in texts)
+            return [
+                Progress(
+                    experiment=name,
+                    task=task,
+                    cells=cells,
+                    done=done,
+                    runs=tuple((command, started) for owner, command, started in runs if owner == number),
+                    study=study,
+                    attached=tuple(fact for owner, fact in attached if owner == number),
+                )
+                for number, name, task, study, cells, done in counted
+            ]
 
     def outcomes(self) -> dict[str, int]:
         """How many cells ended in which way."""
@@ -300,10 +285,7 @@ class Store:
                 "SELECT t.text, count(*) FROM cells c JOIN texts t ON t.id = c.origin WHERE c.outcome != 'failed' "
                 "GROUP BY c.origin"
             ).fetchall()
-        try:
-            return count_backends((json.loads(origin), count) for origin, count in rows)
-        except (ValueError, AttributeError, TypeError) as error:
-            raise StoreError(f"{self.root / FILE_NAME} holds a row that cannot be read: {error}. {RESTORE}") from error
+            return count_backends((read_origin(origin), count) for origin, count in rows)
 
     def weights_path(self, key: str) -> Path:
         """The file that has the weights of a cell: the pack of its commit, or one of its own in an older folder."""
@@ -330,7 +312,14 @@ class Store:
 
 @contextlib.contextmanager
 def _reading(root: Path) -> Iterator[None]:
+    """Turn what a damaged file, and rows that are not what was stored, lead to into a sentence."""
     try:
         yield
+    except StoreError:
+        raise
     except sqlite3.Error as error:
-        raise StoreError(f"{root / FILE_NAME} cannot be read: {error}.") from error
+        raise StoreError(f"{root / FILE_NAME} cannot be read: {error}. {RESTORE}") from error
+    except UNREADABLE as error:
+        raise StoreError(
+            f"{root / FILE_NAME} holds a row that cannot be read: {reason_of(error)}. {RESTORE}"
+        ) from error
