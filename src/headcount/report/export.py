@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from ..store import Experiment, Outcome, Record, backend_of
+from .._collection import collection_paused
+from ..store import Cell, Content, Experiment, Outcome, Record, backend_of
+from ..store.cell import train_text
 
 METRICS = ("nmse", "final_nmse", "train_nmse")
 """Columns where no record has finished."""
@@ -19,25 +21,37 @@ def rows(experiments: Iterable[Experiment], records: Iterable[Record], *, timing
     `parent` and `removed`, a JSON list of heads, say what a model starts from; both are empty for a random start.
     """
     by_key = {record.cell.key: record for record in records}
-    metrics = sorted({name for record in by_key.values() for name in record.metrics}, key=_usual)
+    metrics = sorted({name for record in by_key.values() for name in record.metrics}, key=_usual) or list(METRICS)
     table = []
     for experiment in experiments:
+        alike: dict[tuple[int, int, int], dict[str, Any]] = {}
         for key, record in by_key.items():
             if key not in experiment.places:
                 continue
-            spec = record.cell.spec()
-            row = {"experiment": experiment.name, "study": experiment.study, "scale": experiment.scale}
-            row |= {"key": key, "task": spec["task"].get("task", "")} | experiment.coordinates(key)
-            content = {"length": spec["length"], **spec["model"], "seed": spec["seed"], **spec["train"]}
-            row |= {name: value for name, value in content.items() if name not in row}
-            row |= {"start": record.cell.start, "parent": record.cell.parent, "removed": _heads(record.cell.removed)}
-            row |= {"outcome": record.outcome.value} | {name: record.metrics.get(name) for name in metrics or METRICS}
-            row |= {"task_spec": json.dumps(spec["task"], sort_keys=True), "message": record.message}
+            cell = record.cell
+            shared = id(cell.task), id(cell.model), id(cell.train)
+            if shared not in alike:
+                alike[shared] = _row_of_many(experiment, cell, metrics)
+            row = alike[shared].copy()
+            row |= {"key": key, "length": cell.length, "seed": cell.seed} | experiment.coordinates(key)
+            row |= {"start": cell.start, "parent": cell.parent, "removed": _heads(cell.removed)}
+            row |= {"outcome": record.outcome.value} | {name: record.metrics.get(name) for name in metrics}
+            row["message"] = record.message
             if timing:
                 row |= {name: record.provenance.get(name) for name in TIMING}
                 row["backend"] = None if record.outcome is Outcome.FAILED else backend_of(record.provenance)
             table.append(row)
     return table
+
+
+def _row_of_many(experiment: Experiment, cell: Cell, metrics: list[str]) -> dict[str, Any]:
+    """The row of cells that share a task, a model and a way of training: its columns in order, and what is equal."""
+    row: dict[str, Any] = {"experiment": experiment.name, "study": experiment.study, "scale": experiment.scale}
+    row |= {"key": cell.key, "task": cell.task.get("task", "")} | experiment.coordinates(cell.key)
+    content = {"length": cell.length, **cell.model, "seed": cell.seed, **json.loads(train_text(cell.train))}
+    row |= {name: value for name, value in content.items() if name not in row}
+    row |= dict.fromkeys(("start", "parent", "removed", "outcome", *metrics))
+    return row | {"task_spec": Content.of(cell.task).text, "message": ""}
 
 
 def _heads(removed: tuple[int, ...]) -> str:
@@ -51,17 +65,18 @@ def _usual(name: str) -> tuple[int, str]:
 
 def to_csv(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> str:
     """The rows as CSV; a row without a value has an empty field."""
-    return csv_of(rows(experiments, records, timing=timing))
+    with collection_paused():
+        return csv_of(rows(experiments, records, timing=timing))
 
 
 def csv_of(table: list[dict[str, Any]]) -> str:
     """Rows as CSV, with every column that one of them has; empty where there are none."""
     text = io.StringIO()
     if table:
-        columns = list(dict.fromkeys(name for row in table for name in row))
-        writer = csv.DictWriter(text, fieldnames=columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(table)
+        columns = list(dict.fromkeys(name for names in dict.fromkeys(map(tuple, table)) for name in names))
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([row.get(name) for name in columns] for row in table)
     return text.getvalue()
 
 

@@ -10,7 +10,7 @@ from .migration import OLDEST_READ, migrate
 
 SCHEMA_VERSION = 4
 FILE_NAME = "results.sqlite"
-CHECKED_BYTES = 16 << 20
+CHECKED_BYTES = 128 << 20
 """A file of at most this size is checked page by page by whoever reads it, which takes a tenth of a second; of a larger
 one only what is read. Whoever writes checks the whole file."""
 CACHE_KIB = 64 << 10
@@ -37,6 +37,7 @@ SCHEMA = (
     curve TEXT NOT NULL
 )""",
     "CREATE INDEX settled ON cells (key) WHERE outcome != 'failed'",
+    "CREATE INDEX counted ON cells (outcome, origin)",
 )
 """The tables of cells. `texts` are the JSON that many cells share: tasks, models, ways of training, and of the
 provenance all but what differs from cell to cell. `packs` are files of weights; a cell without one may have a file of

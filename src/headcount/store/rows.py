@@ -1,12 +1,12 @@
 """Records as rows of the table of cells, and back: what many cells share is stored, and read, once."""
 
-import gc
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from .._collection import collection_paused
 from .._errors import StoreError
 from .cell import RESTORE, Cell, Content, Outcome, Record, TrainSpec, train_text
 from .experiment import Experiment
@@ -76,17 +76,13 @@ class _Ids:
 
 def read_records(connection: sqlite3.Connection, file: Path) -> list[Record]:
     """Every record, in an order that depends on their content alone. Raises StoreError for one that cannot be read."""
-    collecting = gc.isenabled()
-    gc.disable()  # hundreds of thousands of new objects, none of them garbage
     try:
-        rows = connection.execute(_SELECT).fetchall()
-        texts = dict(connection.execute("SELECT id, text FROM texts"))
-        return _records(rows, texts, file)
+        with collection_paused():
+            rows = connection.execute(_SELECT).fetchall()
+            texts = dict(connection.execute("SELECT id, text FROM texts"))
+            return _records(rows, texts, file)
     except UNREADABLE as error:
         raise StoreError(f"{file} holds a row that cannot be read: {reason_of(error)}. {RESTORE}") from error
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _records(rows: list[tuple], texts: dict[int, str], file: Path) -> list[Record]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .._collection import collection_paused
 from .._errors import StoreError, require
 from ..analysis.coverage import coverage_of
 from ..analysis.trained_model.facts import STUDY as INSPECTION
@@ -26,6 +27,11 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
 
     Raises StoreError where the folder holds no results.
     """
+    with collection_paused():
+        return _sections_of(root)
+
+
+def _sections_of(root: Path) -> tuple[list[Section], list[str]]:
     computed = _computed_sections(root)
     if computed and not (root / FILE_NAME).exists():
         return computed, []
