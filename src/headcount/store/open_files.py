@@ -61,6 +61,9 @@ class ReadFile:
     def __init__(self, path: Path):
         self._path, self._stamp = path, _stamp(path) if is_unwritten(path) else None
 
+    def note(self) -> None:
+        """Whoever reads has written nothing."""
+
     def check(self) -> None:
         """Raise `StoreError` where it was written after all: parts of two states may have been read."""
         if self._stamp is not None and _stamp(self._path) != self._stamp:

@@ -72,11 +72,17 @@ class Progress:
 class Store:
     """A results folder. Use `Store.open_for_writing(root)` in a `with`, or `Store.open_for_reading(root)`."""
 
-    def __init__(self, root: Path, connection: sqlite3.Connection, lock: filelock.BaseFileLock | None, files: Any):
+    def __init__(
+        self,
+        root: Path,
+        connection: sqlite3.Connection,
+        lock: filelock.BaseFileLock | None,
+        files: WrittenFiles | ReadFile,
+    ):
         self.root = root
         self._connection = connection
         self._lock = lock
-        self._files: WrittenFiles | ReadFile = files
+        self._files = files
         self._closed = False
 
     @classmethod
