@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from headcount._errors import StoreError
 from headcount.store import Store
 
-from ..helpers.commands import contents, headcount, start, strict_json
+from ..helpers.commands import a_sentence, contents, headcount, start, strict_json
 from .test_measure import MEASURE
 from .test_question import ASK, starts
 
@@ -142,3 +143,18 @@ def test_a_run_on_a_full_disk_keeps_what_was_committed(own):
     assert "Traceback" not in ended.stderr
     assert str(own) in ended.stderr.splitlines()[-1]
     assert strict_json(headcount("status", own, "--json").out)["cells"]["finished"] == 23
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("taken", ["results.sqlite", ""])
+def test_results_that_are_deleted_while_a_run_writes_end_it(tmp_path, monkeypatch, taken):
+    root, commit = tmp_path / "results", Store.commit
+
+    def commit_and_lose(store, *arguments):
+        commit(store, *arguments)
+        (root / taken).unlink() if taken else shutil.rmtree(root)
+
+    monkeypatch.setattr(Store, "commit", commit_and_lose)
+    ended = headcount(*MEASURE, "--out", root)
+    a_sentence(ended, 1, str(root / taken if taken else root))
+    assert not (root / "results.sqlite").exists()

@@ -141,7 +141,14 @@ def finished(tasks: Iterable[KnownTask], out: Path, protocol: Protocol) -> dict[
 def _stored(path: Path) -> TaskResult | None:
     try:
         return result_from_dict(json.loads(path.read_bytes()))
-    except (OSError, ValueError, TypeError, KeyError):  # missing, truncated, or of another version
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+    ):  # missing, truncated, or of another version
         return None
 
 

@@ -40,7 +40,7 @@ Effort = Annotated[str | None, typer.Option(help=EFFORT)]
 Minutes = Annotated[
     float | None, typer.Option(help="Answer after so many minutes from what has finished (exit code 4).")
 ]
-Out = Annotated[Path | None, typer.Option(help="Results folder (default: results/TASK).")]
+Out = Annotated[Path | None, typer.Option(help="Results folder (default: results/TASK); a local disk is fastest.")]
 Figure = Annotated[Path | None, typer.Option(help="Draw the result into a .svg, .pdf or .png file.")]
 LIVE = "Show the run as a live page; it stays until Ctrl-C after the answer."
 Live = Annotated[bool, typer.Option("--live", help=LIVE)]

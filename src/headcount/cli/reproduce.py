@@ -165,7 +165,7 @@ def _computed(each: ClosedFormStudy, scale: Scale, folder: Path) -> Section:
     left = len(each.pieces(scale)) - len(each.read(folder, scale))
     try:
         with counted_progress(messages, "computing", left, "pieces") as on_done:
-            return each.section(each.run(folder, scale, on_done), scale)
+            return each.stored_section(folder, each.run(folder, scale, on_done), scale)
     except KeyboardInterrupt:
         say(f"Stopped. What is computed is kept in {each.path(folder, scale)}; run the same command to go on.")
         raise typer.Exit(130) from None

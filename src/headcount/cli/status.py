@@ -44,6 +44,7 @@ def _one(folder: Path, as_json: bool) -> None:
                 "experiment": each.experiment,
                 "cells": each.cells,
                 "done": each.done,
+                "missing": each.missing,
                 **_inspection(each),
                 "runs": [{"command": command, "started": started} for command, started in each.runs],
             }
@@ -78,7 +79,8 @@ def _wanted(store: Store, progress: Progress) -> int:
     """How many facts an inspection measures; 0 where it does not say."""
     if progress.study != INSPECTION or ASKED not in progress.attached:
         return 0
-    return len(store.attachments(progress.experiment)[ASKED]["facts"])
+    asked = store.attachments(progress.experiment)[ASKED]
+    return len(asked["facts"]) if isinstance(asked, dict) and isinstance(asked.get("facts"), list) else 0
 
 
 def _table(folders: list[FolderStatus], parent: Path) -> "FittedTable":

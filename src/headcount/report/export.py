@@ -47,7 +47,7 @@ def rows(experiments: Iterable[Experiment], records: Iterable[Record], *, timing
 def _row_of_many(experiment: Experiment, cell: Cell, metrics: list[str]) -> dict[str, Any]:
     """The row of cells that share a task, a model and a way of training: its columns in order, and what is equal."""
     row: dict[str, Any] = {"experiment": experiment.name, "study": experiment.study, "scale": experiment.scale}
-    row |= {"key": cell.key, "task": cell.task["task"]} | experiment.coordinates(cell.key)
+    row |= {"key": cell.key, "task": cell.task.get("task", "")} | experiment.coordinates(cell.key)
     content = {"length": cell.length, **cell.model, "seed": cell.seed, **json.loads(train_text(cell.train))}
     row |= {name: value for name, value in content.items() if name not in row}
     row |= dict.fromkeys(("start", "parent", "removed", "outcome", *metrics))

@@ -8,14 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from .._errors import StoreError
 from ..analysis import NMSE, Answer, Claim, ErrorTable, Metric, answer, error_table
 from ..analysis.baselines import Baseline, baselines_of, skipped_baselines, validation_examples
+from ..analysis.coverage import Coverage
 from ..analysis.early import early_record
 from ..analysis.next_steps import NextStep, Situation, next_steps
 from ..analysis.prose import prose
 from ..analysis.support import support_words
 from ..analysis.trained_model.read import TrainedModel
 from ..store import Experiment, Record, Value
+from ..store.cell import RESTORE
+from ..store.rows import UNREADABLE, reason_of
 from .chart import Chart, HeatMap
 from .charts import about_rank, charts_of
 from .heads import HeadsRead, heads_read_of
@@ -60,7 +64,7 @@ class Section:
     it ended. `curves` are the validation errors while training, `fit` has training beside validation errors, `heads` is
     what each head of the best model reads, `support` how many tokens the target depends on, beside the answer.
     `trained_model` is what an inspection says of one; `evidence` are named rows of words where there is no answer, and
-    `warning` says before all else why not to trust it yet.
+    `warning` says before all else why not to trust it yet. `coverage` is how much of the experiment is trained.
     """
 
     name: str
@@ -92,6 +96,7 @@ class Section:
     trained_model: TrainedModel | None = None
     evidence: tuple[tuple[str, str], ...] = ()
     warning: str = ""
+    coverage: Coverage | None = None
 
     @property
     def settings(self) -> dict[str, Any] | None:
@@ -112,6 +117,7 @@ class Section:
         """The section's content as JSON; a number that is missing is None."""
         claims = [asdict(claim) for claim in self.claims]
         content = {"name": self.name, "title": self.title, "headline": self.headline, "claims": claims}
+        content |= {} if self.coverage is None else self.coverage.as_dict()
         content |= {"grids": [grid.as_dict() for grid in self.grids]} if self.grids else {}
         content |= {} if self.answer is None else self.answer.as_dict()
         if self.experiment is not None:
@@ -173,6 +179,11 @@ def with_provenance(section: Section, provenance: Provenance) -> Section:
     return replace(section, provenance=provenance)
 
 
+def with_coverage(section: Section, coverage: Coverage) -> Section:
+    """The section with how much of its experiment is trained, and a warning where that is a part."""
+    return replace(section, coverage=coverage, warning=section.warning or coverage.warning)
+
+
 def headline(subject: str, answer: Answer) -> str:
     """The answer as a sentence about something."""
     separator = " " if answer.kind == "needs" or answer.limit == "neither" else ": "
@@ -190,9 +201,22 @@ def experiment_section(
     """The section of a user's own experiment with at least one record.
 
     Arguments: `attachments` are those of the store; `folder` and the last `command` of the experiment are for the next
-    steps, and empty where they are not known.
+    steps, and empty where they are not known. Raises StoreError where an attachment is not what was stored.
     """
     records = experiment.own(records)
+    try:
+        return _section(experiment, records, attachments, folder, command)
+    except UNREADABLE as error:
+        _section(experiment, records, {}, folder, command)  # raises where the attachments are not at fault
+        raise StoreError(
+            f"what {folder or 'the results folder'} holds beside the models of {experiment.name} "
+            f"({', '.join(attachments)}) cannot be read: {reason_of(error)}. {RESTORE}"
+        ) from error
+
+
+def _section(
+    experiment: Experiment, records: list[Record], attachments: Mapping[str, Any], folder: str, command: str
+) -> Section:
     table = error_table(experiment, records)
     found = answer(table)
     stored = attachments.get("baselines", ())

@@ -9,7 +9,11 @@ from typing import Any
 from .._collection import collection_paused
 from .._errors import StoreError
 from .cell import RESTORE, Cell, Content, Outcome, Record, TrainSpec, train_text
+from .experiment import Experiment
 
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError)
+"""What reading a row raises that is not what was stored."""
+NUMBERS = (int, float)
 OF_ONE_CELL = ("seconds", "finished")
 """What of a provenance differs from cell to cell; the rest, such as versions, is the origin of many."""
 OF_THE_CELL = ("key", "task", "model", "train", "length", "seed", "parent", "removed")
@@ -77,17 +81,17 @@ def read_records(connection: sqlite3.Connection, file: Path) -> list[Record]:
             rows = connection.execute(_SELECT).fetchall()
             texts = dict(connection.execute("SELECT id, text FROM texts"))
             return _records(rows, texts, file)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        reason = f"{type(error).__name__} {error}" if isinstance(error, KeyError) else str(error)
-        raise StoreError(f"{file} holds a row that cannot be read: {reason}. {RESTORE}") from error
+    except UNREADABLE as error:
+        raise StoreError(f"{file} holds a row that cannot be read: {reason_of(error)}. {RESTORE}") from error
 
 
 def _records(rows: list[tuple], texts: dict[int, str], file: Path) -> list[Record]:
-    contents, trains, origins = _Parsed(texts, Content.parsed), _Parsed(texts, _train), _Parsed(texts, Content.parsed)
+    contents, trains, origins = _Parsed(texts, Content.parsed), _Parsed(texts, _train), _Parsed(texts, read_origin)
     removals, outcomes = {"[]": ()}, {outcome.value: outcome for outcome in Outcome}
     all_metrics, all_provenance = (_json_objects([row[place] for row in rows]) for place in (-2, -1))
     if not {type(value) for metrics in all_metrics for value in metrics.values()} <= {int, float}:
         raise TypeError("a metric is not a number")
+    _require_types(all_provenance, seconds=NUMBERS, finished=(str,))
     path, ordered = str(file), []
     for row, metrics, provenance in zip(rows, all_metrics, all_provenance, strict=True):
         key, task, model, train, length, seed, parent, removed, outcome, origin, message, curve, _, _ = row
@@ -112,6 +116,64 @@ def _records(rows: list[tuple], texts: dict[int, str], file: Path) -> list[Recor
         ordered.append((texts[task], length, heads, trains[train].learning_rate, seed, key, record))
     ordered.sort(key=_content_order)
     return [entry[-1] for entry in ordered]
+
+
+def read_experiments(rows: list[tuple], placed: list[tuple]) -> list[Experiment]:
+    """Experiments from the rows of their table, and from those of their places."""
+    places: dict[int, dict[str, tuple]] = {row[0]: {} for row in rows}
+    coordinates = json.loads(f"[{','.join(place for _, _, place in placed)}]")
+    if not {type(value) for place in coordinates for value in place} <= {*NUMBERS, str}:
+        raise TypeError("a coordinate is neither a number nor a word")
+    for (number, key, _), place in zip(placed, coordinates, strict=True):
+        places[number][key] = tuple(place)
+    require_texts(key for _, key, _ in placed)
+    experiments = []
+    for number, name, question, task, axes, settings, study, scale in rows:
+        parsed, shared = json.loads(axes), json.loads(settings)
+        require_texts([name, question, task, study, scale, *parsed])
+        if not (type(shared) is dict and all(type(part) is dict for part in shared.values())):
+            raise TypeError(f"the settings of {name} are not JSON objects")
+        experiments.append(
+            Experiment(
+                name=name,
+                question=question,
+                task=task,
+                axes=tuple(parsed),
+                places=places[number],
+                settings=shared,
+                study=study,
+                scale=scale,
+            )
+        )
+    return experiments
+
+
+def read_origin(text: str) -> dict[str, Any]:
+    """What cells share of their provenance."""
+    origin = Content.parsed(text)
+    _require_types([origin], device=(str,), backend=(str,), versions=(dict,), early=(dict,))
+    return origin
+
+
+def require_texts(values: Iterable[Any]) -> None:
+    """Raise TypeError unless all values are texts."""
+    for value in values:
+        if type(value) is not str:
+            raise TypeError(f"{value!r:.40} is not a text")
+
+
+def reason_of(error: BaseException) -> str:
+    """Why something stored cannot be read, on one line."""
+    words = " ".join(str(error).split())[:200].rstrip(".")
+    return f"{type(error).__name__} {words}" if isinstance(error, LookupError) else words or type(error).__name__
+
+
+def _require_types(objects: Iterable[Mapping[str, Any]], **kinds: tuple[type, ...]) -> None:
+    """Raise TypeError where a named value of some object is of none of its kinds."""
+    objects = list(objects)
+    for name, allowed in kinds.items():
+        if not {type(each[name]) for each in objects if name in each} <= {*allowed}:
+            raise TypeError(f"{name} has a value of the wrong type")
 
 
 def _content_order(entry: tuple) -> tuple:

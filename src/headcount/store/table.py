@@ -34,13 +34,17 @@ from .backends import backend_of
 from .cell import RESTORE, Outcome, Record
 from .database import FILE_NAME, connect
 from .experiment import Experiment
+from .filesystem import require_this_host
+from .open_files import ReadFile, WrittenFiles
 from .packs import pack_of, read_pack, remove_orphans, write_packs
-from .rows import insert, read_records
+from .rows import UNREADABLE, insert, read_experiments, read_origin, read_records, reason_of, require_texts
 from .weights import Weights, read_weights
 
 ASKED_AT_ONCE = 500
 """Keys in one query: SQLite takes at least 999 values."""
 LOCK_NAME = "lock"
+WATCHED = (FILE_NAME, f"{FILE_NAME}-wal", LOCK_NAME, "weights")
+"""What stays in the folder while it is open for writing, once it is there."""
 LOCK_SECONDS = 0.3
 """Waited for the lock: whoever asks whether it is held has it for a moment (`folders.run_state`)."""
 
@@ -68,10 +72,18 @@ class Progress:
 class Store:
     """A results folder. Use `Store.open_for_writing(root)` in a `with`, or `Store.open_for_reading(root)`."""
 
-    def __init__(self, root: Path, connection: sqlite3.Connection, lock: filelock.BaseFileLock | None):
+    def __init__(
+        self,
+        root: Path,
+        connection: sqlite3.Connection,
+        lock: filelock.BaseFileLock | None,
+        files: WrittenFiles | ReadFile,
+    ):
         self.root = root
         self._connection = connection
         self._lock = lock
+        self._files = files
+        self._closed = False
 
     @classmethod
     def open_for_writing(cls, root: Path | str) -> "Store":
@@ -83,15 +95,17 @@ class Store:
             lock.acquire(timeout=LOCK_SECONDS, poll_interval=LOCK_SECONDS / 6)
         except filelock.Timeout as error:
             raise StoreError(f"{root} is in use by another run; wait for it, or choose another folder.") from error
-        except OSError as error:
-            raise StoreError(f"{root} cannot be written: {error.strerror or error}; choose another folder.") from error
+        except (OSError, NotImplementedError) as error:  # NotImplementedError: a file system without locks
+            reason = getattr(error, "strerror", None) or error
+            raise StoreError(f"{root} cannot be written: {reason}; choose another folder.") from error
         try:
+            require_this_host(root)
             connection = connect(root / FILE_NAME, writing=True)
         except BaseException:
             lock.release()
             raise
         remove_orphans(root, connection)
-        return cls(root, connection, lock)
+        return cls(root, connection, lock, WrittenFiles(root, WATCHED))
 
     @classmethod
     def open_for_reading(cls, root: Path | str) -> "Store":
@@ -104,9 +118,11 @@ class Store:
             raise StoreError(f"{root} cannot be read: {error.strerror or error}.") from error
         if not there:
             raise StoreError(f"{root} holds no results ({FILE_NAME} is missing); `headcount measure` makes them.")
-        return cls(root, connect(path, writing=False), None)
+        files = ReadFile(path)
+        return cls(root, connect(path, writing=False), None, files)
 
     def close(self) -> None:
+        self._closed = True
         self._connection.close()
         if self._lock is not None:
             self._lock.release()
@@ -115,8 +131,12 @@ class Store:
     def __enter__(self) -> "Store":
         return self
 
-    def __exit__(self, *_) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_) -> None:
+        try:
+            if kind is None and not self._closed:
+                self._files.check()
+        finally:
+            self.close()
 
     def begin(self, experiment: Experiment, command: str = "") -> Experiment:
         """Store what is about to be run, so that every reader knows it; cells that were asked for before stay.
@@ -172,6 +192,7 @@ class Store:
 
     def commit(self, records: Iterable[Record], weights: dict[str, Weights] | None = None) -> None:
         """Store the records of one bucket and their weights: all of them, or none."""
+        self._files.check()
         records, weights = list(records), weights or {}
         settled = self._settled_among(weights)
         try:
@@ -210,10 +231,9 @@ class Store:
                 "WHERE e.name = ? ORDER BY a.name",
                 (experiment,),
             ).fetchall()
-        try:
+            if any(type(name) is not str for name, _ in rows):
+                raise TypeError("the name of an attachment is not a text")
             return {name: json.loads(content) for name, content in rows}
-        except ValueError as error:
-            raise StoreError(f"{self.root / FILE_NAME} holds an attachment that cannot be read: {error}.") from error
 
     def settled_keys(self) -> set[str]:
         """Keys of cells that need no more work: finished or diverged."""
@@ -232,23 +252,7 @@ class Store:
                 "SELECT id, name, question, task, axes, settings, study, scale FROM experiments ORDER BY id"
             ).fetchall()
             placed = self._connection.execute("SELECT experiment, key, place FROM places").fetchall()
-        places: dict[int, dict[str, tuple]] = {row[0]: {} for row in rows}
-        coordinates = json.loads(f"[{','.join(place for _, _, place in placed)}]")
-        for (number, key, _), place in zip(placed, coordinates, strict=True):
-            places[number][key] = tuple(place)
-        return [
-            Experiment(
-                name=name,
-                question=question,
-                task=task,
-                axes=tuple(json.loads(axes)),
-                places=places[number],
-                settings=json.loads(settings),
-                study=study,
-                scale=scale,
-            )
-            for number, name, question, task, axes, settings, study, scale in rows
-        ]
+            return read_experiments(rows, placed)
 
     def progress(self) -> list[Progress]:
         """How far each experiment is, the oldest first; no cell is read for it."""
@@ -264,18 +268,20 @@ class Store:
             )
             runs = self._connection.execute("SELECT experiment, command, started FROM runs ORDER BY id").fetchall()
             attached = self._connection.execute("SELECT experiment, name FROM attachments ORDER BY name").fetchall()
-        return [
-            Progress(
-                experiment=name,
-                task=task,
-                cells=asked.get(number, 0),
-                done=settled.get(number, 0),
-                runs=tuple((command, started) for owner, command, started in runs if owner == number),
-                study=study,
-                attached=tuple(fact for owner, fact in attached if owner == number),
-            )
-            for number, name, task, study in rows
-        ]
+            require_texts(text for _, *texts in rows for text in texts)
+            require_texts(text for _, *texts in (*runs, *attached) for text in texts)
+            return [
+                Progress(
+                    experiment=name,
+                    task=task,
+                    cells=asked.get(number, 0),
+                    done=settled.get(number, 0),
+                    runs=tuple((command, started) for owner, command, started in runs if owner == number),
+                    study=study,
+                    attached=tuple(fact for owner, fact in attached if owner == number),
+                )
+                for number, name, task, study in rows
+            ]
 
     def outcomes(self) -> dict[str, int]:
         """How many cells ended in which way."""
@@ -290,13 +296,10 @@ class Store:
                 "SELECT t.text, c.models FROM texts t JOIN (SELECT origin, outcome, count(*) AS models FROM cells "
                 "GROUP BY outcome, origin) c ON t.id = c.origin WHERE c.outcome != 'failed'"
             ).fetchall()
-        try:
             counts: Counter[str] = Counter()
             for origin, models in rows:
-                counts[backend_of(json.loads(origin))] += models
+                counts[backend_of(read_origin(origin))] += models
             return dict(sorted(counts.items()))
-        except (ValueError, AttributeError, TypeError) as error:
-            raise StoreError(f"{self.root / FILE_NAME} holds a row that cannot be read: {error}. {RESTORE}") from error
 
     def weights_path(self, key: str) -> Path:
         """The file that has the weights of a cell: the pack of its commit, or one of its own in an older folder."""
@@ -310,6 +313,7 @@ class Store:
 
     @contextlib.contextmanager
     def _committing(self) -> Iterator[None]:
+        self._files.check()
         try:
             with self._connection:
                 yield
@@ -317,11 +321,19 @@ class Store:
             raise StoreError(
                 f"{self.root / FILE_NAME} cannot be written: {error}; earlier results are safe."
             ) from error
+        self._files.note()
 
 
 @contextlib.contextmanager
 def _reading(root: Path) -> Iterator[None]:
+    """Turn what a damaged file, and rows that are not what was stored, lead to into a sentence."""
     try:
         yield
+    except StoreError:
+        raise
     except sqlite3.Error as error:
-        raise StoreError(f"{root / FILE_NAME} cannot be read: {error}.") from error
+        raise StoreError(f"{root / FILE_NAME} cannot be read: {error}. {RESTORE}") from error
+    except UNREADABLE as error:
+        raise StoreError(
+            f"{root / FILE_NAME} holds a row that cannot be read: {reason_of(error)}. {RESTORE}"
+        ) from error

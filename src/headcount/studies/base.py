@@ -16,6 +16,7 @@ from ..analysis.claim import Claim
 from ..report.files import write_whole
 from ..report.section import Picture, Section
 from ..store import Experiment, Record, TrainSpec
+from ..store.rows import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
     from ..engine import Sweep
@@ -135,8 +136,16 @@ class ClosedFormStudy(ABC):
             if not isinstance(content, dict):
                 raise TypeError("it holds no pieces")
             return {name: content[name] for name in self.pieces(scale) if name in content}
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise StoreError(f"{path} cannot be read ({error}); move it away to compute it again.") from error
+
+    def stored_section(self, root: Path, pieces: Pieces, scale: Scale) -> Section:
+        """Its part of a report, from pieces that a folder holds. Raises StoreError where they are not what was kept."""
+        try:
+            return self.section(pieces, scale)
+        except UNREADABLE as error:
+            damaged = f"{self.path(root, scale)} is not what was kept ({reason_of(error)})"
+            raise StoreError(f"{damaged}; move it away to compute it again.") from error
 
     def run(self, root: Path, scale: Scale, on_done: Callable[[int], None] = lambda pieces: None) -> Pieces:
         """Compute what the folder does not hold yet; every piece is written as soon as it is there."""

@@ -4,16 +4,20 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from .._collection import collection_paused
-from .._errors import require
+from .._errors import StoreError, require
+from ..analysis.coverage import coverage_of
 from ..analysis.trained_model.facts import STUDY as INSPECTION
 from ..analysis.trained_model.words import go_on
 from ..report.provenance import provenance
-from ..report.section import Section, experiment_section, with_provenance
+from ..report.section import Section, experiment_section, with_coverage, with_provenance
 from ..report.trained_model.section import trained_model_section
-from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store
-from ..store.folders import results_below
+from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store, read_live
+from ..store.cell import RESTORE
+from ..store.folders import WRITING, results_below, run_state
+from ..store.rows import UNREADABLE, reason_of
 from .base import Scale
 from .registry import CLOSED_FORM, readers_of
 
@@ -36,13 +40,14 @@ def _sections_of(root: Path) -> tuple[list[Section], list[str]]:
         experiments, records = store.experiments(), store.records()
         progress = {each.experiment: each for each in store.progress()}
         attachments = {each.name: store.attachments(each.name) for each in experiments}
+    running = run_state(root, read_live(root)) in WRITING
     studied, own, warnings = [], [], []
     for experiment in experiments:
         results, how_far = experiment.own(records), progress[experiment.name]
         commands = [command for command, _ in how_far.runs if command]
         command = commands[-1] if commands else ""
         if experiment.study == INSPECTION:
-            section = trained_model_section(experiment, attachments[experiment.name], folder=str(root), command=command)
+            section = _inspection_section(experiment, attachments[experiment.name], root, command)
             own += [] if section is None else [section]
             if section is None:
                 warnings.append(f"Nothing of the inspection {experiment.name} is measured yet. {go_on(command)}")
@@ -55,16 +60,29 @@ def _sections_of(root: Path) -> tuple[list[Section], list[str]]:
             )
             continue
         origin = provenance(results, missing=how_far.cells - len(results), runs=how_far.runs)
+        coverage = coverage_of(how_far, attachments[experiment.name], running=running)
         if experiment.study:
-            studied += [with_provenance(each, origin) for each in _study_sections(experiment, results, root)]
+            sections = _study_sections(experiment, results, root)
+            studied += [with_coverage(with_provenance(each, origin), coverage) for each in sections]
         else:
             section = experiment_section(
                 experiment, results, attachments[experiment.name], folder=str(root), command=command
             )
-            own.append(with_provenance(section, origin))
+            own.append(with_coverage(with_provenance(section, origin), coverage))
     if not experiments:
         warnings.append(f"{root} holds no experiment yet; `headcount measure TASK --out {root}` makes one.")
     return [*_distinct(studied), *computed, *own], warnings
+
+
+def _inspection_section(
+    experiment: Experiment, attachments: dict[str, Any], root: Path, command: str
+) -> Section | None:
+    """The section of an inspection. Raises StoreError where its facts are not what was stored."""
+    try:
+        return trained_model_section(experiment, attachments, folder=str(root), command=command)
+    except UNREADABLE as error:
+        damaged = f"{root} holds facts of the inspection {experiment.name} that cannot be read: {reason_of(error)}."
+        raise StoreError(f"{damaged} {RESTORE}") from error
 
 
 def _require_one_folder(root: Path) -> None:
@@ -95,6 +113,8 @@ def what_was_lost(records: Iterable[Record]) -> str:
 
 def _study_sections(experiment: Experiment, records: list[Record], root: Path) -> list[Section]:
     """The sections of the studies that read an experiment; its scale is added to their titles."""
+    if experiment.scale not in list(Scale):
+        raise StoreError(f"{root} holds {experiment.name} at an unknown scale, {experiment.scale!r:.40}. {RESTORE}")
     scale = Scale(experiment.scale)
     sections = []
     for each in readers_of(experiment.study):
@@ -122,5 +142,5 @@ def _computed_sections(root: Path) -> list[Section]:
         for each in CLOSED_FORM.values()
         for scale in Scale
         if (pieces := each.read(root, scale))
-        for section in [each.section(pieces, scale)]
+        for section in [each.stored_section(root, pieces, scale)]
     ]

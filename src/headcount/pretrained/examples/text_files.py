@@ -60,8 +60,9 @@ def _of_objects(path: Path, lines: Numbered) -> tuple[list[str], list[str] | Non
     for number, line in lines:
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {number}: not a JSON object ({error.msg}).") from error
+        except (ValueError, RecursionError) as error:
+            said = getattr(error, "msg", str(error))
+            raise InputError(f"{path}, line {number}: must be a JSON object ({said}).") from error
         require(isinstance(row, dict), f"{path}, line {number}: must be a JSON object, got {line[:40]!r}.")
         rows.append((number, row))
     if "text" in rows[0][1]:

@@ -100,7 +100,7 @@ def missing_file(folder: Path) -> str | None:
         if index.is_file():
             try:
                 shards = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-            except (ValueError, KeyError, AttributeError, TypeError) as error:
+            except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
                 raise InputError(f"{index} is not an index of weights ({reason(error)}); copy it again.") from error
             return next((shard for shard in shards if not (folder / shard).is_file()), None)
     return WHOLE[0]
@@ -112,7 +112,7 @@ def read_config(folder: Path) -> Any:
 
     try:
         stored = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{folder / 'config.json'} is not JSON ({reason(error)}); copy it again.") from error
     kind = stored.get("model_type") if isinstance(stored, dict) else None
     require(isinstance(kind, str), f"{folder / 'config.json'} names no model_type; give a folder of transformers.")

@@ -23,8 +23,10 @@ def read_pooling(folder: Path | None) -> str:
         return "mean"
     try:
         config = json.loads(path.read_text())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not JSON; copy the folder again, or remove it for mean pooling.") from error
+    if not isinstance(config, dict):
+        raise InputError(f"{path} is not a JSON object; copy the folder again, or remove it for mean pooling.")
     chosen = [config["pooling_mode"]] if "pooling_mode" in config else []
     for name in POOLINGS:
         chosen += [name] * any(config.get(f"pooling_mode_{name}{end}") for end in ("", "_token", "_tokens"))

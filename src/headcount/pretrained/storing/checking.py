@@ -104,7 +104,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     """What `write_folder` wrote beside the weights."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{folder / RECORD} cannot be read as a record of headcount ({reason(error)}).") from error
     probe = record.get("probe") if isinstance(record, dict) else None
     whole = isinstance(probe, dict) and set(RECORDED) <= record.keys() and set(PROBED) <= probe.keys()

@@ -111,7 +111,7 @@ def _module_folders(source: Path) -> list[str]:
     try:
         modules = json.loads((source / "modules.json").read_text(encoding="utf-8"))
         paths = [module.get("path", "") for module in modules]
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
         return []
     return [path for path in paths if path and Path(path).name == path and (source / path).is_dir()]
 
