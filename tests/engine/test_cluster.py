@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from headcount._errors import InputError
 from headcount.engine import Listener, plan_sweep
+from headcount.engine.cluster import dispatch
 from headcount.engine.cluster.dispatch import Cluster, ClusterExecutor, Died, Gone, Told, planned_for
 from headcount.engine.cluster.queue import MAX_DEATHS, BucketQueue, Seat
 from headcount.engine.cluster.worker import Checkpoint, Finished, Ready, Seen
@@ -22,7 +23,15 @@ from headcount.engine.records import failure
 from headcount.engine.trainer import Glimpse, Trained
 from headcount.store import Outcome
 
-from ..helpers.sweeps import CPU, GPU, TRAIN, swept
+from ..helpers.sweeps import CPU, GPU, TRAIN, class_token, swept
+
+MODEL = class_token().init(0, length=4, dim=1, outputs=1)
+
+
+@pytest.fixture(autouse=True)
+def no_drain(monkeypatch):
+    """A test that fails does not wait for workers that were never asked."""
+    monkeypatch.setattr(dispatch, "DRAIN_SECONDS", 1.0)
 
 
 class PretendCluster(Cluster):
@@ -78,7 +87,7 @@ class PretendCluster(Cluster):
         del self.hands[ticket]
         self.trained.update(cell.key for cell in cells)
         records = tuple(replace(failure(cell, ""), outcome=Outcome.DIVERGED) for cell in cells)
-        glimpse = Seen(ticket, Glimpse(cells[0], 2, None, None, 0.5, (1.0, 0.1)))  # pyright: ignore[reportArgumentType]
+        glimpse = Seen(ticket, Glimpse(cells[0], 2, MODEL, np.zeros((1, 4, 2)), 0.5, (1.0, 0.1)))
         return [Finished(ticket=ticket, result=Trained(records, {}), news=(Ready(ticket), glimpse))]
 
     def _deaths(self, seat):
@@ -180,13 +189,19 @@ def test_a_program_is_compiled_by_one_worker_of_a_node_and_kept():
     assert queue.take(first, seats).program == one.program, "in memory"
 
 
+class HundredTimesSlower(Fit):
+    """On a CPU, whatever the bucket."""
+
+    def seconds(self, bucket, machine):
+        return len(bucket.cells) * (1.0 if machine.side_by_side else 100.0)
+
+
 def test_a_slow_worker_leaves_the_last_buckets_to_fast_ones():
-    sweep = swept(seed=[0], length=[4])
-    buckets, fit = plan_sweep(sweep, machine=GPU).buckets, Fit(sweep.by_key)
+    sweep = swept(seed=range(200), length=[4])
     fast, slow = Seat("fast", "one", GPU), Seat("slow", "two", CPU)
-    few = BucketQueue(buckets, GPU, fit)
-    assert few.take(slow, (fast, slow)) is None or fit.seconds(buckets[0], CPU) <= fit.seconds(buckets[0], GPU)
-    assert few.take(slow, (slow,)) is not None, "there is nobody else"
+    queue = BucketQueue(plan_sweep(sweep, machine=GPU).buckets, GPU, HundredTimesSlower(sweep.by_key))
+    assert queue.take(slow, (fast, slow)) is None, "800 seconds for 8 of 400 cells"
+    assert queue.take(slow, (slow,)) is not None, "there is nobody else"
 
 
 def test_a_cluster_is_planned_for_by_its_largest_workers():
