@@ -1,7 +1,7 @@
 """What a sweep will do before it does it: buckets in working order, expected time and memory."""
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -73,7 +73,7 @@ def plan_sweep(
     """Group the cells that are not settled yet, and estimate what they will take."""
     machine = machine or hardware()
     settled = set(settled)
-    shapes = _Shapes(sweep, machine)
+    shapes = _Shapes(sweep.by_key, machine)
     whole = buckets(sweep.cells, shapes.max_members, lambda members, most: slots(members, most, machine))
     left = [
         bucket if len(cells) == len(bucket.cells) else replace(bucket, cells=cells)
@@ -84,7 +84,7 @@ def plan_sweep(
     programs = {shapes.program(bucket): shapes.pace(bucket.shape) for bucket in left}
     compiling = _over_workers([pace.compile_seconds for pace in programs.values()], machine)
     reading = _over_workers([pace.read_seconds for pace in programs.values()], machine)
-    training = sum(costs) if machine.side_by_side else _over_workers(costs, machine)
+    training = _over_workers(costs, replace(machine, workers=1) if machine.side_by_side else machine)
     return Plan(
         machine=machine,
         cells=len(sweep.cells),
@@ -110,8 +110,8 @@ class _Shapes:
     A task is asked for its sizes once per length, which traces its functions.
     """
 
-    def __init__(self, sweep: Sweep, machine: Hardware):
-        self.tasks, self.machine = sweep.by_key, machine
+    def __init__(self, tasks: Mapping[str, AbstractTask], machine: Hardware):
+        self.tasks, self.machine = tasks, machine
         self._known: dict[tuple[str, int], tuple[Sizes, AbstractObjective]] = {}
         self.pace = functools.cache(self._pace)
         self._work = functools.cache(self._flops)
@@ -181,7 +181,7 @@ def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:
 
 def _over_workers(seconds: list[float], machine: Hardware) -> float:
     """How long the workers take for pieces of work that cannot be shared."""
-    return max(max(seconds, default=0.0), sum(seconds) / machine.workers)
+    return max(max(seconds, default=0.0), sum(seconds) / (machine.workers * machine.machines))
 
 
 def _examples(shape: Shape) -> tuple[int, int]:
@@ -202,3 +202,30 @@ def _peak_bytes(left: list[Bucket], shapes: _Shapes, machine: Hardware, programs
     each = [shapes.needs(bucket.shape, len(bucket.cells)) for bucket in left]
     held = sorted((bucket.held for bucket in each), reverse=True)
     return data + sum(held[: machine.workers]) + max(bucket.turn for bucket in each)
+
+
+class Fit:
+    """What buckets take on workers that may differ from the machine they were planned for.
+
+    Args:
+        tasks: The tasks by the key under which shapes name them.
+    """
+
+    def __init__(self, tasks: Mapping[str, AbstractTask]):
+        self._on = functools.cache(lambda machine: _Shapes(tasks, machine))
+        self._sizes = functools.cache(lambda task, length: sizes_of(tasks[task].at(length)))
+
+    def program(self, bucket: Bucket) -> Hashable:
+        """What the program of a bucket is compiled for: equal for buckets that share one."""
+        shape = bucket.shape
+        return shape.program, bucket.slots, self._sizes(shape.task, shape.length), _examples(shape)
+
+    def for_machine(self, bucket: Bucket, machine: Hardware) -> Bucket:
+        """As many of a bucket's first cells as a worker on this machine trains at once, with the slots it wants."""
+        most = max(1, self._on(machine).max_members(bucket.shape))
+        cells = bucket.cells[:most]
+        return Bucket(bucket.shape, cells, slots(len(cells), most, machine))
+
+    def seconds(self, bucket: Bucket, machine: Hardware) -> float:
+        """How long a worker on this machine trains a bucket, roughly, programs apart."""
+        return self._on(machine).seconds(bucket)

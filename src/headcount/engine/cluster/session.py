@@ -1,0 +1,153 @@
+"""A connection to Ray: to a cluster that is there, or to one that is started on this machine and leaves nothing."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from ..._errors import InputError
+
+ANSWER_SECONDS = 5.0
+FOLDER = "headcount-ray-"
+MAX_FOLDER = 40
+"""Characters of the folder for sockets: a socket's path has 107 at most, of which Ray needs 60."""
+
+
+class Session:
+    """Ray, connected; disconnected by `close` where it was not before.
+
+    Args:
+        on: As for `ray_executor`.
+        cpus: Of a cluster that is started here: as many as this machine has where None.
+    """
+
+    def __init__(self, on: str, cpus: int | None = None):
+        self.folder: Path | None = None
+        """That of a cluster that was started here."""
+        address = os.environ.get("RAY_ADDRESS", "local") if on == "ray" else on
+        _knock(on, address)
+        self._connected = ray.is_initialized()
+        if self._connected:  # by whoever calls us, so theirs to end
+            return
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+        if address == "local":
+            self.folder = _fresh_folder()
+            options |= {"num_cpus": cpus, "include_dashboard": False, "_temp_dir": str(self.folder)}
+            options |= {"num_gpus": 0} if os.environ.get("JAX_PLATFORMS") == "cpu" else {}
+        self._silent = contextlib.ExitStack()
+        self._silent.enter_context(_silence())
+        try:
+            with _our_signals():
+                ray.init(address, **options)
+        except BaseException as error:
+            self.close()
+            if not isinstance(error, Exception):
+                raise
+            raise InputError(
+                f"no Ray cluster could be joined at {address}: {_first_line(error)}. Start one there with "
+                "`ray start --head`, or leave the address out to use this machine.",
+                what="on",
+                given=on,
+            ) from error
+
+    @property
+    def local(self) -> bool:
+        """Whether the cluster was started here."""
+        return self.folder is not None
+
+    def close(self) -> None:
+        """Disconnect; a cluster that was started here ends with it."""
+        if not self._connected:
+            with _our_signals():
+                ray.shutdown()
+            self._silent.close()
+            if self.folder is not None:
+                shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _knock(on: str, address: str) -> None:
+    """Raise `InputError` where nothing answers: Ray itself would wait for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if address in ("auto", "local"):
+        return
+    if not (host and colon and port.isdigit()):
+        needed = '"ray", "auto", the "host:port" of a head, or "ray://host:port"'
+        raise InputError(what="on", given=on, needed=needed)
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"no Ray cluster answers at {address} ({_first_line(error)}). Start one there with `ray start --head`, or "
+            "leave the address out to use this machine.",
+            what="on",
+            given=on,
+        ) from error
+
+
+def _fresh_folder() -> Path:
+    """A folder for the files of a cluster; those whose process was killed before it could remove them are removed."""
+    parent = Path(tempfile.gettempdir())
+    if len(str(parent)) > MAX_FOLDER - len(FOLDER) - 10:
+        parent = Path("/tmp")
+    for folder in parent.glob(f"{FOLDER}*"):
+        pid = folder.name.removeprefix(FOLDER).partition("-")[0]
+        if pid.isdigit() and not _runs(int(pid)) and not _answers(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=parent))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _answers(folder: Path) -> bool:
+    """Whether a cluster lives there, perhaps of a container that has other process ids."""
+    for path in folder.glob("session_*/sockets/*"):
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as knocking:
+            knocking.connect(str(path))
+            return True
+    return False
+
+
+@contextlib.contextmanager
+def _our_signals() -> Iterator[None]:
+    """Ray puts a handler of its own in place of ours, which would end the process at a polite kill."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # not in the main thread, where Ray sets none either
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Ray prints the death of every worker, on stdout; here the count of workers says it, and a bucket's record."""
+    from ray._private import worker
+
+    printing = getattr(worker, "print_to_stdstream", None)
+    worker.print_to_stdstream = lambda *_, **__: None
+    try:
+        yield
+    finally:
+        if printing is not None:
+            worker.print_to_stdstream = printing
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
