@@ -78,7 +78,7 @@ def measure(
         progress: Show a progress bar, and how data were read; where None, in a terminal and in a notebook.
         on: Where models are trained: "threads" of this process (where None), "ray" (the cluster of RAY_ADDRESS, or a
             local one that is started for this call), "ray://host:port", or an executor that several calls share.
-        workers: How many workers a local Ray cluster has; where None, one per core or GPU.
+        workers: How many workers of a Ray cluster train at most; where None, one per GPU, or per core without GPUs.
         **options: Changes to the recipe: fields of `TrainSpec` (`steps=500`) and of the models (`hidden=64, layers=2,
             head_dim=4, total_dim=32, positions="none", beta=2.0, multiplier=8, window=4, causal=True,
             attention="linear", inner_hidden=32, final_norm=True`). With `y`, also the keywords of `ArrayTask`
@@ -254,6 +254,7 @@ def shown_by(bar: StepBar, on_early: Callable[[Early], None] = lambda early: Non
         on_programs=bar.compiled,
         on_steps=bar.advance,
         on_early=on_early,
+        on_workers=bar.working,
     )
     return Listener.joined(moving)
 

@@ -108,7 +108,7 @@ def test_a_dry_run_plans_for_the_cluster(tmp_path, clusters, no_training):
         (("--on", "ray://head"), ("--on", "ray://head")),
         (("--on", "ray", "--workers", "0"), ("--workers", "0")),
         (("--workers", "2"), ("--workers", "--on", "2")),
-        (("--on", "ray://head:10001", "--workers", "2"), ("--workers", "--on", "ray://head:10001")),
+        (("--on", "threads", "--workers", "2"), ("--workers", "--on", "2")),
     ],
 )
 def test_a_place_that_cannot_be_is_refused_before_any_work(tmp_path, no_training, clusters, words, offending):

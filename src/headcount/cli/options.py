@@ -46,7 +46,7 @@ LIVE = "Show the run as a live page; it stays until Ctrl-C after the answer."
 Live = Annotated[bool, typer.Option("--live", help=LIVE)]
 ON = "Where models are trained: threads (default), ray, or a Ray cluster's ray://HOST:PORT; see docs/clusters.md."
 On = Annotated[str | None, typer.Option("--on", metavar="WHERE", help=ON)]
-WORKERS = "Workers of a local Ray cluster, with --on ray (default: one per core or GPU)."
+WORKERS = "At most so many workers of a Ray cluster (default: one per GPU, or per core where there is none)."
 Workers = Annotated[int | None, typer.Option("--workers", help=WORKERS)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")]
 

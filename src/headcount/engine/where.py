@@ -19,14 +19,14 @@ _ADDRESS = re.compile(r"(ray://)?[^\s:/]+:[0-9]{1,5}")
 
 
 def check_where(on: str | None, workers: int | None = None) -> None:
-    """Raise `InputError` for words that name no place, and for workers of threads. Nothing is started or imported."""
+    """Raise `InputError` for words that name no place, and for a number of workers without a cluster. Nothing is started or imported."""
     if on is not None and on not in KNOWN and not _ADDRESS.fullmatch(on):
         raise InputError(what="on", given=on, needed=NEEDED)
     if workers is not None:
         require_count("workers", workers)
         require(
-            on == "ray",
-            f"workers are those of a local Ray cluster, with on ray; got {workers} workers on {on or THREADS}.",
+            on not in (None, THREADS),
+            f"workers are those of a Ray cluster: give on ray too; got {workers} workers on {THREADS}.",
             what="workers on",
             given=workers,
         )
@@ -46,7 +46,8 @@ def executor_of(
     Args:
         on: "threads" of this process (also where None), "ray", "ray://host:port", "host:port" of a Ray head, or "auto".
             An executor is taken as it is, and stays open: several blocks share it.
-        workers: How many workers a local Ray cluster has; where None, one per core or GPU.
+        workers: How many workers of a Ray cluster train at most, of a local one also more than there are cores; where
+            None, one per GPU, or one per core of machines without one.
         backend: As `hardware` takes it.
 
     Raises:
