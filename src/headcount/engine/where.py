@@ -20,7 +20,10 @@ _ADDRESS = re.compile(r"(ray://)?[^\s:/]+:[0-9]{1,5}")
 
 
 def check_where(on: str | None, workers: int | None = None) -> None:
-    """Raise `InputError` for words that name no place, and for a number of workers without a cluster. Nothing is started or imported."""
+    """Raise `InputError` for words that name no place, and for a number of workers without a cluster.
+
+    Nothing is started or imported.
+    """
     if on is not None and on not in KNOWN and not _ADDRESS.fullmatch(on):
         raise InputError(what="on", given=on, needed=NEEDED)
     if workers is not None:
