@@ -8,7 +8,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: built-kernels demo test slow-test hf-test docs gallery picture calibration clean
+.PHONY: built-kernels demo test slow-test hf-test ray-test docs gallery picture calibration clean
 
 demo: .venv/ready built-kernels
 	$(BIN)/headcount measure sum-of-maxima --intrinsic-dim 4 --steps 2000 --out demo --figure demo/answer.svg
@@ -29,6 +29,11 @@ slow-test: .venv/ready-for-development .venv/ready-for-docs built-kernels
 TORCH ?= torch==2.13.0
 hf-test: .venv/ready-for-hf
 	$(BIN)/python -m pytest -n 2 tests/pretrained tests/cli/test_pretrained_cli.py tests/cli/test_inspect_cli.py
+
+# Training on a cluster needs Ray, 200 MB; `make test` checks what can be checked without it.
+ray-test: .venv/ready-for-ray built-kernels
+	$(BIN)/python -m pytest -m "slow or not slow" $(wildcard tests/engine/test_executors.py tests/engine/test_cluster*.py) \
+		tests/cli/test_on.py
 
 docs: .venv/ready-for-docs
 	$(BIN)/python docs/scripts/build_site.py
@@ -69,6 +74,10 @@ clean:
 .venv/ready-for-hf: .venv/ready-for-development
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile '$(TORCH)'
 	$(INSTALL) '.[hf]'
+	touch $@
+
+.venv/ready-for-ray: .venv/ready-for-development
+	$(INSTALL) '.[ray]'
 	touch $@
 
 # The kernels make training faster and are never needed: without a compiler, one sentence says what is lost, and make goes on.
