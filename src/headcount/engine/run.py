@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..backends import say_once
 from ..store import Experiment, Outcome, Store
 from ..store.weights import Weights
 from .data import PreparedExamples
@@ -105,6 +106,11 @@ def run_sweep(
     for bucket in plan.buckets[:1]:
         job.data_for(bucket.shape)  # refuses a task that cannot be learned before anything is stored
     experiment = store.begin(sweep.experiment, command)
+    if experiment.name != sweep.experiment.name and "code" in sweep.experiment.settings.get("task", {}):
+        say_once(
+            f'this folder has an experiment "{sweep.experiment.name}" with other settings, or with a function of '
+            f'other code; results of this one are under "{experiment.name}".'
+        )
     if plan.buckets:
         job.listener.on_programs(0, plan.programs)
 

@@ -84,7 +84,7 @@ class Cell:
 
     `task` is the task's `spec()` and `model` the model spec's `as_dict()`, so that equal content is one cell. A cell
     with a `parent`, the key of another cell, starts from the weights of that one, without its heads `removed`; one
-    without a parent starts from random weights.
+    without a parent starts from random weights. `probe` is the task's `probe()` at this length.
     """
 
     task: dict[str, Any]
@@ -94,6 +94,7 @@ class Cell:
     seed: int
     parent: str = ""
     removed: tuple[int, ...] = ()
+    probe: str = ""
 
     def __post_init__(self):
         require_count("length", self.length)
@@ -126,6 +127,7 @@ class Cell:
     def _content(self) -> str:
         parts = {"model": self.model, "train": dataclasses.asdict(self.train), "task": self.task}
         parts |= {"parent": self.parent, "removed": self.removed} if self.parent else {}
+        parts |= {"probe": self.probe} if self.probe else {}
         return json.dumps(parts | {"length": self.length, "seed": self.seed}, sort_keys=True)
 
 
@@ -171,4 +173,4 @@ def cell_from_spec(spec: dict[str, Any]) -> Cell:
     """The cell whose `spec()` this is."""
     content = {name: spec[name] for name in ("task", "length", "model", "seed")}
     start = {"parent": spec["parent"], "removed": tuple(spec["removed"])} if "parent" in spec else {}
-    return Cell(**content, **start, train=TrainSpec(**spec["train"]))
+    return Cell(**content, **start, probe=spec.get("probe", ""), train=TrainSpec(**spec["train"]))

@@ -133,6 +133,10 @@ class AbstractTask(eqx.Module):
     def spec(self) -> dict[str, Any]:
         """What identifies the task's content, as JSON, without the length. Equal specs promise equal data."""
 
+    def probe(self) -> str:
+        """What else identifies the content at this length: the program of a user's function; empty for other tasks."""
+        return ""
+
     @abstractmethod
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
         """At most that many training and validation examples; equal arguments give equal numbers."""
