@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .._compile import let_go_of_programs
 from ..backends import say_once
 from ..store import Experiment, Outcome, Store
 from ..store.weights import Weights
@@ -90,6 +91,7 @@ def run_sweep(
         4
     """
     began = time.monotonic()
+    let_go_of_programs()
     plan = plan or plan_sweep(sweep, store.settled_keys(), None if executor is None else executor.machine)
     executor = executor or Threads(plan.machine)
     outcomes: dict[Outcome, int] = {}
