@@ -19,13 +19,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
-import jax
-import jax.numpy as jnp
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
 
-import headcount as hc
-from headcount import _compile
-from headcount.store import Store
-from tests.models.mean_pool import MeanPoolSpec
+import headcount as hc  # noqa: E402
+from headcount import _compile  # noqa: E402
+from headcount.store import Store  # noqa: E402
+from tests.models.mean_pool import MeanPoolSpec  # noqa: E402
 
 SHORT = 100
 """Fewer tasks than this do not reach the usual bound: theirs is lower."""
