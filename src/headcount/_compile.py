@@ -8,6 +8,7 @@ allows (65,530 by default on Linux) ends.
 import ctypes
 import functools
 import gc
+import mmap
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -21,13 +22,17 @@ from jaxtyping import Array
 T = TypeVar("T")
 
 MAX_PROGRAMS = 64
-MAX_MAPS = 16_384
-"""Programs are let go where a process has more memory maps: a quarter of what systems usually allow."""
+MAX_MAPS = 12_288
+"""Programs are let go where a process has more memory maps: about twenty programs, a fifth of what systems allow."""
+UNUSED_MB = 128
+"""Of resident memory, after which a process returns what it has freed: compiling frees much, and glibc keeps it."""
 
 _kept: list["KeptPrograms[Any]"] = []
 _lock = threading.RLock()  # one for all: each lets go of the others' programs too
 _left = 0
 """Memory maps that were left when everything had been let go."""
+_returned_at = 0.0
+"""Resident memory when what was free had been returned, in MiB."""
 
 
 class KeptPrograms(Generic[T]):
@@ -75,13 +80,14 @@ def let_go_of_programs() -> None:
     What is still needed is compiled again, or read from disk.
     """
     global _left
-    if not _is_full():
-        return
-    _let_go(share=0.5)
-    if memory_maps() > 0.75 * MAX_MAPS:
-        jax.clear_caches()
-        _let_go(share=1.0)
-        _left = memory_maps()
+    if _is_full():
+        _let_go(share=0.5)
+        if memory_maps() > 0.75 * MAX_MAPS:
+            jax.clear_caches()
+            _let_go(share=1.0)
+            _left = memory_maps()
+    elif resident_mb() > _returned_at + UNUSED_MB:
+        _return_free_memory()
 
 
 def memory_maps() -> int:
@@ -90,6 +96,15 @@ def memory_maps() -> int:
         return Path("/proc/self/maps").read_bytes().count(b"\n")
     except OSError:
         return 0
+
+
+def resident_mb() -> float:
+    """How much memory this process has in use, in MiB; 0 where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0.0
+    return pages * mmap.PAGESIZE / 2**20
 
 
 def _is_full() -> bool:
@@ -101,9 +116,15 @@ def _let_go(share: float) -> None:
     for programs in _kept:
         programs.let_go(share)
     gc.collect()  # a program and its compiled functions hold each other
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc keeps what was freed, and has a way to return it
+    _return_free_memory()
+
+
+def _return_free_memory() -> None:
+    global _returned_at
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has, and needs, it
     if trim is not None:
         trim(0)
+    _returned_at = resident_mb()
 
 
 def deterministic_jit(
