@@ -11,10 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from headcount import ClassTokenSpec, FunctionTask, Retrieval, TrainSpec, sweep
+from headcount import ClassTokenSpec, FunctionTask, Retrieval, TrainSpec, run_sweep, sweep
+from headcount.engine import Sweep
+from headcount.store import Store
 from headcount.tasks.find import load_python_file
 from headcount.tasks.identity import Identity, code_of
 
+from ..helpers import fabricated
 from ..helpers.refusals import refused
 
 KINDS = """
@@ -212,12 +215,16 @@ def retrieval(outer):
     return Retrieval([lambda token: token[0]], outer, length=8, dim=2)
 
 
-def keys(task, *lengths: int) -> dict[int, str]:
-    """The key of one cell at each length."""
+def asked(task, *lengths: int) -> Sweep:
+    """One cell at each length."""
     train = TrainSpec(steps=4, train_examples=50, validation_examples=20)
     axes = {"heads": [1], "length": lengths}
-    cells = sweep(task, axes=axes, model=lambda heads: ClassTokenSpec(heads=heads), train=train).cells
-    return {cell.length: cell.key for cell in cells}
+    return sweep(task, axes=axes, model=lambda heads: ClassTokenSpec(heads=heads), train=train)
+
+
+def keys(task, *lengths: int) -> dict[int, str]:
+    """The key of one cell at each length."""
+    return {cell.length: cell.key for cell in asked(task, *lengths).cells}
 
 
 @pytest.mark.parametrize(
@@ -276,3 +283,13 @@ def test_python_that_cannot_be_seen_needs_a_version():
     assert Identity(called_back).unknown == ["_thread.lock"]
     with refused("_thread.lock", "version"):
         keys(function(called_back), 4)
+
+
+def test_results_of_another_function_of_the_name_are_kept_and_said(tmp_path, caplog):
+    one, other = (asked(function(of, name="twice"), 4) for of in (largest, other_beyond))
+    root = fabricated.write(tmp_path, [*fabricated.finished(one), *fabricated.finished(other)], {"measure": one})
+    with Store.open_for_writing(root) as store:
+        summary = run_sweep(other, store)  # of which nothing is left to train
+        assert [each.name for each in store.experiments()] == ["twice", "twice-2"]
+    assert (summary.experiment.name, summary.already_done) == ("twice-2", 1)
+    assert '"twice-2"' in caplog.text
