@@ -126,7 +126,7 @@ def test_a_users_own_task_is_verified_where_its_file_is(tmp_path, files, retrain
     root = fabricated.write(tmp_path / "results", map(same, made.cells), {"headcount measure": made})
     retrained(same)
     assert headcount("verify", root, "--task", reference).code == 0
-    a_sentence(headcount("verify", root, "--task", f"{files}/mine.py:other"), 2, "mine.py:other", "fingerprint")
+    a_sentence(headcount("verify", root, "--task", f"{files}/mine.py:other"), 2, "mine.py:other", "code")
     a_sentence(headcount("verify", root), 2, '"mine"', "--task")
     write_study(root)
     a_sentence(headcount("verify", root, "--cells", 99), 2, '"mine"', "--task")

@@ -126,10 +126,10 @@ def test_children_draws_of_the_data_and_steps_share_one_compiled_program(folder,
         return programs[-1]
 
     monkeypatch.setattr(trainer, "program", counted)
-    program.cache_clear()
+    program.let_go()
     question = asked()
     parents, child, others = family(question)
     do(question, [*parents, child, *others, *question.random([2], [0], draw=1)], folder)
-    assert len({id(each) for each in programs}) == program.cache_info().currsize == 1
+    assert len({id(each) for each in programs}) == len(program) == 1
     assert len(programs) > 1
     assert programs[0].advance._cache_size() == 1

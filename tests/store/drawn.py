@@ -32,6 +32,7 @@ trains = st.builds(
 )
 keys = st.text("0123456789abcdef", min_size=20, max_size=20)
 content = {"task": contents, "length": count, "model": contents, "train": trains, "seed": count}
+content |= {"probe": st.just("") | st.text("0123456789abcdef", min_size=16, max_size=16)}
 removed = st.lists(st.integers(0, 30), unique=True, max_size=4).map(tuple)
 children = st.builds(Cell, **content, parent=keys, removed=removed)
 cells = st.builds(Cell, **content) | children

@@ -86,7 +86,13 @@ def test_the_key_of_a_random_start_does_not_know_of_parents():
     """Pinned: folders from before models had parents go on holding what they hold."""
     cell = a_cell(task={"task": "own"}, model={"kind": "class-token", "heads": 4}, train=TrainSpec(steps=10), seed=3)
     assert cell.key == "570fa12855753902b9ee"
-    assert not cell.spec().keys() & set(START)
+    assert not cell.spec().keys() & {*START, "probe"}
+
+
+def test_the_program_of_a_function_is_part_of_the_key():
+    cells = [a_cell(), *(a_cell(probe=probe) for probe in ("0123", "4567"))]
+    assert len({cell.key for cell in cells}) == 3
+    assert [cell_from_spec(cell.spec()).key for cell in cells] == [cell.key for cell in cells]
 
 
 @pytest.mark.parametrize(

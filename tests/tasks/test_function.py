@@ -1,4 +1,4 @@
-"""Any function of a whole sequence is a task, known by the values it takes."""
+"""Any function of a whole sequence is a task."""
 
 import jax.numpy as jnp
 import jax.random as jr

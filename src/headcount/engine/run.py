@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .._compile import let_go_of_programs
+from ..backends import say_once
 from ..store import Experiment, Outcome, Store
 from ..store.weights import Weights
 from .data import PreparedExamples
@@ -89,6 +91,7 @@ def run_sweep(
         4
     """
     began = time.monotonic()
+    let_go_of_programs()
     plan = plan or plan_sweep(sweep, store.settled_keys(), None if executor is None else executor.machine)
     executor = executor or Threads(plan.machine)
     outcomes: dict[Outcome, int] = {}
@@ -105,6 +108,11 @@ def run_sweep(
     for bucket in plan.buckets[:1]:
         job.data_for(bucket.shape)  # refuses a task that cannot be learned before anything is stored
     experiment = store.begin(sweep.experiment, command)
+    if experiment.name != sweep.experiment.name and "code" in sweep.experiment.settings.get("task", {}):
+        say_once(
+            f'this folder has an experiment "{sweep.experiment.name}" with other settings, or with a function of '
+            f'other code; results of this one are under "{experiment.name}".'
+        )
     if plan.buckets:
         job.listener.on_programs(0, plan.programs)
 

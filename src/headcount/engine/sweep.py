@@ -106,8 +106,9 @@ def sweep(
         what="train_examples",
         given=0,
     )
+    probes = {}
     for length in axes["length"]:
-        task.at(length)  # refuses a length the task cannot have, before anything is trained
+        probes[length] = task.at(length).probe()  # refuses a length the task cannot have, before anything is trained
         for spec in specs.values():
             spec.require_length(length)
     # All cells share these, so that a hundred thousand of them fit in memory and their keys are found in a second.
@@ -118,7 +119,9 @@ def sweep(
         for of_model, content in models.items():
             for of_train, each in trains.items():
                 for seed in axes["seed"]:
-                    cell = Cell(task=task_spec, length=length, model=content, train=each, seed=seed)
+                    cell = Cell(
+                        task=task_spec, length=length, model=content, train=each, seed=seed, probe=probes[length]
+                    )
                     cells.append(cell)
                     places[cell.key] = (*of_model, *shared.values(), length, *of_train, seed)
     require(

@@ -18,7 +18,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from .._choices import Backend
-from .._compile import compile_ahead, deterministic_jit, on_device
+from .._compile import KeptPrograms, compile_ahead, deterministic_jit, on_device
 from .._keys import named_keys
 from .._shapes import AnyArray, Key
 from ..models import AbstractModel
@@ -70,7 +70,7 @@ class Measured(NamedTuple):
     train_error: Float[Array, ""]
 
 
-@functools.lru_cache(maxsize=64)
+@KeptPrograms
 def program(
     shape: ProgramShape,
     sizes: Sizes,

@@ -149,11 +149,13 @@ class BucketTrainer:
         prepared = self.data_for(shape)
         data = prepared.data
         with self._lock:  # a cache hit, or two threads would each make one
-            parts = program(*self._compiled_for(shape), self.machine.side_by_side, backend)
+            known_by = (*self._compiled_for(shape), self.machine.side_by_side, backend)
+            parts = program(*known_by)
         trained = None if shape.from_random else [self._parent(cell, prepared) for cell in bucket.cells]
         states, members = parts.start(bucket.cells, data, slots=bucket.slots, trained=trained)
         steps = checkpoint_steps(shape.train.steps)
-        compiled_for = (parts, bucket.slots, len(data.validation.targets), type(data.train))
+        # Not the program itself, which may be let go before this trainer is.
+        compiled_for = (known_by, bucket.slots, len(data.validation.targets), type(data.train))
         with self._compile_locks.setdefault(compiled_for, threading.Lock()):
             # Before it waits for the device, and not by two threads at once.
             parts.compile(states, members, data)

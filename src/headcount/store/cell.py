@@ -113,7 +113,7 @@ class Cell:
 
     `task` is the task's `spec()` and `model` the model spec's `as_dict()`, so that equal content is one cell. A cell
     with a `parent`, the key of another cell, starts from the weights of that one, without its heads `removed`; one
-    without a parent starts from random weights.
+    without a parent starts from random weights. `probe` is the task's `probe()` at this length.
     """
 
     task: dict[str, Any]
@@ -123,6 +123,7 @@ class Cell:
     seed: int
     parent: str = ""
     removed: tuple[int, ...] = ()
+    probe: str = ""
 
     def __post_init__(self):
         require_count("length", self.length)
@@ -155,8 +156,10 @@ class Cell:
     def _content(self) -> str:
         """The JSON of all fields with sorted keys, from the texts that cells share."""
         model, task = Content.of(self.model), Content.of(self.task)
-        start = f'"parent": {json.dumps(self.parent)}, "removed": {json.dumps(self.removed)}, ' if self.parent else ""
-        first = f'{{"length": {self.length}, "model": {model.text}, {start}"seed": {self.seed}, '
+        parent = f'"parent": {json.dumps(self.parent)}, ' if self.parent else ""
+        probe = f'"probe": {json.dumps(self.probe)}, ' if self.probe else ""
+        removed = f'"removed": {json.dumps(self.removed)}, ' if self.parent else ""
+        first = f'{{"length": {self.length}, "model": {model.text}, {parent}{probe}{removed}"seed": {self.seed}, '
         return f'{first}"task": {task.text}, "train": {train_text(self.train)}}}'
 
 
@@ -226,4 +229,4 @@ def cell_from_spec(spec: dict[str, Any]) -> Cell:
     """The cell whose `spec()` this is."""
     content = {name: spec[name] for name in ("task", "length", "model", "seed")}
     start = {"parent": spec["parent"], "removed": tuple(spec["removed"])} if "parent" in spec else {}
-    return Cell(**content, **start, train=TrainSpec(**spec["train"]))
+    return Cell(**content, **start, probe=spec.get("probe", ""), train=TrainSpec(**spec["train"]))

@@ -28,6 +28,7 @@ SCHEMA = (
     seed INTEGER NOT NULL,
     parent TEXT NOT NULL,
     removed TEXT NOT NULL,
+    probe TEXT NOT NULL,
     outcome TEXT NOT NULL,
     origin INTEGER NOT NULL REFERENCES texts,
     pack INTEGER REFERENCES packs,

@@ -16,7 +16,7 @@ UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError
 NUMBERS = (int, float)
 OF_ONE_CELL = ("seconds", "finished")
 """What of a provenance differs from cell to cell; the rest, such as versions, is the origin of many."""
-OF_THE_CELL = ("key", "task", "model", "train", "length", "seed", "parent", "removed")
+OF_THE_CELL = ("key", "task", "model", "train", "length", "seed", "parent", "removed", "probe")
 OF_THE_RESULT = ("outcome", "origin", "pack", "metrics", "provenance", "message", "curve")
 _INSERT = (
     f"INSERT INTO cells ({', '.join(OF_THE_CELL + OF_THE_RESULT)}) "
@@ -47,6 +47,7 @@ def insert(connection: sqlite3.Connection, records: Iterable[Record], packs: Map
             cell.seed,
             cell.parent,
             json.dumps(cell.removed),
+            cell.probe,
             record.outcome.value,
             texts.of(json.dumps(shared, sort_keys=True)),
             None if pack is None else files.of(pack),
@@ -94,15 +95,16 @@ def _records(rows: list[tuple], texts: dict[int, str], file: Path) -> list[Recor
     _require_types(all_provenance, seconds=NUMBERS, finished=(str,))
     path, ordered = str(file), []
     for row, metrics, provenance in zip(rows, all_metrics, all_provenance, strict=True):
-        key, task, model, train, length, seed, parent, removed, outcome, origin, message, curve, _, _ = row
-        if not (type(key) is type(parent) is type(message) is type(curve) is str and type(length) is type(seed) is int):
+        key, task, model, train, length, seed, parent, removed, probe, outcome, origin, message, curve, _, _ = row
+        texts_of = key, parent, probe, message, curve
+        if not (all(type(text) is str for text in texts_of) and type(length) is type(seed) is int):
             raise TypeError(f"cell {key!r:.40} has a value of the wrong type")
         if removed not in removals:
             removals[removed] = tuple(json.loads(removed))
         # Not by their constructors, which check what was checked when it was stored.
         cell, record = object.__new__(Cell), object.__new__(Record)
         content = {"task": contents[task], "length": length, "model": contents[model], "train": trains[train]}
-        cell.__dict__.update(content, seed=seed, parent=parent, removed=removals[removed], key=key)
+        cell.__dict__.update(content, seed=seed, parent=parent, removed=removals[removed], probe=probe, key=key)
         own = {**origins[origin], **provenance}
         record.__dict__.update(
             cell=cell,

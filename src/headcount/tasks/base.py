@@ -8,7 +8,6 @@ A task is a data source and an objective. There are two kinds of data source:
 `at(length)` is the same task at another length. `spec()` identifies its content.
 """
 
-import functools
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable
@@ -22,7 +21,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .._choices import AnsweredAt
-from .._compile import deterministic_jit
+from .._compile import KeptPrograms, deterministic_jit
 from .._errors import HeadcountError, InputError, require
 from .._keys import named_key
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
@@ -133,6 +132,10 @@ class AbstractTask(eqx.Module):
     def spec(self) -> dict[str, Any]:
         """What identifies the task's content, as JSON, without the length. Equal specs promise equal data."""
 
+    def probe(self) -> str:
+        """What else identifies the content at this length: the program of a user's function; empty for other tasks."""
+        return ""
+
     @abstractmethod
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
         """At most that many training and validation examples; equal arguments give equal numbers."""
@@ -183,7 +186,7 @@ def _draw(task: GeneratedTask, counts: dict[str, int], seed: int) -> list[Exampl
     leaves, structure = jax.tree.flatten(task)
     others = [None if eqx.is_array(leaf) else leaf for leaf in leaves]
     shared = not any(_is_user_code(part) for part in jax.tree.leaves(task, is_leaf=_is_user_code))
-    program = (_program if shared else _program.__wrapped__)(structure, *others)
+    program = (_program if shared else _program.make)(structure, *others)
     arrays = [leaf for leaf in leaves if eqx.is_array(leaf)]
 
     def part(name: str, count: int) -> Examples:
@@ -195,7 +198,7 @@ def _draw(task: GeneratedTask, counts: dict[str, int], seed: int) -> list[Exampl
     return [part(name, count) for name, count in counts.items()]
 
 
-@functools.lru_cache(maxsize=64, typed=True)
+@KeptPrograms
 def _program(structure: Any, *others: Any) -> Callable[..., tuple[AnyArray, AnyArray]]:
     def draw(arrays, key, first):
         remaining = iter(arrays)

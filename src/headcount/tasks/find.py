@@ -207,8 +207,16 @@ def task_of_spec(
     task = find_task(reference, cache=cache, **options)
     given = json.loads(json.dumps(task.spec()))
     changed = [name for name in sorted(spec.keys() | given.keys()) if spec.get(name) != given.get(name)]
-    require(not changed, f"{reference} is not the task of these results: it differs in {', '.join(changed)}.")
+    because = _why_other_code(spec) if "code" in changed else ""
+    require(not changed, f"{reference} is not the task of these results: it differs in {', '.join(changed)}{because}.")
     return task
+
+
+def _why_other_code(spec: dict[str, Any]) -> str:
+    """What a user can do whose function is not the one that was measured."""
+    if "code" not in spec:
+        return "; they are from a headcount that did not look at a function's code: measure it again in a new folder"
+    return "; the function, or something that its code reads, has changed: restore it, or measure it again"
 
 
 def _require_known(reference: str, options: dict[str, Any], known: tuple[str, ...]) -> None:

@@ -4,16 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
-import jax.random as jr
-import numpy as np
 from jaxtyping import Array, Float
 
 from .._choices import require_choice
 from .._errors import require_count
 from .._shapes import Key, Target, Tokens
-from .base import GeneratedTask, fingerprint, user_supplied
+from .base import GeneratedTask
+from .identity import code_of, probe_of
 from .retrieval import DISTRIBUTIONS, Distribution, draw_tokens
 
 
@@ -28,7 +26,8 @@ class FunctionTask(GeneratedTask):
         name: Name of the task in tables and reports.
         uses_positions: Whether the order of tokens matters.
         intrinsic_dim: D, where it is known.
-        options: What identifies the task, as JSON; by default the function is identified by values it takes.
+        options: What identifies the task, as JSON, such as {"version": 1}; by default the function is identified by its
+            code, by what the code reads, and by the program that it is at each length.
 
     Raises:
         InputError: An argument is out of range. `examples` raises it where the function fails, or where its values are
@@ -82,9 +81,7 @@ class FunctionTask(GeneratedTask):
         shared = {"task": self.name, "distribution": self.distribution, "dim": self.dim}
         if self.options is not None:
             return shared | self.options
-        # A function has no content to hash: it is identified by its values at two lengths.
-        probes = []
-        for length in (4, 8):
-            tokens = jax.vmap(self.at(length).sample)(jr.split(jr.key(0), 16))
-            probes.append(np.asarray(user_supplied(jax.vmap(self.function), tokens, name=self.name)))
-        return shared | {"uses_positions": self.uses_positions, "fingerprint": fingerprint(*probes)}
+        return shared | {"uses_positions": self.uses_positions, "code": code_of(self.function)}
+
+    def probe(self) -> str:
+        return "" if self.options is not None else probe_of(self, self.function)

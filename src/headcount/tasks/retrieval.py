@@ -20,7 +20,8 @@ from jaxtyping import Array, Bool, Float
 from .._choices import require_choice
 from .._errors import require, require_count
 from .._shapes import Key, Target, Tokens
-from .base import GeneratedTask, fingerprint, user_supplied
+from .base import GeneratedTask, user_supplied
+from .identity import code_of, probe_of
 
 Distribution = Literal["gaussian", "cube"]
 DISTRIBUTIONS: tuple[Distribution, ...] = get_args(Distribution)
@@ -51,7 +52,8 @@ class Retrieval(GeneratedTask):
             every S_i is the whole sequence.
         position_sets: Position sets as zero-based positions, such as [[0, 1, 2], [2, 3]], for this length only.
         name: Name of the task in tables and reports.
-        options: What identifies the task, as JSON; by default the functions are identified by values they take.
+        options: What identifies the task, as JSON, such as {"version": 1}; by default the functions are identified by
+            their code, by what the code reads, and by the program that they are at each length.
 
     Raises:
         InputError: An argument is out of range, the components do not return D numbers, or a position set leaves the
@@ -180,13 +182,10 @@ class Retrieval(GeneratedTask):
             shared["position_sets"] = self.position_sets
         if self.options is not None:
             return shared | dict(self.options)
-        return shared | {"intrinsic_dim": self.intrinsic_dim, "fingerprint": self._values_fingerprint()}
+        return shared | {"intrinsic_dim": self.intrinsic_dim, "code": code_of((self.features, self.outer))}
 
-    def _values_fingerprint(self) -> str:
-        """Functions have no content to hash: the task is identified by their values on fixed tokens."""
-        tokens = draw_tokens(self.distribution, jr.key(0), (64, self.dim))
-        values = jax.vmap(self.features)(tokens)
-        return fingerprint(np.asarray(values), np.asarray(jax.vmap(self.outer)(values)))
+    def probe(self) -> str:
+        return "" if self.options is not None else probe_of(self, (self.features, self.outer))
 
 
 def draw_tokens(distribution: Distribution, key: Key, shape: tuple[int, int]) -> Tokens:
