@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ |= {"JAX_PLATFORMS": "cpu", "HF_HUB_OFFLINE": "1"}
 
 from inputs_arguments import absurd_sizes, bad_arguments, several_options  # noqa: E402
 from inputs_bombs import bombs, run_bombs  # noqa: E402

@@ -23,7 +23,7 @@ VERBS = (
 WAYS_OUT = (
     r"--[a-z]",  # an option to use
     r"`[^`]+`",  # a command or an expression
-    r"pip install",
+    r"pip install|Try 'headcount",
     r"\bHEADCOUNT_[A-Z_]+",  # a setting that raises a limit
     r"Known: |Did you mean |[Tt]he verbs: |it takes: |converts it:",
     r"\b(?:must|may|can) (?:all |both |only )?(?:be|have|hold|lie|list|look|match|not|start|end|come|name|say)\b",

@@ -5,7 +5,7 @@
     HEADCOUNT_MAX_COLUMNS   columns of a table (default: 100,000)
     HEADCOUNT_MAX_MODELS    models of one sweep (default: 1,000,000)
 
-An input is refused by arithmetic, from what a header or the request says, or while it is read, before memory is used up.
+An input is refused by arithmetic, from what a header or the request says, or while it is read: before memory goes.
 """
 
 import functools
@@ -87,8 +87,9 @@ def require_within(what: object, count: float, name: str) -> None:
         )
 
 
-def require_size(name: str, value: Any, most: int = MAX_COUNT) -> None:
-    """Raise `InputError` if a size such as a length or a batch is larger than any machine can have."""
+def require_size(name: str, value: Any, most: int | None = None) -> None:
+    """Raise `InputError` if a size such as a length or a batch is larger than `most`, else than arrays can be."""
+    most = MAX_COUNT if most is None else most
     too_many = isinstance(value, int) and value > most
     require(not too_many, what=name, given=shortened(value), needed=f"at most {most:,}")
 

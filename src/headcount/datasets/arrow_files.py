@@ -141,7 +141,7 @@ def _read(path: Path, arrow: Any) -> Any:
 
 
 def _parquet_batches(path: Path, file: Any) -> tuple[Iterator[Any], Any]:
-    """The batches of a Parquet file and its schema. A few bytes of it can say that one number is there a billion times."""
+    """The batches of a Parquet file and its schema. A few of its bytes can stand for a billion rows."""
     require_within(
         f"{path} has {file.metadata.num_columns:,} columns", file.metadata.num_columns, "HEADCOUNT_MAX_COLUMNS"
     )
@@ -207,7 +207,7 @@ def _lists(path: Path, name: str, array: Any, arrow: Any) -> np.ndarray | list[n
     inner = _values(path, name, array.flatten(), arrow, in_lists=True)
     if not isinstance(inner, np.ndarray):
         raise InputError(f"{path}: the tokens in column {name} must all have the same number of values.")
-    require(inner.dtype.kind in "fiub", f"{path}: column {name} holds lists of text; token ids are whole numbers.")
+    require(inner.dtype.kind in "fiub", f"{path}: column {name} holds lists of text; token ids must be whole numbers.")
     if len(set(lengths.tolist())) == 1:
         return inner.reshape(len(lengths), int(lengths[0]), *inner.shape[1:])
     return np.split(inner, np.cumsum(lengths)[:-1])

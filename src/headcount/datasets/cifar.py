@@ -5,6 +5,7 @@ label, then 1,024 bytes each of red, green and blue, row by row. Source: Krizhev
 """
 
 import gzip
+import os
 import tarfile
 from pathlib import Path
 
@@ -79,10 +80,10 @@ def fetch_cifar10(folder: Path, on_bytes: OnBytes = ignore_bytes) -> Path:
 
 def _find(path: Path) -> Path | None:
     """The archive, or the folder of batches, whole or not."""
-    if path.is_file():
+    if os.path.isfile(path):  # unlike Path.is_file, False for a name too long
         return path if path.name in (ARCHIVE.file_name, *PICKLED) else None
-    folders = [folder for folder in (path, path / FOLDER) if any((folder / name).is_file() for name in BATCHES)]
-    others = [path / name for name in (ARCHIVE.file_name, *PICKLED) if (path / name).exists()]
+    folders = [folder for folder in (path, path / FOLDER) if any(os.path.isfile(folder / name) for name in BATCHES)]
+    others = [path / name for name in (ARCHIVE.file_name, *PICKLED) if os.path.exists(path / name)]
     return next(iter(folders + others), None)
 
 

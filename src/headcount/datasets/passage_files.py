@@ -7,6 +7,7 @@
 Every file may be gzipped (.gz).
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,9 +48,9 @@ class PassageFiles:
 
 def is_passages(path: Path) -> bool:
     """Whether `path` looks like queries and passages, by file names alone."""
-    if path.is_dir():
+    if os.path.isdir(path):  # unlike Path.is_dir, False for a name too long
         return any(plain_or_gzipped(path / name) for name in ("collection.tsv", "corpus.jsonl"))
-    return path.is_file() and _is_json_lines(path)
+    return os.path.isfile(path) and _is_json_lines(path)
 
 
 def open_passages(path: Path, split: str | None) -> PassageFiles:
@@ -157,7 +158,8 @@ def _three_files(
         both = sorted(name for name in judged if name in queries or "" in queries)
         require(
             len(both) > 0,
-            f"{folder} has queries for {_listed(queries)} and qrels for {_listed(judged)}, but no split has both; add the file that is missing.",
+            f"{folder} has queries for {_listed(queries)} and qrels for {_listed(judged)}, "
+            "but no split has both; add one.",
         )
         chosen = _choose_split(folder, both, split)
         queries_path = queries.get(chosen) or queries[""]
