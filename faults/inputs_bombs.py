@@ -13,6 +13,7 @@ import resource
 import signal
 import sqlite3
 import struct
+import sys
 import time
 import traceback
 import warnings
@@ -32,7 +33,7 @@ MAX_GB = 1
 """What a command may use for what it reads."""
 SPARE = 2 * GIB
 """Of address space and of memory, beyond what the process has when it starts: programs, buffers, copies."""
-BOMB_SECONDS = 60
+BOMB_SECONDS = 30
 BLOCK = 2**24
 
 
@@ -295,6 +296,7 @@ def run_bombs(given: list[Input], root: Path) -> list[tuple[Input, Verdict]]:
         try:
             case = each.write(folder)
             seen.append((each, _exploded(case, folder)))
+            print(f"{each.words}: {seen[-1][1]}"[:300], file=sys.stderr, flush=True)
         finally:
             for file in folder.rglob("*"):
                 if file.is_file() and file.stat().st_size > 2**20:
