@@ -10,6 +10,8 @@ from .table import middle_of
 RESAMPLES = 400
 COVERAGE = 0.9
 TAIL = (1 - COVERAGE) / 2
+MANY_SEEDS = 64
+"""With more seeds than this only the draws that count are drawn: resampling each of them took seconds and gigabytes."""
 MIN_SEEDS = 2
 """Finished seeds that a cell must have: one seed is not evidence."""
 
@@ -28,11 +30,36 @@ def bootstrap(errors: Float[np.ndarray, "*cells seeds"], resamples: int = RESAMP
     """
     finished = np.sum(~np.isnan(errors), axis=-1, keepdims=True)
     seeds = errors.shape[-1]
+    if seeds > MANY_SEEDS:
+        return _of_many(np.sort(errors, axis=-1), finished, resamples, np.random.default_rng(seed))
     drawn = (np.random.default_rng(seed).random((resamples, *errors.shape)) * finished).astype(np.int64)
     # Places among the sorted errors, NaN last: the smallest place drawn is the smallest error.
     drawn = np.where(np.arange(seeds) < finished, drawn, seeds - 1) if (finished < seeds).any() else drawn
     values = _gathered(np.sort(errors, axis=-1), np.sort(drawn, axis=-1))
     return Resampled(values[..., 0], middle_of(values))
+
+
+def _of_many(
+    ranked: Float[np.ndarray, "*cells seeds"],
+    finished: Int[np.ndarray, "*cells 1"],
+    resamples: int,
+    generator: np.random.Generator,
+) -> Resampled:
+    """The same law without its other draws: the smallest and the middle of n uniform numbers, one after another.
+
+    The smallest of n numbers above x is x + (1 - x) (1 - u^(1/n)) with u uniform; the i-th smallest of n - 1 more above
+    it is that far up again by a number of the law Beta(i, n - i).
+    """
+    count = finished[..., 0]
+    shape = (resamples, *count.shape)
+    low, high = (count - 1) // 2, count // 2
+    first = 1 - generator.random(shape) ** (1 / count)
+    middle = first + np.where(low > 0, (1 - first) * generator.beta(np.maximum(low, 1), count - low, shape), 0.0)
+    above = 1 - generator.random(shape) ** (1 / np.maximum(count - 1 - low, 1))
+    upper = middle + np.where(high > low, (1 - middle) * above, 0.0)
+    places = [np.minimum((number * count).astype(np.int64), count - 1)[..., None] for number in (first, middle, upper)]
+    best, lower_middle, upper_middle = (_gathered(ranked, place)[..., 0] for place in places)
+    return Resampled(best, (lower_middle + upper_middle) / 2)
 
 
 def _gathered(values: np.ndarray, places: Int[np.ndarray, "resamples *cells draws"]) -> np.ndarray:

@@ -4,6 +4,7 @@ Every rule looks at one thing that may be wrong with a result. The rules are in 
 stopped training first, then what hides an answer, then what would make it more certain.
 """
 
+import functools
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -137,11 +138,11 @@ class Situation:
         """Whether the examples are a user's arrays, images or passages, of which no more can be drawn."""
         return any(self.setting("task", name) is not None for name in STORED)
 
-    @property
+    @functools.cached_property
     def decisive(self) -> Record | None:
         """The record that the answer rests on most: the smallest error at the answer, or of all."""
-        finished = [record for record in self.records if record.outcome is Outcome.FINISHED]
-        at = [record for record in finished if record.cell.model.get("heads") == self.answer.heads]
+        finished, heads = [record for record in self.records if record.outcome is Outcome.FINISHED], self.answer.heads
+        at = [record for record in finished if record.cell.model.get("heads") == heads]
         return min(at or finished, key=lambda record: record.error, default=None)
 
     @property

@@ -327,27 +327,25 @@ def error_table(experiment: Experiment, records: Iterable[Record], *, metric: Me
     own = experiment.own(records)
     require(len(own) > 0, f"there are no records of the experiment {experiment.name}.")
     metric = metric or metric_of(own)
-    part = Experiment(
-        name=experiment.name,
-        question=experiment.question,
-        task=experiment.task,
-        axes=experiment.axes,
-        places={record.cell.key: experiment.places[record.cell.key] for record in own},
-    )
-    axes = {axis: _in_order(part.values(axis), experiment.values(axis)) for axis in part.axes if axis != BEST_OVER}
-    kept = [part.axes.index(axis) for axis in axes]
-    places = {axis: {value: i for i, value in enumerate(values)} for axis, values in axes.items()}
-    errors, baseline, noise = (np.full([len(values) for values in axes.values()], np.nan) for _ in range(3))
-    better = np.fmin if metric.less_is_better else np.fmax
-    for record in own:
-        if record.outcome is not Outcome.FINISHED or metric.name not in record.metrics:
-            continue
-        coordinates = part.places[record.cell.key]
-        place = tuple(places[axis][coordinates[i]] for axis, i in zip(axes, kept, strict=True))
-        errors[place] = better(errors[place], record.metrics[metric.name])
+    own_values = [set(column) for column in zip(*(experiment.places[record.cell.key] for record in own), strict=True)]
+    kept = [(i, axis) for i, axis in enumerate(experiment.axes) if axis != BEST_OVER]
+    axes = {axis: tuple(value for value in experiment.values(axis) if value in own_values[i]) for i, axis in kept}
+    shape = [len(values) for values in axes.values()]
+    errors, baseline, noise = (np.full(shape, np.nan).ravel() for _ in range(3))
+    finished = [each for each in own if each.outcome is Outcome.FINISHED and metric.name in each.metrics]
+    if finished:
+        columns = list(zip(*(experiment.places[record.cell.key] for record in finished), strict=True))
+        along = []
+        for i, axis in kept:
+            places = {value: place for place, value in enumerate(axes[axis])}
+            along.append([places[value] for value in columns[i]])
+        at = np.ravel_multi_index(tuple(along), shape) if along else np.zeros(len(finished), int)
+        better = np.fmin if metric.less_is_better else np.fmax
+        better.at(errors, at, [record.metrics[metric.name] for record in finished])
         if metric.baseline is None:
-            baseline[place] = record.metrics.get("baseline", 1.0)
-            noise[place] = record.metrics.get("baseline_noise", 0.0)
+            baseline[at] = [record.metrics.get("baseline", 1.0) for record in finished]
+            noise[at] = [record.metrics.get("baseline_noise", 0.0) for record in finished]
+    errors, baseline, noise = (flat.reshape(shape) for flat in (errors, baseline, noise))
     usual = 1.0 if metric.baseline is None else metric.baseline
     return ErrorTable(
         axes=axes,
@@ -356,7 +354,3 @@ def error_table(experiment: Experiment, records: Iterable[Record], *, metric: Me
         baseline=np.where(np.isnan(baseline), usual, baseline),
         noise=np.where(np.isnan(noise), 0.0, noise),
     )
-
-
-def _in_order(values: tuple[Any, ...], order: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(value for value in order if value in values)

@@ -64,14 +64,19 @@ def _spec_of(text: str) -> AbstractSpec:
 
 
 def shape_of(cell: Cell) -> Shape:
-    """The shape of the program that trains a cell."""
-    return Shape(
-        task=task_key(cell.task),
-        length=cell.length,
-        model=spec_of(cell).padded(),
-        train=replace(cell.train, learning_rate=1.0),
-        from_random=cell.start == "random",
-    )
+    """The shape of the program that trains a cell; equal ones are one object, so that they are compared at once."""
+    return _shape(task_key(cell.task), cell.length, task_key(cell.model), cell.train, cell.start == "random")
+
+
+@functools.lru_cache(maxsize=4096)
+def _shape(task: str, length: int, model: str, train: TrainSpec, from_random: bool) -> Shape:
+    shape = Shape(task, length, _spec_of(model).padded(), replace(train, learning_rate=1.0), from_random)
+    return _one_object(shape)
+
+
+@functools.lru_cache(maxsize=4096)
+def _one_object(shape: Shape) -> Shape:
+    return shape
 
 
 def parent_spec(cell: Cell) -> AbstractSpec:
@@ -89,8 +94,12 @@ def buckets(
     `slots(members, max_members)` says for how many members the program of a bucket is compiled.
     """
     groups: dict[Shape, list[Cell]] = {}
+    known: dict[int, tuple[Shape, list[Cell]]] = {}  # by identity: the hash of a shape takes longer than all else
     for cell in cells:
-        groups.setdefault(shape_of(cell), []).append(cell)
+        shape = shape_of(cell)
+        if id(shape) not in known:
+            known[id(shape)] = shape, groups.setdefault(shape, [])
+        known[id(shape)][1].append(cell)
     split = []
     for shape, group in groups.items():
         most = max(1, max_members(shape))

@@ -1,5 +1,6 @@
 """What a sweep will do before it does it: buckets in working order, expected time and memory."""
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -72,22 +73,15 @@ def plan_sweep(
     """Group the cells that are not settled yet, and estimate what they will take."""
     machine = machine or hardware()
     settled = set(settled)
-    sizes = _Sizes(sweep)
-    whole = buckets(
-        sweep.cells,
-        lambda shape: max_members(shape, sizes.of(shape), sizes.objective(shape), machine),
-        lambda members, most: slots(members, most, machine),
-    )
+    shapes = _Shapes(sweep, machine)
+    whole = buckets(sweep.cells, shapes.max_members, lambda members, most: slots(members, most, machine))
     left = [
-        replace(bucket, cells=cells)
+        bucket if len(cells) == len(bucket.cells) else replace(bucket, cells=cells)
         for bucket in whole
         if (cells := tuple(cell for cell in bucket.cells if cell.key not in settled))
     ]
-    costs = [_bucket_seconds(bucket, sizes, machine) for bucket in left]
-    programs = {
-        (bucket.shape.program, bucket.slots, sizes.of(bucket.shape), _examples(bucket)): _pace(bucket, sizes, machine)
-        for bucket in left
-    }
+    costs = [shapes.seconds(bucket) for bucket in left]
+    programs = {shapes.program(bucket): shapes.pace(bucket.shape) for bucket in left}
     compiling = _over_workers([pace.compile_seconds for pace in programs.values()], machine)
     reading = _over_workers([pace.read_seconds for pace in programs.values()], machine)
     training = sum(costs) if machine.side_by_side else _over_workers(costs, machine)
@@ -101,7 +95,7 @@ def plan_sweep(
         compile_seconds=compiling,
         compiled_seconds=training + reading,
         seconds=training + compiling,
-        bytes=_peak_bytes(left, sizes, machine, len(programs)),
+        bytes=_peak_bytes(left, shapes, machine, len(programs)),
     )
 
 
@@ -110,37 +104,69 @@ def sizes_of(task: AbstractTask) -> Sizes:
     return Sizes(task.dim, task.outputs, *task.sequences)
 
 
-class _Sizes:
-    """The sizes of every task of a sweep at every length, each found once."""
+class _Shapes:
+    """What the plan asks of every shape of a sweep, each found once: thousands of buckets share one.
 
-    def __init__(self, sweep: Sweep):
-        self.tasks = sweep.by_key
-        self.known: dict[tuple[str, int], Sizes] = {}
+    A task is asked for its sizes once per length, which traces its functions.
+    """
 
-    def of(self, shape: Shape) -> Sizes:
+    def __init__(self, sweep: Sweep, machine: Hardware):
+        self.tasks, self.machine = sweep.by_key, machine
+        self._known: dict[tuple[str, int], tuple[Sizes, AbstractObjective]] = {}
+        self.pace = functools.cache(self._pace)
+        self._work = functools.cache(self._flops)
+        self._program = functools.cache(lambda shape: (shape.program, self.at(shape)[0], _examples(shape)))
+        self.needs = functools.cache(self._needs)
+
+    def at(self, shape: Shape) -> tuple[Sizes, AbstractObjective]:
+        """The sizes and the objective of the task at its length."""
         place = shape.task, shape.length
-        if place not in self.known:
-            self.known[place] = sizes_of(self.tasks[shape.task].at(shape.length))
-        return self.known[place]
+        if place not in self._known:
+            task = self.tasks[shape.task].at(shape.length)
+            self._known[place] = sizes_of(task), task.objective
+        return self._known[place]
 
-    def objective(self, shape: Shape) -> AbstractObjective:
-        return self.tasks[shape.task].at(shape.length).objective
+    def max_members(self, shape: Shape) -> int:
+        return max_members(shape, *self.at(shape), self.machine)
 
-    def needs(self, bucket: Bucket, members: int, machine: Hardware) -> Needs:
-        """The memory of some members of a bucket."""
-        given = bucket.shape, self.of(bucket.shape), self.objective(bucket.shape)
-        return needs(*given, members, machine.backend, side_by_side=machine.side_by_side)
+    def program(self, bucket: Bucket) -> tuple:
+        """What tells the program of a bucket from others."""
+        return *self._program(bucket.shape), bucket.slots
 
-    def data_bytes(self, bucket: Bucket) -> int:
-        """The examples of a bucket: those that are stored, at most as many as are asked for, or those drawn."""
-        shape, task = bucket.shape, self.tasks[bucket.shape.task]
-        sizes, (train, validation) = self.of(shape), _examples(bucket)
+    def seconds(self, bucket: Bucket) -> float:
+        """How long the training of a bucket takes."""
+        shape, members, pace = bucket.shape, len(bucket.cells), self.pace(bucket.shape)
+        starts = 1 if self.machine.side_by_side else members
+        return shape.train.steps * (starts * pace.step_seconds + members * self._work(shape) / pace.flops)
+
+    def data_bytes(self, shape: Shape) -> int:
+        """The examples of a shape: those that are stored, at most as many as are asked for, or those drawn."""
+        task, (sizes, _), (train, validation) = self.tasks[shape.task], self.at(shape), _examples(shape)
         drawn = 4 * ((train or PROBE_EXAMPLES) + validation) * sizes.sequences * sizes.tokens * sizes.dim
         if task.endless:
             return COPIES * drawn
         stored = sum(leaf.nbytes for leaf in jax.tree.leaves(task) if hasattr(leaf, "nbytes"))
         # An array's examples are tokens; those of images and passages are kept as they are, and smaller.
         return COPIES * (stored if task.tokenise is not None else min(stored, drawn))
+
+    def _flops(self, shape: Shape) -> float:
+        """A training step of one member, which costs about three forward passes."""
+        sizes, _ = self.at(shape)
+        forward = shape.model.flops(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
+        return 3 * shape.train.batch * sizes.sequences * forward
+
+    def _needs(self, shape: Shape, members: int) -> Needs:
+        """The memory of some members."""
+        backend, side_by_side = self.machine.backend, self.machine.side_by_side
+        return needs(shape, *self.at(shape), members, backend, side_by_side=side_by_side)
+
+    def _pace(self, shape: Shape) -> Pace:
+        fused = kernel_sizes(shape, *self.at(shape), self.machine.backend) is not None
+        if not self.machine.side_by_side:
+            return FUSED_CPU_PACE if fused else CPU_PACE
+        if shape.train.precision != "float32":
+            return HALF_PACE
+        return FUSED_GPU_PACE if fused else GPU_PACE
 
 
 def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:
@@ -158,41 +184,21 @@ def _over_workers(seconds: list[float], machine: Hardware) -> float:
     return max(max(seconds, default=0.0), sum(seconds) / machine.workers)
 
 
-def _bucket_seconds(bucket: Bucket, sizes: "_Sizes", machine: Hardware) -> float:
-    shape, at = bucket.shape, sizes.of(bucket.shape)
-    # A training step costs about three forward passes.
-    forward = at.sequences * shape.model.flops(length=at.tokens, dim=at.dim, outputs=at.outputs)
-    work = 3 * shape.train.batch * forward
-    members, pace = len(bucket.cells), _pace(bucket, sizes, machine)
-    starts = 1 if machine.side_by_side else members
-    return shape.train.steps * (starts * pace.step_seconds + members * work / pace.flops)
-
-
-def _examples(bucket: Bucket) -> tuple[int, int]:
+def _examples(shape: Shape) -> tuple[int, int]:
     """How many examples there are: a program is compiled for their number."""
-    return bucket.shape.train.train_examples, bucket.shape.train.validation_examples
+    return shape.train.train_examples, shape.train.validation_examples
 
 
-def _pace(bucket: Bucket, sizes: "_Sizes", machine: Hardware) -> Pace:
-    shape = bucket.shape
-    fused = kernel_sizes(shape, sizes.of(shape), sizes.objective(shape), machine.backend) is not None
-    if not machine.side_by_side:
-        return FUSED_CPU_PACE if fused else CPU_PACE
-    if bucket.shape.train.precision != "float32":
-        return HALF_PACE
-    return FUSED_GPU_PACE if fused else GPU_PACE
-
-
-def _peak_bytes(left: list[Bucket], sizes: _Sizes, machine: Hardware, programs: int) -> int:
+def _peak_bytes(left: list[Bucket], shapes: _Shapes, machine: Hardware, programs: int) -> int:
     """The process itself, the data of every task and length, and the members that are live at once."""
     if not left:
         return 0
-    drawn = {(b.shape.task, b.shape.length, _examples(b)): b for b in left}
-    data = sum(sizes.data_bytes(bucket) for bucket in drawn.values())
+    drawn = {(shape.task, shape.length, _examples(shape)): shape for bucket in left for shape in [bucket.shape]}
+    data = sum(map(shapes.data_bytes, drawn.values()))
     if not machine.side_by_side:
         process = PROCESS_BYTES + PROGRAM_BYTES * min(programs, MAX_PROGRAMS)
-        running = sorted((sum(sizes.needs(bucket, 1, machine)) for bucket in left), reverse=True)
+        running = sorted((sum(shapes.needs(bucket.shape, 1)) for bucket in left), reverse=True)
         return process + data + sum(running[: machine.workers])
-    each = [sizes.needs(bucket, len(bucket.cells), machine) for bucket in left]
+    each = [shapes.needs(bucket.shape, len(bucket.cells)) for bucket in left]
     held = sorted((bucket.held for bucket in each), reverse=True)
     return data + sum(held[: machine.workers]) + max(bucket.turn for bucket in each)

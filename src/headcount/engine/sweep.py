@@ -13,7 +13,7 @@ import numpy as np
 
 from .._errors import InputError, require
 from ..models import AbstractSpec, EncoderSpec
-from ..store import Cell, Experiment, TrainSpec, Value
+from ..store import Cell, Content, Experiment, TrainSpec, Value
 from ..tasks import AbstractTask
 from ..tasks.base import user_supplied
 from .fitting import require_axes_fit, require_models_fit
@@ -112,8 +112,9 @@ def sweep(
         for spec in specs.values():
             spec.require_length(length)
     require_models_fit(task, specs.values(), trains.values(), axes["length"])
-    task_spec, shared = task.spec(), dict(at or {})
-    models = {place: spec.as_dict() for place, spec in specs.items()}
+    # All cells share these, so that a hundred thousand of them fit in memory and their keys are found in a second.
+    task_spec, shared = Content.of(task.spec()), dict(at or {})
+    models = {place: Content.of(spec.as_dict()) for place, spec in specs.items()}
     cells, places = [], {}
     for length in axes["length"]:
         for of_model, content in models.items():
@@ -177,7 +178,7 @@ def joined(sweeps: Iterable[Sweep]) -> Sweep:
 
 def task_key(spec: dict[str, Any]) -> str:
     """A task's spec as text, whichever way its JSON was written."""
-    return json.dumps(spec, sort_keys=True)
+    return Content.of(spec).text
 
 
 def _spec(model: Callable[..., AbstractSpec], coordinates: dict[str, Value]) -> AbstractSpec:

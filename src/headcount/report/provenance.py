@@ -44,22 +44,21 @@ def provenance(records: Iterable[Record], *, missing: int = 0, runs: Iterable[tu
     command and the time it began."""
     runs = list(runs)
     records = list(records)
-    origins = [record.provenance for record in records]
-    finished = sorted(p["finished"] for p in origins if "finished" in p)
+    origins, outcomes = [record.provenance for record in records], [record.outcome for record in records]
+    finished = sorted({p["finished"] for p in origins if "finished" in p})
+    versions = {id(each): each for p in origins if (each := p.get("versions"))}.values()  # many share one
     return Provenance(
         commands=_distinct(command for command, _ in runs),
         settings=tuple((title, _values(records, title)) for title in ("task", "model", "train", "sweep")),
         devices=_distinct(p.get("device") for p in origins),
         backends=backends_of(records),
-        versions=_distinct(
-            ", ".join(f"{name} {number}" for name, number in p.get("versions", {}).items()) for p in origins
-        ),
+        versions=_distinct(", ".join(f"{name} {number}" for name, number in each.items()) for each in versions),
         seconds=sum(p.get("seconds", 0.0) for p in origins),
         began=min((started for _, started in runs), default=""),
         ended=finished[-1] if finished else "",
         keys=frozenset(record.cell.key for record in records),
         missing=missing,
-        outcomes={outcome.value: sum(r.outcome is outcome for r in records) for outcome in Outcome},
+        outcomes={outcome.value: outcomes.count(outcome) for outcome in Outcome},
         messages=_distinct(record.message for record in records),
     )
 
@@ -72,19 +71,21 @@ def backends_of(records: Iterable[Record]) -> dict[str, int]:
 def _values(records: list[Record], title: str) -> dict[str, str]:
     """Every value each setting took over the records, in order: `heads 1 2 3`."""
     taken: dict[str, dict[Any, Any]] = {}
-    for record in records:
-        for name, value in _settings(record.cell, title).items():
+    for settings in _distinct_settings((record.cell for record in records), title):
+        for name, value in settings.items():
             if value is not None:
-                # Of tens of thousands of records most values are equal numbers: these need no JSON to be compared.
+                # Most values are equal numbers: these need no JSON to be compared.
                 same = (type(value), value) if isinstance(value, int | float | str) else json.dumps(value)
                 taken.setdefault(name, {})[same] = value
     return {name: " ".join(map(str, sorted(taken[name].values(), key=_order))) for name in sorted(taken)}
 
 
-def _settings(cell: Cell, title: str) -> dict[str, Any]:
+def _distinct_settings(cells: Iterable[Cell], title: str) -> list[dict[str, Any]]:
+    """What cells have under a title, less repetitions: many share one task, one model and one way of training."""
     if title == "sweep":
-        return {"length": cell.length, "seed": cell.seed}
-    return vars(cell.train) if title == "train" else {"task": cell.task, "model": cell.model}[title]
+        return [{"length": length, "seed": seed} for length, seed in {(cell.length, cell.seed) for cell in cells}]
+    parts = {id(part): part for cell in cells for part in [getattr(cell, title)]}.values()
+    return [vars(part) if title == "train" else part for part in parts]
 
 
 def _order(value: Any) -> tuple[bool, float, str]:

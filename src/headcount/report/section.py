@@ -162,8 +162,9 @@ def asked_for(
     has the one value 1, as in a table.
     """
     axes, counted = tuple(axes), tuple(counted)
-    places = [experiment.coordinates(key) for key in experiment.places]
-    models = {tuple(at.get(axis, 1) for axis in axes + counted) for at in places}
+    places = experiment.places.values()
+    columns = {axis: [place[i] for place in places] for i, axis in enumerate(experiment.axes)}
+    models = set(zip(*(columns.get(axis, [1] * len(places)) for axis in axes + counted), strict=True))
     return Counter(model[: len(axes)] for model in models)
 
 

@@ -95,13 +95,12 @@ def _shown(
 ) -> list[tuple[dict[str, Value], Record]]:
     """The finished records of the longest length and the first draw of the data, with their coordinates."""
     length, draws = _length(table), draws_of(table)
-    placed = [(experiment.coordinates(record.cell.key), record) for record in records]
+    wanted = {"length": length} | ({"data_seed": draws[0]} if draws else {})
+    part = experiment.part(**{axis: [value] for axis, value in wanted.items() if axis in experiment.axes})
     return [
-        (at, record)
-        for at, record in placed
+        (part.coordinates(record.cell.key), record)
+        for record in part.own(records)
         if record.outcome is Outcome.FINISHED
-        and at.get("length", length) == length
-        and (not draws or at.get("data_seed") == draws[0])
     ]
 
 

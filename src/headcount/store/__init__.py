@@ -1,7 +1,7 @@
 """The only hand-off between training and reading. Nothing here imports JAX."""
 
 from .backends import backend_of, backend_words, count_backends
-from .cell import Cell, Outcome, Precision, Record, TrainSpec
+from .cell import Cell, Content, Outcome, Precision, Record, TrainSpec
 from .experiment import Experiment, Value
 from .live import LIVE_FILE, Live, read_live
 from .table import FILE_NAME, Progress, Store
@@ -10,6 +10,7 @@ __all__ = [
     "FILE_NAME",
     "LIVE_FILE",
     "Cell",
+    "Content",
     "Experiment",
     "Live",
     "Outcome",

@@ -6,11 +6,12 @@ results folder. Nothing is ever guessed back from the cells themselves.
 
 import hashlib
 import json
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .._errors import require
+from .._errors import InputError, require
 from .cell import Record
 
 Value = int | float | str
@@ -37,11 +38,10 @@ class Experiment:
 
     def __post_init__(self):
         require(len(set(self.axes)) == len(self.axes), f"axes must have distinct names, got {', '.join(self.axes)}.")
-        for key, place in self.places.items():
-            require(
-                len(place) == len(self.axes),
-                f"cell {key} has {len(place)} coordinates for the {len(self.axes)} axes {', '.join(self.axes)}.",
-            )
+        if not set(map(len, self.places.values())) <= {len(self.axes)}:
+            wrong = next(key for key, place in self.places.items() if len(place) != len(self.axes))
+            given = f"{len(self.places[wrong])} coordinates for the {len(self.axes)} axes {', '.join(self.axes)}"
+            raise InputError(f"cell {wrong} has {given}.")
 
     @property
     def identity(self) -> str:
@@ -56,7 +56,7 @@ class Experiment:
     def values(self, axis: str) -> tuple[Any, ...]:
         """The values tried along an axis: numbers by size, words in the order in which they first come."""
         index = self._index(axis)
-        values = list(dict.fromkeys(place[index] for place in self.places.values()))
+        values = list(dict.fromkeys(map(operator.itemgetter(index), self.places.values())))
         return tuple(values if any(isinstance(value, str) for value in values) else sorted(values))
 
     def _index(self, axis: str) -> int:
@@ -70,7 +70,7 @@ class Experiment:
     def part(self, **kept: Iterable[Value]) -> "Experiment":
         """The same experiment with only these values of some axes: `part(heads=[1, 2], layout=["pairs"])`."""
         wanted = [(self._index(axis), set(values)) for axis, values in kept.items()]
-        places = {
-            key: place for key, place in self.places.items() if all(place[index] in values for index, values in wanted)
-        }
+        places = dict(self.places)
+        for index, values in wanted:
+            places = {key: place for key, place in places.items() if place[index] in values}
         return replace(self, places=places)

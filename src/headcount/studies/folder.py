@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from .._collection import collection_paused
 from .._errors import require
 from ..analysis.trained_model.facts import STUDY as INSPECTION
 from ..analysis.trained_model.words import go_on
@@ -22,6 +23,11 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
 
     Raises StoreError where the folder holds no results.
     """
+    with collection_paused():
+        return _sections_of(root)
+
+
+def _sections_of(root: Path) -> tuple[list[Section], list[str]]:
     computed = _computed_sections(root)
     if computed and not (root / FILE_NAME).exists():
         return computed, []

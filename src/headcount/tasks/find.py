@@ -209,7 +209,7 @@ def task_of_spec(
     changed = [name for name in sorted(spec.keys() | given.keys()) if spec.get(name) != given.get(name)]
     require(
         not changed,
-        f"{reference} is not the task of these results: it differs in {', '.join(changed)}; name the one that was measured.",
+        f"{reference} is not the task of these results: it differs in {', '.join(changed)}; name the measured one.",
     )
     return task
 
