@@ -1,6 +1,6 @@
 """Small files that unpack to more than memory, headers that claim terabytes, and sizes that no machine has.
 
-Each runs in a process of its own whose memory is limited, with `HEADCOUNT_MAX_GB=1`: it must be refused by that limit,
+Each runs in a process of its own whose memory is limited, with `HEADCOUNT_MAX_GB=0.25`: it must be refused by that limit,
 not by the system.
 """
 
@@ -29,7 +29,7 @@ from tests.helpers import cifar_files
 from tests.helpers.commands import Result, headcount
 
 GIB = 2**30
-MAX_GB = 1
+MAX_GB = 0.25
 """What a command may use for what it reads."""
 SPARE = 2 * GIB
 """Of address space and of memory, beyond what the process has when it starts: programs, buffers, copies."""
@@ -61,13 +61,13 @@ def _npy_header(shape: str, kind: str = "<f8") -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
 
 
-def _npz(path: Path, content: bytes, claimed: int) -> Path:
+def _npz(path: Path, content: bytes, claimed: int, checksum: int = 0) -> Path:
     """An archive with an array x of this deflated content; its directory claims `claimed` bytes."""
-    head = struct.pack("<4s5H3L2H", b"PK\3\4", 45, 0, 8, 0, 0, 0, len(content), min(claimed, 2**32 - 1), 5, 20)
+    head = struct.pack("<4s5H3L2H", b"PK\3\4", 45, 0, 8, 0, 0, checksum, len(content), min(claimed, 2**32 - 1), 5, 20)
     extra = struct.pack("<HHQQ", 1, 16, claimed, len(content))
     local = head + b"x.npy" + extra + content
     entry = struct.pack(
-        "<4s6H3L5H2L", b"PK\1\2", 45, 45, 0, 8, 0, 0, 0, len(content), 2**32 - 1, 5, 12, 0, 0, 0, 0, 0
+        "<4s6H3L5H2L", b"PK\1\2", 45, 45, 0, 8, 0, 0, checksum, len(content), 2**32 - 1, 5, 12, 0, 0, 0, 0, 0
     ) + b"x.npy" + struct.pack("<HHQ", 1, 8, claimed)  # fmt: skip
     end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, len(entry), len(local), 0)
     path.write_bytes(local + entry + end)
@@ -271,7 +271,7 @@ def _npy(folder: Path, shape: str) -> Path:
 def _npz_header(folder: Path, shape: str, path: Path | None = None) -> Path:
     content = _npy_header(shape) + bytes(64)
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    return _npz(path or folder / "bad.npz", packer.compress(content) + packer.flush(), len(content))
+    return _npz(path or folder / "bad.npz", packer.compress(content) + packer.flush(), len(content), zlib.crc32(content))
 
 
 def _bert(folder: Path, name: str) -> Case:
@@ -330,7 +330,7 @@ def _in_child(case: Case, folder: Path, answer: Path) -> None:
     try:
         os.environ["HEADCOUNT_MAX_GB"] = str(MAX_GB)
         pages = int(Path("/proc/self/statm").read_text().split()[0])
-        limit = pages * resource.getpagesize() + MAX_GB * GIB + SPARE
+        limit = pages * resource.getpagesize() + int(MAX_GB * GIB) + SPARE
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         signal.alarm(2 * BOMB_SECONDS)
         os.chdir(folder)

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from .._errors import InputError
 from .._limits import TEXT_FACTOR, limit, max_bytes
-from .memory import require_text_fits
+from .memory import gzipped_bytes, require_text_fits
 
 
 def plain_or_gzipped(path: Path) -> Path | None:
@@ -32,7 +32,7 @@ def raw_lines(path: Path, *, kept: bool = False) -> Iterator[tuple[int, str]]:
     number, size, longest, most = 0, 0, limit("HEADCOUNT_MAX_LINE_MB") * 2**20, max_bytes()
     try:
         if kept:
-            require_text_fits(path, path.stat().st_size)
+            require_text_fits(path, gzipped_bytes(path) if path.name.endswith(".gz") else path.stat().st_size)
         with gzip.open(path, "rb") if path.name.endswith(".gz") else open(path, "rb") as file:
             for number, raw in enumerate(iter(lambda: file.readline(longest + 1), b""), start=1):
                 size += len(raw)

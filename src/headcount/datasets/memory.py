@@ -3,19 +3,38 @@
 import struct
 import zipfile
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import numpy as np
 
 from .._errors import InputError
 from .._limits import JSON_FACTOR, TEXT_FACTOR, require_fits
 
-__all__ = ["read_limited", "require_arrays_fit", "require_fits", "require_text_fits", "require_unpacked_fits"]
+MAX_GZIP_RATIO = 1032
+"""Bytes that one byte of a gzip file can stand for at most."""
+
+__all__ = [
+    "gzipped_bytes",
+    "read_limited",
+    "require_arrays_fit",
+    "require_fits",
+    "require_text_fits",
+    "require_unpacked_fits",
+]
 
 
 def require_text_fits(path: Path, size: int, factor: int = TEXT_FACTOR) -> None:
     """Raise `InputError` if numbers in `size` bytes of text need more than the limit."""
     require_fits(path, factor * size)
+
+
+def gzipped_bytes(path: Path) -> int:
+    """How many bytes a gzip file says that it holds, modulo 4 GiB; 0 where its end cannot be right."""
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        file.seek(max(0, size - 4))
+        said = int.from_bytes(file.read(4), "little")
+    return said if said <= MAX_GZIP_RATIO * size else 0
 
 
 def require_unpacked_fits(path: Path) -> None:
@@ -42,7 +61,7 @@ def require_arrays_fit(path: Path) -> None:
                 _require_array_fits(path, member.filename, file, member.file_size)
 
 
-def _require_array_fits(path: Path, name: str, file: IO[bytes], size: int) -> None:
+def _require_array_fits(path: Path, name: str, file: Any, size: int) -> None:
     """The same of one array, in a file of `size` bytes; whatever is not an array is left to NumPy to refuse."""
     try:
         version = np.lib.format.read_magic(file)
