@@ -86,9 +86,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kind", default="", help="only kinds that begin so")
     parser.add_argument("--examples", type=int, default=3, help="examples to print of each fault of a kind")
-    parser.add_argument("--bombs", type=int, default=None, help="bombs (default: all, or 8 with --count below 1000)")
+    parser.add_argument("--bombs", type=int, default=None, help="bombs (default: all, or 3 with --count below 1000)")
     arguments = parser.parse_args()
-    most = arguments.bombs if arguments.bombs is not None else (10**6 if arguments.count >= 1000 else 8)
+    most = arguments.bombs if arguments.bombs is not None else (10**6 if arguments.count >= 1000 else 3)
     chosen = [each for each in bombs(random.Random(arguments.seed)) if each.kind.startswith(arguments.kind)]
     began, seen = time.monotonic(), []
     with tempfile.TemporaryDirectory(prefix="headcount-bombs-") as root:

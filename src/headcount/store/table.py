@@ -320,4 +320,4 @@ def _reading(root: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StoreError(f"{root / FILE_NAME} cannot be read: {error}.") from error
+        raise StoreError(f"{root / FILE_NAME} cannot be read: {error}. {RESTORE}") from error
