@@ -15,7 +15,7 @@ SECONDS = 10
 """In which an answer must be there; a bomb that is being read takes longer."""
 
 VERBS = (
-    "add|ask|begin|break|change|check|choose|close|compress|convert|crop|cut|delete|divide|download|drop|escape|fill|fix|free|"
+    "add|ask|begin|break|change|check|choose|close|compress|convert|correct|crop|cut|define|delete|divide|download|drop|escape|fill|fix|free|"
     "give|install|keep|leave|list|lower|make|mount|move|name|open|pad|pass|point|put|quote|raise|remove|rename|repeat|replace|"
     "resize|restore|run|save|say|see|select|set|shorten|spell|split|start|subtract|train|try|turn|unpack|unset|update|upgrade|use|"
     "wait|write"
@@ -26,7 +26,7 @@ WAYS_OUT = (
     r"pip install|Try 'headcount",
     r"\bHEADCOUNT_[A-Z_]+",  # a setting that raises a limit
     r"Known: |Did you mean |[Tt]he verbs: |it takes: |converts it:",
-    r"\b(?:must|may|can) (?:all |both |only )?(?:be|have|hold|lie|list|look|match|not|start|end|come|name|say)\b",
+    r"\b(?:must|may|can) (?:all |both |only )?(?:be|have|hold|lie|list|look|match|not|start|end|come|name|repeat|say)\b",
     r"\b(?:is|are) needed\b|\bneeds? (?:an?|one|at least|the)\b",
     rf"(?:^|[;:.,(] |\b(?:or|and|to|then|so) )(?:{VERBS})\b",  # an imperative at the start of a clause
 )
