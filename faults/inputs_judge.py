@@ -26,7 +26,7 @@ WAYS_OUT = (
     r"pip install|Try 'headcount",
     r"\bHEADCOUNT_[A-Z_]+",  # a setting that raises a limit
     r"Known: |Did you mean |[Tt]he verbs: |it takes: |converts it:",
-    r"\b(?:must|may|can) (?:all |both |only )?(?:be|have|hold|lie|list|look|match|not|start|end|come|name|repeat|say)\b",
+    r"\b(?:must|may|can) (?:all |both )?(?:be|have|hold|lie|list|look|match|not|start|end|come|name|repeat|say)\b",
     r"\b(?:is|are) needed\b|\bneeds? (?:an?|one|at least|the)\b",
     rf"(?:^|[;:.,(] |\b(?:or|and|to|then|so) )(?:{VERBS})\b",  # an imperative at the start of a clause
 )
