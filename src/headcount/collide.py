@@ -102,8 +102,8 @@ def chosen(experiments: list[Experiment], records: list[Record], seeds: int) -> 
                 kind = tuple((axis, value) for axis, value in place.items() if axis not in ("seed", "learning_rate"))
                 groups.setdefault((experiment.name, kind), []).append(record)
                 grouped.add(cell.key)
-    none = "there is no finished class-token model to search; encoders have no single output that could collide."
-    require(len(groups) > 0, f"there is no model to search: {left_out(records)}." if left_out(records) else none)
+    none = "of class-token models none is finished, and encoders have no single output that could collide"
+    require(len(groups) > 0, f"there is no model to search: {left_out(records) or none}; name another folder.")
     best = [sorted(group, key=lambda record: record.error)[:seeds] for group in groups.values()]
     return sorted(best, key=lambda group: (group[0].cell.length, group[0].cell.model["heads"], group[0].cell.key))
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from ._choices import POSITIONS, require_choice
 from ._errors import InputError, require, require_count
+from ._limits import require_within, shortened
 from .models import AbstractSpec, ClassTokenSpec, EncoderSpec
 from .store import TrainSpec
 from .tasks import AbstractTask, Classification
@@ -199,6 +200,7 @@ def axes_for(
     """The axes of a measurement: heads, length and seed, and in between those of which values are given."""
     seeds = SEEDS if seeds is None else seeds
     require_count("seeds", seeds)
+    require_within(f"seeds is {shortened(seeds)}", seeds, "HEADCOUNT_MAX_MODELS")
     given = {"heads": heads, "ranks": ranks, "kv_heads": kv_heads, "head_dims": head_dims, "lengths": lengths}
     for name, values in (given | {"learning_rates": learning_rates}).items():
         several = values is None or (isinstance(values, Iterable) and not isinstance(values, str))

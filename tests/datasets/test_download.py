@@ -253,7 +253,8 @@ class TestHub:
     def address(self, server, monkeypatch):
         from huggingface_hub import constants
 
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", server.url + "/{repo_id}/{filename}")
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", server.url + "/{repo_id}/{revision}/{filename}")
+        monkeypatch.setattr(hub, "HASHES", {})  # the server's files are made up
         monkeypatch.setattr(constants, "ENDPOINT", server.url)
         monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1000)
         monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
@@ -266,8 +267,8 @@ class TestHub:
         for _ in range(2):
             assert hub.fetch_marco(folder, lambda done, total: seen.append((done, total))) == folder
         assert len([request for request in behaviour.requests if request.startswith("GET")]) == 5
-        assert "GET /datasets/BeIR/msmarco/corpus.jsonl.gz" in behaviour.requests
-        assert "GET /datasets/BeIR/msmarco-qrels/dev.tsv" in behaviour.requests
+        assert f"GET /datasets/BeIR/msmarco/{hub.REVISIONS[hub.PASSAGES]}/corpus.jsonl.gz" in behaviour.requests
+        assert f"GET /datasets/BeIR/msmarco-qrels/{hub.REVISIONS[hub.JUDGEMENTS]}/dev.tsv" in behaviour.requests
         assert [done for done, total in seen] == [total for done, total in seen]
         assert names(folder) == ["corpus.jsonl.gz", "qrels", "queries.jsonl.gz"]
         assert read_passages(folder, split="dev").fingerprint == read_passages(sent, split="dev").fingerprint
@@ -276,7 +277,14 @@ class TestHub:
         behaviour = server.behave(cut_after=6000)
         hub.fetch_bert(tmp_path, lambda done, total: None)
         assert all((tmp_path / name).read_bytes() == CONTENT for name in hub.BERT_FILES)
-        assert "GET /google-bert/bert-base-uncased/model.safetensors bytes=6000-" in behaviour.requests
+        pinned = f"/google-bert/bert-base-uncased/{hub.REVISIONS[hub.BERT]}/model.safetensors"
+        assert f"GET {pinned} bytes=6000-" in behaviour.requests
+
+    def test_weights_of_another_hash_are_refused(self, server, tmp_path, monkeypatch):
+        monkeypatch.setattr(hub, "HASHES", {(hub.BERT, "model.safetensors"): "0" * 64})
+        with failure("model.safetensors", "0" * 64):
+            hub.fetch_bert(tmp_path, lambda done, total: None)
+        assert "model.safetensors" not in names(tmp_path)
 
     @pytest.mark.parametrize("behaviour", [{"status": 404}, {"cut_after": 0}, {"tag": "0" * 64}])
     def test_a_failure_leaves_no_file(self, server, tmp_path, behaviour):

@@ -249,14 +249,14 @@ def test_a_package_that_is_not_installed_is_named(tmp_path, monkeypatch, package
 )  # fmt: skip
 def test_what_does_not_fit_in_memory_is_not_read(tmp_path, monkeypatch, name, write):
     path = write(tmp_path / name, {"x": [[1.0]], "y": [1.0]})
-    monkeypatch.setattr("os.sysconf", lambda name: 9 if name == "SC_PAGE_SIZE" else 1)
+    monkeypatch.setenv("HEADCOUNT_MAX_GB", "9e-9")
     with refused(name, "memory"):
         read_examples(path)
 
 
 def test_a_packed_table_is_refused_by_what_is_unpacked(tmp_path, monkeypatch):
     path = write_text_table(tmp_path / "mine.csv.gz", {"u": [1] * 10_000, "y": [2] * 10_000})
-    monkeypatch.setattr("os.sysconf", lambda name: 8 * path.stat().st_size if name == "SC_PAGE_SIZE" else 1)
+    monkeypatch.setenv("HEADCOUNT_MAX_GB", str(8 * path.stat().st_size / 2**30))
     with refused("mine.csv.gz", "memory"):
         read_examples(path)
 

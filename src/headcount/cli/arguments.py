@@ -3,22 +3,29 @@
 from typing import Any
 
 from .._errors import InputError, require
+from .._limits import MAX_COUNT, limit
 
 
 def counts(text: str | None, option: str) -> list[int] | None:
     """`1:6` is 1 to 6 with both ends, `1:9:2` every second of them, `1,2,4` a list, and mixtures; None stays None."""
     if text is None:
         return None
-    values = []
+    values, most, given = [], limit("HEADCOUNT_MAX_MODELS"), text if len(text) <= 80 else f"{text[:80]}..."
     for part in text.split(","):
         try:
             ends = [int(number) for number in part.split(":")]
-            values += ends if len(ends) == 1 else range(ends[0], ends[1] + 1, *ends[2:])
+            require(max(ends) <= MAX_COUNT, f'{option} must be at most {MAX_COUNT:,}, got "{given}".')
+            several = ends if len(ends) == 1 else range(ends[0], ends[1] + 1, *ends[2:])
+        except InputError:
+            raise
         except (ValueError, IndexError, TypeError) as error:
-            raise InputError(f'{option} must look like 1:6 or 1,2,4, got "{text}".') from error
-    require(len(values) > 0, f'{option} "{text}" names no value; 1:6 counts upwards, both ends included.')
+            raise InputError(f'{option} must look like 1:6 or 1,2,4, got "{given}".') from error
+        many = f'{option} "{given}" names more than {most:,} values, the limit of HEADCOUNT_MAX_MODELS; give fewer.'
+        require(len(values) + len(several) <= most, many)
+        values += several
+    require(len(values) > 0, f'{option} must count upwards, as 1:6, both ends included, got "{given}".')
     require(min(values) >= 1, f"{option} must be whole numbers of at least 1, got {min(values)}.")
-    require(len(set(values)) == len(values), f'{option} must not repeat a value, got "{text}".')
+    require(len(set(values)) == len(values), f'{option} must not repeat a value, got "{given}".')
     return values
 
 
@@ -29,7 +36,7 @@ def numbers(text: str | None, option: str) -> list[float] | None:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError as error:
-        raise InputError(f'{option} must be numbers such as 0.01,0.003, got "{text}".') from error
+        raise InputError(f'{option} must be numbers such as 0.01,0.003, got "{text[:80]}".') from error
 
 
 def windows(text: str | None) -> list[tuple[float, float]] | None:
@@ -39,7 +46,7 @@ def windows(text: str | None) -> list[tuple[float, float]] | None:
     try:
         return [(float(start), float(stop)) for start, stop in (part.split(":") for part in text.split(","))]
     except ValueError as error:
-        raise InputError(f'--windows must look like 0:0.5,0.5:1, got "{text}".') from error
+        raise InputError(f'--windows must look like 0:0.5,0.5:1, got "{text[:80]}".') from error
 
 
 def given(**options: Any) -> dict[str, Any]:

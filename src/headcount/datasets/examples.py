@@ -49,10 +49,10 @@ class Loaded:
 def no_options(path: Path, wanted: Wanted, *, but: str = "") -> None:
     """Raise `InputError` if targets or a sequence were named for a file that says itself which is which."""
     if wanted.targets is not None and but != "targets":
-        message = f"{path} holds both x and y, so targets {wanted.targets} is not needed."
+        message = f"{path} holds both x and y, so targets {wanted.targets} is not needed; leave it out."
         raise InputError(message, what="targets", given=wanted.targets)
     if wanted.sequence is not None:
-        message = f"{path} is no table of one token per row, so sequence {wanted.sequence} is not needed."
+        message = f"{path} is no table of one token per row, so sequence {wanted.sequence} is not needed; leave it out."
         raise InputError(message, what="sequence", given=wanted.sequence)
 
 
@@ -84,7 +84,7 @@ def _loaded(named: Mapping[str, Any], arrays: Arrays) -> Loaded:
     if not later:
         return replace(train, held_out=arrays.held_out, notes=arrays.notes)
     for name in ("x_validation", "y_validation"):
-        require(name in named, f"there is {later[0]} but no {name}.", what=name)
+        require(name in named, f"there is {later[0]} but no {name}; add it.", what=name)
     validation = _part(named, "_validation")
     both = [part.mask for part in (train, validation) if part.mask is not None]
     require(len(both) != 1, "training and validation examples must both have a mask, or neither.", what="mask")
@@ -103,7 +103,7 @@ def _part(named: Mapping[str, Any], ending: str) -> Loaded:
     for name, array in (("x", x), ("y", y)):
         require(array.ndim > 0, f"{name}{ending} must be one {name} per example, got a single value.", what=name)
     require(len(x) == len(y), f"x{ending} has {len(x)} examples but y{ending} has {len(y)}; they must match.")
-    require(len(x) > 0, f"there are no examples: x{ending} is empty.")
+    require(len(x) > 0, f"there are no examples: x{ending} must not be empty.")
     return Loaded(x, y, _mask(x, named.get("mask" + ending), named.get("lengths" + ending), ending))
 
 
@@ -111,7 +111,10 @@ def _mask(x: np.ndarray, mask: Any, lengths: Any, ending: str) -> Bool[np.ndarra
     """Which tokens are there, from a mask or from the number of tokens per example."""
     if mask is None and lengths is None:
         return None
-    require(mask is None or lengths is None, f"there are both mask{ending} and lengths{ending}; one is enough.")
+    require(
+        mask is None or lengths is None,
+        f"there are both mask{ending} and lengths{ending}; one is enough, remove the other.",
+    )
     equal = x.dtype != object and x.ndim > 1
     require(equal, f"a mask or lengths need x{ending} of one length, of shape (examples, length) or more axes.")
     if mask is not None:

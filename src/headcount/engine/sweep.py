@@ -16,6 +16,7 @@ from ..models import AbstractSpec, EncoderSpec
 from ..store import Cell, Content, Experiment, TrainSpec, Value
 from ..tasks import AbstractTask
 from ..tasks.base import user_supplied
+from .fitting import require_axes_fit, require_models_fit
 
 HEADS_QUESTION = "How many attention heads does this task need?"
 RANK_QUESTION = "Does this task need more heads, or heads of a higher rank?"
@@ -88,9 +89,9 @@ def sweep(
         >>> len(plan.cells), plan.experiment.axes
         (8, ('heads', 'hidden', 'length', 'seed'))
     """
-    axes = {
-        axis: _distinct(axis, values) for axis, values in ({"length": [task.length], "seed": [0]} | dict(axes)).items()
-    }
+    axes = {"length": [task.length], "seed": [0]} | dict(axes)
+    require_axes_fit(axes)
+    axes = {axis: _distinct(axis, values) for axis, values in axes.items()}
     model_axes = [axis for axis in axes if axis not in ("length", "seed") and axis not in TRAIN_FIELDS]
     train_axes = [axis for axis in axes if axis in TRAIN_FIELDS]
     specs = {place: _spec(model, dict(zip(model_axes, place, strict=True))) for place in _product(axes, model_axes)}
@@ -111,6 +112,7 @@ def sweep(
         probes[length] = task.at(length).probe()  # refuses a length the task cannot have, before anything is trained
         for spec in specs.values():
             spec.require_length(length)
+    require_models_fit(task, specs.values(), trains.values(), axes["length"])
     # All cells share these, so that a hundred thousand of them fit in memory and their keys are found in a second.
     task_spec, shared = Content.of(task.spec()), dict(at or {})
     models = {place: Content.of(spec.as_dict()) for place, spec in specs.items()}

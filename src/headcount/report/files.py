@@ -37,7 +37,7 @@ def write_whole(path: Path, content: bytes, what: str = "") -> None:
             raise
     except (OSError, RuntimeError) as error:  # RuntimeError: a link that leads to itself
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise HeadcountError(f"{name}: {reason}.") from error
+        raise HeadcountError(f"{name}: {reason}; choose another path.") from error
 
 
 def _spare_results(path: Path, target: Path) -> None:

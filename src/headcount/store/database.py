@@ -5,6 +5,7 @@ import sqlite3
 from pathlib import Path
 
 from .._errors import StoreError
+from .._limits import MAX_STORED_BYTES
 from .filesystem import reading_uri, set_journal
 from .migration import OLDEST_READ, migrate
 
@@ -120,8 +121,16 @@ def read_only(path: Path) -> sqlite3.Connection:
     """A connection that cannot change the file, which is not checked."""
     connection = sqlite3.connect(reading_uri(path), uri=True)
     connection.execute("PRAGMA cell_size_check = ON")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_STORED_BYTES)
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     return connection
+
+
+def _require_plain_tables(connection: sqlite3.Connection) -> None:
+    """Refuse views and triggers, which are never ours: one that has no end would be read without end."""
+    others = "SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"
+    for kind, name in connection.execute(others):
+        raise sqlite3.DatabaseError(f"it has a {kind} called {str(name)[:40]}")
 
 
 def _in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
@@ -164,6 +173,7 @@ def _check(path: Path, connection: sqlite3.Connection, writing: bool) -> int:
         (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
             raise sqlite3.DatabaseError(verdict)
+    _require_plain_tables(connection)
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if version == 0 and not (writing and not tables):
         raise sqlite3.DatabaseError("it holds no headcount tables")

@@ -100,7 +100,7 @@ def _class_indices(array: np.ndarray) -> tuple[Int[np.ndarray, " examples"], tup
     require(
         array.dtype.kind != "U" or len(plain) <= len(array) / 2,
         f"y holds text, such as {plain[0]!r}, with {len(plain)} different values in {len(array)} examples: neither "
-        "numbers nor class labels.",
+        "numbers nor class labels, which must repeat.",
         what="y",
     )
     require(

@@ -253,7 +253,7 @@ def check_examples(
         same = "of one class" if labels else f"equal to {values.flat[0]:g}"
         require(
             bool(np.any(np.ptp(values, axis=0) > 0)),
-            f"{name}: the {part} targets are all {same}; a constant needs no heads at all.",
+            f"{name}: the {part} targets are all {same}; a constant needs no heads at all; give targets that differ.",
         )
 
 
@@ -265,7 +265,9 @@ def user_supplied(function: Callable, *arguments: Any, name: str) -> Any:
         raise
     except Exception as error:
         first_line = (str(error).splitlines() or ["no message"])[0].rstrip(".")
-        raise InputError(f"{name}: the user-supplied function raised {type(error).__name__}: {first_line}.") from error
+        raise InputError(
+            f"{name}: the user-supplied function raised {type(error).__name__}: {first_line}; correct it."
+        ) from error
 
 
 def fingerprint(*arrays: np.ndarray) -> str:

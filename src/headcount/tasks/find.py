@@ -207,7 +207,7 @@ def task_of_spec(
     task = find_task(reference, cache=cache, **options)
     given = json.loads(json.dumps(task.spec()))
     changed = [name for name in sorted(spec.keys() | given.keys()) if spec.get(name) != given.get(name)]
-    because = _why_other_code(spec) if "code" in changed else ""
+    because = _why_other_code(spec) if "code" in changed else "; name the measured one"
     require(not changed, f"{reference} is not the task of these results: it differs in {', '.join(changed)}{because}.")
     return task
 
@@ -227,14 +227,18 @@ def _require_known(reference: str, options: dict[str, Any], known: tuple[str, ..
 
 def _from_python(reference: str, options: dict[str, Any]) -> AbstractTask:
     where, _, name = reference.rpartition(":")
-    require(bool(where), f'"{reference}" names no Python file or module before the colon.')
+    require(bool(where), f'"{reference}" names no Python file or module before the colon; write FILE.py:NAME.')
     module = load_python_file(Path(where)) if where.endswith(".py") else _load_module(where)
-    require(hasattr(module, name), f'{where} has no "{name}".{did_you_mean(name, _tasks_in(module))}')
+    tasks = _tasks_in(module)
+    missing = (
+        f'{where} has no "{name}".{did_you_mean(name, tasks)} It has: {", ".join(tasks) or "no task; define one"}.'
+    )
+    require(hasattr(module, name), missing)
     task = getattr(module, name)
     if callable(task) and not isinstance(task, AbstractTask):
         task = user_supplied(lambda make=task: make(**options), name=reference)
     else:
-        message = f"{reference} is a task, which takes no options; got {', '.join(options)}."
+        message = f"{reference} is a task, which takes no options; leave out {', '.join(options)}."
         require(not options, message, what=" ".join(options))
     if not isinstance(task, AbstractTask):
         kind = type(task).__name__
@@ -254,7 +258,7 @@ def _tasks_in(module: Any) -> list[str]:
 
 def load_python_file(path: Path):
     """The module in a user's file."""
-    require(path.is_file(), f"no file {path}.")
+    require(os.path.isfile(path), f"no file {path}; check the name.")
     name = f"headcount_user_{path.stem}"  # a file called headcount.py must not hide this package
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -263,14 +267,18 @@ def load_python_file(path: Path):
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise InputError(f"{path} could not be run: {type(error).__name__}: {error}.") from error
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"{path} could not be run: {type(error).__name__}: {error}; try it with python {path}."
+        ) from error
     return module
 
 
 def _load_module(name: str):
     try:
         return importlib.import_module(name)
-    except Exception as error:  # importing runs the module, which may raise anything
+    except (Exception, SystemExit) as error:  # importing runs the module, which may raise anything
         reason = f"{type(error).__name__}: {error}"
-        raise InputError(f'the Python module "{name}" cannot be imported ({reason}).') from error
+        raise InputError(
+            f'the Python module "{name}" cannot be imported ({reason}); install it, or name a file, as in mine.py:task.'
+        ) from error

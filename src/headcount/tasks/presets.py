@@ -6,6 +6,7 @@ line.
 
 import inspect
 import json
+import math
 from typing import Any
 
 import equinox as eqx
@@ -17,6 +18,7 @@ from .._choices import require_choice
 from .._compile import on_device
 from .._errors import did_you_mean, require, require_count
 from .._keys import named_generator
+from .._limits import require_fits, require_size
 from .._shapes import Tokens
 from .alphabet import AlphabetMaxima
 from .base import GeneratedTask
@@ -241,6 +243,10 @@ OF_STUDIES = {"alphabet-maxima": AlphabetMaxima}
 """Tasks that studies train on and that no command names; a stored cell of them can be trained again."""
 
 
+DRAWN_BYTES = 512
+"""Per number of a task's centres or directions: 64 of them are drawn to choose from."""
+
+
 def preset(name: str, **options) -> GeneratedTask:
     """The preset called `name`; `InputError` with the nearest known one for an unknown name or option."""
     require(name in PRESETS, f'unknown task "{name}".{did_you_mean(name, PRESETS)} Known: {", ".join(PRESETS)}.')
@@ -252,7 +258,19 @@ def preset(name: str, **options) -> GeneratedTask:
             what=option,
             given=options[option],
         )
+    _require_sizes(name, options)
     return PRESETS[name](**options)
+
+
+def _require_sizes(name: str, options: dict[str, Any]) -> None:
+    """Raise `InputError` for sizes whose centres and directions alone need more memory than is allowed."""
+    if "task_seed" in options:
+        require_count("task_seed", options["task_seed"], least=0)
+    sizes = {option: value for option, value in options.items() if isinstance(value, int) and option != "task_seed"}
+    for option, value in sizes.items():
+        require_size(option, value)
+    drawn = math.prod(value for option, value in sizes.items() if option in ("intrinsic_dim", "dim", "terms", "inputs"))
+    require_fits(f"the task {name} of these sizes", DRAWN_BYTES * drawn)
 
 
 def preset_options(name: str) -> dict[str, object]:

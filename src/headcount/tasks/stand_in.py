@@ -103,7 +103,7 @@ class StandIn(LabelledTask):
 def planned_task(reference: str, **options: Any) -> AbstractTask:
     """The task that `reference` names, to plan with: of passages only the sizes, without mining negatives."""
     path = Path(reference)
-    if not reference or reference in PRESETS or is_cifar10(path) or are_examples(path) or not is_passages(path):
+    if not reference or reference in PRESETS or are_examples(path) or is_cifar10(path) or not is_passages(path):
         return find_task(reference, **options)
     if not options.keys() <= set(PASSAGE_OPTIONS):
         return find_task(reference, **options)  # refuses them

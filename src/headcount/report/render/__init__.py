@@ -14,7 +14,7 @@ FORMATS = (".svg", ".pdf", ".png")
 def check_ending(path: Path) -> None:
     """**Raises** `InputError` where no figure can be saved under this name."""
     if path.suffix not in FORMATS:
-        raise InputError(f"a figure ends in {', '.join(FORMATS)}, got {path}.")
+        raise InputError(f"a figure must end in {', '.join(FORMATS)}, got {path}.")
 
 
 def save_chart(chart: Chart | HeatMap, path: Path, title: str | None = None) -> None:
