@@ -163,15 +163,19 @@ class Dispatch:
             yield from self._heard(POLL_SECONDS)
 
     def _assign(self) -> None:
-        """Give every worker as much as it can have in hand."""
-        if not self._queue.waiting:
-            return
-        seats = self._cluster.seats()
-        for seat in seats:
-            while (ticket := self._queue.take(seat, seats)) is not None:
-                self._cluster.start(seat, self._errand(ticket))
-            if not self._queue.waiting:
-                break
+        """Give every worker as much as it can have in hand, one bucket each before any gets a second."""
+        seats = self._cluster.seats() if self._queue.waiting else ()
+        takers = seats
+        while takers:
+            takers = [seat for seat in takers if self._started(seat, seats)]
+
+    def _started(self, seat: Seat, seats: Sequence[Seat]) -> bool:
+        """Whether there was a bucket for a worker, which it trains now."""
+        ticket = self._queue.take(seat, seats)
+        if ticket is None:
+            return False
+        self._cluster.start(seat, self._errand(ticket))
+        return True
 
     def _errand(self, ticket: Ticket) -> Errand:
         return Errand(

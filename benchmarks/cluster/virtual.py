@@ -1,0 +1,359 @@
+"""Workers that train nothing, on a clock that is moved on instead of waited for, under the dispatch of a real run.
+
+`simulate` runs `Dispatch` and `BucketQueue` of `headcount.engine.cluster` as they are. Their workers compile, train,
+die and start again in virtual time, and the process that commits is busy for as long as a commit was measured to take.
+"""
+
+import heapq
+import math
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+
+from headcount._keys import named_generator
+from headcount.engine.buckets import Bucket
+from headcount.engine.cluster.dispatch import Cluster, Died, Dispatch, Event, Gone, Told
+from headcount.engine.cluster.queue import MAX_DEATHS, BucketQueue, Seat
+from headcount.engine.cluster.worker import Errand, Finished, Ready
+from headcount.engine.data import PreparedExamples
+from headcount.engine.executors import Job
+from headcount.engine.hardware import Hardware
+from headcount.engine.listener import Listener
+from headcount.engine.trainer import Trained
+
+
+@dataclass(frozen=True)
+class PretendTraining:
+    """Of a shape, all that dispatch asks for."""
+
+    steps: int = 1
+
+
+@dataclass(frozen=True)
+class PretendShape:
+    """What the dispatch reads of a shape, and the program by its number."""
+
+    program: int
+    task: str = "pretended"
+    train: PretendTraining = PretendTraining()
+    from_random: bool = True
+
+
+@dataclass(frozen=True)
+class PretendBucket:
+    """A bucket that takes `seconds` on a worker's device, once its program is compiled."""
+
+    shape: PretendShape
+    seconds: float
+    cells: tuple[int, ...] = (0,)
+    slots: int = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """Seconds, measured or assumed.
+
+    Args:
+        commit: Of this process per bucket.
+        call: Of this process per message to or from a worker: a bucket, its answer, the answer to a poll.
+        startup: Of a worker before its first bucket, and again after it died.
+        compile: Of a program that no worker of the node has compiled yet.
+        read: Of a program that is on the node's disk.
+        worker_mtbf: Mean time between the deaths of one worker.
+        node_lost: A worker that dies is lost with its node: its buckets go back to the queue, another one comes.
+        charge_dispatch: The CPU time that dispatch takes here is added to the virtual clock.
+    """
+
+    commit: float = 0.0
+    call: float = 0.0
+    startup: float = 0.0
+    compile: float = 0.0
+    read: float = 0.0
+    worker_mtbf: float = math.inf
+    node_lost: bool = False
+    charge_dispatch: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulated:
+    """What came of a simulated run.
+
+    Args:
+        seconds: Until the last bucket was committed.
+        useful: Seconds of training whose results were committed, over all workers.
+        wasted: Seconds of training that died with a worker.
+        deaths: Workers that died.
+        committing: Seconds of this process in commits.
+        calling: Seconds of this process in messages.
+        dispatching: CPU seconds of the dispatch code, measured.
+        buckets: Buckets that were committed.
+        failed: Buckets that were given up.
+    """
+
+    workers: int
+    seconds: float
+    useful: float
+    wasted: float
+    deaths: int
+    committing: float
+    calling: float
+    dispatching: float
+    buckets: int
+    failed: int
+
+    @property
+    def efficiency(self) -> float:
+        """The share of the workers' time in which they trained something that was committed."""
+        return self.useful / (self.workers * self.seconds)
+
+    @property
+    def writer_busy(self) -> float:
+        """The share of the time in which this process had something to do."""
+        return (self.committing + self.calling + self.dispatching) / self.seconds
+
+    @property
+    def buckets_per_second(self) -> float:
+        return self.buckets / self.seconds
+
+
+class PretendFit:
+    """What `plan.Fit` says of real buckets."""
+
+    def program(self, bucket: Any) -> Hashable:
+        return bucket.shape.program
+
+    def for_machine(self, bucket: Any, machine: Hardware) -> Any:
+        return bucket
+
+    def seconds(self, bucket: Any, machine: Hardware) -> float:
+        return bucket.seconds
+
+
+@dataclass(eq=False)
+class _Worker:
+    """A simulated worker; `life` counts its starts, so that events of an earlier one are not its own."""
+
+    seat: Seat
+    up: float
+    life: int = 0
+    device_free: float = 0.0
+    compiled: set[int] = field(default_factory=set)
+    trains: dict[int, Any] = field(default_factory=dict)
+    begun: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+
+class VirtualCluster(Cluster):
+    """Workers in virtual time.
+
+    Args:
+        machine: The device of each, and how many buckets it has in hand.
+        workers: How many there are.
+        per_node: Workers that share a disk, so compiled programs.
+        costs: What takes how long.
+        seed: Of the deaths.
+    """
+
+    def __init__(self, machine: Hardware, workers: int, *, per_node: int, costs: Costs, seed: int = 0):
+        self.now, self._costs, self._machine = 0.0, costs, machine
+        self._random = named_generator(seed, "deaths of simulated workers")
+        self._heap: list[tuple[float, int, Callable[[], Event | None]]] = []
+        self._pushed, self._deaths = 0, dict[int, int]()
+        self._on_disk: dict[tuple[str, int], float] = {}
+        self._workers: dict[str, _Worker] = {}
+        self._seats: list[Seat] = []
+        self._names, self._per_node, self._size = 0, per_node, workers
+        self._left = time.process_time()
+        self.wasted, self.deaths, self.calling, self.committing, self.dispatching = 0.0, 0, 0.0, 0.0, 0.0
+        # As `ray_cluster` polls: less often where there are many workers. A poll is one message.
+        self._news_period = max(0.5, 0.01 * workers)
+        self._slowed = 1 / max(0.05, 1 - costs.call * workers / self._news_period)
+        for number in range(workers):
+            self._hire(f"node {number // per_node}", costs.startup)
+
+    def seats(self) -> Sequence[Seat]:
+        return self._seats
+
+    def alive(self) -> int:
+        return len(self._seats)
+
+    def begin(self, job: int, tasks: Mapping[str, Any]) -> None:
+        pass
+
+    def start(self, seat: Seat, errand: Errand) -> None:
+        self._enter()
+        self._spend(self._costs.call)
+        self.calling += self._costs.call
+        worker = self._workers[seat.name]
+        worker.trains[errand.ticket] = errand.bucket
+        self._train(worker, errand.ticket)
+        self._left = time.process_time()
+
+    def events(self, seconds: float) -> list[Event]:
+        self._enter()
+        deadline, heard = self.now + seconds, list[Event]()
+        while self._heap and self._heap[0][0] <= (self.now if heard else deadline):
+            at, _, happen = heapq.heappop(self._heap)
+            self.now = max(self.now, at)
+            event = happen()
+            if event is not None:
+                heard.append(event)
+                if not isinstance(event, Told):  # polls slow everything, see `_slowed`
+                    self.calling += self._costs.call
+        if not heard:
+            self.now = max(self.now, deadline)
+        self._spend(self._costs.call * sum(not isinstance(event, Told) for event in heard))
+        self._left = time.process_time()
+        return heard
+
+    def stop(self, job: int) -> None:
+        pass
+
+    def commit(self) -> None:
+        """This process commits a bucket."""
+        self._enter()
+        self.committing += self._costs.commit
+        self._spend(self._costs.commit)
+        self._left = time.process_time()
+
+    def _enter(self) -> None:
+        """Count the time since the dispatch code was last left alone, which was its own."""
+        took = time.process_time() - self._left
+        self.dispatching += took
+        if self._costs.charge_dispatch:
+            self._spend(took)
+
+    def _spend(self, seconds: float) -> None:
+        self.now += seconds * self._slowed
+
+    def _push(self, at: float, happen: Callable[[], Event | None]) -> None:
+        self._pushed += 1
+        heapq.heappush(self._heap, (at, self._pushed, happen))
+
+    def _hire(self, node: str, up: float) -> None:
+        self._names += 1
+        seat = Seat(f"worker {self._names}", node, self._machine)
+        worker = self._workers[seat.name] = _Worker(seat, up, device_free=up)
+        self._seats = [*self._seats, seat] if self._names > self._size else self._seats
+        if self._names <= self._size:
+            self._seats.append(seat)
+        self._expect_death(worker)
+
+    def _expect_death(self, worker: _Worker) -> None:
+        if math.isfinite(self._costs.worker_mtbf):
+            at = worker.up + float(self._random.exponential(self._costs.worker_mtbf))
+            self._push(at, lambda: self._die(worker, at))
+
+    def _train(self, worker: _Worker, ticket: int) -> None:
+        """Compile where that is needed, wait for the device, train."""
+        bucket, life = worker.trains[ticket], worker.life
+        program, begin = bucket.shape.program, max(self.now, worker.up)
+        ready = begin
+        if program not in worker.compiled:
+            there = self._on_disk.get((worker.seat.node, program), math.inf)
+            ready += self._costs.read if there <= begin else self._costs.compile
+            worker.compiled.add(program)
+            self._on_disk[worker.seat.node, program] = min(there, ready)
+            # Told when it is next polled: half a period later on average.
+            self._push(ready + self._news_period / 2, lambda: self._tell_ready(worker, life, ticket))
+        start = max(ready, worker.device_free)
+        worker.device_free = end = start + bucket.seconds
+        worker.begun[ticket] = start, end
+        self._push(end, lambda: self._finish(worker, life, ticket))
+
+    def _tell_ready(self, worker: _Worker, life: int, ticket: int) -> Event | None:
+        return Told((Ready(ticket),)) if worker.life == life and ticket in worker.trains else None
+
+    def _finish(self, worker: _Worker, life: int, ticket: int) -> Event | None:
+        if worker.life != life or ticket not in worker.trains:
+            return None
+        del worker.trains[ticket], worker.begun[ticket]
+        return Finished(ticket=ticket, result=Trained((), {}), news=(Ready(ticket),))
+
+    def _die(self, worker: _Worker, at: float) -> Event | None:
+        self.deaths += 1
+        self.wasted += sum(max(0.0, min(at, end) - start) for start, end in worker.begun.values())
+        worker.life += 1
+        worker.begun.clear()
+        worker.compiled.clear()
+        worker.up = worker.device_free = at + self._costs.startup
+        if self._costs.node_lost:
+            del self._workers[worker.seat.name]
+            self._seats = [seat for seat in self._seats if seat != worker.seat]
+            self._push(worker.up, lambda: self._hire(f"node of worker {self._names + 1}", self.now))
+            return Gone(worker.seat)
+        self._expect_death(worker)
+        # Ray runs again what died, in the order in which it was sent; a bucket that died too often is given up.
+        for ticket in tuple(worker.trains):
+            self._deaths[ticket] = self._deaths.get(ticket, 0) + 1
+            if self._deaths[ticket] > MAX_DEATHS:
+                del worker.trains[ticket]
+                self._push(worker.up, lambda ticket=ticket: Died(ticket))
+            else:
+                self._train(worker, ticket)
+        return None
+
+
+def simulate(
+    buckets: Iterable[PretendBucket],
+    workers: int,
+    *,
+    costs: Costs,
+    machine: Hardware,
+    per_node: int = 64,
+    seed: int = 0,
+) -> Simulated:
+    """Let workers train buckets in virtual time.
+
+    Args:
+        buckets: In any order; given to the dispatch with the costly ones first, as a plan has them.
+        workers: How many there are.
+        costs: What takes how long.
+        machine: The device of each; `machine.workers` buckets in hand at once.
+        per_node: Workers that share a disk.
+        seed: Of the deaths.
+
+    Returns:
+        Times and counts.
+    """
+    ordered = tuple(sorted(buckets, key=lambda bucket: -bucket.seconds))
+    cluster = VirtualCluster(machine, workers, per_node=per_node, costs=costs, seed=seed)
+    queue = BucketQueue(cast("tuple[Bucket, ...]", ordered), replace(machine, machines=workers), PretendFit())
+    job = Job(
+        tasks={},
+        buckets=cast("tuple[Bucket, ...]", ordered),
+        programs=0,
+        weights_of=lambda key: {},
+        examples=PreparedExamples(),
+        watch=None,
+        listener=Listener(),
+        stop=threading.Event(),
+    )
+    useful, committed, failed = sum(bucket.seconds for bucket in ordered), 0, 0
+    for trained in Dispatch(cluster, queue, job, 1).trained():
+        cluster.commit()
+        committed += 1
+        failed += bool(trained.records)  # simulated workers return none; dispatch writes one where it gives up
+    return Simulated(
+        workers=workers,
+        seconds=cluster.now,
+        useful=useful,
+        wasted=cluster.wasted,
+        deaths=cluster.deaths,
+        committing=cluster.committing,
+        calling=cluster.calling,
+        dispatching=cluster.dispatching,
+        buckets=committed,
+        failed=failed,
+    )
+
+
+def drawn(seconds: Sequence[float], count: int, *, programs: int, seed: int = 0) -> list[PretendBucket]:
+    """Buckets whose times are drawn from measured ones, with replacement; each length of time has its own programs."""
+    random = named_generator(seed, "buckets of a simulated sweep")
+    places = random.integers(len(seconds), size=count)
+    shapes = [PretendShape(int(program)) for program in range(programs)]
+    return [PretendBucket(shapes[place % programs], float(seconds[place])) for place in np.asarray(places)]
