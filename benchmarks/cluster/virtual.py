@@ -10,12 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from headcount._keys import named_generator
-from headcount.engine.buckets import Bucket
+from headcount.engine.buckets import Bucket, Shape
 from headcount.engine.cluster.dispatch import Cluster, Died, Dispatch, Event, Gone, Told
 from headcount.engine.cluster.queue import MAX_DEATHS, BucketQueue, Seat
 from headcount.engine.cluster.worker import Errand, Finished, Ready
@@ -24,33 +24,24 @@ from headcount.engine.executors import Job
 from headcount.engine.hardware import Hardware
 from headcount.engine.listener import Listener
 from headcount.engine.trainer import Trained
+from headcount.models import ClassTokenSpec
+from headcount.store import Cell, TrainSpec
+
+
+CELL = Cell(task={"task": "pretended"}, length=8, model={"heads": 1}, train=TrainSpec(steps=1), seed=0)
 
 
 @dataclass(frozen=True)
-class PretendTraining:
-    """Of a shape, all that dispatch asks for."""
-
-    steps: int = 1
-
-
-@dataclass(frozen=True)
-class PretendShape:
-    """What the dispatch reads of a shape, and the program by its number."""
-
-    program: int
-    task: str = "pretended"
-    train: PretendTraining = PretendTraining()
-    from_random: bool = True
-
-
-@dataclass(frozen=True)
-class PretendBucket:
+class TimedBucket(Bucket):
     """A bucket that takes `seconds` on a worker's device, once its program is compiled."""
 
-    shape: PretendShape
-    seconds: float
-    cells: tuple[int, ...] = (0,)
-    slots: int = 8
+    seconds: float = 0.0
+
+
+def timed(seconds: Iterable[float], *, programs: int = 1) -> list[TimedBucket]:
+    """Buckets that take so long, their programs in turn."""
+    shapes = [Shape("pretended", number, ClassTokenSpec(heads=1), CELL.train) for number in range(programs)]
+    return [TimedBucket(shapes[i % programs], (CELL,), 1, each) for i, each in enumerate(seconds)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,16 +111,17 @@ class Simulated:
         return self.buckets / self.seconds
 
 
-class PretendFit:
+class TimedFit:
     """What `plan.Fit` says of real buckets."""
 
-    def program(self, bucket: Any) -> Hashable:
-        return bucket.shape.program
+    def program(self, bucket: Bucket) -> Hashable:
+        return bucket.shape.length
 
-    def for_machine(self, bucket: Any, machine: Hardware) -> Any:
+    def for_machine(self, bucket: Bucket, machine: Hardware) -> Bucket:
         return bucket
 
-    def seconds(self, bucket: Any, machine: Hardware) -> float:
+    def seconds(self, bucket: Bucket, machine: Hardware) -> float:
+        assert isinstance(bucket, TimedBucket)
         return bucket.seconds
 
 
@@ -142,7 +134,7 @@ class _Worker:
     life: int = 0
     device_free: float = 0.0
     compiled: set[int] = field(default_factory=set)
-    trains: dict[int, Any] = field(default_factory=dict)
+    trains: dict[int, TimedBucket] = field(default_factory=dict)
     begun: dict[int, tuple[float, float]] = field(default_factory=dict)
 
 
@@ -188,6 +180,7 @@ class VirtualCluster(Cluster):
         self._spend(self._costs.call)
         self.calling += self._costs.call
         worker = self._workers[seat.name]
+        assert isinstance(errand.bucket, TimedBucket)
         worker.trains[errand.ticket] = errand.bucket
         self._train(worker, errand.ticket)
         self._left = time.process_time()
@@ -250,7 +243,7 @@ class VirtualCluster(Cluster):
     def _train(self, worker: _Worker, ticket: int) -> None:
         """Compile where that is needed, wait for the device, train."""
         bucket, life = worker.trains[ticket], worker.life
-        program, begin = bucket.shape.program, max(self.now, worker.up)
+        program, begin = bucket.shape.length, max(self.now, worker.up)
         ready = begin
         if program not in worker.compiled:
             there = self._on_disk.get((worker.seat.node, program), math.inf)
@@ -298,7 +291,7 @@ class VirtualCluster(Cluster):
 
 
 def simulate(
-    buckets: Iterable[PretendBucket],
+    buckets: Iterable[TimedBucket],
     workers: int,
     *,
     costs: Costs,
@@ -321,10 +314,10 @@ def simulate(
     """
     ordered = tuple(sorted(buckets, key=lambda bucket: -bucket.seconds))
     cluster = VirtualCluster(machine, workers, per_node=per_node, costs=costs, seed=seed)
-    queue = BucketQueue(cast("tuple[Bucket, ...]", ordered), replace(machine, machines=workers), PretendFit())
+    queue = BucketQueue(ordered, replace(machine, machines=workers), TimedFit())
     job = Job(
         tasks={},
-        buckets=cast("tuple[Bucket, ...]", ordered),
+        buckets=ordered,
         programs=0,
         weights_of=lambda key: {},
         examples=PreparedExamples(),
@@ -336,7 +329,7 @@ def simulate(
     for trained in Dispatch(cluster, queue, job, 1).trained():
         cluster.commit()
         committed += 1
-        failed += bool(trained.records)  # simulated workers return none; dispatch writes one where it gives up
+        failed += bool(trained.records)  # simulated workers give none; dispatch does where it gives up
     return Simulated(
         workers=workers,
         seconds=cluster.now,
@@ -351,9 +344,7 @@ def simulate(
     )
 
 
-def drawn(seconds: Sequence[float], count: int, *, programs: int, seed: int = 0) -> list[PretendBucket]:
-    """Buckets whose times are drawn from measured ones, with replacement; each length of time has its own programs."""
+def drawn(seconds: Sequence[float], count: int, *, programs: int, seed: int = 0) -> list[TimedBucket]:
+    """Buckets whose times are drawn from measured ones, with replacement."""
     random = named_generator(seed, "buckets of a simulated sweep")
-    places = random.integers(len(seconds), size=count)
-    shapes = [PretendShape(int(program)) for program in range(programs)]
-    return [PretendBucket(shapes[place % programs], float(seconds[place])) for place in np.asarray(places)]
+    return timed(random.choice(np.asarray(seconds, dtype=float), size=count).tolist(), programs=programs)

@@ -163,11 +163,15 @@ class Dispatch:
             yield from self._heard(POLL_SECONDS)
 
     def _assign(self) -> None:
-        """Give every worker as much as it can have in hand, one bucket each before any gets a second."""
-        seats = self._cluster.seats() if self._queue.waiting else ()
+        """Give every worker what it can have in hand, but no more than its share of what is left.
+
+        Otherwise a GPU, which has many buckets in hand, would leave none for others at the end of a job.
+        """
+        queue, seats = self._queue, self._cluster.seats() if self._queue.waiting else ()
+        share = -(-(queue.waiting + queue.in_hand) // max(1, len(seats)))
         takers = seats
         while takers:
-            takers = [seat for seat in takers if self._started(seat, seats)]
+            takers = [seat for seat in takers if len(queue.held_by(seat.name)) < share and self._started(seat, seats)]
 
     def _started(self, seat: Seat, seats: Sequence[Seat]) -> bool:
         """Whether there was a bucket for a worker, which it trains now."""
