@@ -14,16 +14,16 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from machine import clock, hold_to_one_core
 
-hold_to_one_core()
+hold_to_one_core()  # before JAX is imported
 
-from headcount.engine import sweep
-from headcount.engine.buckets import Bucket, buckets, shape_of
-from headcount.engine.hardware import CPU_MEMBERS, hardware
-from headcount.engine.listener import Listener
-from headcount.engine.trainer import BucketTrainer, Trained
-from headcount.models import ClassTokenSpec
-from headcount.store import TrainSpec
-from headcount.tasks.find import find_task
+from headcount.engine import sweep  # noqa: E402
+from headcount.engine.buckets import Bucket, buckets, shape_of  # noqa: E402
+from headcount.engine.hardware import CPU_MEMBERS, hardware  # noqa: E402
+from headcount.engine.listener import Listener  # noqa: E402
+from headcount.engine.trainer import BucketTrainer, Trained  # noqa: E402
+from headcount.models import ClassTokenSpec  # noqa: E402
+from headcount.store import TrainSpec  # noqa: E402
+from headcount.tasks.find import find_task  # noqa: E402
 
 LENGTHS, HEADS, STEPS = (8, 16, 32, 64, 128), (1, 2, 3, 4), 8000
 """Table 2 at laptop scale: 8,000 steps."""
@@ -40,9 +40,7 @@ def main() -> None:
         train=TrainSpec(steps=STEPS),
     )
     machine = replace(hardware(backend=None), workers=1)
-    trainer = BucketTrainer(
-        cells.by_key, machine, threading.Event(), Listener(), programs=1, weights_of=lambda key: {}
-    )
+    trainer = BucketTrainer(cells.by_key, machine, threading.Event(), Listener(), programs=1, weights_of=lambda key: {})
     measured = []
     for bucket in buckets(cells.cells, lambda shape: CPU_MEMBERS, lambda members, most: CPU_MEMBERS):
         print(f"  length {bucket.shape.length}", file=sys.stderr, flush=True)

@@ -1,7 +1,8 @@
 """What a call of a Ray actor takes on this machine: run by `measure_inputs.py`.
 
-Two numbers: the wall time of a call and its answer, one after another; and the CPU time of the calling process per call
-when many are in flight, as during a run. The second is what bounds how many workers one process can serve.
+Three numbers: the wall time of a call and its answer, one after another; the CPU time of the calling process per call
+when many are in flight, as during a run, which bounds how many workers one process can serve; and the CPU time of
+`ray.wait` per answer that is still to come, which grows with the workers, whether or not something happened.
 """
 
 import json
@@ -14,6 +15,7 @@ import time
 
 WORKERS = 2
 CALLS = 300
+WAITED = 2000
 ANSWER_BYTES = 100_000
 
 
@@ -61,7 +63,21 @@ def _measured(ray) -> dict:
         ray.get(pending)
         return took / CALLS
 
+    class Sleeper:
+        def sleep(self) -> None:
+            time.sleep(3600)
+
+    sleeper = ray.remote(Sleeper).options(num_cpus=0).remote()
+    unanswered = [sleeper.sleep.remote() for _ in range(WAITED)]
+    waits = []
+    for _ in range(10):
+        began = time.process_time()
+        ray.wait(unanswered, num_returns=WAITED, timeout=0)
+        waits.append(time.process_time() - began)
+    ray.kill(sleeper)
+
     return {
+        "wait_cpu_seconds_per_reference": round(statistics.median(waits) / WAITED, 9),
         "actors_seconds": round(actors_started, 2),
         "call_seconds": round(statistics.median(alone), 6),
         "call_least_seconds": round(min(alone), 6),

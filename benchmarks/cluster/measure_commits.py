@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +24,12 @@ MEMBERS = (8, 64)
 STORED_CELLS = (0, 10_000)
 TURNS = 9
 PARAMETERS = ClassTokenSpec(heads=4).parameters(length=16, dim=4, outputs=1)
-PROVENANCE = {"seconds": 2.0, "device": "CPU, 2 cores (AMD EPYC)", "backend": "reference", "versions": {"jax": "0.10.2"}}
+PROVENANCE = {
+    "seconds": 2.0,
+    "device": "CPU, 2 cores",
+    "backend": "reference",
+    "versions": {"jax": "0.10.2"},
+}
 
 Write = Callable[[Store, list[Record], dict[str, dict[str, np.ndarray]]], None]
 

@@ -17,7 +17,7 @@ import numpy as np
 from headcount._keys import named_generator
 from headcount.engine.buckets import Bucket, Shape
 from headcount.engine.cluster.dispatch import Cluster, Died, Dispatch, Event, Gone, Told
-from headcount.engine.cluster.queue import MAX_DEATHS, BucketQueue, Seat
+from headcount.engine.cluster.queue import BucketQueue, Seat
 from headcount.engine.cluster.worker import Errand, Finished, Ready
 from headcount.engine.data import PreparedExamples
 from headcount.engine.executors import Job
@@ -26,7 +26,6 @@ from headcount.engine.listener import Listener
 from headcount.engine.trainer import Trained
 from headcount.models import ClassTokenSpec
 from headcount.store import Cell, TrainSpec
-
 
 CELL = Cell(task={"task": "pretended"}, length=8, model={"heads": 1}, train=TrainSpec(steps=1), seed=0)
 
@@ -51,21 +50,25 @@ class Costs:
     Args:
         commit: Of this process per bucket.
         call: Of this process per message to or from a worker: a bucket, its answer, the answer to a poll.
+        look: Of this process per worker each time it asks what happened.
         startup: Of a worker before its first bucket, and again after it died.
         compile: Of a program that no worker of the node has compiled yet.
         read: Of a program that is on the node's disk.
         worker_mtbf: Mean time between the deaths of one worker.
-        node_lost: A worker that dies is lost with its node: its buckets go back to the queue, another one comes.
+        node_lost: A worker that dies is lost with its node: its buckets go back to the queue.
+        replaced: Until a worker on another node has come for it.
         charge_dispatch: The CPU time that dispatch takes here is added to the virtual clock.
     """
 
     commit: float = 0.0
     call: float = 0.0
+    look: float = 0.0
     startup: float = 0.0
     compile: float = 0.0
     read: float = 0.0
     worker_mtbf: float = math.inf
     node_lost: bool = False
+    replaced: float = 0.0
     charge_dispatch: bool = False
 
 
@@ -133,7 +136,7 @@ class _Worker:
     up: float
     life: int = 0
     device_free: float = 0.0
-    compiled: set[int] = field(default_factory=set)
+    compiled: dict[int, float] = field(default_factory=dict)
     trains: dict[int, TimedBucket] = field(default_factory=dict)
     begun: dict[int, tuple[float, float]] = field(default_factory=dict)
 
@@ -152,12 +155,12 @@ class VirtualCluster(Cluster):
     def __init__(self, machine: Hardware, workers: int, *, per_node: int, costs: Costs, seed: int = 0):
         self.now, self._costs, self._machine = 0.0, costs, machine
         self._random = named_generator(seed, "deaths of simulated workers")
-        self._heap: list[tuple[float, int, Callable[[], Event | None]]] = []
-        self._pushed, self._deaths = 0, dict[int, int]()
+        self._heap: list[tuple[float, int, Callable[[], list[Event]]]] = []
+        self._pushed = 0
         self._on_disk: dict[tuple[str, int], float] = {}
         self._workers: dict[str, _Worker] = {}
         self._seats: list[Seat] = []
-        self._names, self._per_node, self._size = 0, per_node, workers
+        self._names = 0
         self._left = time.process_time()
         self.wasted, self.deaths, self.calling, self.committing, self.dispatching = 0.0, 0, 0.0, 0.0, 0.0
         # As `ray_cluster` polls: less often where there are many workers. A poll is one message.
@@ -167,7 +170,7 @@ class VirtualCluster(Cluster):
             self._hire(f"node {number // per_node}", costs.startup)
 
     def seats(self) -> Sequence[Seat]:
-        return self._seats
+        return tuple(self._seats)
 
     def alive(self) -> int:
         return len(self._seats)
@@ -191,14 +194,13 @@ class VirtualCluster(Cluster):
         while self._heap and self._heap[0][0] <= (self.now if heard else deadline):
             at, _, happen = heapq.heappop(self._heap)
             self.now = max(self.now, at)
-            event = happen()
-            if event is not None:
-                heard.append(event)
-                if not isinstance(event, Told):  # polls slow everything, see `_slowed`
-                    self.calling += self._costs.call
+            heard += happen()
         if not heard:
             self.now = max(self.now, deadline)
-        self._spend(self._costs.call * sum(not isinstance(event, Told) for event in heard))
+        answers = sum(not isinstance(event, Told) for event in heard)  # polls slow everything, see `_slowed`
+        seconds = self._costs.look * len(self._seats) + self._costs.call * answers
+        self.calling += seconds
+        self._spend(seconds)
         self._left = time.process_time()
         return heard
 
@@ -222,18 +224,17 @@ class VirtualCluster(Cluster):
     def _spend(self, seconds: float) -> None:
         self.now += seconds * self._slowed
 
-    def _push(self, at: float, happen: Callable[[], Event | None]) -> None:
+    def _push(self, at: float, happen: Callable[[], list[Event]]) -> None:
         self._pushed += 1
         heapq.heappush(self._heap, (at, self._pushed, happen))
 
-    def _hire(self, node: str, up: float) -> None:
+    def _hire(self, node: str, up: float) -> list[Event]:
         self._names += 1
         seat = Seat(f"worker {self._names}", node, self._machine)
         worker = self._workers[seat.name] = _Worker(seat, up, device_free=up)
-        self._seats = [*self._seats, seat] if self._names > self._size else self._seats
-        if self._names <= self._size:
-            self._seats.append(seat)
+        self._seats.append(seat)
         self._expect_death(worker)
+        return []
 
     def _expect_death(self, worker: _Worker) -> None:
         if math.isfinite(self._costs.worker_mtbf):
@@ -244,50 +245,49 @@ class VirtualCluster(Cluster):
         """Compile where that is needed, wait for the device, train."""
         bucket, life = worker.trains[ticket], worker.life
         program, begin = bucket.shape.length, max(self.now, worker.up)
-        ready = begin
         if program not in worker.compiled:
             there = self._on_disk.get((worker.seat.node, program), math.inf)
-            ready += self._costs.read if there <= begin else self._costs.compile
-            worker.compiled.add(program)
+            ready = begin + (self._costs.read if there <= begin else self._costs.compile)
+            worker.compiled[program] = ready
             self._on_disk[worker.seat.node, program] = min(there, ready)
             # Told when it is next polled: half a period later on average.
             self._push(ready + self._news_period / 2, lambda: self._tell_ready(worker, life, ticket))
-        start = max(ready, worker.device_free)
+        start = max(begin, worker.compiled[program], worker.device_free)
         worker.device_free = end = start + bucket.seconds
         worker.begun[ticket] = start, end
         self._push(end, lambda: self._finish(worker, life, ticket))
 
-    def _tell_ready(self, worker: _Worker, life: int, ticket: int) -> Event | None:
-        return Told((Ready(ticket),)) if worker.life == life and ticket in worker.trains else None
+    def _tell_ready(self, worker: _Worker, life: int, ticket: int) -> list[Event]:
+        return [Told((Ready(ticket),))] if worker.life == life and ticket in worker.trains else []
 
-    def _finish(self, worker: _Worker, life: int, ticket: int) -> Event | None:
+    def _finish(self, worker: _Worker, life: int, ticket: int) -> list[Event]:
         if worker.life != life or ticket not in worker.trains:
-            return None
+            return []
         del worker.trains[ticket], worker.begun[ticket]
-        return Finished(ticket=ticket, result=Trained((), {}), news=(Ready(ticket),))
+        return [Finished(ticket=ticket, result=Trained((), {}), news=(Ready(ticket),))]
 
-    def _die(self, worker: _Worker, at: float) -> Event | None:
+    def _die(self, worker: _Worker, at: float) -> list[Event]:
         self.deaths += 1
         self.wasted += sum(max(0.0, min(at, end) - start) for start, end in worker.begun.values())
         worker.life += 1
         worker.begun.clear()
         worker.compiled.clear()
         worker.up = worker.device_free = at + self._costs.startup
+        self._seats.remove(worker.seat)
         if self._costs.node_lost:
             del self._workers[worker.seat.name]
-            self._seats = [seat for seat in self._seats if seat != worker.seat]
-            self._push(worker.up, lambda: self._hire(f"node of worker {self._names + 1}", self.now))
-            return Gone(worker.seat)
+            joins = at + self._costs.replaced
+            self._push(joins, lambda: self._hire(f"node of worker {self._names + 1}", joins + self._costs.startup))
+            return [Gone(worker.seat)]
+        self._push(worker.up, lambda: self._return(worker))
+        tickets = tuple(worker.trains)
+        worker.trains.clear()
+        return [Died(ticket) for ticket in tickets]
+
+    def _return(self, worker: _Worker) -> list[Event]:
+        self._seats.append(worker.seat)
         self._expect_death(worker)
-        # Ray runs again what died, in the order in which it was sent; a bucket that died too often is given up.
-        for ticket in tuple(worker.trains):
-            self._deaths[ticket] = self._deaths.get(ticket, 0) + 1
-            if self._deaths[ticket] > MAX_DEATHS:
-                del worker.trains[ticket]
-                self._push(worker.up, lambda ticket=ticket: Died(ticket))
-            else:
-                self._train(worker, ticket)
-        return None
+        return []
 
 
 def simulate(
