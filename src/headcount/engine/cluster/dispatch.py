@@ -1,10 +1,11 @@
 """Hand the buckets of a job to the workers of a cluster, and give back what they have trained.
 
-Nothing here knows Ray: a `Cluster` is whatever starts workers and tells what became of them. A worker that dies is
-started again, and its bucket with it, by the cluster; one that is gone for good leaves its buckets to the others.
+Nothing here knows Ray: a `Cluster` is whatever starts workers, again where they die, and tells what became of them. A
+bucket whose worker died or is gone for good goes to whichever worker is free.
 """
 
 import contextlib
+import math
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -20,10 +21,12 @@ from ..hardware import Hardware
 from ..plan import Fit
 from ..records import failure
 from ..trainer import Trained
-from .queue import MAX_DEATHS, BucketQueue, Seat, Ticket
+from .queue import BucketQueue, Seat, Ticket
 from .worker import Checkpoint, Errand, Finished, News, Ready, Seen
 
 POLL_SECONDS = 0.25
+DRAIN_SECONDS = 5.0
+"""After an error, workers are waited for so long."""
 STOP_AGAIN_SECONDS = 2.0
 """Workers are told again to stop: one that was started again in the meantime knows nothing of it."""
 
@@ -37,7 +40,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Died:
-    """A bucket has cost more workers than the cluster was asked to start again."""
+    """The worker that had a bucket died; it may be started again."""
 
     ticket: int
 
@@ -60,11 +63,7 @@ class Cluster(ABC):
 
     @abstractmethod
     def seats(self) -> Sequence[Seat]:
-        """The workers there are, those that are being started again too; there may be more of them each time."""
-
-    @abstractmethod
-    def alive(self) -> int:
-        """How many workers answer."""
+        """The workers that answer; they may be others each time."""
 
     @abstractmethod
     def begin(self, job: int, tasks: Mapping[str, Any]) -> None:
@@ -147,16 +146,16 @@ class Dispatch:
                 yield from self._ended()
             else:
                 with contextlib.suppress(Exception):  # the next job finds the workers free, if there still are any
-                    deque(self._ended(), maxlen=0)
+                    deque(self._ended(DRAIN_SECONDS), maxlen=0)
             raise
         if stop.is_set():
             yield from self._ended()
         self._show()
 
-    def _ended(self) -> Iterator[Trained]:
-        """What is in hand, once it has ended at its next checkpoint; nothing new is begun."""
-        told = float("-inf")
-        while self._queue.in_hand:
+    def _ended(self, seconds: float = math.inf) -> Iterator[Trained]:
+        """What is in hand, once it has ended at its next checkpoint, waited for so long; nothing new is begun."""
+        began, told = time.monotonic(), -math.inf
+        while self._queue.in_hand and time.monotonic() - began < seconds:
             if time.monotonic() - told > STOP_AGAIN_SECONDS:
                 self._cluster.stop(self._number)
                 told = time.monotonic()
@@ -210,15 +209,15 @@ class Dispatch:
                     self._tell(news)
                 case Finished():
                     self._tell(event.news)
-                    ticket = self._queue.finish(event.ticket)
-                    if ticket is not None and isinstance(event.result, HeadcountError):
-                        raise event.result
-                    if ticket is not None and event.result is not None:
-                        self._tell_step(ticket, ticket.bucket.shape.train.steps, None)
-                        yield self._with_seen(event.result)
+                    ticket, result = self._queue.finish(event.ticket), event.result
+                    if ticket is None or result is None:
+                        continue
+                    if isinstance(result, HeadcountError):
+                        raise result
+                    self._tell_step(ticket, ticket.bucket.shape.train.steps, None)
+                    yield self._with_seen(result)
                 case Died(number):
-                    # The cluster has tried often enough already.
-                    yield from self._given_up([self._queue.died(number, MAX_DEATHS + 1)])
+                    yield from self._given_up([self._queue.died(number)])
                 case Gone(seat):
                     yield from self._given_up(self._queue.gone(seat))
         self._show()
@@ -269,7 +268,7 @@ class Dispatch:
         return replace(trained, records=records)
 
     def _show(self) -> None:
-        now = self._cluster.alive(), self._queue.done, self._queue.total
+        now = len(self._cluster.seats()), self._queue.done, self._queue.total
         if now != self._shown:
             self._shown = now
             self._job.listener.on_workers(*now)
