@@ -161,14 +161,16 @@ class Dispatch:
                 told = time.monotonic()
             yield from self._heard(POLL_SECONDS)
 
-    def _assign(self) -> None:
-        """Give every worker what it can have in hand, but no more than its share of what is left.
+    def _assign(self, finished: Seat | None = None) -> None:
+        """Give workers, or the one that has finished something, what they can have in hand.
 
-        Otherwise a GPU, which has many buckets in hand, would leave none for others at the end of a job.
+        None gets more than its share of what is left. Otherwise a GPU, which has many buckets in hand, would leave none
+        for other GPUs at the end of a job.
         """
         queue, seats = self._queue, self._cluster.seats() if self._queue.waiting else ()
-        share = -(-(queue.waiting + queue.in_hand) // max(1, len(seats)))
-        takers = seats
+        sharing = sum(seat.machine.workers > 1 for seat in seats)
+        share = -(-(queue.waiting + queue.in_hand) // max(1, sharing))
+        takers = seats if finished is None else [finished] if finished in seats else []
         while takers:
             takers = [seat for seat in takers if len(queue.held_by(seat.name)) < share and self._started(seat, seats)]
 
@@ -209,12 +211,15 @@ class Dispatch:
                     self._tell(news)
                 case Finished():
                     self._tell(event.news)
-                    ticket, result = self._queue.finish(event.ticket), event.result
-                    if ticket is None or result is None:
+                    held, result = self._queue.held(event.ticket), event.result
+                    ticket = self._queue.finish(event.ticket)
+                    if held is None or ticket is None or result is None:
                         continue
                     if isinstance(result, HeadcountError):
                         raise result
                     self._tell_step(ticket, ticket.bucket.shape.train.steps, None)
+                    if not self._job.stop.is_set():
+                        self._assign(held[0])  # it need not wait until what it has trained is committed
                     yield self._with_seen(result)
                 case Died(number):
                     yield from self._given_up([self._queue.died(number)])
