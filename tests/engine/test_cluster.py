@@ -11,18 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount._errors import InputError
-from headcount.engine import Listener, plan_sweep
+from headcount.engine import Listener, plan_sweep, run_sweep, versions
 from headcount.engine.cluster import dispatch
+from headcount.engine.cluster.by_value import local_modules
 from headcount.engine.cluster.dispatch import Cluster, ClusterExecutor, Died, Gone, Told, planned_for
 from headcount.engine.cluster.queue import MAX_DEATHS, BucketQueue, Seat
-from headcount.engine.cluster.worker import Checkpoint, Finished, Ready, Seen
+from headcount.engine.cluster.worker import Checkpoint, Errand, Finished, Introduction, Ready, Seen, Worker
 from headcount.engine.data import PreparedExamples
 from headcount.engine.executors import Job
 from headcount.engine.plan import Fit
 from headcount.engine.records import failure
 from headcount.engine.trainer import Glimpse, Trained
-from headcount.store import Outcome
+from headcount.store import Outcome, Store
+from headcount.tasks.find import load_python_file
 
+from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.sweeps import CPU, GPU, TRAIN, class_token, swept
 
 MODEL = class_token().init(0, length=4, dim=1, outputs=1)
@@ -212,3 +215,48 @@ def test_a_cluster_is_planned_for_by_its_largest_workers():
     one, many = (plan_sweep(SWEEP, machine=replace(GPU, machines=count)) for count in (1, 10))
     assert many.seconds < one.seconds
     assert many.buckets == one.buckets
+
+
+def test_workers_of_other_versions_are_refused():
+    ours = Introduction(CPU, "a host", versions())
+    ours.require_our_versions()
+    with pytest.raises(InputError, match=r"0\.0\.1") as refused:
+        replace(ours, versions=versions() | {"jax": "0.0.1"}).require_our_versions()
+    assert versions()["jax"] in str(refused.value)
+
+
+def test_a_worker_trains_tells_and_stops(tmp_path):
+    """The class that a cluster runs, in this process: what it trains is what threads train."""
+    sweep = swept(length=[4])
+    (bucket,) = plan_sweep(sweep, machine=CPU).buckets
+    worker, fetched = Worker(), []
+
+    def fetch():
+        fetched.append(1)
+        return sweep.by_key[bucket.shape.task]
+
+    errand = Errand(job=1, ticket=7, bucket=bucket, parents={}, watched=True)
+    first, second = worker.train(errand, fetch), worker.train(replace(errand, job=2), fetch)
+    assert len(fetched) == 1
+    with Store.open_for_writing(tmp_path) as store:
+        run_sweep(sweep, store)
+        for finished in (first, second):
+            assert {type(each) for each in finished.news} == {Ready, Checkpoint}
+            for record in finished.result.records:
+                (stored,) = [each for each in store.records() if each.cell == record.cell]
+                assert (record.metrics, record.curve) == (stored.metrics, stored.curve)
+                kept, sent = store.weights(record.cell.key), finished.result.weights[record.cell.key]
+                assert {name: array.tobytes() for name, array in kept.items()} == {
+                    name: np.asarray(array).tobytes() for name, array in sent.items()
+                }
+    worker.stop(2)
+    assert worker.train(replace(errand, job=2), fetch).result is None
+    assert worker.train(replace(errand, job=3), fetch).result is not None
+
+
+def test_local_modules_are_sent_and_installed_ones_are_not(tmp_path):
+    (tmp_path / "mine_for_cluster.py").write_text("value = 1")
+    load_python_file(tmp_path / "mine_for_cluster.py")
+    names = {module.__name__ for module in local_modules()}
+    assert "headcount_user_mine_for_cluster" in names
+    assert not {name for name in names if name.partition(".")[0] in ("headcount", "jax", "numpy", "json", "equinox")}
