@@ -161,18 +161,24 @@ class Dispatch:
                 told = time.monotonic()
             yield from self._heard(POLL_SECONDS)
 
-    def _assign(self, finished: Seat | None = None) -> None:
-        """Give workers, or the one that has finished something, what they can have in hand.
+    def _assign(self) -> None:
+        """Give every worker what it can have in hand, but no more than its share of what is left.
 
-        None gets more than its share of what is left. Otherwise a GPU, which has many buckets in hand, would leave none
-        for other GPUs at the end of a job.
+        Otherwise a GPU, which has many buckets in hand, would leave none for other GPUs at the end of a job.
         """
         queue, seats = self._queue, self._cluster.seats() if self._queue.waiting else ()
         sharing = sum(seat.machine.workers > 1 for seat in seats)
         share = -(-(queue.waiting + queue.in_hand) // max(1, sharing))
-        takers = seats if finished is None else [finished] if finished in seats else []
+        takers = seats
         while takers:
             takers = [seat for seat in takers if len(queue.held_by(seat.name)) < share and self._started(seat, seats)]
+
+    def _assign_next(self, seat: Seat) -> None:
+        """Give a worker that has finished a bucket another one: it need not wait until the first is committed."""
+        kept_for_others = self._queue.in_hand if seat.machine.workers > 1 else 0  # see `_assign`
+        seats = self._cluster.seats() if self._queue.waiting > kept_for_others else ()
+        if any(each is seat for each in seats):
+            self._started(seat, seats)
 
     def _started(self, seat: Seat, seats: Sequence[Seat]) -> bool:
         """Whether there was a bucket for a worker, which it trains now."""
@@ -219,7 +225,7 @@ class Dispatch:
                         raise result
                     self._tell_step(ticket, ticket.bucket.shape.train.steps, None)
                     if not self._job.stop.is_set():
-                        self._assign(held[0])  # it need not wait until what it has trained is committed
+                        self._assign_next(held[0])
                     yield self._with_seen(result)
                 case Died(number):
                     yield from self._given_up([self._queue.died(number)])
