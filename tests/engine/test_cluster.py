@@ -40,7 +40,7 @@ def no_drain(monkeypatch):
 class PretendCluster(Cluster):
     """Workers whose fate is drawn: each event, one of them finishes, dies, is lost, or another one comes."""
 
-    def __init__(self, machines, chance, *, poison=frozenset(), accidents=0):
+    def __init__(self, machines, chance, *, poison=(), accidents=0):
         self.chance, self.poison, self.accidents = chance, poison, accidents
         self.living = [Seat(f"w{i}", f"n{i % 2}", machine) for i, machine in enumerate(machines)]
         self.hands, self.trained, self.taken, self.came, self.stopped = {}, Counter(), [], len(machines), False
@@ -134,14 +134,15 @@ def test_every_cell_is_trained_once_whatever_becomes_of_the_workers(machines, ra
 @given(kinds, st.randoms(use_true_random=False))
 def test_only_a_bucket_that_kills_its_workers_is_given_up(machines, random):
     poisoned = random.choice(sorted(KEYS))
-    executor = ClusterExecutor(PretendCluster(machines, random, poison={poisoned}))
+    cluster = PretendCluster(machines, random, poison=(poisoned,))
+    executor = ClusterExecutor(cluster)
     results = list(executor.trained(job_of(SWEEP, executor.machine)))
     records = [record for each in results for record in each.records]
     assert Counter(record.cell.key for record in records) == Counter(KEYS)
     failed = {record.cell.key: record.message for record in records if record.outcome is Outcome.FAILED}
     assert poisoned in failed
     assert str(MAX_DEATHS + 1) in failed[poisoned]
-    assert executor.cluster.trained == Counter(KEYS - set(failed))
+    assert cluster.trained == Counter(KEYS - set(failed))
     (bucket,) = [each for each in results if any(record.cell.key == poisoned for record in each.records)]
     assert set(failed) == {record.cell.key for record in bucket.records}
 
@@ -188,8 +189,11 @@ def test_a_program_is_compiled_by_one_worker_of_a_node_and_kept():
     assert queue.take(Seat("d", "two", CPU), seats) is not None, "another node cannot read them"
     queue.compiled(one.number)
     queue.finish(one.number)
-    assert queue.take(third, seats).program == one.program, "read from the node's disk"
-    assert queue.take(first, seats).program == one.program, "in memory"
+    third_takes, first_takes = queue.take(third, seats), queue.take(first, seats)
+    assert third_takes is not None
+    assert first_takes is not None
+    assert third_takes.program == one.program, "read from the node's disk"
+    assert first_takes.program == one.program, "in memory"
 
 
 class HundredTimesSlower(Fit):
@@ -241,6 +245,7 @@ def test_a_worker_trains_tells_and_stops(tmp_path):
     with Store.open_for_writing(tmp_path) as store:
         run_sweep(sweep, store)
         for finished in (first, second):
+            assert isinstance(finished.result, Trained)
             assert {type(each) for each in finished.news} == {Ready, Checkpoint}
             for record in finished.result.records:
                 (stored,) = [each for each in store.records() if each.cell == record.cell]

@@ -94,10 +94,13 @@ class ClusterExecutor(Executor):
 
     def __init__(self, cluster: Cluster):
         self.cluster, self._jobs = cluster, 0
+        self._machine = planned_for([seat.machine for seat in cluster.seats()])
 
     @property
     def machine(self) -> Hardware:
-        return planned_for([seat.machine for seat in self.cluster.seats()])
+        if seats := self.cluster.seats():  # else all are being started again
+            self._machine = planned_for([seat.machine for seat in seats])
+        return self._machine
 
     def trained(self, job: Job) -> Generator[Trained, None, None]:
         self._jobs += 1
