@@ -12,6 +12,8 @@ from headcount.store import Outcome, Store
 
 from ..helpers.sweeps import TRAIN, swept
 
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+
 SWEEP = swept(seed=range(24), train=replace(TRAIN, steps=2000))
 
 
@@ -39,7 +41,6 @@ def stored(root, **options):
         return summary, {record.cell.key: (record, store.weights(record.cell.key)) for record in store.records()}
 
 
-@pytest.mark.slow
 def test_a_sweep_survives_the_loss_of_a_node(nodes, tmp_path):
     from headcount.engine.cluster import ray_executor
 
