@@ -6,6 +6,7 @@ when many are in flight, as during a run, which bounds how many workers one proc
 """
 
 import json
+import logging
 import os
 import statistics
 import subprocess
@@ -27,7 +28,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="hc-", dir="/tmp") as folder:
         began = time.perf_counter()
         ray.init(
-            num_cpus=WORKERS, include_dashboard=False, log_to_driver=False, logging_level="error", _temp_dir=folder
+            num_cpus=WORKERS,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            _temp_dir=folder,
         )
         started = time.perf_counter() - began
         try:
