@@ -165,15 +165,31 @@ class Dispatch:
             yield from self._heard(POLL_SECONDS)
 
     def _assign(self) -> None:
-        """Give every worker as much as it can have in hand."""
-        if not self._queue.waiting:
-            return
-        seats = self._cluster.seats()
-        for seat in seats:
-            while (ticket := self._queue.take(seat, seats)) is not None:
-                self._cluster.start(seat, self._errand(ticket))
-            if not self._queue.waiting:
-                break
+        """Give every worker what it can have in hand, but no more than its share of what is left.
+
+        Otherwise a GPU, which has many buckets in hand, would leave none for other GPUs at the end of a job.
+        """
+        queue, seats = self._queue, self._cluster.seats() if self._queue.waiting else ()
+        sharing = sum(seat.machine.workers > 1 for seat in seats)
+        share = -(-(queue.waiting + queue.in_hand) // max(1, sharing))
+        takers = seats
+        while takers:
+            takers = [seat for seat in takers if len(queue.held_by(seat.name)) < share and self._started(seat, seats)]
+
+    def _assign_next(self, seat: Seat) -> None:
+        """Give a worker that has finished a bucket another one: it need not wait until the first is committed."""
+        kept_for_others = self._queue.in_hand if seat.machine.workers > 1 else 0  # see `_assign`
+        seats = self._cluster.seats() if self._queue.waiting > kept_for_others else ()
+        if any(each is seat for each in seats):
+            self._started(seat, seats)
+
+    def _started(self, seat: Seat, seats: Sequence[Seat]) -> bool:
+        """Whether there was a bucket for a worker, which it trains now."""
+        ticket = self._queue.take(seat, seats)
+        if ticket is None:
+            return False
+        self._cluster.start(seat, self._errand(ticket))
+        return True
 
     def _errand(self, ticket: Ticket) -> Errand:
         return Errand(
@@ -204,12 +220,15 @@ class Dispatch:
                     self._tell(news)
                 case Finished():
                     self._tell(event.news)
-                    ticket, result = self._queue.finish(event.ticket), event.result
-                    if ticket is None or result is None:
+                    held, result = self._queue.held(event.ticket), event.result
+                    ticket = self._queue.finish(event.ticket)
+                    if held is None or ticket is None or result is None:
                         continue
                     if isinstance(result, HeadcountError):
                         raise result
                     self._tell_step(ticket, ticket.bucket.shape.train.steps, None)
+                    if not self._job.stop.is_set():
+                        self._assign_next(held[0])
                     yield self._with_seen(result)
                 case Died(number):
                     yield from self._given_up([self._queue.died(number)])

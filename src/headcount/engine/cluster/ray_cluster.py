@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import ray
 from ray import cloudpickle
-from ray.exceptions import ActorDiedError, RayActorError, RayError
+from ray.exceptions import ActorDiedError, ActorUnschedulableError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..._errors import HeadcountError, InputError
@@ -226,7 +226,7 @@ class RayCluster(Cluster):
             hired.news = None
         try:
             answer: Any = ray.get(reference)
-        except ActorDiedError as error:
+        except (ActorDiedError, ActorUnschedulableError) as error:  # the latter: its node is gone
             self._hired.remove(hired)
             if hired.seat is not None:
                 yield Gone(hired.seat)
