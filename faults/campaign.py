@@ -1,6 +1,6 @@
 """Cause every kind of fault, check what must hold after each, print counts; exit code 1 if anything was wrong.
 
-    python -m faults.campaign [--long] [--seed N] [--only KIND,KIND] [--seconds N] [--keep FOLDER]
+python -m faults.campaign [--long] [--seed N] [--only KIND,KIND] [--seconds N] [--keep FOLDER]
 """
 
 import argparse
@@ -20,11 +20,11 @@ import numpy as np
 
 from headcount._draws import named_generator
 
-from . import kills, syscalls
+from . import disks, kills, signals, syscalls
 from .checks import COUNTED, Problem
 from .processes import Scratch, Warm, build_library
 from .syscalls import Skipped
-from .trial import LOOP_CELLS, SWEEP_CELLS, Bench, Subject, loop_command, sweep_command, undisturbed
+from .trial import LOOP_CELLS, SWEEP_CELLS, Bench, loop_command, sweep_command, undisturbed
 
 Kind = Callable[[Bench, np.random.Generator], Iterator[list[Problem]]]
 
@@ -38,6 +38,18 @@ KINDS: dict[str, tuple[Kind, float]] = {
     "kill at a system call, commits only": (syscalls.commit_loop, 60),
     "kill at a system call, sweep": (syscalls.sweep, 40),
     "system calls fail": (syscalls.errors, 30),
+    "SIGTERM": (signals.sigterm, 20),
+    "SIGINT": (signals.sigint, 20),
+    "SIGINT twice": (signals.sigint_twice, 20),
+    "signal at start": (signals.early, 20),
+    "stdout on /dev/full": (signals.full_stdout, 30),
+    "closed streams": (signals.closed_streams, 30),
+    "reader gone": (signals.reader_gone, 20),
+    "file size limit": (disks.size_limit, 20),
+    "full disk": (disks.full_disk, 20),
+    "read-only disk": (disks.read_only, 15),
+    "files deleted, cut or replaced": (disks.meddled, 40),
+    "flipped bits": (disks.flipped_bits, 30),
 }
 """Each kind with its seconds in the short form; one that ends by itself takes less."""
 LONG = 6
@@ -118,7 +130,11 @@ def table(results: dict[str, Counts]) -> str:
     rows += [[name, *counts.row()] for name, counts in results.items()]
     rows += [["in all", *total.row()]]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join(f"{cell:{'<' if i == 0 else '>'}{w}}" for i, (cell, w) in enumerate(zip(row, widths))) for row in rows]
+    sides = "<" + ">" * len(widths)
+    layout = [(side, width) for side, width in zip(sides, widths, strict=False)]
+    lines = [
+        "  ".join(f"{cell:{side}{width}}" for cell, (side, width) in zip(row, layout, strict=True)) for row in rows
+    ]
     lines += [f"{name}: skipped, {counts.skipped}." for name, counts in results.items() if counts.skipped]
     return "\n".join(lines)
 
