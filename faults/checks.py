@@ -1,7 +1,7 @@
 """What must hold after every fault, seen from outside: the folder's files, the log of a run, the streams of a process.
 
-Nothing here asks the code under test whether it is right, except `Store` for reading: rows and weights are compared with
-those of an undisturbed run, SQLite itself says whether its file is whole, and `watched` says what was trained when.
+Nothing here asks the code under test whether it is right: `Store` only reads, rows and weights are compared with those
+of an undisturbed run, SQLite itself says whether its file is whole, and `watched` says what was trained when.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from .processes import Ended
 COUNTED = ("lost", "twice", "not intact", "differs", "traceback", "no sentence", "not completed")
 """What can be wrong: a committed cell that is gone; one that was trained again; a store that is damaged, or has rows
 without their weights; a row, a weight or an export that is not that of an undisturbed run; a traceback; a failure
-without a sentence, or a success that was none; the same command that does not complete the sweep, or a file left over."""
+without a sentence, or a success that was none; a sweep that the same command does not complete, or a file left over."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Contents:
-    """The settled cells of a folder: the key of each, and a hash of its row (without its provenance) and its weights."""
+    """The settled cells of a folder: the key of each, and a hash of its row (not its provenance) and its weights."""
 
     cells: dict[str, str]
 

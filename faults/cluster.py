@@ -30,7 +30,11 @@ def kill_workers(bench: Bench, draw: np.random.Generator) -> Trials:
     while True:
         trial = Trial(bench)
         killed: list[int] = []
-        run = _run(trial, draw, during=lambda process: killed.extend(_kill_workers(trial, process, draw)))
+
+        def during(process: int, trial: Trial = trial, killed: list[int] = killed) -> None:
+            killed += _kill_workers(trial, process, draw)
+
+        run = _run(trial, draw, during=during)
         problems = trial.check(run) + _completed(trial, run) + _nothing_left(trial)
         for _ in range(max(1, len(killed)) - 1):  # every kill is a trial; what was wrong is counted once
             yield []

@@ -60,7 +60,7 @@ def _at(bench: Bench, draw: np.random.Generator, event: str, most: int, seconds:
 
 
 def export(bench: Bench, draw: np.random.Generator) -> Trials:
-    """A page or a table that is written where an older one is: afterwards either the old one or the new one is there."""
+    """A page or a table is written where an older one is: afterwards either the old one or the new one is there."""
     verbs, whole = {"export": "--out", "report": "-o"}, {}
     for verb, option in verbs.items():
         target = bench.scratch.new() / "whole"

@@ -156,13 +156,8 @@ class Warm:
         return line
 
     def close(self) -> None:
-        assert self._server.stdin is not None
-        self._server.stdin.close()
-        try:
-            self._server.wait(5)
-        except subprocess.TimeoutExpired:
-            self._server.kill()
-            self._server.wait()
+        with self._server as server:  # closes both streams, and waits; without requests it ends by itself
+            assert server.stdin is not None
 
 
 def _kill(process: int) -> None:
