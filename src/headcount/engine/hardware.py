@@ -38,7 +38,8 @@ drawing their batches needs no memory."""
 @dataclass(frozen=True)
 class Hardware:
     """`side_by_side`: members ride `vmap` (a GPU) rather than `lax.map` (a CPU). `workers`: buckets in hand at once.
-    `backend`: what computes, where it has kernels for a model; `asked`: it was asked for by its name."""
+    `backend`: what computes, where it has kernels for a model; `asked`: it was asked for by its name. `machines`: how
+    many there are of this kind, each with so many workers and so much memory."""
 
     platform: str
     description: str
@@ -47,6 +48,7 @@ class Hardware:
     side_by_side: bool
     backend: Backend = "reference"
     asked: bool = False
+    machines: int = 1
 
 
 def hardware(*, backend: str | None = None) -> Hardware:

@@ -36,6 +36,7 @@ class Listener:
         on_steps: After every checkpoint: how many model-steps more are done.
         on_checkpoint: After every checkpoint: cells, the step they are at, and their validation errors.
         on_early: When the early estimate is known.
+        on_workers: Where workers of a cluster train: how many are alive, and how many of the buckets are done.
     """
 
     on_plan: Callable[[str, int], None] = lambda why, model_steps: None
@@ -43,6 +44,7 @@ class Listener:
     on_steps: Callable[[int], None] = lambda model_steps: None
     on_checkpoint: Callable[[Sequence[Cell], int, Float[np.ndarray, " cells"]], None] = lambda cells, step, errors: None
     on_early: Callable[[Early], None] = lambda early: None
+    on_workers: Callable[[int, int, int], None] = lambda alive, buckets_done, buckets: None
 
     @classmethod
     def joined(cls, *listeners: "Listener") -> "Listener":

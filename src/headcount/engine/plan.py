@@ -1,6 +1,6 @@
 """What a sweep will do before it does it: buckets in working order, expected time and memory."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -72,7 +72,7 @@ def plan_sweep(
     """Group the cells that are not settled yet, and estimate what they will take."""
     machine = machine or hardware()
     settled = set(settled)
-    sizes = _Sizes(sweep)
+    sizes = _Sizes(sweep.by_key)
     whole = buckets(
         sweep.cells,
         lambda shape: max_members(shape, sizes.of(shape), sizes.objective(shape), machine),
@@ -90,7 +90,7 @@ def plan_sweep(
     }
     compiling = _over_workers([pace.compile_seconds for pace in programs.values()], machine)
     reading = _over_workers([pace.read_seconds for pace in programs.values()], machine)
-    training = sum(costs) if machine.side_by_side else _over_workers(costs, machine)
+    training = _over_workers(costs, replace(machine, workers=1) if machine.side_by_side else machine)
     return Plan(
         machine=machine,
         cells=len(sweep.cells),
@@ -113,8 +113,8 @@ def sizes_of(task: AbstractTask) -> Sizes:
 class _Sizes:
     """The sizes of every task of a sweep at every length, each found once."""
 
-    def __init__(self, sweep: Sweep):
-        self.tasks = sweep.by_key
+    def __init__(self, tasks: Mapping[str, AbstractTask]):
+        self.tasks = tasks
         self.known: dict[tuple[str, int], Sizes] = {}
 
     def of(self, shape: Shape) -> Sizes:
@@ -155,7 +155,7 @@ def _working_order(left: list[Bucket], costs: list[float]) -> list[Bucket]:
 
 def _over_workers(seconds: list[float], machine: Hardware) -> float:
     """How long the workers take for pieces of work that cannot be shared."""
-    return max(max(seconds, default=0.0), sum(seconds) / machine.workers)
+    return max(max(seconds, default=0.0), sum(seconds) / (machine.workers * machine.machines))
 
 
 def _bucket_seconds(bucket: Bucket, sizes: "_Sizes", machine: Hardware) -> float:
@@ -196,3 +196,29 @@ def _peak_bytes(left: list[Bucket], sizes: _Sizes, machine: Hardware, programs: 
     each = [sizes.needs(bucket, len(bucket.cells), machine) for bucket in left]
     held = sorted((bucket.held for bucket in each), reverse=True)
     return data + sum(held[: machine.workers]) + max(bucket.turn for bucket in each)
+
+
+class Fit:
+    """What buckets take on workers that may differ from the machine they were planned for.
+
+    Args:
+        tasks: The tasks by the key under which shapes name them.
+    """
+
+    def __init__(self, tasks: Mapping[str, AbstractTask]):
+        self._sizes = _Sizes(tasks)
+
+    def program(self, bucket: Bucket) -> Hashable:
+        """What the program of a bucket is compiled for: equal for buckets that share one."""
+        return bucket.shape.program, bucket.slots, self._sizes.of(bucket.shape), _examples(bucket)
+
+    def for_machine(self, bucket: Bucket, machine: Hardware) -> Bucket:
+        """As many of a bucket's first cells as a worker on this machine trains at once, with the slots it wants."""
+        shape = bucket.shape
+        most = max(1, max_members(shape, self._sizes.of(shape), self._sizes.objective(shape), machine))
+        cells = bucket.cells[:most]
+        return Bucket(shape, cells, slots(len(cells), most, machine))
+
+    def seconds(self, bucket: Bucket, machine: Hardware) -> float:
+        """How long a worker on this machine trains a bucket, roughly, programs apart."""
+        return _bucket_seconds(bucket, self._sizes, machine)

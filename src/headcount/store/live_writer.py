@@ -89,6 +89,9 @@ class LiveWriter:
     def on_early(self, early: Any) -> None:
         self._note(early={"heads": int(early.heads), "length": int(early.length), "step": int(early.step)})
 
+    def on_workers(self, alive: int, buckets_done: int, buckets: int) -> None:
+        """The live page shows steps and curves, not who computes them."""
+
     def _note(self, **changes: Any) -> None:
         with self._lock:
             self._live, self._changed = replace(self._live, **changes), True

@@ -1,0 +1,267 @@
+"""Hand the buckets of a job to the workers of a cluster, and give back what they have trained.
+
+Nothing here knows Ray: a `Cluster` is whatever starts workers and tells what became of them. A worker that dies is
+started again, and its bucket with it, by the cluster; one that is gone for good leaves its buckets to the others.
+"""
+
+import contextlib
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..._errors import HeadcountError
+from ...store.weights import Weights
+from ..buckets import Bucket
+from ..executors import Executor, Job
+from ..hardware import Hardware
+from ..plan import Fit
+from ..records import failure
+from ..trainer import Trained
+from .queue import MAX_DEATHS, BucketQueue, Seat, Ticket
+from .worker import Checkpoint, Errand, Finished, News, Ready, Seen
+
+POLL_SECONDS = 0.25
+STOP_AGAIN_SECONDS = 2.0
+"""Workers are told again to stop: one that was started again in the meantime knows nothing of it."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a worker tells."""
+
+    news: tuple[News, ...]
+
+
+@dataclass(frozen=True)
+class Died:
+    """A bucket has cost more workers than the cluster was asked to start again."""
+
+    ticket: int
+
+
+@dataclass(frozen=True)
+class Gone:
+    """A worker will not come back."""
+
+    seat: Seat
+
+
+Event = Told | Finished | Died | Gone
+
+
+class Cluster(ABC):
+    """Workers, wherever they are."""
+
+    shared_programs: bool = True
+    """Workers of one node find what another of them has compiled."""
+
+    @abstractmethod
+    def seats(self) -> Sequence[Seat]:
+        """The workers there are, those that are being started again too; there may be more of them each time."""
+
+    @abstractmethod
+    def alive(self) -> int:
+        """How many workers answer."""
+
+    @abstractmethod
+    def begin(self, job: int, tasks: Mapping[str, Any]) -> None:
+        """Errands of this job will come, about these tasks."""
+
+    @abstractmethod
+    def start(self, seat: Seat, errand: Errand) -> None:
+        """Let a worker train a bucket."""
+
+    @abstractmethod
+    def events(self, seconds: float) -> list[Event]:
+        """What happened since it was last asked for; waits so long at most."""
+
+    @abstractmethod
+    def stop(self, job: int) -> None:
+        """Let the workers end what they train for this job at their next checkpoint."""
+
+    def close(self) -> None:  # noqa: B027 - a pretended one has nothing to close
+        """Let go of the workers."""
+
+
+class ClusterExecutor(Executor):
+    """Trains on the workers of a cluster.
+
+    Args:
+        cluster: Where they are; closed with this.
+    """
+
+    def __init__(self, cluster: Cluster):
+        self.cluster, self._jobs = cluster, 0
+
+    @property
+    def machine(self) -> Hardware:
+        return planned_for([seat.machine for seat in self.cluster.seats()])
+
+    def trained(self, job: Job) -> Generator[Trained, None, None]:
+        self._jobs += 1
+        self.cluster.begin(self._jobs, job.tasks)
+        shared = self.cluster.shared_programs
+        queue = BucketQueue(job.buckets, self.machine, Fit(job.tasks), shared_programs=shared)
+        yield from Dispatch(self.cluster, queue, job, self._jobs).trained()
+
+    def close(self) -> None:
+        self.cluster.close()
+
+
+def planned_for(machines: Sequence[Hardware]) -> Hardware:
+    """What to plan for: the largest worker, and how many there are of its kind. There must be one."""
+    largest = max(machines, key=lambda machine: (machine.side_by_side, machine.memory * machine.side_by_side))
+    alike = sum(machine.side_by_side == largest.side_by_side for machine in machines)
+    return replace(largest, machines=alike)
+
+
+class Dispatch:
+    """One job on a cluster.
+
+    Args:
+        cluster: Where it is trained.
+        queue: Its buckets.
+        job: What is trained, and who is told.
+        number: The job's number: larger than those before.
+    """
+
+    def __init__(self, cluster: Cluster, queue: BucketQueue, job: Job, number: int):
+        self._cluster, self._queue, self._job, self._number = cluster, queue, job, number
+        self._seen: dict[str, dict[str, Any]] = {}
+        self._shown: tuple[int, int, int] | None = None
+
+    def trained(self) -> Generator[Trained, None, None]:
+        """What `Executor.trained` promises."""
+        queue, stop = self._queue, self._job.stop
+        try:
+            while (queue.waiting or queue.in_hand) and not stop.is_set():
+                self._assign()
+                yield from self._heard(POLL_SECONDS)
+        except BaseException as error:
+            stop.set()
+            self._cluster.stop(self._number)
+            if isinstance(error, KeyboardInterrupt):
+                yield from self._ended()
+            else:
+                with contextlib.suppress(Exception):  # the next job finds the workers free, if there still are any
+                    deque(self._ended(), maxlen=0)
+            raise
+        if stop.is_set():
+            yield from self._ended()
+        self._show()
+
+    def _ended(self) -> Iterator[Trained]:
+        """What is in hand, once it has ended at its next checkpoint; nothing new is begun."""
+        told = float("-inf")
+        while self._queue.in_hand:
+            if time.monotonic() - told > STOP_AGAIN_SECONDS:
+                self._cluster.stop(self._number)
+                told = time.monotonic()
+            yield from self._heard(POLL_SECONDS)
+
+    def _assign(self) -> None:
+        """Give every worker as much as it can have in hand."""
+        if not self._queue.waiting:
+            return
+        seats = self._cluster.seats()
+        for seat in seats:
+            while (ticket := self._queue.take(seat, seats)) is not None:
+                self._cluster.start(seat, self._errand(ticket))
+            if not self._queue.waiting:
+                break
+
+    def _errand(self, ticket: Ticket) -> Errand:
+        return Errand(
+            job=self._number,
+            ticket=ticket.number,
+            bucket=ticket.bucket,
+            parents=self._parents(ticket.bucket),
+            watched=self._job.watch is not None,
+        )
+
+    def _parents(self, bucket: Bucket) -> dict[str, Weights | HeadcountError]:
+        """The weights that a bucket's cells start from; a worker says what it means that some cannot be read."""
+        if bucket.shape.from_random:
+            return {}
+        weights: dict[str, Weights | HeadcountError] = {}
+        for key in dict.fromkeys(cell.parent for cell in bucket.cells):
+            try:
+                weights[key] = self._job.weights_of(key)
+            except HeadcountError as error:
+                weights[key] = error
+        return weights
+
+    def _heard(self, seconds: float) -> Iterator[Trained]:
+        """What the events of some time have come to."""
+        for event in self._cluster.events(seconds):
+            match event:
+                case Told(news):
+                    self._tell(news)
+                case Finished():
+                    self._tell(event.news)
+                    ticket = self._queue.finish(event.ticket)
+                    if ticket is not None and isinstance(event.result, HeadcountError):
+                        raise event.result
+                    if ticket is not None and event.result is not None:
+                        self._tell_step(ticket, ticket.bucket.shape.train.steps, None)
+                        yield self._with_seen(event.result)
+                case Died(number):
+                    # The cluster has tried often enough already.
+                    yield from self._given_up([self._queue.died(number, MAX_DEATHS + 1)])
+                case Gone(seat):
+                    yield from self._given_up(self._queue.gone(seat))
+        self._show()
+
+    def _given_up(self, tickets: Sequence[Ticket | None]) -> Iterator[Trained]:
+        for ticket in filter(None, tickets):
+            message = (
+                f"{ticket.deaths} workers died while they trained this bucket of {len(ticket.bucket.cells)}: out of "
+                "memory? The same command trains it again; fewer workers per machine leave more memory to each."
+            )
+            yield Trained(tuple(failure(cell, message) for cell in ticket.bucket.cells), {})
+
+    def _tell(self, news: Sequence[News]) -> None:
+        for each in news:
+            held = self._queue.held(each.ticket)
+            if held is None:
+                continue
+            ticket = held[1]
+            match each:
+                case Ready():
+                    self._queue.compiled(each.ticket)
+                    ready = len(self._queue.ready)
+                    self._job.listener.on_programs(ready, max(self._job.programs, ready))
+                case Checkpoint(_, step, errors):
+                    self._tell_step(ticket, step, errors)
+                case Seen(_, glimpse):
+                    if self._job.watch is not None and glimpse.cell.key not in self._seen:
+                        self._seen[glimpse.cell.key] = self._job.watch(glimpse)
+
+    def _tell_step(self, ticket: Ticket, step: int, errors: Any) -> None:
+        """Steps that a worker takes again after another one died are told of once."""
+        cells = ticket.bucket.cells
+        if step <= ticket.step:
+            return
+        self._job.listener.on_steps((step - ticket.step) * len(cells))
+        if errors is not None and len(errors) == len(cells):  # not those of a half, where memory ran out
+            self._job.listener.on_checkpoint(cells, step, errors)
+        ticket.step = step
+
+    def _with_seen(self, trained: Trained) -> Trained:
+        """Records with what whoever watches has said of them."""
+        if not self._seen:
+            return trained
+        records = tuple(
+            replace(record, provenance=record.provenance | self._seen.pop(record.cell.key, {}))
+            for record in trained.records
+        )
+        return replace(trained, records=records)
+
+    def _show(self) -> None:
+        now = self._cluster.alive(), self._queue.done, self._queue.total
+        if now != self._shown:
+            self._shown = now
+            self._job.listener.on_workers(*now)

@@ -1,0 +1,139 @@
+"""A connection to Ray: to a cluster that is there, or to one that is started on this machine and leaves nothing."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from ..._errors import InputError
+
+ANSWER_SECONDS = 5.0
+FOLDER = "headcount-ray-"
+MAX_FOLDER = 40
+"""Characters of the folder for sockets: a socket's path has 107 at most, of which Ray needs 60."""
+
+
+class Session:
+    """Ray, connected; disconnected by `close` where it was not before.
+
+    Args:
+        on: As for `ray_executor`.
+        cpus: Of a cluster that is started here: as many as this machine has where None.
+    """
+
+    def __init__(self, on: str, cpus: int | None = None):
+        self.folder: Path | None = None
+        """That of a cluster that was started here."""
+        self._connected = ray.is_initialized()
+        if self._connected:  # by whoever calls us, so theirs to end
+            return
+        address = os.environ.get("RAY_ADDRESS", "local") if on == "ray" else on
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+        if address == "local":
+            self.folder = _fresh_folder()
+            options |= {"num_cpus": cpus, "include_dashboard": False, "_temp_dir": str(self.folder)}
+            options |= {"num_gpus": 0} if os.environ.get("JAX_PLATFORMS") == "cpu" else {}
+        else:
+            _knock(on, address)
+        try:
+            with _our_signals():
+                ray.init(address, **options)
+        except Exception as error:
+            self._remove_folder()
+            raise InputError(
+                f"no Ray cluster could be joined at {address}: {_first_line(error)}. Start one there with "
+                "`ray start --head`, or leave the address out to use this machine.",
+                what="on",
+                given=on,
+            ) from error
+        _silence()
+
+    @property
+    def local(self) -> bool:
+        """Whether the cluster was started here."""
+        return self.folder is not None
+
+    def close(self) -> None:
+        """Disconnect; a cluster that was started here ends with it."""
+        if not self._connected:
+            with _our_signals():
+                ray.shutdown()
+            self._remove_folder()
+
+    def _remove_folder(self) -> None:
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _knock(on: str, address: str) -> None:
+    """Raise `InputError` where nothing answers: Ray itself would wait for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if address == "auto":
+        return
+    if not (host and colon and port.isdigit()):
+        needed = '"ray", "auto", the "host:port" of a head, or "ray://host:port"'
+        raise InputError(what="on", given=on, needed=needed)
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"no Ray cluster answers at {address} ({_first_line(error)}). Start one there with `ray start --head`, or "
+            "leave the address out to use this machine.",
+            what="on",
+            given=on,
+        ) from error
+
+
+def _fresh_folder() -> Path:
+    """A folder for the files of a cluster; those whose process was killed before it could remove them are removed."""
+    parent = Path(tempfile.gettempdir())
+    if len(str(parent)) > MAX_FOLDER - len(FOLDER) - 10:
+        parent = Path("/tmp")
+    for folder in parent.glob(f"{FOLDER}*"):
+        pid = folder.name.removeprefix(FOLDER).partition("-")[0]
+        if pid.isdigit() and not _runs(int(pid)):
+            shutil.rmtree(folder, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=parent))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+@contextlib.contextmanager
+def _our_signals() -> Iterator[None]:
+    """Ray puts a handler of its own in place of ours, which would end the process at a polite kill."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # not in the main thread, where Ray sets none either
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+
+def _silence() -> None:
+    """Ray prints the death of every worker; here the count of workers says it, and a bucket's record."""
+    with contextlib.suppress(ImportError, AttributeError):
+        from ray._private.ray_logging import global_worker_stdstream_dispatcher as dispatcher
+
+        for name, _ in tuple(dispatcher.handlers):
+            dispatcher.remove_handler(name)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__

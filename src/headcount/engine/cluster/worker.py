@@ -1,0 +1,236 @@
+"""A process that trains buckets for another one: it gets a bucket, the task and parents' weights, and opens no store.
+
+A plain class; `ray_cluster.py` runs it as an actor. What it has read, prepared and compiled it keeps from bucket to
+bucket and from job to job.
+"""
+
+import contextlib
+import socket
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from ..._cache import keep_compiled_programs, keep_programs_in
+from ..._errors import HeadcountError
+from ...models import AbstractSpec
+from ...store import TrainSpec
+from ...store.weights import Weights
+from ...tasks import AbstractTask
+from ..buckets import Bucket
+from ..data import PreparedData, PreparedExamples
+from ..hardware import Hardware, hardware
+from ..listener import Listener
+from ..records import versions
+from ..trainer import BucketTrainer, Glimpse, StopRequested, Trained
+
+MAX_TASKS = 8
+"""Tasks that a worker keeps, with their data: those that were not used for longest are let go."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Errand:
+    """A bucket to be trained, by the number under which this process knows it.
+
+    Args:
+        job: Jobs are numbered upwards: one that is stopped, and those before it, train nothing more.
+        ticket: The bucket's number within its job.
+        bucket: What is to be trained.
+        parents: The weights that its cells start from, by key; or why they cannot be read.
+        watched: Whether a glimpse of the first model is wanted.
+    """
+
+    job: int
+    ticket: int
+    bucket: Bucket
+    parents: Mapping[str, Weights | HeadcountError]
+    watched: bool
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The program of a bucket is compiled."""
+
+    ticket: int
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The models of a bucket have taken some steps."""
+
+    ticket: int
+    step: int
+    errors: Float[np.ndarray, " cells"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A model of a bucket part-way through its training."""
+
+    ticket: int
+    glimpse: Glimpse
+
+
+News = Ready | Checkpoint | Seen
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """What came of an errand: what was trained, None where it was stopped first, or an error that is about the task.
+
+    `news` is what was not asked for in time.
+    """
+
+    ticket: int
+    result: Trained | HeadcountError | None
+    news: tuple[News, ...]
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """What a worker is: its device, its host, and the versions of what computes there."""
+
+    machine: Hardware
+    host: str
+    versions: dict[str, str]
+
+
+class Worker:
+    """Trains what it is given, in as many threads as call it.
+
+    Args:
+        backend: As for `hardware`.
+        in_hand: Buckets at once, each in a thread of its own.
+        compiled: Where compiled programs are kept: a folder, "" for the user's own cache, None for nowhere.
+        settings: Of JAX, by name, besides those that the environment has.
+    """
+
+    def __init__(
+        self,
+        *,
+        backend: str | None = None,
+        in_hand: int = 1,
+        compiled: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ):
+        if compiled == "":
+            keep_compiled_programs()
+        elif compiled is not None:
+            keep_programs_in(Path(compiled))
+        for name, value in (settings or {}).items():
+            jax.config.update(name, value)
+        self._machine = replace(hardware(backend=backend), workers=in_hand)
+        self._job, self._stopped_job = 0, 0
+        self._tasks, self._news, self._lock = _Tasks(), list[News](), threading.Lock()
+        self._here = threading.local()  # the errand of a thread
+        self._trainer = BucketTrainer(
+            self._tasks.by_key,
+            self._machine,
+            threading.Event(),
+            Listener(on_programs=self._tell_ready, on_checkpoint=self._tell_checkpoint),
+            programs=0,
+            weights_of=self._parent,
+            examples=self._tasks,
+        )
+
+    def introduction(self) -> Introduction:
+        """What this worker is."""
+        return Introduction(self._machine, socket.gethostname(), versions())
+
+    def train(self, errand: Errand, fetch: Callable[[], AbstractTask]) -> Finished:
+        """Train a bucket. `fetch` gives its task, and is called only where it is not known here yet."""
+        result: Trained | HeadcountError | None = None
+        with contextlib.suppress(StopRequested):
+            try:
+                with self._on(errand, fetch):
+                    result = self._trainer.train(errand.bucket)
+            except HeadcountError as error:
+                result = error
+        with self._lock:
+            news = tuple(each for each in self._news if each.ticket == errand.ticket)
+            self._news = [each for each in self._news if each.ticket != errand.ticket]
+        return Finished(ticket=errand.ticket, result=result, news=news)
+
+    def news(self) -> tuple[News, ...]:
+        """What happened since it was last asked for."""
+        with self._lock:
+            news, self._news = tuple(self._news), []
+        return news
+
+    def stop(self, job: int) -> None:
+        """Buckets of this job and of those before it end at their next checkpoint, and none is begun."""
+        with self._lock:
+            self._stopped_job = max(self._stopped_job, job)
+            if self._job <= self._stopped_job:
+                self._trainer.stop.set()
+
+    @contextlib.contextmanager
+    def _on(self, errand: Errand, fetch: Callable[[], AbstractTask]) -> Iterator[None]:
+        """An errand in hand in this thread, its task known."""
+        with self._lock:
+            if errand.job <= self._stopped_job:
+                raise StopRequested
+            if errand.job > self._job:  # what is left of earlier ones was stopped by whoever sends this
+                self._job = errand.job
+                self._news.clear()
+                self._trainer.stop.clear()
+            self._trainer.watch = self._tell_seen if errand.watched else None
+        self._here.errand = errand
+        with self._tasks.known(errand.bucket.shape.task, fetch):
+            yield
+
+    def _parent(self, key: str) -> Weights:
+        weights = self._here.errand.parents[key]
+        if isinstance(weights, HeadcountError):
+            raise weights
+        return weights
+
+    def _tell(self, news: News) -> None:
+        with self._lock:
+            self._news.append(news)
+
+    def _tell_ready(self, ready: int, needed: int) -> None:
+        self._tell(Ready(self._here.errand.ticket))
+
+    def _tell_checkpoint(self, cells: Any, step: int, errors: Float[np.ndarray, " cells"]) -> None:
+        self._tell(Checkpoint(self._here.errand.ticket, step, np.array(errors)))
+
+    def _tell_seen(self, glimpse: Glimpse) -> dict[str, Any]:
+        self._tell(Seen(self._here.errand.ticket, glimpse))
+        return {}
+
+
+class _Tasks(PreparedExamples):
+    """Tasks by their key, and the data of each; besides those in use, at most `MAX_TASKS`."""
+
+    def __init__(self):
+        super().__init__()
+        self.by_key: OrderedDict[str, AbstractTask] = OrderedDict()
+        self._data: dict[str, PreparedExamples] = {}
+        self._users = Counter[str]()
+        self._reading = threading.Lock()
+
+    @contextlib.contextmanager
+    def known(self, key: str, fetch: Callable[[], AbstractTask]) -> Iterator[None]:
+        """A task is known under its key; those that were not used for longest are forgotten."""
+        with self._reading:
+            if key not in self.by_key:
+                self.by_key[key], self._data[key] = fetch(), PreparedExamples()
+            self.by_key.move_to_end(key)
+            self._users[key] += 1
+            for other in [each for each in self.by_key if not self._users[each]][:-MAX_TASKS]:
+                del self.by_key[other], self._data[other]
+        try:
+            yield
+        finally:
+            self._users[key] -= 1
+
+    def of(self, task: AbstractTask, length: int, spec: AbstractSpec, train: TrainSpec) -> PreparedData:
+        key = next(key for key, known in tuple(self.by_key.items()) if known is task)
+        return self._data[key].of(task, length, spec, train)
