@@ -37,7 +37,8 @@ def family(question: Question):
 def folder(tmp_path):
     """A folder that holds the parents."""
     question = asked()
-    do(question, family(question)[0], tmp_path / "results")
+    for parent in family(question)[0]:  # each with a pack of weights of its own
+        do(question, [parent], tmp_path / "results")
     return tmp_path / "results"
 
 
@@ -48,10 +49,18 @@ def do(question, cells, root, **options):
 
 
 def stored(root):
-    """Everything that training decided, and the bytes of every weights file."""
-    files = {path.name: path.read_bytes() for path in (root / "weights").iterdir()}
+    """Everything that training decided, by cell, but the weights."""
     with Store.open_for_reading(root) as store:
-        return {record.cell.key: (record.outcome, record.metrics, record.curve) for record in store.records()}, files
+        return {record.cell.key: (record.outcome, record.metrics, record.curve) for record in store.records()}
+
+
+def weights_in(root):
+    """The bytes of every weight, by cell."""
+    with Store.open_for_reading(root) as store:
+        return {
+            record.cell.key: {name: array.tobytes() for name, array in store.weights(record.cell.key).items()}
+            for record in store.records()
+        }
 
 
 def test_a_child_is_the_same_alone_among_others_and_after_a_kill(folder, tmp_path):
@@ -59,14 +68,14 @@ def test_a_child_is_the_same_alone_among_others_and_after_a_kill(folder, tmp_pat
     parents, child, others = family(question)
     everyone = [*parents, child, *others]
     assert do(question, everyone, folder).outcomes == {Outcome.FINISHED: 1 + len(others)}
-    records, files = stored(folder)
-    assert len(set(files.values())) == len(everyone), "all differ"
+    records, weights = stored(folder), weights_in(folder)
+    assert len({b"".join(arrays.values()) for arrays in weights.values()}) == len(everyone), "all differ"
 
     alone = tmp_path / "alone"
     do(question, parents, alone)
     do(question, [child], alone)
-    assert stored(alone)[0][child.key] == records[child.key]
-    assert stored(alone)[1][f"{child.key}.safetensors"] == files[f"{child.key}.safetensors"]
+    assert stored(alone)[child.key] == records[child.key]
+    assert weights_in(alone)[child.key] == weights[child.key]
 
     killed, done = tmp_path / "killed", []
 
@@ -79,14 +88,19 @@ def test_a_child_is_the_same_alone_among_others_and_after_a_kill(folder, tmp_pat
     with pytest.raises(KeyboardInterrupt):
         do(question, [child, *others], killed, listener=Listener(on_steps=on_steps))
     assert do(question, everyone, killed).already_done < len(everyone)
-    assert stored(killed) == (records, files)
+    assert (stored(killed), weights_in(killed)) == (records, weights)
+
+
+def file_of(root, key):
+    with Store.open_for_reading(root) as store:
+        return store.weights_path(key)
 
 
 @pytest.mark.parametrize("damage", ["missing", "truncated", "another model's"])
 def test_a_lost_parent_is_named_and_costs_nothing(folder, damage):
     question = asked()
     (first, second), child, _ = family(question)
-    weights = folder / "weights" / f"{first.key}.safetensors"
+    weights = file_of(folder, first.key)
     if damage == "missing":
         weights.unlink()
     elif damage == "truncated":
@@ -94,7 +108,7 @@ def test_a_lost_parent_is_named_and_costs_nothing(folder, damage):
     else:
         other = question.random([1], [0])
         do(question, other, folder)
-        weights.write_bytes((folder / "weights" / f"{other[0].key}.safetensors").read_bytes())
+        weights.write_bytes(file_of(folder, other[0].key).read_bytes())
     before = stored(folder)
     with pytest.raises(StoreError, match=first.key) as caught:
         do(question, [child], folder)

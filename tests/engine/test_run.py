@@ -65,7 +65,7 @@ def records_in(root):
 
 def rows_in(root):
     with contextlib.closing(sqlite3.connect(root / "results.sqlite")) as connection:
-        return {row[0]: row for row in connection.execute("SELECT * FROM cells")}
+        return {row[0]: row for row in connection.execute("SELECT key, * FROM cells")}
 
 
 def files_in(root):
@@ -149,7 +149,8 @@ def test_a_diverged_cell_is_an_answer(root, trained):
         assert bool(record.metrics) != wild
         assert bool(record.message) == wild
         assert all(np.isfinite(error) for _, error in record.curve)
-        assert (root / "weights" / f"{record.cell.key}.safetensors").exists() != wild
+        with Store.open_for_reading(root) as store:
+            assert store.weights_path(record.cell.key).exists() != wild
     trained.clear()
     assert do(sweep, root).already_done == 4
     assert not trained

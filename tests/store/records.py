@@ -1,6 +1,12 @@
 """Cells, records and experiments made by hand. Light: processes that are to be killed import it too."""
 
-from headcount.store import Cell, Experiment, Outcome, Record, Store, TrainSpec
+import contextlib
+import json
+import sqlite3
+from pathlib import Path
+
+from headcount.store import FILE_NAME, Cell, Experiment, Outcome, Record, Store, TrainSpec, rows
+from headcount.store.weights import write_weights
 
 MODEL = {"kind": "class-token", "heads": 2}
 
@@ -30,6 +36,32 @@ def insert(store: Store, records: list[Record]) -> None:
     connection = store._connection
     connection.execute("PRAGMA cache_size = 1")
     connection.execute("BEGIN IMMEDIATE")
-    for record in records:
-        row = (record.cell.key, "{}", record.outcome.value, "{}", "[]", "{}", record.message)
-        connection.execute("INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    rows.insert(connection, records, {})
+
+
+_CELLS_3 = (
+    "CREATE TABLE cells (key TEXT PRIMARY KEY, spec TEXT NOT NULL, outcome TEXT NOT NULL, metrics TEXT NOT NULL, "
+    "curve TEXT NOT NULL, provenance TEXT NOT NULL, message TEXT NOT NULL) WITHOUT ROWID"
+)
+
+
+def to_format_3(root: Path) -> None:
+    """Rewrite a folder as format 3 had it: a row of JSON per cell, and a file of weights for each."""
+    with Store.open_for_reading(root) as store:
+        records = store.records()
+        packed = [record.cell.key for record in records if store.weights_path(record.cell.key).exists()]
+        for key, arrays in {key: store.weights(key) for key in packed}.items():
+            write_weights(root / "weights" / f"{key}.safetensors", arrays)
+    for pack in root.glob("weights/pack-*"):
+        pack.unlink()
+    with contextlib.closing(sqlite3.connect(root / FILE_NAME)) as connection, connection:
+        for table in ("cells", "texts", "packs"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute(_CELLS_3)
+        for record in records:
+            parts = [record.cell.spec(), record.outcome.value, record.metrics, record.curve, record.provenance]
+            row = [part if isinstance(part, str) else json.dumps(part, sort_keys=True) for part in parts]
+            connection.execute(
+                "INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?)", (record.cell.key, *row, record.message)
+            )
+        connection.execute("PRAGMA user_version = 3")

@@ -66,7 +66,7 @@ def provenance(records: Iterable[Record], *, missing: int = 0, runs: Iterable[tu
 
 def backends_of(records: Iterable[Record]) -> dict[str, int]:
     """How many models each back end computed, by its name; those that failed are not counted."""
-    return count_backends(record.provenance for record in records if record.outcome is not Outcome.FAILED)
+    return count_backends((record.provenance, 1) for record in records if record.outcome is not Outcome.FAILED)
 
 
 def _values(records: list[Record], title: str) -> dict[str, str]:

@@ -10,9 +10,12 @@ def backend_of(provenance: Mapping[str, Any]) -> str:
     return provenance.get("backend", "reference")
 
 
-def count_backends(provenances: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """How many models each back end computed, by its name."""
-    return dict(sorted(Counter(map(backend_of, provenances)).items()))
+def count_backends(provenances: Iterable[tuple[Mapping[str, Any], int]]) -> dict[str, int]:
+    """How many models each back end computed, by its name, given provenances and the number of models of each."""
+    counts: Counter[str] = Counter()
+    for provenance, models in provenances:
+        counts[backend_of(provenance)] += models
+    return dict(sorted(counts.items()))
 
 
 def backend_words(counts: Mapping[str, int]) -> str:

@@ -9,13 +9,42 @@ import enum
 import functools
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .._choices import PRECISIONS, Precision, Start, require_choice
-from .._errors import require, require_count
+from .._errors import StoreError, require, require_count
 
 MIN_VALIDATION_EXAMPLES = 20
+RESTORE = "Restore the folder from a copy, or choose another."
+"""What to do about stored results that are damaged."""
+
+
+class Content(dict[str, Any]):
+    """A JSON object and its `text`, with sorted keys. Not to be changed: thousands of cells share one.
+
+    Example:
+        >>> Content.of({"b": (1, 2), "a": 0}).text
+        '{"a": 0, "b": [1, 2]}'
+    """
+
+    text: str
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "Content":
+        """The content as JSON reads it back: lists, not tuples; itself where it was read already."""
+        return content if isinstance(content, cls) else cls.parsed(json.dumps(content, sort_keys=True))
+
+    @classmethod
+    def parsed(cls, text: str) -> "Content":
+        """The content of a text that `of` has written. Raises ValueError or TypeError where it is no JSON object."""
+        values = json.loads(text)
+        if not isinstance(values, dict):
+            raise TypeError(f"{text[:40]} is not a JSON object")
+        content = cls(values)
+        content.text = text
+        return content
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +133,8 @@ class Cell:
         require(
             len(set(self.removed)) == len(self.removed), what="removed", given=self.removed, needed="distinct heads"
         )
-        for name in ("task", "model"):  # as JSON reads them back: lists, not tuples
-            object.__setattr__(self, name, json.loads(json.dumps(getattr(self, name))))
+        for name in ("task", "model"):
+            object.__setattr__(self, name, Content.of(getattr(self, name)))
 
     def spec(self) -> dict[str, Any]:
         """Everything that decides the numbers, as JSON."""
@@ -124,9 +153,17 @@ class Cell:
         return hashlib.sha256(self._content().encode()).hexdigest()[:20]
 
     def _content(self) -> str:
-        parts = {"model": self.model, "train": dataclasses.asdict(self.train), "task": self.task}
-        parts |= {"parent": self.parent, "removed": self.removed} if self.parent else {}
-        return json.dumps(parts | {"length": self.length, "seed": self.seed}, sort_keys=True)
+        """The JSON of all fields with sorted keys, from the texts that cells share."""
+        model, task = Content.of(self.model), Content.of(self.task)
+        start = f'"parent": {json.dumps(self.parent)}, "removed": {json.dumps(self.removed)}, ' if self.parent else ""
+        first = f'{{"length": {self.length}, "model": {model.text}, {start}"seed": {self.seed}, '
+        return f'{first}"task": {task.text}, "train": {train_text(self.train)}}}'
+
+
+@functools.lru_cache(maxsize=4096)
+def train_text(train: TrainSpec) -> str:
+    """The JSON of a way of training, with sorted keys."""
+    return json.dumps(dataclasses.asdict(train), sort_keys=True)
 
 
 class Outcome(enum.Enum):
@@ -147,6 +184,9 @@ class Record:
     `fitted_error` and `fitted_cross_entropy`; of a ranking also `mrr` and `fitted_mrr`. All have `baseline`, the error
     of the best constant answer on the validation examples, and `baseline_noise`, its standard error.
     `curve` holds pairs of step and validation error. `provenance` does not decide the numbers (seconds, versions).
+
+    The curve of a record that was read from a results folder is parsed when it is first asked for, since few of many
+    are drawn. Raises StoreError then where it cannot be.
     """
 
     cell: Cell
@@ -155,6 +195,21 @@ class Record:
     curve: tuple[tuple[int, float], ...]
     provenance: dict[str, Any]
     message: str = ""
+
+    def __getattr__(self, name: str) -> Any:
+        """The curve of a stored record; whatever else is missing is missing."""
+        if name != "curve" or "_stored_curve" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        text, file = self.__dict__["_stored_curve"]
+        try:
+            curve = tuple((step, value) for step, value in json.loads(text))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise StoreError(
+                f"{file} holds a row that cannot be read: the curve of cell {self.cell.key} ({error}). {RESTORE}"
+            ) from error
+        del self.__dict__["_stored_curve"]
+        self.__dict__["curve"] = curve
+        return curve
 
     @property
     def error(self) -> float:

@@ -1,24 +1,48 @@
 """The SQLite file of a results folder: its tables, and how it is opened and checked."""
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
 from .._errors import StoreError
+from .migration import OLDEST_READ, migrate
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 FILE_NAME = "results.sqlite"
+CHECKED_BYTES = 16 << 20
+"""A file of at most this size is checked page by page by whoever reads it, which takes a tenth of a second; of a larger
+one only what is read. Whoever writes checks the whole file."""
+CACHE_KIB = 64 << 10
 
-_SCHEMA = """
-CREATE TABLE cells (
-    key TEXT PRIMARY KEY,
-    spec TEXT NOT NULL,
+SCHEMA = (
+    "CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE packs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    """CREATE TABLE cells (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    task INTEGER NOT NULL REFERENCES texts,
+    model INTEGER NOT NULL REFERENCES texts,
+    train INTEGER NOT NULL REFERENCES texts,
+    length INTEGER NOT NULL,
+    seed INTEGER NOT NULL,
+    parent TEXT NOT NULL,
+    removed TEXT NOT NULL,
     outcome TEXT NOT NULL,
+    origin INTEGER NOT NULL REFERENCES texts,
+    pack INTEGER REFERENCES packs,
     metrics TEXT NOT NULL,
-    curve TEXT NOT NULL,
     provenance TEXT NOT NULL,
-    message TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE experiments (
+    message TEXT NOT NULL,
+    curve TEXT NOT NULL
+)""",
+    "CREATE INDEX settled ON cells (key) WHERE outcome != 'failed'",
+)
+"""The tables of cells. `texts` are the JSON that many cells share: tasks, models, ways of training, and of the
+provenance all but what differs from cell to cell. `packs` are files of weights; a cell without one may have a file of
+its own, from before there were packs."""
+
+EXPERIMENTS = (
+    """CREATE TABLE experiments (
     id INTEGER PRIMARY KEY,
     identity TEXT NOT NULL UNIQUE,
     name TEXT NOT NULL UNIQUE,
@@ -28,46 +52,54 @@ CREATE TABLE experiments (
     settings TEXT NOT NULL,
     study TEXT NOT NULL,
     scale TEXT NOT NULL
-);
-CREATE TABLE places (
+)""",
+    """CREATE TABLE places (
     experiment INTEGER NOT NULL REFERENCES experiments,
     key TEXT NOT NULL,
     place TEXT NOT NULL,
     PRIMARY KEY (experiment, key)
-) WITHOUT ROWID;
-CREATE TABLE runs (
+) WITHOUT ROWID""",
+    """CREATE TABLE runs (
     id INTEGER PRIMARY KEY,
     experiment INTEGER NOT NULL REFERENCES experiments,
     command TEXT NOT NULL,
     started TEXT NOT NULL,
     UNIQUE (experiment, command)
-);
-CREATE TABLE attachments (
+)""",
+    """CREATE TABLE attachments (
     experiment INTEGER NOT NULL REFERENCES experiments,
     name TEXT NOT NULL,
     content TEXT NOT NULL,
     PRIMARY KEY (experiment, name)
-) WITHOUT ROWID;
-"""
+) WITHOUT ROWID""",
+)
+"""The tables of experiments, as they have been since format 3."""
 
 
 def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
-    """Open and check the file; every way it can be wrong ends in one sentence."""
+    """Open and check the file; every way it can be wrong ends in one sentence.
+
+    A file of format 3 is brought to format 4: in place, in one transaction, where it is opened for writing, and in
+    memory where it is only read.
+    """
     connection = None
     try:
-        new = writing and not path.exists()
-        if not new:
-            connection = _read_only(path)
-            new = _check(path, connection, writing)
+        version = 0
+        if not writing or path.exists():
+            connection = read_only(path)
+            version = _check(path, connection, writing)
         if writing:
             if connection is not None:
                 connection.close()
             connection = sqlite3.connect(path, timeout=10)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            if new:
-                connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+        elif version < SCHEMA_VERSION:
+            assert connection is not None
+            connection = _in_memory(connection)
         assert connection is not None
+        if version < SCHEMA_VERSION:
+            _bring_up(path, connection, version)
         return connection
     except BaseException as error:
         if connection is not None:
@@ -82,14 +114,38 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
         raise
 
 
-def _read_only(path: Path) -> sqlite3.Connection:
+def read_only(path: Path) -> sqlite3.Connection:
+    """A connection that cannot change the file, which is not checked."""
     # A folder that cannot be written has no place for WAL's side files; without a -wal they hold nothing.
     pending = path.with_name(path.name + "-wal").exists()
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{'' if pending else '&immutable=1'}", uri=True)
+    uri = f"{path.absolute().as_uri()}?mode=ro{'' if pending else '&immutable=1'}"
+    connection = sqlite3.connect(uri, uri=True)
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    return connection
 
 
-def _check(path: Path, connection: sqlite3.Connection, writing: bool) -> bool:
-    """Refuse a file that is newer, damaged or not ours, before anything could write to it; say whether it is empty.
+def _in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
+    with contextlib.closing(connection):
+        copy = sqlite3.connect(":memory:")
+        connection.backup(copy)
+    return copy
+
+
+def _bring_up(path: Path, connection: sqlite3.Connection, version: int) -> None:
+    """Make the tables of an empty file, or those of an older format into ours: all of it or nothing."""
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        if version == 0:
+            for statement in (*SCHEMA, *EXPERIMENTS):
+                connection.execute(statement)
+        else:
+            migrate(path, connection, SCHEMA)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _check(path: Path, connection: sqlite3.Connection, writing: bool) -> int:
+    """Refuse a file that is newer, damaged or not ours, before anything could write to it; its format, 0 where empty.
 
     An empty file is what a run leaves that was killed before it wrote its first table.
     """
@@ -99,15 +155,19 @@ def _check(path: Path, connection: sqlite3.Connection, writing: bool) -> bool:
             f"{path} was written by a newer headcount (format {version}, this one reads {SCHEMA_VERSION}); "
             "upgrade headcount."
         )
-    if 0 < version < SCHEMA_VERSION:
+    if 0 < version < OLDEST_READ:
         raise StoreError(
             f"{path} was written by an older headcount (format {version}, this one reads {SCHEMA_VERSION}); "
             "run the command again in a new folder."
         )
-    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if verdict != "ok":
-        raise sqlite3.DatabaseError(verdict)
-    empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
-    if version == 0 and not (empty and writing):
+    (pages,), (page_bytes,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+    if writing or version < SCHEMA_VERSION or pages * page_bytes <= CHECKED_BYTES:
+        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise sqlite3.DatabaseError(verdict)
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if version == 0 and not (writing and not tables):
         raise sqlite3.DatabaseError("it holds no headcount tables")
-    return empty
+    for table in tables:  # its first page
+        connection.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone()
+    return version

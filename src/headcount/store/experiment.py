@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .._errors import require
+from .._errors import InputError, require
 from .cell import Record
 
 Value = int | float | str
@@ -37,11 +37,10 @@ class Experiment:
 
     def __post_init__(self):
         require(len(set(self.axes)) == len(self.axes), f"axes must have distinct names, got {', '.join(self.axes)}.")
-        for key, place in self.places.items():
-            require(
-                len(place) == len(self.axes),
-                f"cell {key} has {len(place)} coordinates for the {len(self.axes)} axes {', '.join(self.axes)}.",
-            )
+        wrong = next((key for key, place in self.places.items() if len(place) != len(self.axes)), None)
+        if wrong is not None:
+            given = f"{len(self.places[wrong])} coordinates for the {len(self.axes)} axes {', '.join(self.axes)}"
+            raise InputError(f"cell {wrong} has {given}.")
 
     @property
     def identity(self) -> str:

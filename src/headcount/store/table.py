@@ -1,15 +1,19 @@
-"""The results folder: one SQLite file of experiments and finished cells, and a weights file for each cell.
+"""The results folder: one SQLite file of experiments and finished cells, and files of their weights.
 
-    DIR/results.sqlite   experiments, places (experiment, cell key, coordinates), runs (commands), cells,
-                         attachments (what was found beside the cells, by experiment and name)
-    DIR/weights/KEY.safetensors
+    DIR/results.sqlite   experiments, places (experiment, cell key, coordinates), runs (commands), cells, the texts
+                         that cells share, the packs that have their weights, attachments (what was found beside the
+                         cells, by experiment and name)
+    DIR/weights/pack-HASH.safetensors   the weights of the cells of one commit, named "KEY/name"
+    DIR/weights/KEY.safetensors         those of one cell, from before there were packs
     DIR/lock             held while a run writes
     DIR/live.json        what the last run says of itself (`live.py`); no result depends on it
 
-Promises. A commit is a whole bucket or nothing, and survives `kill -9` and power loss (WAL with full sync; weights
-are on disk before the row that names them). Nothing is rewritten except a FAILED cell and an attachment. One process
+Promises. A commit is a whole bucket or nothing, costs the same however many cells are stored, and survives `kill -9`
+and power loss (WAL with full sync; a pack is on disk before the rows that name it, and one that no row names is removed
+when the folder is next opened for writing). Nothing is rewritten except a FAILED cell and an attachment. One process
 at a time opens a folder for writing. A file that is newer or older than this code, damaged, read-only or on a full
-disk is refused with one sentence and left unchanged.
+disk is refused with one sentence and left unchanged; one of format 3 is read, and brought to format 4 when it is opened
+for writing.
 """
 
 import contextlib
@@ -26,11 +30,15 @@ import filelock
 
 from .._errors import StoreError
 from .backends import count_backends
-from .cell import Outcome, Record, cell_from_spec
+from .cell import RESTORE, Outcome, Record
 from .database import FILE_NAME, connect
 from .experiment import Experiment
-from .weights import Weights, read_weights, write_weights
+from .packs import pack_of, read_pack, remove_orphans, write_packs
+from .rows import insert, read_records
+from .weights import Weights, read_weights
 
+ASKED_AT_ONCE = 500
+"""Keys in one query: SQLite takes at least 999 values."""
 LOCK_NAME = "lock"
 LOCK_SECONDS = 0.3
 """Waited for the lock: whoever asks whether it is held has it for a moment (`folders.run_state`)."""
@@ -81,6 +89,7 @@ class Store:
         except BaseException:
             lock.release()
             raise
+        remove_orphans(root, connection)
         return cls(root, connection, lock)
 
     @classmethod
@@ -162,34 +171,26 @@ class Store:
 
     def commit(self, records: Iterable[Record], weights: dict[str, Weights] | None = None) -> None:
         """Store the records of one bucket and their weights: all of them, or none."""
-        settled = self.settled_keys()
+        records, weights = list(records), weights or {}
+        settled = self._settled_among(weights)
         try:
-            for key, arrays in (weights or {}).items():
-                if key not in settled:
-                    write_weights(self.weights_path(key), arrays)
+            packs = write_packs(self.root, {key: of for key, of in weights.items() if key not in settled})
         except OSError as error:
             raise StoreError(
                 f"weights cannot be written to {self.root}: {error.strerror or error}; earlier results are safe."
             ) from error
-        rows = [
-            (
-                record.cell.key,
-                json.dumps(record.cell.spec(), sort_keys=True),
-                record.outcome.value,
-                json.dumps(record.metrics, sort_keys=True),
-                json.dumps(record.curve),
-                json.dumps(record.provenance, sort_keys=True),
-                record.message,
-            )
-            for record in records
-        ]
         with self._committing():
-            self._connection.executemany(
-                "INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
-                "outcome = excluded.outcome, metrics = excluded.metrics, curve = excluded.curve, "
-                "provenance = excluded.provenance, message = excluded.message WHERE cells.outcome = 'failed'",
-                rows,
-            )
+            insert(self._connection, records, packs)
+
+    def _settled_among(self, keys: Iterable[str]) -> set[str]:
+        """Those of the keys whose cells need no more work."""
+        keys, settled = list(keys), set()
+        with _reading(self.root):
+            for start in range(0, len(keys), ASKED_AT_ONCE):
+                part = keys[start : start + ASKED_AT_ONCE]
+                asked = f"SELECT key FROM cells WHERE outcome != 'failed' AND key IN ({', '.join('?' * len(part))})"
+                settled.update(key for (key,) in self._connection.execute(asked, part))
+        return settled
 
     def attach(self, experiment: str, name: str, content: Any) -> None:
         """Keep something found beside the cells of an experiment, as JSON; what had this name before is replaced."""
@@ -216,30 +217,12 @@ class Store:
     def settled_keys(self) -> set[str]:
         """Keys of cells that need no more work: finished or diverged."""
         with _reading(self.root):
-            rows = self._connection.execute("SELECT key FROM cells WHERE outcome != ?", (Outcome.FAILED.value,))
-            return {key for (key,) in rows}
+            return {key for (key,) in self._connection.execute("SELECT key FROM cells WHERE outcome != 'failed'")}
 
     def records(self) -> list[Record]:
         """Every record, in an order that depends on their content alone."""
         with _reading(self.root):
-            rows = self._connection.execute(
-                "SELECT spec, outcome, metrics, curve, provenance, message FROM cells"
-            ).fetchall()
-        try:
-            records = [
-                Record(
-                    cell=cell_from_spec(json.loads(spec)),
-                    outcome=Outcome(outcome),
-                    metrics=json.loads(metrics),
-                    curve=tuple((step, value) for step, value in json.loads(curve)),
-                    provenance=json.loads(provenance),
-                    message=message,
-                )
-                for spec, outcome, metrics, curve, provenance, message in rows
-            ]
-        except (ValueError, TypeError, KeyError) as error:
-            raise StoreError(f"{self.root / FILE_NAME} holds a row that cannot be read: {error}.") from error
-        return sorted(records, key=_content_order)
+            return read_records(self._connection, self.root / FILE_NAME)
 
     def experiments(self) -> list[Experiment]:
         """Every experiment that was begun in this folder, the oldest first."""
@@ -249,8 +232,9 @@ class Store:
             ).fetchall()
             placed = self._connection.execute("SELECT experiment, key, place FROM places").fetchall()
         places: dict[int, dict[str, tuple]] = {row[0]: {} for row in rows}
-        for number, key, place in placed:
-            places[number][key] = tuple(json.loads(place))
+        coordinates = json.loads(f"[{','.join(place for _, _, place in placed)}]")
+        for (number, key, _), place in zip(placed, coordinates, strict=True):
+            places[number][key] = tuple(place)
         return [
             Experiment(
                 name=name,
@@ -298,35 +282,33 @@ class Store:
         """How many settled cells each back end computed, by its name."""
         with _reading(self.root):
             rows = self._connection.execute(
-                "SELECT provenance FROM cells WHERE outcome != ?", (Outcome.FAILED.value,)
+                "SELECT t.text, count(*) FROM cells c JOIN texts t ON t.id = c.origin WHERE c.outcome != 'failed' "
+                "GROUP BY c.origin"
             ).fetchall()
         try:
-            return count_backends(json.loads(provenance) for (provenance,) in rows)
-        except (ValueError, AttributeError) as error:
-            raise StoreError(f"{self.root / FILE_NAME} holds a row that cannot be read: {error}.") from error
+            return count_backends((json.loads(origin), count) for origin, count in rows)
+        except (ValueError, AttributeError, TypeError) as error:
+            raise StoreError(f"{self.root / FILE_NAME} holds a row that cannot be read: {error}. {RESTORE}") from error
 
     def weights_path(self, key: str) -> Path:
-        return self.root / "weights" / f"{key}.safetensors"
+        """The file that has the weights of a cell: the pack of its commit, or one of its own in an older folder."""
+        pack = pack_of(self.root / FILE_NAME, key)
+        return self.root / "weights" / (f"{key}.safetensors" if pack is None else pack)
 
     def weights(self, key: str) -> Weights:
-        """The trained weights of a cell, in the task's own units."""
-        return read_weights(self.weights_path(key))
+        """The trained weights of a cell, in the task's own units. From any thread, and after `close` too."""
+        path = self.weights_path(key)
+        return read_weights(path) if path.stem == key else read_pack(path, key)
 
     @contextlib.contextmanager
     def _committing(self) -> Iterator[None]:
         try:
             with self._connection:
                 yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OverflowError) as error:
             raise StoreError(
                 f"{self.root / FILE_NAME} cannot be written: {error}; earlier results are safe."
             ) from error
-
-
-def _content_order(record: Record) -> tuple:
-    cell = record.cell
-    task = json.dumps(cell.task, sort_keys=True)
-    return (task, cell.length, cell.model.get("heads", 0), cell.train.learning_rate, cell.seed, cell.key)
 
 
 @contextlib.contextmanager

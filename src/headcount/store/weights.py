@@ -10,26 +10,33 @@ from safetensors.numpy import load, save
 from .._errors import StoreError
 
 Weights = dict[str, np.ndarray]
+UNFINISHED = ".unfinished"
+"""The ending of a file that is being written."""
 
 
 def write_weights(path: Path, arrays: Weights) -> None:
     """Write all or nothing: the name appears only when the bytes are on disk."""
     path.parent.mkdir(exist_ok=True)
-    unfinished = path.with_suffix(".unfinished")
+    write_file(path, save({name: np.asarray(array, order="C") for name, array in arrays.items()}))
+    sync_folder(path.parent)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write all or nothing; whether the name lasts is up to `sync_folder`."""
+    unfinished = path.with_suffix(UNFINISHED)
     try:
         with open(unfinished, "wb") as file:
-            file.write(save({name: np.asarray(array, order="C") for name, array in arrays.items()}))
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, path)
-        _sync_folder(path.parent)
     except OSError:
         unfinished.unlink(missing_ok=True)
         raise
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the new name itself last; a system that cannot sync a folder (Windows) does without."""
+def sync_folder(folder: Path) -> None:
+    """Make new names last; a system that cannot sync a folder (Windows) does without."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:
