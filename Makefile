@@ -8,7 +8,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: built-kernels demo test slow-test hf-test faults faults-long docs gallery picture calibration clean
+.PHONY: built-kernels demo test slow-test hf-test faults faults-long docs gallery picture calibration clean ray-test
 
 demo: .venv/ready built-kernels
 	$(BIN)/headcount measure sum-of-maxima --intrinsic-dim 4 --steps 2000 --out demo --figure demo/answer.svg
@@ -36,6 +36,10 @@ faults: .venv/ready-for-development
 
 faults-long: .venv/ready-for-development
 	$(BIN)/python -m faults.campaign --long
+# Training on a cluster needs Ray, 200 MB; `make test` checks what can be checked without it.
+ray-test: .venv/ready-for-ray built-kernels
+	$(BIN)/python -m pytest -m "slow or not slow" tests/engine/test_executors.py $(wildcard tests/engine/test_cluster*.py) \
+		tests/cli/test_on.py
 
 docs: .venv/ready-for-docs
 	$(BIN)/python docs/scripts/build_site.py
@@ -76,6 +80,10 @@ clean:
 .venv/ready-for-hf: .venv/ready-for-development
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile '$(TORCH)'
 	$(INSTALL) '.[hf]'
+	touch $@
+
+.venv/ready-for-ray: .venv/ready-for-development
+	$(INSTALL) '.[ray]'
 	touch $@
 
 # The kernels make training faster and are never needed: without a compiler, one sentence says what is lost, and make goes on.

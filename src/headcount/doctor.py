@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from . import recipes
@@ -32,6 +33,7 @@ def examine() -> list[Finding]:
         "versions": _versions,
         "device": _device,
         "back end": _backend,
+        "cluster": _cluster,
         "disk": _disk,
         "training": _training,
     }
@@ -67,6 +69,14 @@ def _backend() -> Finding:
         return Finding("back end", True, f"reference, as {VARIABLE} says; {described('fused')} is installed")
     lost = "reference: class-token models train several times slower than with the fused kernels"
     return Finding("back end", not available.installed, f"{lost}; {available.problem}")
+
+
+def _cluster() -> Finding:
+    """Whether `--on ray` can work. Without Ray all is fine: nothing else needs it."""
+    try:
+        return Finding("cluster", True, f"ray {version('ray')}: --on ray trains on a cluster")
+    except PackageNotFoundError:
+        return Finding("cluster", True, "no Ray, which only --on ray needs: pip install 'headcount[ray]'")
 
 
 def _disk() -> Finding:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ._errors import BudgetError, InputError, require
 from .effort import DEFAULT_EFFORT, Question, ask, effort_of
-from .engine import Early, Listener, RunSummary, Sweep, run_sweep, shown_live, spec_of
+from .engine import Early, Executor, Listener, RunSummary, Sweep, executor_of, run_sweep, shown_live, spec_of
 from .engine.baselines import attach_baselines, attach_notes
 from .heads_read import attach_heads_read
 from .measurement import Measurement
@@ -46,6 +46,8 @@ def measure(
     axes: Mapping[str, Sequence[Value]] | None = None,
     out: Path | str | None = None,
     progress: bool | None = None,
+    on: str | Executor | None = None,
+    workers: int | None = None,
     **options: Any,
 ) -> Measurement:
     """How many heads a task needs: trains what the answer depends on, until it is settled, and keeps the results.
@@ -74,6 +76,9 @@ def measure(
         axes: Further axes, such as {"hidden": [8, 32]} or {"data_seed": [0, 1]}.
         out: The results folder; results/TASK where None.
         progress: Show a progress bar, and how data were read; where None, in a terminal and in a notebook.
+        on: Where models are trained: "threads" of this process (where None), "ray" (the cluster of RAY_ADDRESS, or a
+            local one that is started for this call), "ray://host:port", or an executor that several calls share.
+        workers: How many workers of a Ray cluster train at most; where None, one per GPU, or per core without GPUs.
         **options: Changes to the recipe: fields of `TrainSpec` (`steps=500`) and of the models (`hidden=64, layers=2,
             head_dim=4, total_dim=32, positions="none", beta=2.0, multiplier=8, window=4, causal=True,
             attention="linear", inner_hidden=32, final_norm=True`). With `y`, also the keywords of `ArrayTask`
@@ -83,7 +88,8 @@ def measure(
         The answer with its evidence, the table of errors, and the models.
 
     Raises:
-        InputError: If something asked for cannot be right, or `minutes` were over before anything was trained.
+        InputError: If something asked for cannot be right, or `minutes` were over before anything was trained,
+            or there is no Ray where `on` asks for it.
         StoreError: If the folder cannot be written.
 
     Example:
@@ -113,7 +119,11 @@ def measure(
     )
     asked = request.planned()
     folder = default_folder(asked_task.name) if out is None else Path(out)
-    with Store.open_for_writing(folder) as store, automatic_progress(progress) as bar:
+    with (
+        executor_of(on, workers) as executor,
+        Store.open_for_writing(folder) as store,
+        automatic_progress(progress) as bar,
+    ):
         if not isinstance(bar, NoBar):
             for note in (*asked_task.notes, *request.notes):
                 print(note, file=sys.stderr)
@@ -123,10 +133,12 @@ def measure(
             shown = shown_by(bar)
             shown.on_plan("", model_steps)
             with shown_live(folder, "", shown, model_steps) as (listener, _):
-                measurement = measure_sweep(asked, store, listener=listener)
+                measurement = measure_sweep(asked, store, listener=listener, executor=executor)
         else:
             with shown_live(folder, "", shown_by(bar)) as (listener, live):
-                measurement = measure_question(asked, store, effort=effort, minutes=minutes, listener=listener)
+                measurement = measure_question(
+                    asked, store, effort=effort, minutes=minutes, listener=listener, executor=executor
+                )
                 live.ended = measurement.ended
         if measurement.records:
             attach_task_support(store, measurement.experiment.name, asked_task, lengths_of(asked))
@@ -165,12 +177,13 @@ def measure_sweep(
     command: str = "",
     listener: Listener | None = None,
     stop: threading.Event | None = None,
+    executor: Executor | None = None,
 ) -> Measurement:
     """Train what is missing of a sweep, and read the whole experiment from the store.
 
     What the heads of the best model read is kept beside it; a `stop` that comes only then ends that alone.
     """
-    run: RunSummary = run_sweep(asked, store, command=command, listener=listener, stop=stop)
+    run: RunSummary = run_sweep(asked, store, command=command, listener=listener, stop=stop, executor=executor)
     (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
     first = min((cell.train for cell in asked.cells), key=lambda train: train.data_seed)
     attach_notes(store, experiment.name, asked.tasks[0])
@@ -192,6 +205,7 @@ def measure_question(
     command: str = "",
     listener: Listener | None = None,
     stop: threading.Event | None = None,
+    executor: Executor | None = None,
 ) -> Measurement:
     """Ask a question, and read the whole experiment from the store; see `effort.ask` for the arguments.
 
@@ -205,6 +219,7 @@ def measure_question(
         command=command,
         listener=listener,
         stop=stop,
+        executor=executor,
     )
     stored = {each.name: each for each in store.experiments()}
     experiment = stored.get(asked.run.experiment.name, question.whole())
@@ -239,6 +254,7 @@ def shown_by(bar: StepBar, on_early: Callable[[Early], None] = lambda early: Non
         on_programs=bar.compiled,
         on_steps=bar.advance,
         on_early=on_early,
+        on_workers=bar.working,
     )
     return Listener.joined(moving)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from ._errors import require
 from ._keys import named_generator
-from .engine import HEADS_QUESTION, Listener, Sweep, run_sweep
+from .engine import HEADS_QUESTION, Executor, Listener, Sweep, run_sweep
 from .engine.sweep import task_key
 from .store import Experiment, Outcome, Record, Store
 from .store.weights import Weights
@@ -80,6 +80,7 @@ def verify(
     weights_of: Callable[[str], Weights],
     listener: Listener | None = None,
     stop: threading.Event | None = None,
+    executor: Executor | None = None,
 ) -> list[Recheck]:
     """Train the cells of `chosen` again in a temporary folder, and compare.
 
@@ -90,13 +91,14 @@ def verify(
         weights_of: Gives the stored weights of a cell by its key: a descended model is trained again from its parent.
         listener: Who is told how it goes.
         stop: Ends the work when it is set.
+        executor: Where cells are trained; threads of this process where None.
     """
     with (
         tempfile.TemporaryDirectory(prefix="headcount-verify-") as folder,
         Store.open_for_writing(folder) as store,
     ):
         for sweep in sweeps_of(chosen, task_of):
-            run_sweep(sweep, store, listener=listener, stop=stop, weights_of=weights_of)
+            run_sweep(sweep, store, listener=listener, stop=stop, weights_of=weights_of, executor=executor)
         again = {record.cell.key: record for record in store.records()}
     return [_compare(record, again[record.cell.key], _siblings(record, records)) for record in chosen]
 

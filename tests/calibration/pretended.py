@@ -16,9 +16,11 @@ class Pretended:
     raises: dict[str, BaseException] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     options: list[dict[str, Any]] = field(default_factory=list)
+    on: list[Any] = field(default_factory=list)
 
-    def measure(self, task, *, out, progress, **options):
+    def measure(self, task, *, out, progress, on=None, **options):
         self.names.append(task.name)
+        self.on.append(on)
         self.options.append(options)
         if task.name in self.raises:
             raise self.raises[task.name]

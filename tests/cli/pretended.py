@@ -8,18 +8,20 @@ from ..helpers import fabricated
 
 
 class Pretended:
-    """Training that takes no time: `metrics` gives those of a cell by its coordinates. `sweeps` are those asked for.
+    """Training that takes no time: `metrics` gives those of a cell by its coordinates. `sweeps` are those asked for,
+    and `executors` what should train them.
 
     Trained models look as if they had `distinct` heads, and copies of them.
     """
 
     def __init__(self):
-        self.sweeps = []
+        self.sweeps, self.executors = [], []
         self.distinct = 4
         self.metrics = lambda at: {"nmse": fabricated.sharp(at), "final_nmse": fabricated.sharp(at), "baseline": 1.0}
 
-    def run_sweep(self, sweep, store, *, command="", **_):
+    def run_sweep(self, sweep, store, *, command="", executor=None, **_):
         self.sweeps.append(sweep)
+        self.executors.append(executor)
         experiment = store.begin(sweep.experiment, command)
         settled = store.settled_keys()
         left = fabricated.Sweep(sweep.experiment, tuple(cell for cell in sweep.cells if cell.key not in settled))

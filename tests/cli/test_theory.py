@@ -206,7 +206,7 @@ def test_the_support_dimension_of_a_task_is_told_with_its_certificate(files):
 def test_the_doctor_trains_a_model():
     result = headcount("doctor", "--json")
     checks = {each["check"]: each for each in strict_json(result.out)}
-    assert checks.keys() == {"versions", "device", "back end", "disk", "training"}
+    assert checks.keys() == {"versions", "device", "back end", "cluster", "disk", "training"}
     assert result.code == (0 if all(each["fine"] for each in checks.values()) else 1)
     assert checks["training"]["fine"], checks["training"]["found"]
 

@@ -95,6 +95,18 @@ def test_a_bar_is_one_line_of_whole_words(width):
     assert "compiling" in words
 
 
+def test_a_bar_shows_the_workers_of_a_cluster():
+    bar = NoBar()
+    bar.expect(100)
+    bar.compiled(1, 1)
+    bar.advance(50)
+    bar.working(4, 12, 40)
+    assert "training, 4 workers, 12/40 buckets" in " ".join(bar.words(200))
+    assert "worker" not in " ".join(bar.words(40))
+    bar.expect(100, "another round")
+    assert "12/40" not in " ".join(bar.words(200))
+
+
 @pytest.mark.parametrize(("steps", "wanted"), [(0, None), (0, True), (40, False)])
 def test_a_notebook_sees_nothing_where_nothing_is_trained_or_wanted(notebook, steps, wanted):
     with automatic_progress(wanted) as bar:

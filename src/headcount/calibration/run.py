@@ -12,6 +12,7 @@ from typing import Any
 from .._choices import require_choice
 from .._errors import HeadcountError, require, require_count
 from ..effort import DEFAULT_EFFORT, EFFORTS
+from ..engine import Executor
 from ..measuring import measure
 from ..report.files import write_whole
 from ..store import FILE_NAME
@@ -75,6 +76,7 @@ def calibrate(
     effort: str | None = None,
     seeds: int | None = None,
     heads: Sequence[int] | None = None,
+    on: str | Executor | None = None,
     on_task: Callable[[TaskResult], None] = lambda result: None,
 ) -> list[TaskResult]:
     """Measure tasks of known D, and record what came out.
@@ -87,6 +89,7 @@ def calibrate(
         effort: "quick", "normal" (where neither effort nor seeds are given) or "thorough".
         seeds: Use the papers' protocol instead: as many random starts at every head count.
         heads: Head counts of the papers' protocol; 1 to 12 where None.
+        on: Where models are trained, as `measure` takes it.
         on_task: Called with every result that is new.
 
     Returns:
@@ -103,7 +106,7 @@ def calibrate(
     results = finished(tasks, out, protocol)
     for task in tasks:
         if task.name not in results:
-            results[task.name] = _measured(task, out / task.name, protocol)
+            results[task.name] = _measured(task, out / task.name, protocol, on)
             content = json.dumps(results[task.name].as_dict(), indent=1) + "\n"
             write_whole(out / task.name / RESULT, content.encode(), "the result")
             on_task(results[task.name])
@@ -145,13 +148,13 @@ def _stored(path: Path) -> TaskResult | None:
         return None
 
 
-def _measured(task: KnownTask, folder: Path, protocol: Protocol) -> TaskResult:
+def _measured(task: KnownTask, folder: Path, protocol: Protocol, on: str | Executor | None) -> TaskResult:
     """A task's result; its seconds are known where its results folder is new."""
     continued = (folder / FILE_NAME).exists()
     try:
         arrays = task.task()
         began = time.perf_counter()
-        measurement = measure(arrays, out=folder, progress=False, **protocol.options)
+        measurement = measure(arrays, out=folder, progress=False, on=on, **protocol.options)
         answer = measurement.answer()
     except HeadcountError as error:
         return TaskResult(task=task, protocol=str(protocol), sentence="the measurement failed", error=str(error))

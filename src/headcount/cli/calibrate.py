@@ -19,12 +19,14 @@ from ..calibration.record import Summary, TaskResult, by_family, overview
 from ..calibration.run import EFFORTS, PAPER_HEADS, TABLE, finished, protocol_of, refuse_other, to_csv
 from ..calibration.run import calibrate as run_tasks
 from ..calibration.words import outcome, seconds, sentences, share
+from ..engine import check_where
 from ..report.files import write_whole
 from ..report.progress import counted_progress
 from ..report.render import check_ending
 from .app import Json, data, messages, print_json, say
 from .arguments import counts
-from .running import this_command
+from .options import On, Workers
+from .running import this_command, training_on
 
 EFFORT = f"{', '.join(EFFORTS)} (default: normal)."
 HEADS = f"Head counts of random starts (default: {PAPER_HEADS[0]}:{PAPER_HEADS[-1]})."
@@ -40,6 +42,8 @@ def calibrate(
     heads: Annotated[str | None, typer.Option(help=HEADS)] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw answers against D: .svg, .pdf or .png.")] = None,
     page: Annotated[Path | None, typer.Option(help=PAGE)] = None,
+    on: On = None,
+    workers: Workers = None,
     as_json: Json = False,
 ) -> None:
     """Measure tasks whose answer is known, and say how often it comes out right. The same command again continues.
@@ -51,11 +55,14 @@ def calibrate(
         check_ending(figure)
     if page is not None:
         page_parts(page)  # refused before hours of training
+    check_where(on, workers)
     refuse_other(chosen, out, protocol)
     keep_compiled_programs()
     done = finished(chosen, out, protocol)
     say(f"{len(chosen)} tasks, {protocol}; {len(done)} of them already in {out}")
-    results = _run(chosen, out, len(chosen) - len(done), **vars(protocol))
+    missing = len(chosen) - len(done)
+    with training_on(on, workers, needed=missing > 0) as executor:
+        results = _run(chosen, out, missing, on=executor, **vars(protocol))
     write_whole(out / TABLE, to_csv(results).encode(), "the table")
     if figure is not None:
         from ..calibration.figure import draw_results

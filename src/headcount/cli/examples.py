@@ -20,6 +20,7 @@ EXAMPLES = {
         ("headcount measure photos/ --dry-run", "a folder of images: what it would cost"),
         ("headcount measure nearest-neighbour --ranks 1,2,4,8", "short of heads, or of rank?"),
         ("headcount measure sum-of-maxima --kv-heads 1,2 --head-dims 2,4,8", "with shared keys and values: a map"),
+        ("headcount measure sum-of-maxima --effort thorough --on ray", "on a Ray cluster, or a local one"),
     ),
     "show": (
         ("headcount show results/sum-of-maxima", "the answer and the errors"),

@@ -7,7 +7,7 @@ import typer
 from .._cache import cache_folder, keep_compiled_programs
 from ..effort import DEFAULT_EFFORT, effort_of
 from ..effort.costs import costs
-from ..engine import Sweep, plan_sweep
+from ..engine import Sweep, check_where, plan_sweep
 from ..measurement import Measurement
 from ..measuring import default_folder, lengths_of, measure_sweep
 from ..report.cells import error_cells
@@ -25,7 +25,7 @@ from .arguments import counts, given, numbers
 from .arguments import windows as fractions
 from .live import start_live_page, stay_live
 from .plans import print_costs, print_plan
-from .running import ask, run, settled, this_command
+from .running import ask, run, settled, this_command, training_on
 from .support import keep_support, say_support
 
 
@@ -33,7 +33,8 @@ def measure(
     task: o.TaskName, heads: o.Heads = None, ranks: o.Ranks = None, kv_heads: o.KvHeads = None,
     head_dims: o.HeadDims = None, lengths: o.Lengths = None, seeds: o.Seeds = None,
     effort: o.Effort = None, minutes: o.Minutes = None, out: o.Out = None, figure: o.Figure = None,
-    live: o.Live = False, dry_run: o.DryRun = False, as_json: Json = False,
+    live: o.Live = False, on: o.On = None, workers: o.Workers = None,
+    dry_run: o.DryRun = False, as_json: Json = False,
     steps: o.Steps = None, batch: o.Batch = None, learning_rates: o.LearningRates = None,
     train_examples: o.TrainExamples = None, validation_examples: o.ValidationExamples = None,
     precision: o.Precision = None, backend: o.Backend = None,
@@ -51,6 +52,7 @@ def measure(
 ) -> None:  # fmt: skip
     """Say how many heads a task needs, from models trained on it. The same command again continues."""
     keep_compiled_programs()
+    check_where(on, workers)
     if figure is not None:
         check_ending(figure)
     find = planned_task if dry_run else functools.partial(find_task, cache=cache_folder())
@@ -83,15 +85,21 @@ def measure(
         say(note)
     folder = out or default_folder(asked_task.name)
     if dry_run:
+        with training_on(on, workers) as executor:
+            machine = executor.machine
         if isinstance(asked, Sweep):
-            print_plan(plan_sweep(asked, settled(folder)), folder, as_json)
+            print_plan(plan_sweep(asked, settled(folder), machine), folder, as_json)
         else:
-            print_costs(costs(asked, effort_of(effort or DEFAULT_EFFORT)), folder, as_json)
+            print_costs(costs(asked, effort_of(effort or DEFAULT_EFFORT), machine), folder, as_json)
         return
     support = say_support(asked_task, lengths_of(asked))
     page = start_live_page(folder) if live else None
-    every = isinstance(asked, Sweep)
-    measurement = run(asked, folder, measure_sweep) if every else ask(asked, folder, effort, minutes)
+    stored = isinstance(asked, Sweep) and settled(folder).issuperset(cell.key for cell in asked.cells)
+    with training_on(on, workers, needed=not stored) as executor:
+        if isinstance(asked, Sweep):
+            measurement = run(asked, folder, measure_sweep, executor)
+        else:
+            measurement = ask(asked, folder, executor, effort=effort, minutes=minutes)
     keep_support(folder, measurement.experiment.name, support)
     with Store.open_for_reading(folder) as store:
         attachments = store.attachments(measurement.experiment.name)

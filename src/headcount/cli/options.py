@@ -44,6 +44,10 @@ Out = Annotated[Path | None, typer.Option(help="Results folder (default: results
 Figure = Annotated[Path | None, typer.Option(help="Draw the result into a .svg, .pdf or .png file.")]
 LIVE = "Show the run as a live page; it stays until Ctrl-C after the answer."
 Live = Annotated[bool, typer.Option("--live", help=LIVE)]
+ON = "Where models are trained: threads (default), ray, or a Ray cluster's ray://HOST:PORT; see docs/clusters.md."
+On = Annotated[str | None, typer.Option("--on", metavar="WHERE", help=ON)]
+WORKERS = "At most so many workers of a Ray cluster (default: one per GPU, or per core where there is none)."
+Workers = Annotated[int | None, typer.Option("--workers", help=WORKERS)]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")]
 
 Steps = Annotated[int | None, training(help=f"Training steps per model {_usual('steps')}.")]

@@ -52,7 +52,12 @@ def _models(count: int) -> str:
 
 def _machine(plan: Plan) -> str:
     """The device, and what computes on it."""
-    return f"{plan.machine.description}, {_backend(plan)}"
+    return f"{_devices(plan)}, {_backend(plan)}"
+
+
+def _devices(plan: Plan) -> str:
+    machine = plan.machine
+    return machine.description if machine.machines == 1 else f"{machine.machines} workers ({machine.description})"
 
 
 def _backend(plan: Plan) -> str:
@@ -114,7 +119,7 @@ def print_plan(plan: Plan, folder: Path, as_json: bool) -> None:
 
 
 def _where(plan: Plan) -> dict[str, str]:
-    return {"device": plan.machine.description, "backend": _backend(plan)}
+    return {"device": _devices(plan), "backend": _backend(plan)}
 
 
 def _expected(plan: Plan) -> dict[str, Any]:

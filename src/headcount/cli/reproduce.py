@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -11,7 +11,7 @@ from rich.table import Table
 
 from .._cache import keep_compiled_programs
 from .._errors import InputError, require
-from ..engine import RunSummary, Sweep, hardware, plan_sweep, run_sweep
+from ..engine import Executor, Hardware, RunSummary, Sweep, check_where, hardware, plan_sweep, run_sweep
 from ..report.progress import bytes_progress, counted_progress
 from ..report.render import write_report
 from ..report.render.terminal import section_view
@@ -26,8 +26,9 @@ from ..studies.registry import CLOSED_FORM, REAL_DATA, STUDIES, study
 from .app import Json, data, messages, print_json, say, show_view
 from .arguments import counts
 from .backend import BackendOption
+from .options import On, Workers
 from .plans import describe_plan
-from .running import run, settled
+from .running import run, settled, training_on
 
 AnyStudy = AbstractStudy | ClosedFormStudy
 
@@ -56,11 +57,14 @@ def reproduce(
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="cifar, marco: only so many seeds.")] = None,
     backend: BackendOption = None,
+    on: On = None,
+    workers: Workers = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is left to do and stop.")] = False,
     as_json: Json = False,
 ) -> None:
     """Reproduce a published table or figure, and judge its claims. The same command again continues."""
     keep_compiled_programs()
+    check_where(on, workers)
     if name is None:
         _list_studies(out, as_json)
         return
@@ -76,25 +80,18 @@ def reproduce(
         )
     folder = out or Path("results") / f"{name}-{scale}"
     if dry_run:
-        _print_costs({each.name: _cost(each, scale, folder, part) for each in chosen}, as_json)
+        with training_on(on, workers) as executor:
+            machine = executor.machine
+        _print_costs({each.name: _cost(each, scale, folder, part, machine) for each in chosen}, as_json)
         return
     failed, results = 0, []
+    trains = any(not isinstance(each, ClosedFormStudy) for each in chosen)
     try:
-        for each in chosen:
-            messages.print(f"[bold]{each.title}[/bold]: {each.asks}", highlight=False)
-            began = time.monotonic()
-            if isinstance(each, ClosedFormStudy):
-                section = _computed(each, scale, folder)
-            else:
-                summary: RunSummary = run(part.of(each, scale), folder, run_sweep)
-                failed += summary.failed
-                section = _trained(each, scale, folder, summary)
-            content = {"name": each.name, "headline": None, "claims": []}
-            if section is not None:
-                content = section.as_dict()
-                if not as_json:
-                    show_view(section_view(section))
-            results.append(content | {"scale": scale.value, "seconds": round(time.monotonic() - began, 2)})
+        with training_on(on, workers, needed=trains) as executor:
+            for each in chosen:
+                content, lost = _reproduced(each, part, scale, folder, executor, show=not as_json)
+                failed += lost
+                results.append(content)
     finally:  # stopped on the way, the studies that are done still have their report
         anything = any(result["headline"] is not None for result in results)
         if as_json and results:
@@ -105,6 +102,26 @@ def reproduce(
             say(f"the report is {folder / 'report.html'}")
     if failed or not anything:
         raise typer.Exit(3 if failed else 1)
+
+
+def _reproduced(
+    each: AnyStudy, part: "Part", scale: Scale, folder: Path, executor: Executor, *, show: bool
+) -> tuple[dict[str, Any], int]:
+    """What a study came to, shown where `show`, and how many of its cells failed."""
+    messages.print(f"[bold]{each.title}[/bold]: {each.asks}", highlight=False)
+    began, failed = time.monotonic(), 0
+    if isinstance(each, ClosedFormStudy):
+        section = _computed(each, scale, folder)
+    else:
+        summary: RunSummary = run(part.of(each, scale), folder, run_sweep, executor)
+        failed = summary.failed
+        section = _trained(each, scale, folder, summary)
+    content: dict[str, Any] = {"name": each.name, "headline": None, "claims": []}
+    if section is not None:
+        content = section.as_dict()
+        if show:
+            show_view(section_view(section))
+    return content | {"scale": scale.value, "seconds": round(time.monotonic() - began, 2)}, failed
 
 
 @dataclass(frozen=True)
@@ -198,13 +215,15 @@ class Cost:
         return {"cells": self.cells, "already_done": self.already_done, "expected_seconds": round(self.seconds, 1)}
 
 
-def _cost(each: AnyStudy, scale: Scale, folder: Path | None, part: Part = EVERYTHING) -> Cost:
+def _cost(
+    each: AnyStudy, scale: Scale, folder: Path | None, part: Part = EVERYTHING, machine: Hardware | None = None
+) -> Cost:
     if isinstance(each, ClosedFormStudy):
         count = len(each.pieces(scale))
         done = 0 if folder is None else len(each.read(folder, scale))
         seconds = each.expected_seconds(scale) * (count - done) / count
         return Cost(f"{count} pieces, {done} of them done; about {max(1, round(seconds))} s", count, done, seconds)
-    plan = plan_sweep(part.of(each, scale), set() if folder is None else settled(folder))
+    plan = plan_sweep(part.of(each, scale), set() if folder is None else settled(folder), machine)
     words = "" if folder is None else describe_plan(plan, folder)
     return Cost(words, plan.cells, plan.settled, plan.seconds)
 

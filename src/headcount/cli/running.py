@@ -1,8 +1,9 @@
 """Run a sweep for a person: the plan in a line, a progress bar, and a stop that keeps what is done."""
 
+import contextlib
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,7 +12,8 @@ import typer
 from ..analysis import count_of_heads
 from ..effort import DEFAULT_EFFORT, Question, effort_of
 from ..effort.costs import costs
-from ..engine import Early, Sweep, plan_sweep, shown_live
+from ..engine import Early, Executor, Sweep, executor_of, plan_sweep, shown_live
+from ..engine.where import THREADS, starts_cluster
 from ..measurement import Measurement
 from ..measuring import measure_question, shown_by
 from ..report.progress import training_progress
@@ -28,11 +30,25 @@ def this_command() -> str:
     return shlex.join(["headcount", *sys.argv[1:]])
 
 
-def run(sweep: Sweep, folder: Path, work: Callable[..., Result]) -> Result:
+@contextlib.contextmanager
+def training_on(on: str | None, workers: int | None, *, needed: bool = True) -> Iterator[Executor]:
+    """What trains, as `executor_of` gives it; threads where nothing is to be trained.
+
+    Starting a cluster takes seconds, and is said.
+    """
+    if not needed:
+        on = workers = None
+    if on not in (None, THREADS):
+        say("starting a local Ray cluster" if starts_cluster(on) else "connecting to the Ray cluster")
+    with executor_of(on, workers) as executor:
+        yield executor
+
+
+def run(sweep: Sweep, folder: Path, work: Callable[..., Result], executor: Executor) -> Result:
     """`work` (`run_sweep` or `measure_sweep`) on a sweep in a results folder, with a progress bar, stoppable."""
     command = this_command()
     with Store.open_for_writing(folder) as store:
-        plan = plan_sweep(sweep, store.settled_keys())
+        plan = plan_sweep(sweep, store.settled_keys(), executor.machine)
         say(describe_plan(plan, folder))
         try:
             with (
@@ -40,19 +56,22 @@ def run(sweep: Sweep, folder: Path, work: Callable[..., Result]) -> Result:
                 stop_on_signals(bar.stop) as stop,
                 shown_live(folder, command, shown_by(bar), plan.model_steps) as (listener, _),
             ):
-                return work(sweep, store, command=command, listener=listener, stop=stop)
+                return work(sweep, store, command=command, listener=listener, stop=stop, executor=executor)
         except KeyboardInterrupt:
             kept = len({cell.key for cell in sweep.cells} & store.settled_keys())
             _say_stopped(f"{kept} of {len(sweep.cells)} cells", folder, command)
             raise typer.Exit(130) from None
 
 
-def ask(question: Question, folder: Path, effort: str | None, minutes: float | None) -> Measurement:
+def ask(
+    question: Question, folder: Path, executor: Executor, *, effort: str | None, minutes: float | None
+) -> Measurement:
     """Ask a question in a results folder, with a progress bar that grows with it, stoppable."""
     command = this_command()
     with Store.open_for_writing(folder) as store:
         stored = sum(each.done for each in store.progress() if each.experiment == question.experiment.name)
-        say(describe_costs(costs(question, effort_of(effort or DEFAULT_EFFORT)), folder, stored))
+        range_of = costs(question, effort_of(effort or DEFAULT_EFFORT), executor.machine)
+        say(describe_costs(range_of, folder, stored))
         try:
             with (
                 training_progress(messages) as bar,
@@ -60,7 +79,14 @@ def ask(question: Question, folder: Path, effort: str | None, minutes: float | N
                 shown_live(folder, command, shown_by(bar, _say_early)) as (listener, live),
             ):
                 measurement = measure_question(
-                    question, store, effort=effort, minutes=minutes, command=command, listener=listener, stop=stop
+                    question,
+                    store,
+                    effort=effort,
+                    minutes=minutes,
+                    command=command,
+                    listener=listener,
+                    stop=stop,
+                    executor=executor,
                 )
                 live.ended = measurement.ended
                 return measurement

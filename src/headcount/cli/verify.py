@@ -13,6 +13,7 @@ from .. import verify as checks
 from .._cache import cache_folder, keep_compiled_programs
 from .._errors import StoreError, require
 from ..backends import kernels_here
+from ..engine import check_where
 from ..engine.sweep import task_key
 from ..measuring import shown_by
 from ..pretrained.storing.card import RECORD
@@ -22,7 +23,8 @@ from ..tasks.find import task_of_spec
 from ..verify import Agreement, Recheck
 from .app import Folder, Json, data, messages, print_json, say
 from .backend import BackendOption
-from .options import SEQUENCE, TARGETS
+from .options import SEQUENCE, TARGETS, On, Workers
+from .running import training_on
 from .stopping import stop_on_signals
 
 MEANINGS = {
@@ -43,6 +45,8 @@ def verify(
     sequence: Annotated[str | None, typer.Option(metavar="COLUMN", help=SEQUENCE)] = None,
     embeddings: Annotated[Path | None, typer.Option(help="Folder of the BERT model of passages.")] = None,
     backend: BackendOption = None,
+    on: On = None,
+    workers: Workers = None,
     as_json: Json = False,
 ) -> None:
     """Train a random sample of stored cells again and say whether they reproduce. Nothing stored is changed.
@@ -50,6 +54,7 @@ def verify(
     A folder that prune, group or shrink wrote is loaded with stock transformers, its stored inputs are run, and the
     outputs are compared with those recorded.
     """
+    check_where(on, workers)
     if (folder / RECORD).is_file():
         _verify_written(folder, as_json)
         return
@@ -71,7 +76,11 @@ def verify(
     tasks = {text: task_of_spec(spec, task, **options) for text, spec in specs.items()}
     say(f"training {len(chosen)} of {len(records)} cells of {folder} again")
     try:
-        with training_progress(messages, steps) as bar, stop_on_signals(bar.stop) as stop:
+        with (
+            training_on(on, workers) as executor,
+            training_progress(messages, steps) as bar,
+            stop_on_signals(bar.stop) as stop,
+        ):
             rechecks = checks.verify(
                 records,
                 chosen,
@@ -79,6 +88,7 @@ def verify(
                 listener=shown_by(bar),
                 weights_of=weights_of,
                 stop=stop,
+                executor=executor,
             )
     except KeyboardInterrupt:
         say("Stopped. Nothing was verified.")

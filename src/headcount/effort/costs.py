@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..engine import Plan, Sweep, plan_sweep
+from ..engine import Hardware, Plan, Sweep, plan_sweep
 from ..recipes import SEEDS
 from ..store import Cell
 from .levels import Effort
@@ -22,18 +22,23 @@ class Costs(NamedTuple):
     most: Plan
 
 
-def costs(question: Question, effort: Effort) -> Costs:
-    """The range of what a question costs. The question itself is left as it is."""
-    plan = _planned_by_descent if question.removes_heads else _planned_by_seeds
-    return Costs(*(plan(question.blank(), effort, everything) for everything in (False, True)))
+def costs(question: Question, effort: Effort, machine: Hardware | None = None) -> Costs:
+    """The range of what a question costs on a machine, this one where None. The question itself is left as it is."""
+    cells_of = _cells_by_descent if question.removes_heads else _cells_by_seeds
+
+    def plan(everything: bool) -> Plan:
+        blank = question.blank()
+        return _plan(blank, cells_of(blank, effort, everything), machine)
+
+    return Costs(plan(False), plan(True))
 
 
-def _planned_by_seeds(question: Question, effort: Effort, everything: bool) -> Plan:
+def _cells_by_seeds(question: Question, effort: Effort, everything: bool) -> list[Cell]:
     seeds = effort.more_seeds if everything else min(SEEDS, effort.more_seeds)
-    return _plan(question, question.random(question.heads, range(seeds)))
+    return question.random(question.heads, range(seeds))
 
 
-def _planned_by_descent(question: Question, effort: Effort, everything: bool) -> Plan:
+def _cells_by_descent(question: Question, effort: Effort, everything: bool) -> list[Cell]:
     """Easy: an answer of one head, on every draw. Hard: every head count, from the largest models allowed."""
     first = question.heads[-1]
     tops = [first, *(count for count in TOPS if first < count <= question.most)] if everything else [first]
@@ -46,7 +51,7 @@ def _planned_by_descent(question: Question, effort: Effort, everything: bool) ->
         top = tops[-1] if everything else min(first, TOPS[0])
         cells += question.random([top], range(OTHER_SEEDS * slower), draw=draw)
         cells += _below(question, effort, top, draw, everything)
-    return _plan(question, cells)
+    return cells
 
 
 def _below(question: Question, effort: Effort, top: int, draw: int, everything: bool) -> list[Cell]:
@@ -72,8 +77,9 @@ def _copies(cell: Cell, count: int) -> list[Cell]:
     return [replace(cell, seed=cell.seed + 1 + number) for number in range(count)]
 
 
-def _plan(question: Question, cells: Iterable[Cell]) -> Plan:
+def _plan(question: Question, cells: Iterable[Cell], machine: Hardware | None) -> Plan:
     distinct = {cell.key: cell for cell in cells}
     places = {key: (place,) for place, key in enumerate(distinct)}
     experiment = replace(question.experiment, axes=("cell",), places=places)
-    return plan_sweep(Sweep(experiment=experiment, tasks=(question.task,), cells=tuple(distinct.values())))
+    sweep = Sweep(experiment=experiment, tasks=(question.task,), cells=tuple(distinct.values()))
+    return plan_sweep(sweep, machine=machine)

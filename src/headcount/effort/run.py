@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..analysis.signals import has_learned
-from ..engine import Early, Listener, RunSummary, plan_sweep, run_sweep, spec_of
+from ..engine import Early, Executor, Listener, RunSummary, Threads, plan_sweep, run_sweep, spec_of
 from ..engine.baselines import attach_baselines, attach_notes
 from ..engine.data import PreparedExamples
 from ..engine.trainer import Glimpse
@@ -59,6 +59,7 @@ def ask(
     command: str = "",
     listener: Listener | None = None,
     stop: threading.Event | None = None,
+    executor: Executor | None = None,
 ) -> Asked:
     """Train round after round into the store.
 
@@ -70,6 +71,7 @@ def ask(
         command: What was typed.
         listener: Who is told how it goes.
         stop: Ends the run when it is set; KeyboardInterrupt is raised, as by `run_sweep`.
+        executor: Where models are trained; threads of this process where None.
 
     Raises:
         InputError: If the task cannot be learned from.
@@ -77,6 +79,7 @@ def ask(
     """
     listener, began = listener or Listener(), time.monotonic()
     examples, total = PreparedExamples(), _Sum()
+    executor = executor or Threads()
     results = Results(question, lambda cell: _elimination(cell, question, store, examples))
     budget = _Budget(minutes, stop or threading.Event())
     ended: Ended = "settled"
@@ -92,7 +95,7 @@ def ask(
             if not each.cells:
                 continue
             sweep = question.sweep_of(each.cells)
-            plan = plan_sweep(sweep, store.settled_keys())
+            plan = plan_sweep(sweep, store.settled_keys(), executor.machine)
             listener.on_plan(each.why, plan.model_steps)
             if experiment is None:  # what stops from here on is known to have been asked with an effort
                 spec = question.model(question.heads[-1])
@@ -108,6 +111,7 @@ def ask(
                     stop=budget.stop,
                     watch=lambda glimpse: _early(glimpse, question, listener, began),
                     examples=examples,
+                    executor=executor,
                 )
             except KeyboardInterrupt:
                 if not budget.over:

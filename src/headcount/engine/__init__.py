@@ -8,6 +8,7 @@ from .plan import Plan, plan_sweep
 from .records import versions
 from .run import RunSummary, run_sweep
 from .sweep import HEADS_QUESTION, MAP_QUESTION, RANK_QUESTION, Sweep, joined, sweep
+from .where import check_where, executor_of
 
 __all__ = [
     "HEADS_QUESTION",
@@ -21,6 +22,8 @@ __all__ = [
     "RunSummary",
     "Sweep",
     "Threads",
+    "check_where",
+    "executor_of",
     "hardware",
     "joined",
     "plan_sweep",

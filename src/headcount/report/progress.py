@@ -45,6 +45,8 @@ class StepBar(ABC):
         self.total = self.done = 0
         self.why = ""
         self.programs: tuple[int, int] | None = None
+        self.workers = 0
+        self.buckets: tuple[int, int] | None = None
         self.stepping = self.stopping = False
         self.began = time.monotonic()
         self.first_ready: float | None = None
@@ -52,7 +54,7 @@ class StepBar(ABC):
     def expect(self, model_steps: int, why: str = "") -> None:
         """Add a round of so many model-steps; `why` says what it is for."""
         self.total += model_steps
-        self.why, self.programs, self.stepping = why, None, False
+        self.why, self.programs, self.buckets, self.stepping = why, None, None, False
         self.draw()
 
     def compiled(self, ready: int, needed: int) -> None:
@@ -68,6 +70,11 @@ class StepBar(ABC):
         self.stepping = True
         if self.first_ready is None:
             self.first_ready = self.began
+        self.draw()
+
+    def working(self, workers: int, done: int, buckets: int) -> None:
+        """So many workers of a cluster are there, and so many of this round's buckets are trained."""
+        self.workers, self.buckets = workers, (done, buckets)
         self.draw()
 
     def stop(self) -> None:
@@ -89,6 +96,13 @@ class StepBar(ABC):
         return f"training, compiling {which}" if self.stepping else f"compiling {which}"
 
     @property
+    def crew(self) -> str:
+        """The workers of a cluster and what they have done; empty where threads train."""
+        if self.buckets is None:
+            return ""
+        return f"{self.workers} worker{'s' * (self.workers != 1)}, {self.buckets[0]}/{self.buckets[1]} buckets"
+
+    @property
     def share(self) -> float:
         """How much of the model-steps that are expected so far is done."""
         return self.done / max(1, self.total, self.done)
@@ -105,12 +119,14 @@ class StepBar(ABC):
         """What stands before and after the bar, so much of it as leaves room for a bar in `width` columns."""
         percent, so_far = f"{self.share:.0%}", f"{spoken_time(time.monotonic() - self.began)} so far"
         steps = f"{self.done:,}/{max(self.total, self.done):,} model-steps"
-        before, short = f"{self.phase} ({self.why})" if self.why else self.phase, self.phase.removeprefix("training, ")
+        phase, short = ", ".join(filter(None, [self.phase, self.crew])), self.phase.removeprefix("training, ")
+        before = f"{phase} ({self.why})" if self.why else phase
         brief = self.left.removesuffix(" of this round")
         choices = (
             (before, [steps, self.left, so_far]),
             (before, [percent, self.left, so_far]),
-            (self.phase, [percent, self.left, so_far]),
+            (phase, [percent, self.left, so_far]),
+            (phase, [percent, brief]),
             (self.phase, [percent, brief]),
             (short, [percent, brief]),
             (short, [percent]),

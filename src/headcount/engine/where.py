@@ -1,0 +1,67 @@
+"""Where models are trained: one word for it, in Python and on the command line."""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+
+from .._errors import InputError, require, require_count
+from .executors import Executor, Threads
+from .hardware import hardware
+
+THREADS = "threads"
+KNOWN = (THREADS, "ray", "auto")
+NEEDED = (
+    "threads (this process), ray (RAY_ADDRESS, or a local cluster), ray://HOST:PORT (a Ray client's server), HOST:PORT "
+    "(a Ray head) or auto (the Ray cluster of this machine)"
+)
+_ADDRESS = re.compile(r"(ray://)?[^\s:/]+:[0-9]{1,5}")
+
+
+def check_where(on: str | None, workers: int | None = None) -> None:
+    """Raise `InputError` for words that name no place, and for a number of workers without a cluster. Nothing is started or imported."""
+    if on is not None and on not in KNOWN and not _ADDRESS.fullmatch(on):
+        raise InputError(what="on", given=on, needed=NEEDED)
+    if workers is not None:
+        require_count("workers", workers)
+        require(
+            on not in (None, THREADS),
+            f"workers are those of a Ray cluster: give on ray too; got {workers} workers on {THREADS}.",
+            what="workers on",
+            given=workers,
+        )
+
+
+def starts_cluster(on: str | None) -> bool:
+    """Whether a cluster is started on this machine, rather than one that is there used."""
+    return on == "ray" and not os.environ.get("RAY_ADDRESS")
+
+
+@contextlib.contextmanager
+def executor_of(
+    on: str | Executor | None = None, workers: int | None = None, backend: str | None = None
+) -> Iterator[Executor]:
+    """What trains, for a `with` block; let go at its end.
+
+    Args:
+        on: "threads" of this process (also where None), "ray", "ray://host:port", "host:port" of a Ray head, or "auto".
+            An executor is taken as it is, and stays open: several blocks share it.
+        workers: How many workers of a Ray cluster train at most, of a local one also more than there are cores; where
+            None, one per GPU, or one per core of machines without one.
+        backend: As `hardware` takes it.
+
+    Raises:
+        InputError: If there is no such place, Ray is not installed, or its cluster does not answer.
+    """
+    if isinstance(on, Executor):
+        yield on
+        return
+    check_where(on, workers)
+    if on is None or on == THREADS:
+        executor = Threads(hardware(backend=backend))
+    else:
+        from .cluster import ray_executor  # Ray is an extra, and takes a second to import
+
+        executor = ray_executor(on, workers=workers, backend=backend)
+    with executor:
+        yield executor
