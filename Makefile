@@ -8,7 +8,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: built-kernels demo test slow-test hf-test faults faults-long docs gallery picture calibration clean ray-test
+.PHONY: built-kernels demo test slow-test hf-test ray-test faults faults-long docs gallery picture calibration clean
 
 demo: .venv/ready built-kernels
 	$(BIN)/headcount measure sum-of-maxima --intrinsic-dim 4 --steps 2000 --out demo --figure demo/answer.svg
@@ -36,6 +36,7 @@ faults: .venv/ready-for-development
 
 faults-long: .venv/ready-for-development
 	$(BIN)/python -m faults.campaign --long
+
 # Training on a cluster needs Ray, 200 MB; `make test` checks what can be checked without it.
 ray-test: .venv/ready-for-ray built-kernels
 	$(BIN)/python -m pytest -m "slow or not slow" tests/engine/test_executors.py $(wildcard tests/engine/test_cluster*.py) \

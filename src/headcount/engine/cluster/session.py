@@ -34,7 +34,7 @@ class Session:
         self._connected = ray.is_initialized()
         if self._connected:  # by whoever calls us, so theirs to end
             return
-        address = os.environ.get("RAY_ADDRESS", "local") if on == "ray" else on
+        address = (os.environ.get("RAY_ADDRESS") or "local") if on == "ray" else on
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
         if address == "local":
             self.folder = _fresh_folder()
