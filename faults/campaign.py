@@ -20,38 +20,51 @@ import numpy as np
 
 from headcount._draws import named_generator
 
-from . import disks, kills, signals, syscalls
+from . import cluster, disks, kills, signals, syscalls
 from .checks import COUNTED, Problem
 from .processes import Scratch, Warm, build_library
 from .syscalls import Skipped
 from .trial import LOOP_CELLS, SWEEP_CELLS, Bench, loop_command, sweep_command, undisturbed
 
-Kind = Callable[[Bench, np.random.Generator], Iterator[list[Problem]]]
+Trials = Callable[[Bench, np.random.Generator], Iterator[list[Problem]]]
 
-KINDS: dict[str, tuple[Kind, float]] = {
-    "kill at start": (kills.start, 30),
-    "kill while compiling": (kills.compile, 40),
-    "kill while training": (kills.train, 40),
-    "kill while committing": (kills.commit, 40),
-    "kill while exporting": (kills.export, 12),
-    "two writers, killed": (kills.two_writers, 40),
-    "kill at a system call, commits only": (syscalls.commit_loop, 60),
-    "kill at a system call, sweep": (syscalls.sweep, 40),
-    "system calls fail": (syscalls.errors, 30),
-    "SIGTERM": (signals.sigterm, 20),
-    "SIGINT": (signals.sigint, 20),
-    "SIGINT twice": (signals.sigint_twice, 20),
-    "signal at start": (signals.early, 20),
-    "stdout on /dev/full": (signals.full_stdout, 30),
-    "closed streams": (signals.closed_streams, 30),
-    "reader gone": (signals.reader_gone, 20),
-    "file size limit": (disks.size_limit, 20),
-    "full disk": (disks.full_disk, 20),
-    "read-only disk": (disks.read_only, 15),
-    "files deleted, cut or replaced": (disks.meddled, 40),
-    "flipped bits": (disks.flipped_bits, 30),
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of fault: its trials, the seconds it is given in the short form, and the fewest trials."""
+
+    trials: Trials
+    seconds: float
+    least: int = 1
+
+
+KINDS: dict[str, Kind] = {
+    "kill at start": Kind(kills.start, 30),
+    "kill while compiling": Kind(kills.compile, 40),
+    "kill while training": Kind(kills.train, 40),
+    "kill while committing": Kind(kills.commit, 40),
+    "kill while exporting": Kind(kills.export, 12),
+    "two writers, killed": Kind(kills.two_writers, 40),
+    "kill at a system call, commits only": Kind(syscalls.commit_loop, 60),
+    "kill at a system call, sweep": Kind(syscalls.sweep, 40),
+    "system calls fail": Kind(syscalls.errors, 30),
+    "SIGTERM": Kind(signals.sigterm, 20),
+    "SIGINT": Kind(signals.sigint, 20),
+    "SIGINT twice": Kind(signals.sigint_twice, 20),
+    "signal at start": Kind(signals.early, 20),
+    "stdout on /dev/full": Kind(signals.full_stdout, 30, least=7),
+    "closed streams": Kind(signals.closed_streams, 30, least=6),
+    "reader gone": Kind(signals.reader_gone, 20, least=7),
+    "file size limit": Kind(disks.size_limit, 20),
+    "full disk": Kind(disks.full_disk, 20),
+    "read-only disk": Kind(disks.read_only, 15, least=6),
+    "files deleted, cut or replaced": Kind(disks.meddled, 40, least=8),
+    "flipped bits": Kind(disks.flipped_bits, 30),
+    "kill Ray workers": Kind(cluster.kill_workers, 40),
+    "kill the driver of Ray workers": Kind(cluster.kill_driver, 30),
+    "kill a Ray worker, then the driver": Kind(cluster.kill_both, 30),
+    "SIGINT with Ray workers": Kind(cluster.interrupted, 20),
 }
-"""Each kind with its seconds in the short form; one that ends by itself takes less."""
 LONG = 6
 """So many times that in the long form."""
 THREADS = 2
@@ -71,7 +84,7 @@ class Counts:
         return [str(self.trials), *map(str, counted), f"{self.seconds:.0f}"]
 
 
-def run_kind(kind: Kind, bench: Bench, draw: np.random.Generator, seconds: float) -> Counts:
+def run_kind(kind: Trials, bench: Bench, draw: np.random.Generator, seconds: float, least: int = 1) -> Counts:
     """Trials of one kind until its time is over, or there are no more."""
     counts, began = Counts(), time.monotonic()
     try:
@@ -79,7 +92,7 @@ def run_kind(kind: Kind, bench: Bench, draw: np.random.Generator, seconds: float
             for problems in trials:
                 counts.trials += 1
                 counts.problems += problems
-                if time.monotonic() - began > seconds:
+                if time.monotonic() - began > seconds and counts.trials >= least:
                     break
     except Skipped as reason:
         counts.skipped = str(reason)
@@ -95,7 +108,7 @@ def run_kinds(names: list[str], scratch: Scratch, seed: int, factor: float) -> d
     loop = undisturbed(first, loop_command, LOOP_CELLS)
     sweep = undisturbed(first, sweep_command, SWEEP_CELLS)
     waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
-    for name in sorted(names, key=lambda name: -KINDS[name][1]):
+    for name in sorted(names, key=lambda name: -KINDS[name].seconds):
         waiting.put(name)
     results: dict[str, Counts] = {}
 
@@ -104,8 +117,8 @@ def run_kinds(names: list[str], scratch: Scratch, seed: int, factor: float) -> d
         with contextlib.suppress(queue.Empty):
             while True:
                 name = waiting.get_nowait()
-                kind, seconds = KINDS[name]
-                results[name] = run_kind(kind, bench, named_generator(seed, name), seconds * factor)
+                kind, draw = KINDS[name], named_generator(seed, name)
+                results[name] = run_kind(kind.trials, bench, draw, kind.seconds * factor, kind.least)
                 print(f"{name}: {results[name].trials} trials, {len(results[name].problems)} problems", file=sys.stderr)
 
     warm = [first, *(Warm(scratch) for _ in range(min(THREADS, len(names)) - 1))]

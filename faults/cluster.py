@@ -16,8 +16,10 @@ from .syscalls import Skipped
 from .trial import Bench, Trial
 
 WORKERS = 2
-KILLS = 6
+KILLS = 10
 """Of workers, in one run."""
+HANGS_SECONDS = 900.0
+"""A worker that is killed takes some seconds to start again, and there are many kills."""
 GONE_SECONDS = 30.0
 """Within so many seconds of the end of a run, nothing of its cluster is left."""
 WORKER = b"ray::RayWorker"
@@ -25,7 +27,7 @@ Trials = Iterator[list[Problem]]
 
 
 def kill_workers(bench: Bench, draw: np.random.Generator) -> Trials:
-    """Workers are killed at random, half of them while they train; the run goes on by itself to its end."""
+    """Workers are killed at random, most of them while they train; the run goes on by itself to its end."""
     _need_ray()
     while True:
         trial = Trial(bench)
@@ -35,10 +37,8 @@ def kill_workers(bench: Bench, draw: np.random.Generator) -> Trials:
             killed += _kill_workers(trial, process, draw)
 
         run = _run(trial, draw, during=during)
-        problems = trial.check(run) + _completed(trial, run) + _nothing_left(trial)
-        for _ in range(max(1, len(killed)) - 1):  # every kill is a trial; what was wrong is counted once
-            yield []
-        yield problems + trial.complete()
+        yield trial.check(run) + _completed(trial, run) + _nothing_left(trial) + trial.complete()
+        yield from ([] for _ in killed[1:])  # every kill is a trial; what was wrong is counted once
 
 
 def kill_driver(bench: Bench, draw: np.random.Generator) -> Trials:
@@ -99,14 +99,14 @@ def _run(trial: Trial, draw: np.random.Generator, *, during=None, **variables: o
     """The sweep on a local cluster of this trial's own."""
     arguments = (*trial.command, "--on", "ray", "--workers", WORKERS)
     environment = trial.environment(**variables) | {"RAY_ADDRESS": ""}
-    return trial.bench.warm.run(*arguments, environment=environment, during=during)
+    return trial.bench.warm.run(*arguments, environment=environment, during=during, seconds=HANGS_SECONDS)
 
 
 def _kill_workers(trial: Trial, driver: int, draw: np.random.Generator, most: int = KILLS) -> list[int]:
     """Kill workers until there were `most`, or the run is over: while they train, or at any time."""
     killed: list[int] = []
     while len(killed) < most and _lives(driver):
-        if draw.random() < 0.5:
+        if draw.random() < 0.8:
             trained = trial.events().count("train")
             wait_for(lambda trained=trained: trial.events().count("train") > trained or not _lives(driver), 20)
             chosen = [pid for pid, event, _ in trial.events().lines[-1:] if event == "train"]

@@ -16,7 +16,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 WATCHED = HERE / "watched"
-SECONDS = 120.0
+SECONDS = 300.0
 """A command that takes longer hangs."""
 KILLED = -signal.SIGALRM
 """How a process ends that `watched` kills."""
@@ -108,6 +108,7 @@ class Warm:
         stdout: str | None = None,
         file_bytes: int = 0,
         during: Callable[[int], None] | None = None,
+        seconds: float = SECONDS,
     ) -> Ended:
         """Run a command to its end.
 
@@ -117,6 +118,7 @@ class Warm:
             stdout: Where its output goes instead of being read.
             file_bytes: The most that a file may hold; 0 for no limit.
             during: Called with the number of the process while it runs, in another thread.
+            seconds: After so many it is killed, because it hangs.
         """
         out, err = (self.scratch.root / f"{uuid.uuid4().hex}.{stream}" for stream in ("out", "err"))
         request = {
@@ -127,7 +129,7 @@ class Warm:
             "file_bytes": file_bytes,
         }
         process = int(self._ask(json.dumps(request)))
-        watchdog = threading.Timer(SECONDS, _kill, (process,))
+        watchdog = threading.Timer(seconds, _kill, (process,))
         watchdog.start()
         disturbing = threading.Thread(target=during, args=(process,)) if during else None
         if disturbing:
