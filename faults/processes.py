@@ -67,7 +67,8 @@ class Scratch:
             "JAX_PLATFORMS": "cpu",
             "COLUMNS": "100",
         }
-        return os.environ | given
+        # Unbuffered output fails where it is written, buffered output, a user's, when it is flushed.
+        return {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"} | given
 
 
 def build_library(root: Path) -> Path | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .checks import Problem, quiet, refused
+from .checks import Problem
 from .processes import Ended, ended, plain, wait_for
 from .trial import Bench, Trial
 
@@ -107,7 +107,7 @@ def full_stdout(bench: Bench, draw: np.random.Generator) -> Trials:
         trial = Trial(bench, folder=bench.sweep.folder)
         with open("/dev/full", "w") as full:
             run = _run(bench, trial, arguments(trial.folder), stdout=full)
-        problems = trial.check(run) + trial.noted(refused(run, 1))
+        problems = trial.refused(run, 1)
         trial.let_go()
         yield problems
 
@@ -132,7 +132,7 @@ def reader_gone(bench: Bench, draw: np.random.Generator) -> Trials:
         reader, writer = os.pipe()
         os.close(reader)
         run = _run(bench, trial, arguments(trial.folder), stdout=writer, after=lambda writer=writer: os.close(writer))
-        yield trial.check(run) + trial.noted(quiet(run))
+        yield trial.check(run)
         trial.let_go()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .checks import Contents, Events, Problem, compare, lost, quiet, read, twice
+from .checks import Contents, Events, Problem, compare, lost, quiet, read, refused, twice
 from .processes import KILLED, Ended, Scratch, Warm
 
 SWEEP = (
@@ -109,6 +109,10 @@ class Trial:
             for ended in runs
             if ended.code not in (KILLED, -signal.SIGKILL, 0)
         )
+
+    def refused(self, ended: Ended, *codes: int) -> list[Problem]:
+        """The same, after a run that ended with one of these codes, and with a sentence where it failed."""
+        return self.check() + self.noted(refused(ended, *codes))
 
     def complete(self) -> list[Problem]:
         """The same command completes the sweep, and the folder is then that of an undisturbed run; it goes if it is."""
