@@ -23,6 +23,7 @@ from headcount._draws import named_generator
 from . import cluster, disks, kills, signals, syscalls
 from .checks import COUNTED, Problem
 from .processes import Scratch, Warm, build_library
+from .scripts import script
 from .syscalls import Skipped
 from .trial import LOOP_CELLS, SWEEP_CELLS, Bench, loop_command, sweep_command, undisturbed
 
@@ -64,6 +65,8 @@ KINDS: dict[str, Kind] = {
     "kill the driver of Ray workers": Kind(cluster.kill_driver, 30),
     "kill a Ray worker, then the driver": Kind(cluster.kill_both, 30),
     "SIGINT with Ray workers": Kind(cluster.interrupted, 20),
+    "bad inputs": Kind(script("inputs.py", ("--count", "600"), ("--count", "3000")), 60),
+    "200 tasks in one process": Kind(script("soak.py", ("--tasks", "20"), ("--tasks", "200")), 60),
 }
 LONG = 6
 """So many times that in the long form."""
@@ -113,7 +116,7 @@ def run_kinds(names: list[str], scratch: Scratch, seed: int, factor: float) -> d
     results: dict[str, Counts] = {}
 
     def work(warm: Warm) -> None:
-        bench = Bench(scratch, warm, sweep, loop)
+        bench = Bench(scratch, warm, sweep, loop, long=factor > 2)
         with contextlib.suppress(queue.Empty):
             while True:
                 name = waiting.get_nowait()

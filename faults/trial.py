@@ -55,12 +55,13 @@ def exports(warm: Warm, folder: Path) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Bench:
-    """What a kind of fault works with: a warm process (for one thread), and the undisturbed runs."""
+    """What a kind of fault works with: a warm process (for one thread), undisturbed runs, whether there is time."""
 
     scratch: Scratch
     warm: Warm
     sweep: Subject
     loop: Subject
+    long: bool = False
 
 
 class Trial:

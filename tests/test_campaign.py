@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from faults import kills, signals, syscalls
-from faults.campaign import Counts, run_kind, table
+from faults import signals, syscalls
+from faults.campaign import KINDS, Counts, run_kind, table
 from faults.checks import COUNTED, Events, Problem, quiet, refused, twice
 from faults.processes import Ended, Scratch, Warm, build_library
 from faults.trial import LOOP_CELLS, SWEEP_CELLS, Bench, Trial, loop_command, sweep_command, undisturbed
@@ -32,22 +32,37 @@ def first(kind, bench: Bench, trials: int) -> list[Problem]:
     return [problem for problems in drawn for problem in problems]
 
 
-@pytest.mark.parametrize("kind", [kills.commit, kills.train, signals.sigint])
-def test_a_disturbed_sweep_loses_nothing_and_goes_on_to_the_same_bytes(bench, kind):
+def counted(problems: list[Problem]) -> set[str]:
+    return {problem.what for problem in problems}
+
+
+def test_a_killed_sweep_goes_on_to_the_same_bytes_and_one_that_trains_again_is_noticed(bench):
     trial = Trial(bench)
-    assert first(kind, bench, 2) == []
-    trial.let_go()
+    assert trial.killed(trial.run(FAULTS_KILL="commit:3:0.001")) == []
+    assert 0 < len(trial.settled) < SWEEP_CELLS
+    assert trial.complete() == []
+    again = Trial(bench, folder=bench.sweep.folder)
+    assert again.check() == []
+    assert "twice" in counted(again.check(again.run(FAULTS_PLANT="train-again")))
+
+
+def test_an_interrupted_sweep_loses_nothing(bench):
+    assert first(signals.sigint, bench, 1) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(KINDS))
+def test_no_kind_of_fault_does_harm(bench, name):
+    kind = KINDS[name]
+    counts = run_kind(kind.trials, bench, named_generator(1, name), 0, kind.least)
+    assert counts.problems == []
 
 
 @pytest.mark.parametrize("kind", [syscalls.commit_loop, syscalls.errors])
 def test_a_kill_or_an_error_at_a_system_call_loses_nothing(bench, kind):
     if bench.scratch.library is None:
         pytest.skip("there is no C compiler here")
-    assert first(kind, bench, 4) == []
-
-
-def counted(problems: list[Problem]) -> set[str]:
-    return {problem.what for problem in problems}
+    assert first(kind, bench, 3) == []
 
 
 @pytest.mark.parametrize(
@@ -59,12 +74,6 @@ def test_a_planted_fault_is_noticed(bench, plant, noticed):
     assert trial.killed(trial.run(FAULTS_KILL="commit:3:0.000001")) == []
     assert 0 < len(trial.settled) < LOOP_CELLS
     assert noticed in counted(trial.check(trial.run(FAULTS_PLANT=plant)))
-
-
-def test_a_sweep_that_trains_a_committed_cell_again_is_noticed(bench):
-    trial = Trial(bench)
-    assert trial.killed(trial.run(FAULTS_KILL="commit:3:0.000001")) == []
-    assert "twice" in counted(trial.check(trial.run(FAULTS_PLANT="train-again")))
 
 
 def damaged(path: Path) -> None:
