@@ -2,13 +2,14 @@
 
 import contextlib
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._errors import InputError, StoreError, did_you_mean, require
 from .analysis import Answer, ErrorTable, answer, error_table
+from .analysis.coverage import Coverage, coverage_of
 from .analysis.early import early_record
 from .analysis.support import ATTACHMENT
 from .analysis.trained_model.facts import STUDY as INSPECTION
@@ -38,6 +39,7 @@ class Measurement:
         ended: Why training ended: "settled" (nothing is missing at the answer), "rounds" (something is, after the
             last round) or "budget" (the minutes were over); empty where every combination was trained, or where it was
             loaded.
+        stored: How much of the experiment the folder held when it was loaded; None where it was measured.
 
     Example:
         >>> import tempfile, numpy as np, headcount as hc
@@ -56,6 +58,7 @@ class Measurement:
     folder: Path
     run: "RunSummary | None" = None
     ended: str = ""
+    stored: Coverage | None = None
 
     @functools.cached_property
     def table(self) -> ErrorTable:
@@ -69,6 +72,15 @@ class Measurement:
         """
         record = early_record(self.records)
         return None if record is None else record.provenance["early"]
+
+    @property
+    def coverage(self) -> Coverage:
+        """How much of what was asked is trained: `complete`, `missing` (models), and the `command` that goes on."""
+        if self.stored is not None:
+            return self.stored
+        trained = sum(record.outcome is not Outcome.FAILED for record in self.records)
+        effort = {"ended": self.ended} if self.ended else None
+        return Coverage(trained=trained, asked=len(self.experiment.places), effort=effort)
 
     def answer(self) -> Answer:
         """What the task needs, with an interval and the evidence, or that no transition was found."""
@@ -89,7 +101,8 @@ class Measurement:
         return None
 
     def __str__(self) -> str:
-        return self.answer().sentence
+        """The answer in a sentence; where it is from a part of the models, that comes first."""
+        return "\n".join(filter(None, [self.coverage.warning, self.answer().sentence]))
 
     def __repr__(self) -> str:
         return f"<Measurement {self.experiment.name}: {len(self.records)} of {len(self.experiment.places)} cells>"
@@ -170,12 +183,13 @@ class Measurement:
     @functools.cached_property
     def _section(self) -> "Section":
         """What a report shows, with what was found beside the models where the folder still has it."""
-        from .report.section import experiment_section
+        from .report.section import experiment_section, with_coverage
 
         attachments = {}
         with contextlib.suppress(StoreError), Store.open_for_reading(self.folder) as store:
             attachments = store.attachments(self.experiment.name)
-        return experiment_section(self.experiment, self.records, attachments, folder=str(self.folder))
+        section = experiment_section(self.experiment, self.records, attachments, folder=str(self.folder))
+        return with_coverage(section, self.coverage)
 
 
 def load(folder: Path | str) -> list[Measurement]:
@@ -199,15 +213,21 @@ def load(folder: Path | str) -> list[Measurement]:
     folder = Path(folder)
     with Store.open_for_reading(folder) as store:
         experiments, records = store.experiments(), store.records()
+        stored = {each.experiment: coverage_of(each, store.attachments(each.experiment)) for each in store.progress()}
     trained = [each for each in experiments if each.study != INSPECTION]
     if experiments and not trained:
         raise StoreError(
             f"{folder} holds inspections of trained models only; `headcount show {folder} --json` has them."
         )
-    return measurements(folder, trained, records)
+    return measurements(folder, trained, records, stored)
 
 
-def measurements(folder: Path, experiments: Iterable[Experiment], records: Iterable[Record]) -> list[Measurement]:
-    """Each experiment with its own records."""
+def measurements(
+    folder: Path, experiments: Iterable[Experiment], records: Iterable[Record], stored: Mapping[str, Coverage]
+) -> list[Measurement]:
+    """Each experiment with its own records, and how much of it is stored, by its name."""
     records = list(records)
-    return [Measurement(experiment=each, records=tuple(each.own(records)), folder=folder) for each in experiments]
+    return [
+        Measurement(experiment=each, records=tuple(each.own(records)), folder=folder, stored=stored.get(each.name))
+        for each in experiments
+    ]

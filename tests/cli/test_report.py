@@ -21,7 +21,7 @@ def test_a_report_shows_what_is_there_and_says_what_is_missing(own, tmp_path):
     assert (result.code, result.out) == (0, "")
     assert "page.html" in result.err
     said = check_page((tmp_path / "new" / "page.html").read_text()).said
-    assert "1 of 24 models" in said
+    assert "23 of 24 models" in said
     assert "headcount measure own" in said
     assert contents(own) == before
     assert headcount("report", own).code == 0

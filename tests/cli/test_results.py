@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from headcount.store import Outcome
+import headcount as hc
+from headcount.store import Outcome, Store
 
 from ..helpers import fabricated
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
@@ -143,3 +144,78 @@ def test_a_folder_without_results_is_told_and_left_alone(tmp_path, monkeypatch, 
 
 def test_a_folder_of_results_folders_is_not_one(own):
     a_sentence(headcount("show", own.parent), 2, str(own))
+
+
+@pytest.fixture
+def part(tmp_path):
+    """An interrupted sweep: 6 of 24 cells."""
+    made = fabricated.sweep()
+    return fabricated.write(tmp_path / "part", fabricated.finished(made)[:6], {COMMAND: made})
+
+
+COMMAND = "headcount measure own --seeds 2"
+
+
+def test_an_answer_from_a_part_says_so_first(part, own, tmp_path):
+    for result in (headcount("show", part), headcount("compare", part, own)):
+        assert result.code == 0
+        first = result.out[: result.out.index("validation error")]
+        assert "6 of 24" in first
+        assert COMMAND in " ".join(first.split())
+    (content,) = strict_json(headcount("show", part, "--json").out)
+    assert (content["complete"], content["missing"], content["command"]) == (False, 18, COMMAND)
+    compared = strict_json(headcount("compare", part, own, "--json").out)["experiments"]
+    assert [(each["complete"], each["missing"]) for each in compared] == [(False, 18), (False, 1)]
+    (reported,) = strict_json(headcount("report", part, "--out", tmp_path / "page.html", "--json").out)["found"]
+    assert (reported["complete"], reported["missing"]) == (False, 18)
+    page = (tmp_path / "page.html").read_text()
+    assert page.index("6 of 24 models") < page.index('class="answer')
+    (status,) = strict_json(headcount("status", part, "--json").out)["experiments"]
+    assert status["missing"] == 18
+    (loaded,) = hc.load(part)
+    assert (loaded.coverage.complete, loaded.coverage.missing, loaded.coverage.command) == (False, 18, COMMAND)
+    assert "6 of 24" in str(loaded).splitlines()[0]
+    assert loaded._repr_html_().index("6 of 24") < loaded._repr_html_().index(loaded.answer().sentence)
+
+
+def test_an_answer_from_all_models_says_nothing_of_parts(tmp_path):
+    made = fabricated.sweep()
+    root = fabricated.write(tmp_path / "whole", fabricated.finished(made), {COMMAND: made})
+    (content,) = strict_json(headcount("show", root, "--json").out)
+    assert (content["complete"], content["missing"]) == (True, 0)
+    assert "models are trained" not in headcount("show", root).out
+    (loaded,) = hc.load(root)
+    assert str(loaded) == loaded.answer().sentence
+
+
+def test_a_part_of_a_study_says_so_first(table5):
+    first = headcount("show", table5).out
+    assert first.startswith("5 of 10 models")
+    (content,) = strict_json(headcount("show", table5, "--json").out)
+    assert (content["complete"], content["missing"]) == (False, 5)
+
+
+@pytest.mark.parametrize("ended", ["", "budget", "settled"])
+def test_a_question_that_was_stopped_between_its_rounds_is_a_part(tmp_path, ended):
+    made = fabricated.sweep()
+    root = fabricated.write(tmp_path / "asked", fabricated.finished(made), {COMMAND: made})
+    with Store.open_for_writing(root) as store:
+        store.attach(made.experiment.name, "effort", {"level": "normal", "ended": ended})
+    (content,) = strict_json(headcount("show", root, "--json").out)
+    assert (content["complete"], content["missing"]) == (ended == "settled", 0)
+    assert ("24 models are trained" in headcount("show", root).out) == (ended != "settled")
+
+
+def test_failed_models_are_missing_from_an_answer(tmp_path):
+    made = fabricated.sweep()
+    records = fabricated.finished(made)[:-2] + fabricated.lost(made.cells[-2:], Outcome.FAILED, "no memory")
+    root = fabricated.write(tmp_path / "failed", records, {COMMAND: made})
+    (content,) = strict_json(headcount("show", root, "--json").out)
+    assert (content["complete"], content["missing"]) == (False, 2)
+
+
+def test_while_a_run_trains_the_others_no_second_one_is_advised(part):
+    with Store.open_for_writing(part):
+        shown = headcount("show", part).out
+    assert shown.startswith("6 of 24")
+    assert COMMAND not in shown[: shown.index("validation error")]

@@ -1,7 +1,8 @@
 """The program itself. A verb's module is imported when the verb is used, so that light verbs start at once.
 
-Data goes to stdout, messages to stderr. Exit codes: 0 fine, 1 failed, 2 a request that cannot be right, 3 some cells
-failed, 4 the time given was over before the answer was settled, 130 stopped by Ctrl-C.
+Data goes to stdout, messages to stderr. Exit codes: 0 fine (also an answer from a part of the models, which says so), 1
+failed, 2 a request that cannot be right, 3 some cells failed, 4 the time given was over before the answer was settled,
+130 stopped by Ctrl-C.
 """
 
 import importlib
@@ -19,6 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from .._errors import HeadcountError, InputError, did_you_mean
 from .._version import __version__
 from .examples import GROUPS, PANELS, group_of, with_examples
+from .streams import quiet_stderr, told_stdout
 
 messages = Console(stderr=True)
 data = Console(soft_wrap=True)
@@ -112,12 +114,13 @@ def start(version: Annotated[bool, typer.Option("--version", help="Print the ver
 def main() -> NoReturn:
     """Run a command; a mistake or a failure ends in one sentence and an exit code, never in a traceback."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill is a Ctrl-C
-    try:
-        app(standalone_mode=True)
-    except HeadcountError as error:
-        message = f"headcount: {error.on_command_line(_flags())}"
-        messages.print(message, style="red", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(error.exit_code)
+    with quiet_stderr():
+        try:
+            with told_stdout():
+                app(standalone_mode=True)
+        except HeadcountError as error:
+            say(f"headcount: {error.on_command_line(_flags())}", style="red")
+            sys.exit(error.exit_code)
     sys.exit(0)
 
 

@@ -62,6 +62,11 @@ def _sections(folders: list[Path]) -> tuple[dict[str, Section], list[str]]:
 
 
 def _show(comparison: Comparison) -> None:
+    parts = [(name, section.warning) for name, section in comparison.sections.items() if section.warning]
+    for name, warning in parts:
+        show_view(Prose(f"[yellow]{escape(f'{name}: {warning}')}[/yellow]"))
+    if parts:
+        show_view("")
     for table in comparison.tables:
         for length in table.lengths:
             show_view(Prose(f"{escape(table.metric)}, T = {length}: best of all seeds and starts"))

@@ -1,6 +1,7 @@
 """`headcount measure`: a task to an answer."""
 
 import functools
+from dataclasses import replace
 
 import typer
 
@@ -14,7 +15,7 @@ from ..report.cells import error_cells
 from ..report.provenance import backends_of
 from ..report.render import check_ending
 from ..report.render.terminal import section_view
-from ..report.section import Section, experiment_section
+from ..report.section import Section, experiment_section, with_coverage
 from ..request import Request
 from ..store import Outcome, Store
 from ..tasks.find import find_task
@@ -106,6 +107,7 @@ def measure(
     section = experiment_section(
         measurement.experiment, measurement.records, attachments, folder=str(folder), command=this_command()
     )
+    section = with_coverage(section, replace(measurement.coverage, command=this_command()))
     show_view(section_view(section), messages)
     failed = [record for record in measurement.records if record.outcome is Outcome.FAILED]
     if failed:
@@ -142,4 +144,5 @@ def _print_answer(measurement: Measurement, section: Section, as_json: bool) -> 
             "backends": backends_of(measurement.records),
             "errors": error_cells(section),
         }
+        | ({} if section.coverage is None else section.coverage.as_dict())
     )

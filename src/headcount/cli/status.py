@@ -44,6 +44,7 @@ def _one(folder: Path, as_json: bool) -> None:
                 "experiment": each.experiment,
                 "cells": each.cells,
                 "done": each.done,
+                "missing": each.missing,
                 **_inspection(each),
                 "runs": [{"command": command, "started": started} for command, started in each.runs],
             }

@@ -70,6 +70,7 @@ class Comparison:
         return {
             "experiments": [
                 {"name": name, "task": _task(section), "verdict": _verdict(section), "needs": _needs(section)}
+                | ({} if section.coverage is None else section.coverage.as_dict())
                 for name, section in self.sections.items()
             ],
             "notes": list(self.notes),

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..analysis import NMSE, Answer, Claim, ErrorTable, Metric, answer, error_table
 from ..analysis.baselines import Baseline, baselines_of, skipped_baselines, validation_examples
+from ..analysis.coverage import Coverage
 from ..analysis.early import early_record
 from ..analysis.next_steps import NextStep, Situation, next_steps
 from ..analysis.prose import prose
@@ -60,7 +61,7 @@ class Section:
     it ended. `curves` are the validation errors while training, `fit` has training beside validation errors, `heads` is
     what each head of the best model reads, `support` how many tokens the target depends on, beside the answer.
     `trained_model` is what an inspection says of one; `evidence` are named rows of words where there is no answer, and
-    `warning` says before all else why not to trust it yet.
+    `warning` says before all else why not to trust it yet. `coverage` is how much of the experiment is trained.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Section:
     trained_model: TrainedModel | None = None
     evidence: tuple[tuple[str, str], ...] = ()
     warning: str = ""
+    coverage: Coverage | None = None
 
     @property
     def settings(self) -> dict[str, Any] | None:
@@ -112,6 +114,7 @@ class Section:
         """The section's content as JSON; a number that is missing is None."""
         claims = [asdict(claim) for claim in self.claims]
         content = {"name": self.name, "title": self.title, "headline": self.headline, "claims": claims}
+        content |= {} if self.coverage is None else self.coverage.as_dict()
         content |= {"grids": [grid.as_dict() for grid in self.grids]} if self.grids else {}
         content |= {} if self.answer is None else self.answer.as_dict()
         if self.experiment is not None:
@@ -170,6 +173,11 @@ def asked_for(
 def with_provenance(section: Section, provenance: Provenance) -> Section:
     """The section with where its numbers come from."""
     return replace(section, provenance=provenance)
+
+
+def with_coverage(section: Section, coverage: Coverage) -> Section:
+    """The section with how much of its experiment is trained, and a warning where that is a part."""
+    return replace(section, coverage=coverage, warning=section.warning or coverage.warning)
 
 
 def headline(subject: str, answer: Answer) -> str:

@@ -161,6 +161,11 @@ class Folder:
         return "" if self.looked.live is None else how_it_ended(self.looked.live)
 
     @property
+    def is_part(self) -> bool:
+        """Whether some answer of the folder is from a part of the models asked for."""
+        return any(each.coverage is not None and not each.coverage.complete for each in self.contents.sections)
+
+    @property
     def done(self) -> int:
         return sum(each.done for each in self.contents.progress)
 

@@ -5,6 +5,7 @@ import sqlite3
 from pathlib import Path
 
 from .._errors import StoreError
+from .filesystem import reading_uri, set_journal
 from .migration import OLDEST_READ, migrate
 
 SCHEMA_VERSION = 4
@@ -92,8 +93,7 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
             if connection is not None:
                 connection.close()
             connection = sqlite3.connect(path, timeout=10)
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
+            set_journal(connection, path)
         elif version < SCHEMA_VERSION:
             assert connection is not None
             connection = _in_memory(connection)
@@ -116,10 +116,7 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
 
 def read_only(path: Path) -> sqlite3.Connection:
     """A connection that cannot change the file, which is not checked."""
-    # A folder that cannot be written has no place for WAL's side files; without a -wal they hold nothing.
-    pending = path.with_name(path.name + "-wal").exists()
-    uri = f"{path.absolute().as_uri()}?mode=ro{'' if pending else '&immutable=1'}"
-    connection = sqlite3.connect(uri, uri=True)
+    connection = sqlite3.connect(reading_uri(path), uri=True)
     connection.execute("PRAGMA cell_size_check = ON")
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     return connection

@@ -33,6 +33,8 @@ from .backends import count_backends
 from .cell import RESTORE, Outcome, Record
 from .database import FILE_NAME, connect
 from .experiment import Experiment
+from .filesystem import require_this_host
+from .open_files import ReadFile, WrittenFiles
 from .packs import pack_of, read_pack, remove_orphans, write_packs
 from .rows import insert, read_records
 from .weights import Weights, read_weights
@@ -40,6 +42,8 @@ from .weights import Weights, read_weights
 ASKED_AT_ONCE = 500
 """Keys in one query: SQLite takes at least 999 values."""
 LOCK_NAME = "lock"
+WATCHED = (FILE_NAME, f"{FILE_NAME}-wal", LOCK_NAME, "weights")
+"""What stays in the folder while it is open for writing, once it is there."""
 LOCK_SECONDS = 0.3
 """Waited for the lock: whoever asks whether it is held has it for a moment (`folders.run_state`)."""
 
@@ -67,10 +71,12 @@ class Progress:
 class Store:
     """A results folder. Use `Store.open_for_writing(root)` in a `with`, or `Store.open_for_reading(root)`."""
 
-    def __init__(self, root: Path, connection: sqlite3.Connection, lock: filelock.BaseFileLock | None):
+    def __init__(self, root: Path, connection: sqlite3.Connection, lock: filelock.BaseFileLock | None, files: Any):
         self.root = root
         self._connection = connection
         self._lock = lock
+        self._files: WrittenFiles | ReadFile = files
+        self._closed = False
 
     @classmethod
     def open_for_writing(cls, root: Path | str) -> "Store":
@@ -82,15 +88,17 @@ class Store:
             lock.acquire(timeout=LOCK_SECONDS, poll_interval=LOCK_SECONDS / 6)
         except filelock.Timeout as error:
             raise StoreError(f"{root} is in use by another run; wait for it, or choose another folder.") from error
-        except OSError as error:
-            raise StoreError(f"{root} cannot be written: {error.strerror or error}; choose another folder.") from error
+        except (OSError, NotImplementedError) as error:  # NotImplementedError: a file system without locks
+            reason = getattr(error, "strerror", None) or error
+            raise StoreError(f"{root} cannot be written: {reason}; choose another folder.") from error
         try:
+            require_this_host(root)
             connection = connect(root / FILE_NAME, writing=True)
         except BaseException:
             lock.release()
             raise
         remove_orphans(root, connection)
-        return cls(root, connection, lock)
+        return cls(root, connection, lock, WrittenFiles(root, WATCHED))
 
     @classmethod
     def open_for_reading(cls, root: Path | str) -> "Store":
@@ -103,9 +111,11 @@ class Store:
             raise StoreError(f"{root} cannot be read: {error.strerror or error}.") from error
         if not there:
             raise StoreError(f"{root} holds no results ({FILE_NAME} is missing); `headcount measure` makes them.")
-        return cls(root, connect(path, writing=False), None)
+        files = ReadFile(path)
+        return cls(root, connect(path, writing=False), None, files)
 
     def close(self) -> None:
+        self._closed = True
         self._connection.close()
         if self._lock is not None:
             self._lock.release()
@@ -114,8 +124,12 @@ class Store:
     def __enter__(self) -> "Store":
         return self
 
-    def __exit__(self, *_) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_) -> None:
+        try:
+            if kind is None and not self._closed:
+                self._files.check()
+        finally:
+            self.close()
 
     def begin(self, experiment: Experiment, command: str = "") -> Experiment:
         """Store what is about to be run, so that every reader knows it; cells that were asked for before stay.
@@ -171,6 +185,7 @@ class Store:
 
     def commit(self, records: Iterable[Record], weights: dict[str, Weights] | None = None) -> None:
         """Store the records of one bucket and their weights: all of them, or none."""
+        self._files.check()
         records, weights = list(records), weights or {}
         settled = self._settled_among(weights)
         try:
@@ -302,6 +317,7 @@ class Store:
 
     @contextlib.contextmanager
     def _committing(self) -> Iterator[None]:
+        self._files.check()
         try:
             with self._connection:
                 yield
@@ -309,6 +325,7 @@ class Store:
             raise StoreError(
                 f"{self.root / FILE_NAME} cannot be written: {error}; earlier results are safe."
             ) from error
+        self._files.note()
 
 
 @contextlib.contextmanager

@@ -6,13 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from .._errors import require
+from ..analysis.coverage import coverage_of
 from ..analysis.trained_model.facts import STUDY as INSPECTION
 from ..analysis.trained_model.words import go_on
 from ..report.provenance import provenance
-from ..report.section import Section, experiment_section, with_provenance
+from ..report.section import Section, experiment_section, with_coverage, with_provenance
 from ..report.trained_model.section import trained_model_section
-from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store
-from ..store.folders import results_below
+from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store, read_live
+from ..store.folders import WRITING, results_below, run_state
 from .base import Scale
 from .registry import CLOSED_FORM, readers_of
 
@@ -30,6 +31,7 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
         experiments, records = store.experiments(), store.records()
         progress = {each.experiment: each for each in store.progress()}
         attachments = {each.name: store.attachments(each.name) for each in experiments}
+    running = run_state(root, read_live(root)) in WRITING
     studied, own, warnings = [], [], []
     for experiment in experiments:
         results, how_far = experiment.own(records), progress[experiment.name]
@@ -49,13 +51,15 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
             )
             continue
         origin = provenance(results, missing=how_far.cells - len(results), runs=how_far.runs)
+        coverage = coverage_of(how_far, attachments[experiment.name], running=running)
         if experiment.study:
-            studied += [with_provenance(each, origin) for each in _study_sections(experiment, results, root)]
+            sections = _study_sections(experiment, results, root)
+            studied += [with_coverage(with_provenance(each, origin), coverage) for each in sections]
         else:
             section = experiment_section(
                 experiment, results, attachments[experiment.name], folder=str(root), command=command
             )
-            own.append(with_provenance(section, origin))
+            own.append(with_coverage(with_provenance(section, origin), coverage))
     if not experiments:
         warnings.append(f"{root} holds no experiment yet; `headcount measure TASK --out {root}` makes one.")
     return [*_distinct(studied), *computed, *own], warnings

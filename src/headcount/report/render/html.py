@@ -18,7 +18,6 @@ from markupsafe import Markup
 from ..._version import __version__
 from ...analysis import Verdict
 from ..chart import COLOURS, Chart, HeatMap, Series
-from ..provenance import Provenance
 from ..section import Section
 from .cells import colour_of
 from .evidence import evidence_rows
@@ -198,16 +197,17 @@ def _legend(chart: Chart, drawing: Inlined) -> tuple[list[tuple[Series, str | No
     return list(first.values()), kinds
 
 
-def _lost(provenance: Provenance | None) -> str:
-    """What a section lacks, in one sentence; empty where nothing is missing."""
-    if provenance is None:
+def _lost(section: Section) -> str:
+    """How many models failed or diverged, in one sentence, and those that are missing where no warning counts them."""
+    origin = section.provenance
+    if origin is None:
         return ""
-    lost = []
-    if provenance.missing:
-        lost.append(f"{provenance.missing} of {provenance.cells + provenance.missing} models are not trained yet")
-    lost += [f"{provenance.outcomes[name]} {name}" for name in ("failed", "diverged") if provenance.outcomes.get(name)]
+    lost, missing = [], 0 if section.warning else origin.missing
+    if missing:
+        lost.append(f"{missing} of {origin.cells + missing} models are not trained yet")
+    lost += [f"{origin.outcomes[name]} {name}" for name in ("failed", "diverged") if origin.outcomes.get(name)]
     if not lost:
         return ""
-    again = "; run the same command again to continue" if provenance.missing and provenance.commands else ""
-    reason = f" ({provenance.messages[0]})" if provenance.messages else ""
+    again = "; run the same command again to continue" if missing and origin.commands else ""
+    reason = f" ({origin.messages[0]})" if origin.messages else ""
     return f"{', '.join(lost)}{again}. The page shows the others.{reason}"

@@ -30,7 +30,7 @@ def section_view(section: Section) -> RenderableType:
     """A study: its errors beside the published ones, grids, claims, headline. An own experiment: all but its answer."""
     if section.trained_model is not None:
         return _trained_model_view(section)
-    parts: list[RenderableType] = []
+    parts: list[RenderableType] = _warning(section)
     if section.settings is not None:
         parts += [Prose(f"[bold]{escape(section.title)}[/bold]: {escape(settings_line(section.settings))}"), ""]
     errors = error_rows(section)
@@ -56,9 +56,7 @@ def section_view(section: Section) -> RenderableType:
 
 def _trained_model_view(section: Section) -> RenderableType:
     """A trained model: what is missing, heads by importance, its grids, evidence, the answer in words, what to do."""
-    parts: list[RenderableType] = [Prose(f"[bold]{escape(section.title)}[/bold]"), ""]
-    if section.warning:
-        parts += [Prose(f"[yellow]{escape(section.warning)}[/yellow]"), ""]
+    parts: list[RenderableType] = [Prose(f"[bold]{escape(section.title)}[/bold]"), "", *_warning(section)]
     for chart in section.charts:
         if isinstance(chart, HeatMap) and not chart.counts:
             parts += [Prose(escape(f"{chart.title}: {chart.caption}")), _shades(chart), ""]
@@ -67,6 +65,11 @@ def _trained_model_view(section: Section) -> RenderableType:
     notes = [("does not say", note) for note in section.notes]
     parts += [facts([*evidence_rows(section), *notes]), "", *_in_words(section)]
     return Group(*parts, Prose(f"[bold]{escape(section.headline)}[/bold]"), "")
+
+
+def _warning(section: Section) -> list[RenderableType]:
+    """Why not to trust the section yet; nothing where there is no reason."""
+    return [Prose(f"[yellow]{escape(section.warning)}[/yellow]"), ""] if section.warning else []
 
 
 def _shades(chart: HeatMap) -> FittedTable:

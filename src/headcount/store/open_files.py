@@ -1,0 +1,83 @@
+"""Whether the files that a store has open are still those in its folder.
+
+A file that is open outlives its name: without looking, a run would go on into a file that nobody can find any more.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+from .._errors import StoreError
+from .filesystem import is_unwritten, shared_filesystem
+
+Look = tuple[tuple[int, int], int]
+"""A file's device and number, and its size."""
+
+
+class WrittenFiles:
+    """The files of a folder that a run writes to, as it left them: each with its device, number and size.
+
+    `names` are watched from when they are there. Shared file systems may number a file anew, so that a number says
+    nothing there.
+    """
+
+    def __init__(self, root: Path, names: tuple[str, ...]):
+        self._root, self._names, self._numbered = root, names, not shared_filesystem(root)
+        self._left: dict[str, Look] = {}
+        self.note()
+
+    def note(self) -> None:
+        """Remember the files as the run has just written them; `StoreError` where one was taken away meanwhile."""
+        self._check_there()
+        self._left = {name: look for name in self._names if (look := _look(self._root / name)) is not None}
+
+    def check(self) -> None:
+        """Raise `StoreError` where a file is gone, is another one, or is shorter than the run left it."""
+        self._check_there()
+        for name, (_, size) in self._left.items():
+            now = _look(self._root / name)
+            if now is not None and now[1] < size:
+                self._refuse(self._root / name, "was truncated", "Restore the folder from a copy")
+
+    def _check_there(self) -> None:
+        for name, (number, _) in self._left.items():
+            now = _look(self._root / name)
+            if now is None:
+                gone = self._root / name if self._root.exists() else self._root
+                self._refuse(gone, "was deleted or moved away", "Move it back")
+            elif self._numbered and now[0] != number:
+                self._refuse(self._root / name, "was replaced", "Put back the file that was there")
+
+    def _refuse(self, path: Path, what: str, remedy: str) -> None:
+        raise StoreError(
+            f"{path} {what} while this run wrote to it; what was trained since is not stored. {remedy} and run the "
+            "same command to go on, or run it with another folder."
+        )
+
+
+class ReadFile:
+    """A file that is read as one that nobody writes."""
+
+    def __init__(self, path: Path):
+        self._path, self._stamp = path, _stamp(path) if is_unwritten(path) else None
+
+    def check(self) -> None:
+        """Raise `StoreError` where it was written after all: parts of two states may have been read."""
+        if self._stamp is not None and _stamp(self._path) != self._stamp:
+            raise StoreError(f"{self._path} changed while it was read; run the command again.")
+
+
+def _look(path: Path) -> Look | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino), 0 if stat.S_ISDIR(status.st_mode) else status.st_size
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
