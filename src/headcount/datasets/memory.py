@@ -1,34 +1,68 @@
-"""Whether what a file holds fits in this machine's memory, before it is read."""
+"""Whether what a file holds fits in the memory that is allowed, before it is read; see `_limits`."""
 
-import os
+import struct
 import zipfile
 from pathlib import Path
+from typing import IO
 
-from .._errors import require
+import numpy as np
 
-MAX_LINE_BYTES = 2**28
-"""Of one line of text: a longer one is a damaged or a hostile file."""
-TEXT_FACTOR = 2
-"""Bytes of memory per byte of text that is read and made a task of, at least."""
+from .._errors import InputError
+from .._limits import JSON_FACTOR, TEXT_FACTOR, require_fits
 
-
-def require_fits(path: Path, size: int) -> None:
-    """Raise `InputError` if `size` bytes are more than this machine's memory."""
-    if not hasattr(os, "sysconf"):
-        return
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if size > memory:  # the sentence costs more than the comparison, which is made per line
-        sizes = f"{size / 2**30:.1f} GiB of memory, and this machine has {memory / 2**30:.1f} GiB"
-        require(False, f"{path} needs at least {sizes}.")
+__all__ = ["read_limited", "require_arrays_fit", "require_fits", "require_text_fits", "require_unpacked_fits"]
 
 
-def require_text_fits(path: Path, size: int) -> None:
-    """Raise `InputError` if numbers in `size` bytes of text need more than this machine's memory."""
-    require_fits(path, TEXT_FACTOR * size)
+def require_text_fits(path: Path, size: int, factor: int = TEXT_FACTOR) -> None:
+    """Raise `InputError` if numbers in `size` bytes of text need more than the limit."""
+    require_fits(path, factor * size)
 
 
 def require_unpacked_fits(path: Path) -> None:
-    """Raise `InputError` if a zip archive says that it holds more than this machine's memory."""
+    """Raise `InputError` if a file, or what a zip archive says that it holds, is larger than the limit."""
+    require_fits(path, path.stat().st_size)
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             require_fits(path, sum(member.file_size for member in archive.infolist()))
+
+
+def require_arrays_fit(path: Path) -> None:
+    """Raise `InputError` if an .npy, or the arrays of an .npz, are larger than the limit or than the file.
+
+    NumPy takes the memory that a header asks for before it reads a number.
+    """
+    require_unpacked_fits(path)
+    if not zipfile.is_zipfile(path):
+        with open(path, "rb") as file:
+            _require_array_fits(path, path.name, file, path.stat().st_size)
+        return
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            with archive.open(member) as file:
+                _require_array_fits(path, member.filename, file, member.file_size)
+
+
+def _require_array_fits(path: Path, name: str, file: IO[bytes], size: int) -> None:
+    """The same of one array, in a file of `size` bytes; whatever is not an array is left to NumPy to refuse."""
+    try:
+        version = np.lib.format.read_magic(file)
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        shape, _, dtype = readers[version](file)
+    except (ValueError, KeyError, struct.error, EOFError, RecursionError, SyntaxError, TypeError):
+        return
+    if dtype.hasobject:
+        return
+    count = 1
+    for axis in shape:
+        count *= axis
+    claimed = count * dtype.itemsize
+    require_fits(path, claimed)
+    if claimed > size:
+        said = f"{name} says that it holds {claimed:,} bytes, and there are {size:,}"
+        raise InputError(f"{path} is truncated or damaged: {said}; save or copy it again.")
+
+
+def read_limited(path: Path, factor: int = JSON_FACTOR) -> bytes:
+    """The bytes of a file that will take `factor` times as much memory. Raises `InputError` if that is too much."""
+    require_fits(path, factor * path.stat().st_size)
+    return path.read_bytes()

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._errors import InputError, require
 from .examples import Arrays, Wanted, no_options
-from .memory import require_unpacked_fits
+from .memory import require_arrays_fit
 
 
 def read_npz(path: Path, wanted: Wanted) -> Arrays:
@@ -28,7 +28,8 @@ def read_npy(path: Path, wanted: Wanted) -> Arrays:
         wanted.targets is not None, f"{path} holds x alone; pass y in another, as in targets=y.npy.", what="targets"
     )
     targets = Path(str(wanted.targets))
-    require(os.path.isfile(targets), f"no file {targets}, the targets of {path}.", what="targets", given=str(targets))
+    missing = f"no file {targets}, the targets of {path}; give the .npy that holds y."
+    require(os.path.isfile(targets), missing, what="targets", given=str(targets))
     arrays = {}
     for name, file in (("x", path), ("y", targets)):
         content = _load(file)
@@ -41,14 +42,15 @@ def read_npy(path: Path, wanted: Wanted) -> Arrays:
 
 def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:
     try:
-        require_unpacked_fits(path)
+        require_arrays_fit(path)
         with open(path, "rb") as file:
             loaded = np.load(file, allow_pickle=False)
             return loaded if isinstance(loaded, np.ndarray) else {name: loaded[name] for name in loaded.files}
-    except InputError:
+    except (InputError, MemoryError):
         raise
     except Exception as error:  # NumPy and zipfile raise many types for a damaged or pickled file
         if "Object arrays" in str(error):
             fix = "save numbers, sequences padded to one length, with their lengths as an array called lengths"
             raise InputError(f"{path} holds Python objects (ragged arrays?); {fix}.") from error
-        raise InputError(f"{path} cannot be read as .npz or .npy ({type(error).__name__}).") from error
+        fix = "write it with np.savez(path, x=x, y=y) or np.save, or copy it again"
+        raise InputError(f"{path} cannot be read as .npz or .npy ({type(error).__name__}); {fix}.") from error

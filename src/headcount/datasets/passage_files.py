@@ -60,9 +60,14 @@ def open_passages(path: Path, split: str | None) -> PassageFiles:
         if passages := plain_or_gzipped(path / "corpus.jsonl"):
             return _beir(path, passages, split)
         raise InputError(f"{path} has no passages: collection.tsv or corpus.jsonl is needed (each may be .gz).")
-    require(path.exists(), f"there is no file or folder {path}.")
+    require(path.exists(), f"there is no file or folder {path}; check the name.")
     require(_is_json_lines(path), f"{path} must be a folder, or a file that ends in .jsonl or .jsonl.gz.")
-    require(split is None, f'{path} is one file, so split="{split}" cannot be chosen.', what="split", given=split)
+    require(
+        split is None,
+        f'{path} is one file, so split="{split}" cannot be chosen; leave it out.',
+        what="split",
+        given=split,
+    )
     return _json_lines(path)
 
 
@@ -73,7 +78,7 @@ def _is_json_lines(path: Path) -> bool:
 def _official(folder: Path, passages: Path, split: str | None) -> PassageFiles:
     queries, judged = _by_split(folder, "queries"), _by_split(folder, "qrels")
     for kind, files in (("queries", queries), ("qrels", judged)):
-        require(len(files) > 0, f"{folder} has {passages.name} but no {kind}.tsv or {kind}.*.tsv.")
+        require(len(files) > 0, f"{folder} has {passages.name} but no {kind}.tsv or {kind}.*.tsv; add it.")
     return _three_files(folder, passages, queries, judged, split, _tab_separated)
 
 
@@ -84,8 +89,8 @@ def _by_split(folder: Path, kind: str) -> dict[str, Path]:
     return {_without(file.name, ".tsv").removeprefix(kind).removeprefix("."): file for file in files}
 
 
-def _tab_separated(path: Path) -> Iterator[Row]:
-    for line, content in numbered_lines(path):
+def _tab_separated(path: Path, *, kept: bool) -> Iterator[Row]:
+    for line, content in numbered_lines(path, kept=kept):
         row_id, tab, text = content.partition("\t")
         if not tab:
             bad_line(path, line, "an id, a tab and a text are needed, found no tab")
@@ -95,7 +100,7 @@ def _tab_separated(path: Path) -> Iterator[Row]:
 def _judgements(path: Path) -> dict[str, list[Judgement]]:
     """The qrels "query [iteration] passage grade"; grade 0 means that the passage is no answer."""
     judged: dict[str, list[Judgement]] = {}
-    for line, text in numbered_lines(path):
+    for line, text in numbered_lines(path, kept=True):
         columns = text.split()
         if columns[0] == "query-id":
             continue
@@ -115,15 +120,15 @@ def _judgements(path: Path) -> dict[str, list[Judgement]]:
 def _beir(folder: Path, passages: Path, split: str | None) -> PassageFiles:
     queries = plain_or_gzipped(folder / "queries.jsonl")
     if queries is None:
-        raise InputError(f"{folder} has {passages.name} but no queries.jsonl.")
+        raise InputError(f"{folder} has {passages.name} but no queries.jsonl; add it.")
     files = sorted(file for file in (folder / "qrels").glob("*.tsv*") if file.name.endswith((".tsv", ".tsv.gz")))
     judged = {_without(file.name, ".tsv"): file for file in reversed(files)}
-    require(len(judged) > 0, f"{folder} has {passages.name} but no qrels/*.tsv.")
+    require(len(judged) > 0, f"{folder} has {passages.name} but no qrels/*.tsv; add it.")
     return _three_files(folder, passages, {"": queries}, judged, split, _beir_rows)
 
 
-def _beir_rows(path: Path) -> Iterator[Row]:
-    for line, record in numbered_records(path):
+def _beir_rows(path: Path, *, kept: bool) -> Iterator[Row]:
+    for line, record in numbered_records(path, kept=kept):
         if "_id" not in record:
             bad_line(path, line, f"the key _id is missing{_keys(record)}")
         yield Row(line, as_id(record["_id"], "_id", path, line), _with_title(record, path, line))
@@ -143,7 +148,7 @@ def _three_files(
     queries: Mapping[str, Path],
     judged: Mapping[str, Path],
     split: str | None,
-    rows: Callable[[Path], Iterator[Row]],
+    rows: Callable[..., Iterator[Row]],
 ) -> PassageFiles:
     """Passages, and the queries and judgements of one split; queries without a split belong to every split."""
     if len(queries) == len(judged) == 1 and split is None:
@@ -152,7 +157,7 @@ def _three_files(
         both = sorted(name for name in judged if name in queries or "" in queries)
         require(
             len(both) > 0,
-            f"{folder} has queries for {_listed(queries)} and qrels for {_listed(judged)}, but no split has both.",
+            f"{folder} has queries for {_listed(queries)} and qrels for {_listed(judged)}, but no split has both; add the file that is missing.",
         )
         chosen = _choose_split(folder, both, split)
         queries_path = queries.get(chosen) or queries[""]
@@ -161,8 +166,8 @@ def _three_files(
         queries_path=queries_path,
         passages_path=passages,
         judged_path=judged[chosen],
-        queries=lambda: rows(queries_path),
-        passages=lambda: rows(passages),
+        queries=lambda: rows(queries_path, kept=True),
+        passages=lambda: rows(passages, kept=False),  # a sample of them may be all that is kept
         judged=_judgements(judged[chosen]),
     )
 
@@ -183,7 +188,7 @@ def _json_lines(path: Path) -> PassageFiles:
     def ids(texts: list[str], line: int) -> list[str]:
         return list(dict.fromkeys(passages.setdefault(text, Row(line, str(len(passages)), text)).id for text in texts))
 
-    for line, record in numbered_records(path):
+    for line, record in numbered_records(path, kept=True):
         query_id = as_id(record.get("query_id", line), "query_id", path, line)
         queries.append(Row(line, query_id, as_text(record.get("query"), "query", path, line)))
         positive = _texts(record, ("positive", "positives", "positive_passages"), path, line)

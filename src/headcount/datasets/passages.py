@@ -39,15 +39,15 @@ class PassageSet:
 
     def __post_init__(self):
         name, queries = self.name, len(self.queries)
-        require(queries > 0, f"{name}: there are no queries.")
+        require(queries > 0, f"{name}: there are no queries; at least one is needed.")
         for what in ("query_ids", "positives", "negatives"):
             count = queries if getattr(self, what) is None else len(getattr(self, what))
             require(count == queries, f"{name}: {count} {what} but {queries} queries; they must match.")
-        require(len(set(self.query_ids)) == queries, f"{name}: duplicate query ids.")
+        require(len(set(self.query_ids)) == queries, f"{name}: query ids must not repeat.")
         for what, texts in (("query", self.queries), ("passage", self.passages)):
             empty = next((place for place, text in enumerate(texts) if not text.strip()), None)
-            require(empty is None, f"{name}: {what} {empty} is empty.")
-        require(all(self.positives), f"{name}: every query needs a positive passage.")
+            require(empty is None, f"{name}: {what} {empty} is empty; remove it.")
+        require(all(self.positives), f"{name}: every query needs a positive passage; remove those without.")
         self._check_places("positive", self.positives)
         self._check_places("negative", self.negatives or ((),) * queries)
 
@@ -144,7 +144,9 @@ def _answered(files: PassageFiles) -> list[Row]:
                 files.judged_path, judgements[0].line, f"there is no query {query_id} in {files.queries_path.name}"
             )
     if not answered:
-        raise InputError(f"{files.judged_path}: no passage answers any of the {len(seen)} queries.")
+        raise InputError(
+            f"{files.judged_path}: no passage answers any of the {len(seen)} queries; the ids in both files must match."
+        )
     return answered
 
 

@@ -48,7 +48,8 @@ def examples_of_table(path: Path, table: Table, wanted: Wanted) -> Arrays:
     """
     names, notes = _target_names(path, table.columns, wanted)
     rest = {name: values for name, values in table.columns.items() if name not in names}
-    require(len(rest) > 0, f"{path} has no column beside the target{'s' if len(names) > 1 else ''} {_listed(names)}.")
+    alone = f"{path} has no column beside the target{'s' if len(names) > 1 else ''} {_listed(names)}"
+    require(len(rest) > 0, f"{alone}; it needs a column per token.")
     if wanted.sequence is not None:
         return _long(path, table, wanted, names, notes)
     y = _targets(path, table.columns, names)
@@ -70,7 +71,12 @@ def _target_names(path: Path, columns: Columns, wanted: Wanted) -> tuple[list[st
             listed = _listed(list(columns))
             hint = f'{path} has no column "{name}".{did_you_mean(name, columns)} It has: {listed}.'
             require(name in columns, hint, what="targets", given=given)
-        require(len(set(names)) == len(names), f"{path}: {given} names a column twice.", what="targets", given=given)
+        require(
+            len(set(names)) == len(names),
+            f"{path}: {given} names a column twice; name each once.",
+            what="targets",
+            given=given,
+        )
         return names, ()
     usual = [name for name in columns if name.lower() in TARGET_NAMES]
     if len(usual) == 1:
@@ -86,7 +92,9 @@ def _targets(path: Path, columns: Columns, names: list[str]) -> np.ndarray:
     arrays = [columns[name] for name in names]
     for name, values in zip(names, arrays, strict=True):
         if not isinstance(values, np.ndarray):
-            raise InputError(f"{path}: the lists of the target {name} differ in length.", what="targets", given=name)
+            raise InputError(
+                f"{path}: the lists of the target {name} must be of one length.", what="targets", given=name
+            )
     if len(names) == 1:
         return np.asarray(arrays[0])
     for name, values in zip(names, arrays, strict=True):
@@ -109,15 +117,17 @@ def _long(path: Path, table: Table, wanted: Wanted, names: list[str], notes: tup
     columns, sequence = table.columns, str(wanted.sequence)
     hint = f'{path} has no column "{sequence}".{did_you_mean(sequence, columns)} It has: {_listed(list(columns))}.'
     require(sequence in columns, hint, what="sequence", given=sequence)
-    same = f"{path}: {sequence} is both the target and the sequence of a row."
+    same = f"{path}: {sequence} is both the target and the sequence of a row; name two columns."
     require(sequence not in names, same, what="sequence", given=sequence)
     for name, values in columns.items():
-        lists = f"{path}: column {name} holds lists, and one row per token has only single values."
+        lists = f"{path}: column {name} holds lists, and one row per token has only single values; leave out sequence."
         require(_is_flat(values), lists, what="sequence", given=sequence)
     held = "a split of its own is of rows, not of sequences"
     require(table.held_out is None, f"{path}: {held}; name one split with its folder.", what="sequence")
     features = [name for name in columns if name not in (*names, sequence)]
-    require(len(features) > 0, f"{path} has no column beside {sequence} and {_listed(names)}.")
+    require(
+        len(features) > 0, f"{path} has no column beside {sequence} and {_listed(names)}; it needs a column of numbers."
+    )
     for name in features:
         _require_numeric(path, columns[name], name)
     tokens = np.stack([np.asarray(columns[name], float) for name in features], axis=1)
@@ -131,7 +141,7 @@ def _long(path: Path, table: Table, wanted: Wanted, names: list[str], notes: tup
     if wanted.per_token:
         rows = np.split(targets[order], cuts)
         equal = len({len(part) for part in rows}) == 1
-        unequal = f"{path}: a target per token needs sequences of one length, and those of {sequence} differ."
+        unequal = f"{path}: a target per token needs sequences of one length, and those of {sequence} differ; pad them."
         require(equal, unequal, what="answered_at", given="tokens")
         y = np.stack(rows)
     else:
@@ -155,7 +165,7 @@ def _nested(path: Path, rest: Columns, nested: Columns) -> tuple[dict, tuple[str
     candidates = [name for name in nested if name != mask]
     chosen = [name for name in X_NAMES if name in candidates][:1] or candidates
     numbers = all(_is_one_number_per_token(nested[name]) for name in chosen)
-    require(len(chosen) > 0, f"{path} has a mask but no column of sequences beside it.")
+    require(len(chosen) > 0, f"{path} has a mask but no column of sequences beside it; add one called x.")
     unused = [name for name in rest if name not in chosen and name != mask]
     if len(chosen) > 1 and not numbers:
         unused = candidates[1:]
@@ -184,7 +194,9 @@ def _side_by_side(path: Path, nested: Columns) -> np.ndarray | list[np.ndarray]:
     for place, parts in enumerate(zip(*nested.values(), strict=True)):
         lengths = {name: len(part) for name, part in zip(nested, parts, strict=True)}
         unequal = f"{path}, row {place + 1}: the lists {_listed(list(nested))} differ in length"
-        require(len(set(lengths.values())) == 1, f"{unequal} ({', '.join(map(str, lengths.values()))}).")
+        require(
+            len(set(lengths.values())) == 1, f"{unequal} ({', '.join(map(str, lengths.values()))}); they must match."
+        )
         rows.append(np.stack(parts, axis=1))
     return np.stack(rows) if len({len(row) for row in rows}) == 1 else rows
 
@@ -192,7 +204,7 @@ def _side_by_side(path: Path, nested: Columns) -> np.ndarray | list[np.ndarray]:
 def _without_absent(path: Path, x: list[np.ndarray], mask, name: str) -> list[np.ndarray]:
     """Sequences of unequal lengths without the tokens that their mask leaves out."""
     for place, (row, present) in enumerate(zip(x, mask, strict=True)):
-        require(len(row) == len(present), f"{path}, row {place + 1}: {name} and the sequence differ in length.")
+        require(len(row) == len(present), f"{path}, row {place + 1}: {name} must be as long as the sequence.")
     return [row[np.asarray(present).astype(bool)] for row, present in zip(x, mask, strict=True)]
 
 

@@ -8,8 +8,10 @@ from typing import Any
 from .._errors import HeadcountError, InputError
 from .conversions import with_lines
 from .examples import Arrays, Wanted, no_options
-from .memory import require_unpacked_fits
+from .memory import read_limited, require_unpacked_fits
 
+TENSOR_FACTOR = 2
+"""Bytes of memory per byte of a file of tensors: it is read whole, and its arrays are copies."""
 TORCH_LINES = (
     "import torch",
     "x, y = torch.load({path}, weights_only=False)[:]  # a TensorDataset; runs code in it: only if you trust the file",
@@ -30,12 +32,13 @@ def read_pt(path: Path, wanted: Wanted) -> Arrays:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             content: Any = torch.load(path, map_location="cpu", weights_only=True)
-    except InputError:
+    except (InputError, MemoryError):
         raise
     except Exception as error:  # damaged zips and pickles raise many types
         if "GLOBAL" in str(error) or "Unsupported class" in str(error):  # a class that only a pickle can make
             raise with_lines(f"{path} holds Python objects, {require_pt}.", path, *TORCH_LINES) from error
-        raise InputError(f"{path} cannot be read as a .pt file ({type(error).__name__}).") from error
+        fix = "write it with torch.save({'x': x, 'y': y}, path), or copy it again"
+        raise InputError(f"{path} cannot be read as a .pt file ({type(error).__name__}); {fix}.") from error
     if isinstance(content, tuple | list) and len(content) == 2:
         content = dict(zip(("x", "y"), content, strict=True))
     if isinstance(content, torch.Tensor):
@@ -53,7 +56,9 @@ def _plain(path: Path, name: str, value: Any, torch: Any) -> Any:
             return (value.float() if value.dtype == torch.bfloat16 else value).detach().numpy()
         except Exception as error:  # sparse, quantised and nested tensors raise different types
             kind = f"{value.layout} of {value.dtype}"
-            raise InputError(f"{path}: {name} is a tensor that NumPy does not have ({kind}).") from error
+            raise InputError(
+                f"{path}: {name} is a tensor that NumPy does not have ({kind}); save {name}.to_dense()."
+            ) from error
     return [_plain(path, name, part, torch) for part in value] if isinstance(value, list | tuple) else value
 
 
@@ -63,11 +68,14 @@ def read_safetensors(path: Path, wanted: Wanted) -> Arrays:
     from safetensors.numpy import load
 
     try:
-        return Arrays(load(path.read_bytes()))
+        return Arrays(load(read_limited(path, TENSOR_FACTOR)))
+    except (InputError, MemoryError):
+        raise
     except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}).") from error
+        raise InputError(f"{path} cannot be read ({error.strerror}); copy it again.") from error
     except Exception as error:  # its own error for damage, KeyError and TypeError for dtypes that NumPy does not have
-        raise InputError(f"{path} cannot be read as .safetensors ({type(error).__name__}: {_line(error)}).") from error
+        fault = f"{path} cannot be read as .safetensors ({type(error).__name__}: {_line(error)})"
+        raise InputError(f"{fault}; write it with save_file({{'x': x, 'y': y}}, path), or copy it again.") from error
 
 
 def _line(error: Exception) -> str:

@@ -13,6 +13,7 @@ from typing import NoReturn
 import numpy as np
 
 from .._errors import require
+from .._limits import require_within
 from .conversions import ending
 from .examples import Arrays, Wanted
 from .lines import bad_line, raw_lines
@@ -33,7 +34,8 @@ def read_text_table(path: Path, wanted: Wanted) -> Arrays:
 def _table(path: Path, wanted: Wanted) -> Table:
     rows = _rows(path)
     line, header = next(rows, (0, []))
-    require(line > 0, f"{path} is empty.")
+    require(line > 0, f"{path} is empty; write a line of column names, then one row per line.")
+    require_within(f"{path} has {len(header):,} columns", len(header), "HEADCOUNT_MAX_COLUMNS")
     _check_header(path, line, header)
     names = [name.strip() for name in header]
     columns = [TextColumn(path, name, keeps_text=name == wanted.sequence) for name in names]
@@ -41,12 +43,17 @@ def _table(path: Path, wanted: Wanted) -> Table:
     while block := list(itertools.islice(rows, BLOCK_ROWS)):
         for line, row in block:
             if len(row) != len(header):
-                bad_line(path, line, f"{len(row)} cells, but the header has {len(header)} columns{_other(row)}")
+                bad_line(
+                    path,
+                    line,
+                    f"{len(row)} cells, but the header has {len(header)} columns{_other(row)}",
+                    "correct or remove the row",
+                )
         new = [line for line, _ in block]
         lines.extend(new)
         for column, cells in zip(columns, zip(*(row for _, row in block), strict=True), strict=True):
             column.add(new, [cell.strip() for cell in cells])
-    require(len(lines) > 0, f"{path} has a header but no rows.")
+    require(len(lines) > 0, f"{path} has a header but no rows; it needs at least one row per example.")
     return Table({column.name: column.values() for column in columns}, row=lambda place: f"line {lines[place]}")
 
 
@@ -71,7 +78,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             if len(row) > 1 or "".join(row).strip():  # not a blank line
                 yield current, row
     except csv.Error as error:
-        bad_line(path, current, f"not a row of a table ({error})")
+        bad_line(path, current, f"not a row of a table ({error})", "close its quotes, or remove the line")
 
 
 def _other(row: list[str]) -> str:
@@ -84,15 +91,19 @@ def _check_header(path: Path, line: int, header: list[str]) -> None:
     names = [name.strip() for name in header]
     counted = names == [str(place) for place in range(len(names))]  # pandas names columns so
     if all(number(name) is not None for name in names) and not counted:
-        bad_line(path, line, "only numbers, where a line of column names is needed")
+        bad_line(path, line, "only numbers, where a line of column names is needed", "add one")
+    seen: set[str] = set()
     for place, name in enumerate(names, start=1):
         if not name:
             index = " (an index that pandas wrote? use to_csv(..., index=False))" if place == 1 else ""
-            bad_line(path, line, f"column {place} has no name{index}")
-        if name in names[: place - 1]:
-            bad_line(path, line, f'column {place} has the name "{name[:60]}" of another column')
+            bad_line(path, line, f"column {place} has no name{index}", "name it")
+        if name in seen:
+            bad_line(path, line, f'column {place} has the name "{name[:60]}" of another column', "rename one")
         if not name.isprintable():
-            bad_line(path, line, f"column {place} has a name that cannot be printed: not a text file")
+            bad_line(
+                path, line, f"column {place} has a name that cannot be printed: not a text file", "save it as text"
+            )
+        seen.add(name)
     require(len(names) > 1, f'{path} has one column, "{names[0][:60]}"; sequences and targets are needed.')
 
 
@@ -164,7 +175,7 @@ class TextColumn:
         self._refuse(line, f'"{cell[:40]}" {"among words is a missing value" if is_missing else others}')
 
     def _refuse(self, line: int, fault: str) -> NoReturn:
-        bad_line(self.path, line, f"column {self.name}: {fault}")
+        bad_line(self.path, line, f"column {self.name}: {fault}", "correct it, or remove the row or the column")
 
 
 def number(cell: str) -> float | None:

@@ -1,0 +1,126 @@
+"""How much is read and trained at most: every limit, its value, and the environment variable that raises it.
+
+    HEADCOUNT_MAX_GB        memory that an input or a plan may need (default: three quarters of this machine's)
+    HEADCOUNT_MAX_LINE_MB   one line of a text file (default: 256)
+    HEADCOUNT_MAX_COLUMNS   columns of a table (default: 100,000)
+    HEADCOUNT_MAX_MODELS    models of one sweep (default: 1,000,000)
+
+An input is refused by arithmetic, from what a header or the request says, or while it is read, before memory is used up.
+"""
+
+import functools
+import os
+from pathlib import Path
+from typing import Any
+
+from ._errors import InputError, require
+
+GIB = 2**30
+MEMORY_SHARE = 0.75
+DEFAULTS = {"HEADCOUNT_MAX_LINE_MB": 256, "HEADCOUNT_MAX_COLUMNS": 100_000, "HEADCOUNT_MAX_MODELS": 1_000_000}
+MAX_COUNT = 2**31 - 1
+"""Of any size: arrays are indexed with 32 bits on the device."""
+MAX_STEPS = 10**9
+MAX_STORED_BYTES = 2**28
+"""Of one value in a results file; ours are kilobytes."""
+JSON_FACTOR = 8
+"""Bytes of memory per byte of JSON that is read: a number of four characters is an object of 32 bytes."""
+TEXT_FACTOR = 2
+"""Bytes of memory per byte of text that is read and made a task of, at least."""
+
+
+def limit(name: str) -> int:
+    """The value of a limit: of the environment variable where it is set.
+
+    Raises:
+        InputError: The variable is not a positive number.
+    """
+    text = os.environ.get(name)
+    if text is None:
+        return DEFAULTS[name]
+    return int(_positive(name, text))
+
+
+def max_bytes() -> int:
+    """The memory that an input or a plan may need: `HEADCOUNT_MAX_GB`, or three quarters of this machine's.
+
+    Raises:
+        InputError: The variable is not a positive number.
+    """
+    text = os.environ.get("HEADCOUNT_MAX_GB")
+    if text is not None:
+        return int(_positive("HEADCOUNT_MAX_GB", text) * GIB)
+    return int(MEMORY_SHARE * _machine_bytes())
+
+
+def require_fits(what: object, size: float) -> None:
+    """Raise `InputError` if `what`, a file or something that is asked for, needs more than `max_bytes`.
+
+    Example:
+        >>> require_fits("data.npz", 2**70)
+        Traceback (most recent call last):
+        headcount._errors.InputError: data.npz needs at least 1,099,511,627,776.0 GiB of memory, ...
+    """
+    most = max_bytes()
+    if size > most:
+        raise too_large(what, size, most)
+
+
+def too_large(what: object, size: float | None = None, most: int | None = None) -> InputError:
+    """The refusal of something that needs more memory than is allowed; `size` where it is known."""
+    most = max_bytes() if most is None else most
+    needs = "more memory than there is" if size is None else f"at least {_gib(size)} GiB of memory"
+    return InputError(
+        f"{what} needs {needs}, and the limit here is {_gib(most)} GiB; use a smaller one, "
+        "or raise the limit with the environment variable HEADCOUNT_MAX_GB.",
+        given=size,
+    )
+
+
+def require_within(what: object, count: float, name: str) -> None:
+    """Raise `InputError` if a count is over the limit of this name, such as `HEADCOUNT_MAX_COLUMNS`."""
+    most = limit(name)
+    if count > most:
+        raise InputError(
+            f"{what}, and the limit is {most:,}; use fewer, or raise it with the environment variable {name}.",
+            given=count,
+        )
+
+
+def require_size(name: str, value: Any, most: int = MAX_COUNT) -> None:
+    """Raise `InputError` if a size such as a length or a batch is larger than any machine can have."""
+    too_many = isinstance(value, int) and value > most
+    require(not too_many, what=name, given=shortened(value), needed=f"at most {most:,}")
+
+
+def shortened(value: Any) -> Any:
+    """A whole number of very many digits, as a message can show it."""
+    digits = isinstance(value, int) and abs(value) >= 10**24
+    return f"a number of {value.bit_length() * 30103 // 100000 + 1} digits" if digits else value
+
+
+def _gib(size: float) -> str:
+    return f"{size / GIB:,.1f}" if size < 2**80 else "2^50 and more"
+
+
+def _positive(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    require(0 < value < 1e12, f"the environment variable {name} must be a positive number, got {text!r}; unset it.")
+    return value
+
+
+@functools.cache
+def _machine_bytes() -> int:
+    """The memory of this machine, or of the container that this process runs in."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # no POSIX
+        return 64 * GIB
+    try:
+        inside = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return total
+    return min(total, int(inside)) if inside.isdigit() else total
