@@ -32,41 +32,42 @@ Trials = Callable[[Bench, np.random.Generator], Iterator[list[Problem]]]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fault: its trials, the seconds it is given in the short form, and the fewest trials."""
+    """A kind of fault: its trials, the seconds it is given in the short form, and the fewest trials in each form."""
 
     trials: Trials
     seconds: float
     least: int = 1
+    least_long: int = 0
 
 
 KINDS: dict[str, Kind] = {
-    "kill at start": Kind(kills.start, 30),
-    "kill while compiling": Kind(kills.compile, 40),
-    "kill while training": Kind(kills.train, 40),
-    "kill while committing": Kind(kills.commit, 40),
-    "kill while exporting": Kind(kills.export, 12),
-    "two writers, killed": Kind(kills.two_writers, 40),
-    "kill at a system call, commits only": Kind(syscalls.commit_loop, 60),
-    "kill at a system call, sweep": Kind(syscalls.sweep, 40),
-    "system calls fail": Kind(syscalls.errors, 30),
-    "SIGTERM": Kind(signals.sigterm, 20),
-    "SIGINT": Kind(signals.sigint, 20),
-    "SIGINT twice": Kind(signals.sigint_twice, 20),
-    "signal at start": Kind(signals.early, 20),
-    "stdout on /dev/full": Kind(signals.full_stdout, 30, least=7),
-    "closed streams": Kind(signals.closed_streams, 30, least=6),
-    "reader gone": Kind(signals.reader_gone, 20, least=7),
-    "file size limit": Kind(disks.size_limit, 20),
-    "full disk": Kind(disks.full_disk, 20),
-    "read-only disk": Kind(disks.read_only, 15, least=6),
-    "files deleted, cut or replaced": Kind(disks.meddled, 40, least=8),
-    "flipped bits": Kind(disks.flipped_bits, 30),
-    "kill Ray workers": Kind(cluster.kill_workers, 40),
-    "kill the driver of Ray workers": Kind(cluster.kill_driver, 30),
-    "kill a Ray worker, then the driver": Kind(cluster.kill_both, 30),
-    "SIGINT with Ray workers": Kind(cluster.interrupted, 20),
-    "bad inputs": Kind(script("inputs.py", ("--count", "600"), ("--count", "3000")), 60),
-    "200 tasks in one process": Kind(script("soak.py", ("--tasks", "20"), ("--tasks", "200")), 60),
+    "kill at start": Kind(kills.start, 20),
+    "kill while compiling": Kind(kills.compile, 25),
+    "kill while training": Kind(kills.train, 25),
+    "kill while committing": Kind(kills.commit, 25),
+    "kill while exporting": Kind(kills.export, 8),
+    "two writers, killed": Kind(kills.two_writers, 25),
+    "kill at a system call, commits only": Kind(syscalls.commit_loop, 40),
+    "kill at a system call, sweep": Kind(syscalls.sweep, 25),
+    "system calls fail": Kind(syscalls.errors, 20),
+    "SIGTERM": Kind(signals.sigterm, 12),
+    "SIGINT": Kind(signals.sigint, 12),
+    "SIGINT twice": Kind(signals.sigint_twice, 12),
+    "signal at start": Kind(signals.early, 12),
+    "stdout on /dev/full": Kind(signals.full_stdout, 15, least=7),
+    "closed streams": Kind(signals.closed_streams, 15, least=6),
+    "reader gone": Kind(signals.reader_gone, 12, least=7),
+    "file size limit": Kind(disks.size_limit, 12),
+    "full disk": Kind(disks.full_disk, 12),
+    "read-only disk": Kind(disks.read_only, 8, least=6),
+    "files deleted, cut or replaced": Kind(disks.meddled, 20, least=8),
+    "flipped bits": Kind(disks.flipped_bits, 20),
+    "kill Ray workers": Kind(cluster.kill_workers, 30, least_long=60),
+    "kill the driver of Ray workers": Kind(cluster.kill_driver, 25, least_long=20),
+    "kill a Ray worker, then the driver": Kind(cluster.kill_both, 25, least_long=20),
+    "SIGINT with Ray workers": Kind(cluster.interrupted, 15),
+    "bad inputs": Kind(script("inputs.py", ("--count", "600"), ("--count", "3000")), 35),
+    "200 tasks in one process": Kind(script("soak.py", ("--tasks", "20"), ("--tasks", "200")), 35),
 }
 LONG = 6
 """So many times that in the long form."""
@@ -105,7 +106,7 @@ def run_kind(kind: Trials, bench: Bench, draw: np.random.Generator, seconds: flo
     return counts
 
 
-def run_kinds(names: list[str], scratch: Scratch, seed: int, factor: float) -> dict[str, Counts]:
+def run_kinds(names: list[str], scratch: Scratch, seed: int, factor: float, long: bool) -> dict[str, Counts]:
     """All these kinds, two at a time, the long ones first."""
     first = Warm(scratch)
     loop = undisturbed(first, loop_command, LOOP_CELLS)
@@ -116,12 +117,13 @@ def run_kinds(names: list[str], scratch: Scratch, seed: int, factor: float) -> d
     results: dict[str, Counts] = {}
 
     def work(warm: Warm) -> None:
-        bench = Bench(scratch, warm, sweep, loop, long=factor > 2)
+        bench = Bench(scratch, warm, sweep, loop, long=long)
         with contextlib.suppress(queue.Empty):
             while True:
                 name = waiting.get_nowait()
                 kind, draw = KINDS[name], named_generator(seed, name)
-                results[name] = run_kind(kind.trials, bench, draw, kind.seconds * factor, kind.least)
+                least = max(kind.least, kind.least_long if long else 0)
+                results[name] = run_kind(kind.trials, bench, draw, kind.seconds * factor, least)
                 print(f"{name}: {results[name].trials} trials, {len(results[name].problems)} problems", file=sys.stderr)
 
     warm = [first, *(Warm(scratch) for _ in range(min(THREADS, len(names)) - 1))]
@@ -179,7 +181,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"seed {given.seed}, in {root}", file=sys.stderr)
     began = time.monotonic()
     try:
-        results = run_kinds(names, Scratch(root, root / "cache", build_library(root)), given.seed, factor)
+        results = run_kinds(names, Scratch(root, root / "cache", build_library(root)), given.seed, factor, given.long)
     finally:
         if not given.keep:
             shutil.rmtree(root, ignore_errors=True)
