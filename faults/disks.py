@@ -111,7 +111,7 @@ def log_deleted(folder: Path) -> None:
 
 
 def weights_deleted(folder: Path) -> None:
-    shutil.rmtree(folder / "weights", ignore_errors=True)
+    (folder / "weights").rename(folder.with_name("moved weights"))
 
 
 MEDDLING: tuple[Callable[[Path], None], ...] = (

@@ -53,7 +53,7 @@ def _at(bench: Bench, draw: np.random.Generator, event: str, most: int, seconds:
         trial = Trial(bench)
         for _ in range(KILLS):
             killed = trial.run(FAULTS_KILL=f"{event}:{draw.integers(1, most + 1)}:{draw.uniform(0, seconds):.6f}")
-            yield trial.killed(killed)
+            yield trial.killed(killed, surely=not trial.settled)
             if killed.code == 0:
                 break
         yield trial.complete()

@@ -103,12 +103,13 @@ class Trial:
         self.settled = contents.keys
         return self.noted(problems)
 
-    def killed(self, *runs: Ended) -> list[Problem]:
-        """The same, after runs that were to be killed and may have been too fast for it."""
+    def killed(self, *runs: Ended, surely: bool = False) -> list[Problem]:
+        """The same, after runs that were to be killed; they may have been too fast for it, unless it was `surely`."""
+        allowed = {KILLED, -signal.SIGKILL} if surely else {KILLED, -signal.SIGKILL, 0}
         return self.check(*runs) + self.noted(
-            Problem("not completed", f"exit code {ended.code}: {ended.err[-1500:]}")
+            Problem("not completed", f"exit code {ended.code} instead of a kill: {ended.err[-1500:]}")
             for ended in runs
-            if ended.code not in (KILLED, -signal.SIGKILL, 0)
+            if ended.code not in allowed
         )
 
     def refused(self, ended: Ended, *codes: int) -> list[Problem]:

@@ -3,14 +3,16 @@
 import itertools
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from faults import signals, syscalls
+from faults import cluster, signals, syscalls
 from faults.campaign import KINDS, Counts, run_kind, table
 from faults.checks import COUNTED, Events, Problem, quiet, refused, twice
-from faults.processes import Ended, Scratch, Warm, build_library
+from faults.processes import Ended, Scratch, Warm, build_library, wait_for
 from faults.trial import LOOP_CELLS, SWEEP_CELLS, Bench, Trial, loop_command, sweep_command, undisturbed
 from headcount._draws import named_generator
 
@@ -90,6 +92,26 @@ def test_a_damaged_file_and_a_lost_folder_are_noticed(bench):
     (trial.folder / "results.sqlite").unlink()
     trial.settled = bench.loop.contents.keys
     assert counted(trial.check()) == {"lost"}
+
+
+def test_a_kill_that_does_not_happen_is_noticed(bench):
+    trial = Trial(bench, bench.loop)
+    assert counted(trial.killed(trial.run(FAULTS_FOLDER=trial.folder, FAULTS_AT=10**6), surely=True)) == {
+        "not completed"
+    }
+
+
+def test_a_file_and_a_process_that_are_left_over_are_noticed(bench, monkeypatch):
+    trial = Trial(bench, bench.loop)
+    trial.folder.mkdir()
+    (trial.folder / "half.unfinished").write_bytes(b"half")
+    assert counted(trial.complete()) == {"not completed"}
+    monkeypatch.setattr(cluster, "GONE_SECONDS", 0.01)
+    waiting = [sys.executable, "-c", "input()"]
+    with subprocess.Popen(waiting, stdin=subprocess.PIPE, env=os.environ | trial.environment()) as left:
+        assert wait_for(lambda: bool(cluster.processes_of(trial.log)), 10)
+        assert counted(cluster._nothing_left(trial)) == {"not completed"}
+        assert left.wait(10) == -signal.SIGKILL
 
 
 def test_what_a_process_says_is_judged():
