@@ -66,7 +66,7 @@ KINDS: dict[str, Kind] = {
     "kill the driver of Ray workers": Kind(cluster.kill_driver, 25, least_long=20),
     "kill a Ray worker, then the driver": Kind(cluster.kill_both, 25, least_long=20),
     "SIGINT with Ray workers": Kind(cluster.interrupted, 15),
-    "bad inputs": Kind(script("inputs.py", ("--count", "600"), ("--count", "3000")), 35),
+    "bad inputs": Kind(script("inputs.py", ("--count", "300"), ("--count", "3000")), 35),
     "200 tasks in one process": Kind(script("soak.py", ("--tasks", "20"), ("--tasks", "200")), 35),
 }
 LONG = 6
