@@ -1,7 +1,7 @@
 """Hand the buckets of a job to the workers of a cluster, and give back what they have trained.
 
-Nothing here knows Ray: a `Cluster` is whatever starts workers and tells what became of them. A worker that dies is
-started again, and its bucket with it, by the cluster; one that is gone for good leaves its buckets to the others.
+Nothing here knows Ray: a `Cluster` is whatever starts workers, again where they die, and tells what became of them. A
+bucket whose worker died or is gone for good goes to whichever worker is free.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from ..hardware import Hardware
 from ..plan import Fit
 from ..records import failure
 from ..trainer import Trained
-from .queue import MAX_DEATHS, BucketQueue, Seat, Ticket
+from .queue import BucketQueue, Seat, Ticket
 from .worker import Checkpoint, Errand, Finished, News, Ready, Seen
 
 POLL_SECONDS = 0.25
@@ -37,7 +37,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Died:
-    """A bucket has cost more workers than the cluster was asked to start again."""
+    """The worker that had a bucket died; it may be started again."""
 
     ticket: int
 
@@ -60,11 +60,7 @@ class Cluster(ABC):
 
     @abstractmethod
     def seats(self) -> Sequence[Seat]:
-        """The workers there are, those that are being started again too; there may be more of them each time."""
-
-    @abstractmethod
-    def alive(self) -> int:
-        """How many workers answer."""
+        """The workers that answer; they may be others each time."""
 
     @abstractmethod
     def begin(self, job: int, tasks: Mapping[str, Any]) -> None:
@@ -202,15 +198,15 @@ class Dispatch:
                     self._tell(news)
                 case Finished():
                     self._tell(event.news)
-                    ticket = self._queue.finish(event.ticket)
-                    if ticket is not None and isinstance(event.result, HeadcountError):
-                        raise event.result
-                    if ticket is not None and event.result is not None:
-                        self._tell_step(ticket, ticket.bucket.shape.train.steps, None)
-                        yield self._with_seen(event.result)
+                    ticket, result = self._queue.finish(event.ticket), event.result
+                    if ticket is None or result is None:
+                        continue
+                    if isinstance(result, HeadcountError):
+                        raise result
+                    self._tell_step(ticket, ticket.bucket.shape.train.steps, None)
+                    yield self._with_seen(result)
                 case Died(number):
-                    # The cluster has tried often enough already.
-                    yield from self._given_up([self._queue.died(number, MAX_DEATHS + 1)])
+                    yield from self._given_up([self._queue.died(number)])
                 case Gone(seat):
                     yield from self._given_up(self._queue.gone(seat))
         self._show()
@@ -261,7 +257,7 @@ class Dispatch:
         return replace(trained, records=records)
 
     def _show(self) -> None:
-        now = self._cluster.alive(), self._queue.done, self._queue.total
+        now = len(self._cluster.seats()), self._queue.done, self._queue.total
         if now != self._shown:
             self._shown = now
             self._job.listener.on_workers(*now)

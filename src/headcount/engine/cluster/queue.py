@@ -8,7 +8,7 @@ bucket.
 from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ..buckets import Bucket
 from ..hardware import Hardware
@@ -17,6 +17,7 @@ MAX_DEATHS = 10
 """Workers that a bucket may outlive: it is given up when it has cost one more."""
 
 
+@runtime_checkable
 class Fit(Protocol):
     """What buckets take on a machine; `plan.Fit` is the one that knows tasks and models."""
 
@@ -36,10 +37,10 @@ class Seat:
 
 @dataclass(eq=False)
 class Ticket:
-    """A bucket on its way: `order` is its place in the plan, `step` the last one that was told of.
+    """A bucket on its way: `order` is its place in the queue, `step` the last one that was told of.
 
-    `deaths` counts the workers that it did not survive. One that is `suspect` is trained with no other beside it, so
-    that what dies with it need not be asked.
+    `deaths` counts the workers that it did not survive; `alone` says that its worker had no other since then.
+    One that is `suspect` is trained with no other beside it, so that it is clear which one a worker died of.
     """
 
     number: int
@@ -48,6 +49,7 @@ class Ticket:
     order: int
     step: int = 0
     deaths: int = 0
+    alone: bool = False
     suspect: bool = False
 
 
@@ -127,15 +129,16 @@ class BucketQueue:
         self.done += 1
         return self._let_go(number)
 
-    def died(self, number: int, deaths: int = 1) -> Ticket | None:
-        """A bucket cost so many workers: it waits again, or is given up and handed back to be recorded."""
+    def died(self, number: int) -> Ticket | None:
+        """A bucket's worker died: it waits again, behind all others, or is given up and handed back to be recorded."""
         if number not in self._holders:
             return None
         seat, ticket = self._holders[number]
-        alone = len(self._in_hand[seat.name]) == 1
         self._let_go(number)
-        ticket.deaths += deaths
-        if ticket.deaths > MAX_DEATHS and (ticket.suspect or alone):
+        self._compiled.forget(seat)  # what it had in memory
+        ticket.deaths += 1
+        ticket.order += self._numbers
+        if ticket.deaths > MAX_DEATHS and (ticket.suspect or ticket.alone):
             self.done += 1
             return ticket
         if ticket.deaths > MAX_DEATHS:  # perhaps another one killed them all
@@ -163,7 +166,7 @@ class BucketQueue:
 
     def _wait(self, ticket: Ticket) -> None:
         tickets = self._waiting.setdefault(ticket.program, deque())
-        if tickets and ticket.order < tickets[-1].order:
+        if tickets and ticket.order < tickets[0].order:  # the rest of a bucket that was cut
             tickets.appendleft(ticket)
         else:
             tickets.append(ticket)
@@ -190,7 +193,10 @@ class BucketQueue:
         return cut
 
     def _hand(self, seat: Seat, ticket: Ticket) -> Ticket:
-        self._in_hand.setdefault(seat.name, []).append(ticket)
+        held = self._in_hand.setdefault(seat.name, [])
+        held.append(ticket)
+        for each in held:
+            each.alone = len(held) == 1
         self._holders[ticket.number] = seat, ticket
         if not self._compiled.has(ticket.program, seat):
             self._compiling.add(ticket.program, seat)

@@ -1,4 +1,8 @@
-"""The workers of a Ray cluster. Ray starts them again when they die, and runs again what died with them."""
+"""The workers of a Ray cluster. Ray starts them again when they die; what died with them goes to whoever is free.
+
+Ray would also send a call again (`max_task_retries`), but it counts every attempt while a worker is being started, so
+that a slow start uses up what was meant for deaths.
+"""
 
 import contextlib
 import os
@@ -21,7 +25,7 @@ from ..hardware import GPU_WORKERS
 from ..records import versions
 from .by_value import sent_by_value
 from .dispatch import POLL_SECONDS, Cluster, Died, Event, Gone, Told
-from .queue import MAX_DEATHS, Seat
+from .queue import Seat
 from .session import Session
 from .worker import Errand, Finished, Introduction, Worker
 
@@ -44,7 +48,6 @@ NO_HEADCOUNT = "the nodes of the Ray cluster have no headcount: install there wh
 class RayWorker(Worker):
     """A worker as an actor: the task comes as a reference, and is read once."""
 
-    @ray.method(max_task_retries=MAX_DEATHS)
     def train_from(self, errand: Errand, task: Sequence[Any]) -> Finished:
         """Train a bucket; `task` is a list, so that Ray does not read what is in it."""
         return self.train(errand, lambda: ray.get(task[0]))
@@ -110,13 +113,12 @@ class RayCluster(Cluster):
             raise
 
     def seats(self) -> list[Seat]:
-        return [hired.seat for hired in self._hired if hired.seat is not None]
-
-    def alive(self) -> int:
-        return sum(hired.seat is not None and hired.answers for hired in self._hired)
+        return [hired.seat for hired in self._hired if hired.seat is not None and hired.answers]
 
     def begin(self, job: int, tasks: Mapping[str, AbstractTask]) -> None:
         """Put tasks where workers find them; one that another job had is there already."""
+        for hired in self._hired:
+            hired.trains.clear()  # what is left of another job is nobody's concern now
         self._tasks = {key: reference for key, reference in self._tasks.items() if key in tasks}
         for key, task in tasks.items():
             if key not in self._tasks:
@@ -157,7 +159,7 @@ class RayCluster(Cluster):
 
     def _where_programs_are_kept(self) -> str | None:
         """As for `Worker`: where this process keeps them; of a cluster on this machine, else in a folder of its own."""
-        kept = jax.config.jax_compilation_cache_dir
+        kept = getattr(jax.config, "jax_compilation_cache_dir")  # noqa: B009 - not in its stubs
         if self._session.folder is not None:
             return str(kept or self._session.folder / "compiled")
         return None if kept is None else ""
@@ -224,7 +226,7 @@ class RayCluster(Cluster):
         elif ticket is None:
             hired.news = None
         try:
-            answer = ray.get(reference)
+            answer: Any = ray.get(reference)
         except ActorDiedError as error:
             self._hired.remove(hired)
             if hired.seat is not None:
@@ -232,7 +234,7 @@ class RayCluster(Cluster):
             elif "No module named 'headcount" in str(error):
                 raise InputError(NO_HEADCOUNT, what="on") from error
             return
-        except RayActorError:  # being started again, and what it trained with it unless that was too often
+        except RayActorError:  # it is being started again
             hired.answers = False
             if ticket is not None:
                 yield Died(ticket)

@@ -42,18 +42,21 @@ class Session:
             options |= {"num_gpus": 0} if os.environ.get("JAX_PLATFORMS") == "cpu" else {}
         else:
             _knock(on, address)
+        self._silent = contextlib.ExitStack()
+        self._silent.enter_context(_silence())
         try:
             with _our_signals():
                 ray.init(address, **options)
-        except Exception as error:
-            self._remove_folder()
+        except BaseException as error:
+            self.close()
+            if not isinstance(error, Exception):
+                raise
             raise InputError(
                 f"no Ray cluster could be joined at {address}: {_first_line(error)}. Start one there with "
                 "`ray start --head`, or leave the address out to use this machine.",
                 what="on",
                 given=on,
             ) from error
-        _silence()
 
     @property
     def local(self) -> bool:
@@ -65,11 +68,9 @@ class Session:
         if not self._connected:
             with _our_signals():
                 ray.shutdown()
-            self._remove_folder()
-
-    def _remove_folder(self) -> None:
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._silent.close()
+            if self.folder is not None:
+                shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _knock(on: str, address: str) -> None:
@@ -98,7 +99,7 @@ def _fresh_folder() -> Path:
         parent = Path("/tmp")
     for folder in parent.glob(f"{FOLDER}*"):
         pid = folder.name.removeprefix(FOLDER).partition("-")[0]
-        if pid.isdigit() and not _runs(int(pid)):
+        if pid.isdigit() and not _runs(int(pid)) and not _answers(folder):
             shutil.rmtree(folder, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=parent))
 
@@ -113,6 +114,15 @@ def _runs(pid: int) -> bool:
     return True
 
 
+def _answers(folder: Path) -> bool:
+    """Whether a cluster lives there, perhaps of a container that has other process ids."""
+    for path in folder.glob("session_*/sockets/*"):
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as knocking:
+            knocking.connect(str(path))
+            return True
+    return False
+
+
 @contextlib.contextmanager
 def _our_signals() -> Iterator[None]:
     """Ray puts a handler of its own in place of ours, which would end the process at a polite kill."""
@@ -125,13 +135,18 @@ def _our_signals() -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def _silence() -> None:
-    """Ray prints the death of every worker; here the count of workers says it, and a bucket's record."""
-    with contextlib.suppress(ImportError, AttributeError):
-        from ray._private.ray_logging import global_worker_stdstream_dispatcher as dispatcher
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Ray prints the death of every worker, on stdout; here the count of workers says it, and a bucket's record."""
+    from ray._private import worker
 
-        for name, _ in tuple(dispatcher.handlers):
-            dispatcher.remove_handler(name)
+    printing = getattr(worker, "print_to_stdstream", None)
+    worker.print_to_stdstream = lambda *_, **__: None
+    try:
+        yield
+    finally:
+        if printing is not None:
+            worker.print_to_stdstream = printing
 
 
 def _first_line(error: BaseException) -> str:

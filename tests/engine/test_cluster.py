@@ -1,0 +1,199 @@
+"""Buckets on a pretended cluster, whose workers are slow, die, come and go: nothing is lost, nothing trained twice."""
+
+import random
+import threading
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headcount._errors import InputError
+from headcount.engine import Listener, plan_sweep
+from headcount.engine.cluster.dispatch import Cluster, ClusterExecutor, Died, Gone, Told, planned_for
+from headcount.engine.cluster.queue import MAX_DEATHS, BucketQueue, Seat
+from headcount.engine.cluster.worker import Checkpoint, Finished, Ready, Seen
+from headcount.engine.data import PreparedExamples
+from headcount.engine.executors import Job
+from headcount.engine.plan import Fit
+from headcount.engine.records import failure
+from headcount.engine.trainer import Glimpse, Trained
+from headcount.store import Outcome
+
+from ..helpers.sweeps import CPU, GPU, TRAIN, swept
+
+
+class PretendCluster(Cluster):
+    """Workers whose fate is drawn: each event, one of them finishes, dies, is lost, or another one comes."""
+
+    def __init__(self, machines, chance, *, poison=frozenset(), accidents=0):
+        self.chance, self.poison, self.accidents = chance, poison, accidents
+        self.living = [Seat(f"w{i}", f"n{i % 2}", machine) for i, machine in enumerate(machines)]
+        self.hands, self.trained, self.taken, self.came, self.stopped = {}, Counter(), [], len(machines), False
+
+    def seats(self):
+        return tuple(self.living)
+
+    def begin(self, job, tasks):
+        self.hands.clear()
+
+    def start(self, seat, errand):
+        assert seat in self.living
+        assert sum(holder == seat for holder, _ in self.hands.values()) < seat.machine.workers
+        assert not any(errand.bucket.cells[0] in other.bucket.cells for _, other in self.hands.values()), "by two"
+        self.hands[errand.ticket] = seat, errand
+        self.taken.append((seat, errand))
+
+    def stop(self, job):
+        self.stopped = True
+
+    def events(self, seconds):
+        if not self.hands:
+            return []
+        ticket = self.chance.choice(sorted(self.hands))
+        seat, errand = self.hands[ticket]
+        cells = errand.bucket.cells
+        if self.stopped:
+            del self.hands[ticket]
+            return [Finished(ticket=ticket, result=None, news=())]
+        if any(cell.key in self.poison for cell in cells):
+            return self._deaths(seat)
+        if self.accidents:
+            self.accidents -= 1
+            match self.chance.randrange(4):
+                case 0:
+                    return [Told((Ready(ticket), Checkpoint(ticket, 2, np.ones(len(cells)))))]
+                case 1:
+                    return self._deaths(seat)
+                case 2 if len(self.living) > 1:
+                    self.living.remove(seat)
+                    self.hands = {number: held for number, held in self.hands.items() if held[0] != seat}
+                    return [Gone(seat)]
+                case 3:
+                    self.came += 1
+                    self.living.append(Seat(f"w{self.came}", "another", seat.machine))
+                    return []
+        del self.hands[ticket]
+        self.trained.update(cell.key for cell in cells)
+        records = tuple(replace(failure(cell, ""), outcome=Outcome.DIVERGED) for cell in cells)
+        glimpse = Seen(ticket, Glimpse(cells[0], 2, None, None, 0.5, (1.0, 0.1)))  # pyright: ignore[reportArgumentType]
+        return [Finished(ticket=ticket, result=Trained(records, {}), news=(Ready(ticket), glimpse))]
+
+    def _deaths(self, seat):
+        dead = [number for number, held in self.hands.items() if held[0] == seat]
+        return [Died(number) for number in dead if self.hands.pop(number)]
+
+
+def job_of(sweep, machine, **options):
+    plan = plan_sweep(sweep, machine=machine)
+    chosen = {"watch": None, "listener": Listener(), "stop": threading.Event(), "examples": PreparedExamples()}
+    return Job(
+        tasks=sweep.by_key, buckets=plan.buckets, programs=plan.programs, weights_of=lambda key: {}, **chosen | options
+    )
+
+
+SWEEP = swept(seed=range(11))
+KEYS = {cell.key for cell in SWEEP.cells}
+WIDE = replace(GPU, workers=3)
+kinds = st.lists(st.sampled_from([CPU, WIDE]), min_size=1, max_size=4)
+
+
+@given(kinds, st.randoms(use_true_random=False), st.integers(0, 12))
+def test_every_cell_is_trained_once_whatever_becomes_of_the_workers(machines, random, accidents):
+    cluster = PretendCluster(machines, random, accidents=accidents)
+    steps, workers = [], []
+    listener = Listener(on_steps=steps.append, on_workers=lambda *counts: workers.append(counts))
+    executor = ClusterExecutor(cluster)
+    job = job_of(SWEEP, executor.machine, listener=listener, watch=lambda glimpse: {"early": glimpse.step})
+    results = list(executor.trained(job))
+    assert Counter(record.cell.key for each in results for record in each.records) == Counter(KEYS)
+    assert cluster.trained == Counter(KEYS)
+    assert sum(steps) == len(KEYS) * TRAIN.steps, "steps that are taken again are told of once"
+    assert all(each.records[0].provenance["early"] == 2 for each in results)
+    _, done, buckets = workers[-1]
+    assert done == buckets == len(results)
+    for seat, errand in cluster.taken:
+        if seat.machine == CPU:
+            assert len(errand.bucket.cells) <= errand.bucket.slots <= 8, "cut to what fits"
+
+
+@given(kinds, st.randoms(use_true_random=False))
+def test_only_a_bucket_that_kills_its_workers_is_given_up(machines, random):
+    poisoned = random.choice(sorted(KEYS))
+    executor = ClusterExecutor(PretendCluster(machines, random, poison={poisoned}))
+    results = list(executor.trained(job_of(SWEEP, executor.machine)))
+    records = [record for each in results for record in each.records]
+    assert Counter(record.cell.key for record in records) == Counter(KEYS)
+    failed = {record.cell.key: record.message for record in records if record.outcome is Outcome.FAILED}
+    assert poisoned in failed
+    assert str(MAX_DEATHS + 1) in failed[poisoned]
+    assert executor.cluster.trained == Counter(KEYS - set(failed))
+    (bucket,) = [each for each in results if any(record.cell.key == poisoned for record in each.records)]
+    assert set(failed) == {record.cell.key for record in bucket.records}
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 4))
+def test_a_stop_begins_nothing_and_keeps_what_is_finished(random, finished):
+    cluster = PretendCluster([CPU, CPU], random)
+    job = job_of(SWEEP, CPU)
+    results = ClusterExecutor(cluster).trained(job)
+    kept = [next(results) for _ in range(finished)]
+    begun = len(cluster.taken)
+    job.stop.set()
+    kept += list(results)
+    assert len(cluster.taken) == begun
+    assert not cluster.hands
+    assert Counter(record.cell.key for each in kept for record in each.records) == cluster.trained
+
+
+def test_what_is_wrong_with_the_task_ends_the_job():
+    cluster = PretendCluster([CPU, CPU], random.Random(0))
+    train = cluster.events
+    cluster.events = lambda seconds: [
+        replace(event, result=InputError("no such task")) if isinstance(event, Finished) and event.result else event
+        for event in train(seconds)
+    ]
+    job = job_of(SWEEP, CPU)
+    with pytest.raises(InputError, match="no such task"):
+        list(ClusterExecutor(cluster).trained(job))
+    assert job.stop.is_set()
+    assert cluster.stopped
+    assert not cluster.hands
+
+
+def test_a_program_is_compiled_by_one_worker_of_a_node_and_kept():
+    sweep = swept(heads=[1, 2], length=[4, 5], seed=range(40))
+    queue = BucketQueue(plan_sweep(sweep, machine=CPU).buckets, CPU, Fit(sweep.by_key))
+    first, second, third = (Seat(name, "one", CPU) for name in "abc")
+    seats = (first, second, third)
+    one, two = queue.take(first, seats), queue.take(second, seats)
+    assert one is not None
+    assert two is not None
+    assert one.program != two.program
+    assert queue.take(third, seats) is None, "both programs are being compiled on its node"
+    assert queue.take(Seat("d", "two", CPU), seats) is not None, "another node cannot read them"
+    queue.compiled(one.number)
+    queue.finish(one.number)
+    assert queue.take(third, seats).program == one.program, "read from the node's disk"
+    assert queue.take(first, seats).program == one.program, "in memory"
+
+
+def test_a_slow_worker_leaves_the_last_buckets_to_fast_ones():
+    sweep = swept(seed=[0], length=[4])
+    buckets, fit = plan_sweep(sweep, machine=GPU).buckets, Fit(sweep.by_key)
+    fast, slow = Seat("fast", "one", GPU), Seat("slow", "two", CPU)
+    few = BucketQueue(buckets, GPU, fit)
+    assert few.take(slow, (fast, slow)) is None or fit.seconds(buckets[0], CPU) <= fit.seconds(buckets[0], GPU)
+    assert few.take(slow, (slow,)) is not None, "there is nobody else"
+
+
+def test_a_cluster_is_planned_for_by_its_largest_workers():
+    large = replace(GPU, memory=2 << 30)
+    machine = planned_for([CPU, GPU, large, CPU])
+    assert machine == replace(large, machines=2)
+    assert planned_for([CPU] * 3) == replace(CPU, machines=3)
+    one, many = (plan_sweep(SWEEP, machine=replace(GPU, machines=count)) for count in (1, 10))
+    assert many.seconds < one.seconds
+    assert many.buckets == one.buckets
