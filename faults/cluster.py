@@ -20,7 +20,7 @@ KILLS = 10
 """Of workers, in one run."""
 HANGS_SECONDS = 900.0
 """A worker that is killed takes some seconds to start again, and there are many kills."""
-GONE_SECONDS = 30.0
+GONE_SECONDS = 60.0
 """Within so many seconds of the end of a run, nothing of its cluster is left."""
 WORKER = b"ray::RayWorker"
 Trials = Iterator[list[Problem]]
