@@ -31,10 +31,10 @@ hf-test: .venv/ready-for-hf
 	$(BIN)/python -m pytest -n 2 tests/pretrained tests/cli/test_pretrained_cli.py tests/cli/test_inspect_cli.py
 
 # Kills, failing disks, damaged files and bad inputs on purpose, and checks that nothing is lost: 5 minutes, or half an hour.
-faults: .venv/ready-for-development
+faults: .venv/ready-for-ray
 	$(BIN)/python -m faults.campaign
 
-faults-long: .venv/ready-for-development
+faults-long: .venv/ready-for-ray
 	$(BIN)/python -m faults.campaign --long
 
 # Training on a cluster needs Ray, 200 MB; `make test` checks what can be checked without it.
