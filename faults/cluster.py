@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from .checks import Problem
-from .processes import Ended, wait_for
+from .processes import Ended, lives, wait_for
 from .syscalls import Skipped
 from .trial import Bench, Trial
 
@@ -105,10 +105,10 @@ def _run(trial: Trial, draw: np.random.Generator, *, during=None, **variables: o
 def _kill_workers(trial: Trial, driver: int, draw: np.random.Generator, most: int = KILLS) -> list[int]:
     """Kill workers until there were `most`, or the run is over: while they train, or at any time."""
     killed: list[int] = []
-    while len(killed) < most and _lives(driver):
+    while len(killed) < most and lives(driver):
         if draw.random() < 0.8:
             trained = trial.events().count("train")
-            wait_for(lambda trained=trained: trial.events().count("train") > trained or not _lives(driver), 20)
+            wait_for(lambda trained=trained: trial.events().count("train") > trained or not lives(driver), 20)
             chosen = [pid for pid, event, _ in trial.events().lines[-1:] if event == "train"]
             time.sleep(draw.uniform(0, 0.05))
         else:
@@ -116,7 +116,7 @@ def _kill_workers(trial: Trial, driver: int, draw: np.random.Generator, most: in
             workers = [pid for pid, name in processes_of(trial.log) if name.startswith(WORKER)]
             chosen = [workers[draw.integers(len(workers))]] if workers else []
         for pid in chosen:
-            if pid != driver and _lives(driver):
+            if pid != driver and lives(driver):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                     killed.append(pid)
@@ -130,14 +130,7 @@ def processes_of(log: Path) -> list[tuple[int, bytes]]:
         with contextlib.suppress(OSError, ValueError):
             if mark in (entry / "environ").read_bytes().split(b"\0"):
                 processes.append((int(entry.name), (entry / "cmdline").read_bytes()))
-    return [(pid, name) for pid, name in processes if _lives(pid)]
-
-
-def _lives(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except (OSError, IndexError):
-        return False
+    return [(pid, name) for pid, name in processes if lives(pid)]
 
 
 def _completed(trial: Trial, run: Ended) -> list[Problem]:

@@ -198,6 +198,14 @@ def ended(process: subprocess.Popen, seconds: float = SECONDS) -> Ended:
     return Ended(process.returncode, out or "", err or "")
 
 
+def lives(process: int) -> bool:
+    """Whether there is such a process; one that has ended and was not waited for yet does not live."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (OSError, IndexError):
+        return False
+
+
 def wait_for(condition: Callable[[], bool], seconds: float = SECONDS) -> bool:
     """Ask until it is so."""
     until = time.monotonic() + seconds

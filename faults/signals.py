@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from .checks import Problem
-from .processes import Ended, ended, plain, wait_for
-from .trial import Bench, Trial
+from .processes import Ended, ended, lives, plain, wait_for
+from .trial import Bench, Trial, sweep_command
 
 STOPPED = 130
 EVENTS = (("begin", 1), ("compile", 1), ("train", 2), ("commit", 1), ("commit", 3), ("committed", 5))
@@ -54,7 +54,7 @@ def _sending(trial: Trial, numbers: tuple[signal.Signals, ...], event: str, coun
     already = trial.events().count(event)
 
     def send(process: int) -> None:
-        wait_for(lambda: trial.events().count(event) - already >= count or not _lives(process), 20)
+        wait_for(lambda: trial.events().count(event) - already >= count or not lives(process), 20)
         for number, delay in zip(numbers, delays, strict=False):
             time.sleep(delay)
             try:
@@ -63,14 +63,6 @@ def _sending(trial: Trial, numbers: tuple[signal.Signals, ...], event: str, coun
                 return
 
     return send
-
-
-def _lives(process: int) -> bool:
-    try:
-        with open(f"/proc/{process}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except (FileNotFoundError, IndexError):
-        return False
 
 
 def early(bench: Bench, draw: np.random.Generator) -> Trials:
@@ -91,14 +83,8 @@ VERBS: dict[str, Callable[[Any], tuple[object, ...]]] = {
     "export": lambda folder: ("export", folder),
     "report": lambda folder: ("report", folder, "-o", "/dev/stdout"),
     "tasks": lambda folder: ("tasks",),
-    "measure": lambda folder: ("measure", *_again(folder)),
+    "measure": sweep_command,
 }
-
-
-def _again(folder: Any) -> tuple[object, ...]:
-    from .trial import SWEEP
-
-    return (*SWEEP[1:], "--out", folder)
 
 
 def full_stdout(bench: Bench, draw: np.random.Generator) -> Trials:
@@ -117,7 +103,10 @@ def closed_streams(bench: Bench, draw: np.random.Generator) -> Trials:
     for closed in ((1,), (2,), (1, 2)):
         trial = Trial(bench)
         run = _run(bench, trial, trial.command, preexec_fn=lambda closed=closed: [os.close(each) for each in closed])
-        yield trial.check(run) + trial.complete()
+        problems = trial.check(run)
+        if trial.settled != trial.subject.contents.keys:
+            problems += trial.noted([Problem("not completed", f"{len(trial.settled)} cells with {closed} closed")])
+        yield problems + trial.complete()
     for name in ("show", "status", "export"):
         trial = Trial(bench, folder=bench.sweep.folder)
         run = _run(bench, trial, VERBS[name](trial.folder), preexec_fn=lambda: os.close(1))
