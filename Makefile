@@ -8,7 +8,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: built-kernels demo test slow-test hf-test ray-test docs gallery picture calibration clean
+.PHONY: built-kernels demo test slow-test hf-test ray-test faults faults-long docs gallery picture calibration clean
 
 demo: .venv/ready built-kernels
 	$(BIN)/headcount measure sum-of-maxima --intrinsic-dim 4 --steps 2000 --out demo --figure demo/answer.svg
@@ -29,6 +29,13 @@ slow-test: .venv/ready-for-development .venv/ready-for-docs built-kernels
 TORCH ?= torch==2.13.0
 hf-test: .venv/ready-for-hf
 	$(BIN)/python -m pytest -n 2 tests/pretrained tests/cli/test_pretrained_cli.py tests/cli/test_inspect_cli.py
+
+# Kills, failing disks, damaged files and bad inputs on purpose, and checks that nothing is lost: 5 minutes, or half an hour.
+faults: .venv/ready-for-ray
+	$(BIN)/python -m faults.campaign
+
+faults-long: .venv/ready-for-ray
+	$(BIN)/python -m faults.campaign --long
 
 # Training on a cluster needs Ray, 200 MB; `make test` checks what can be checked without it.
 ray-test: .venv/ready-for-ray built-kernels

@@ -389,3 +389,13 @@ def test_a_row_of_format_3_that_makes_no_sense_leaves_the_folder_as_it_is(old, o
         assert connection.execute("PRAGMA user_version").fetchone() == (3,)
         assert connection.execute("SELECT count(*) FROM cells WHERE provenance = '{broken'").fetchone() == (23,)
     assert files_in(old).keys() == before.keys()
+
+
+def test_a_weights_folder_that_is_deleted_and_made_again_in_one_commit_is_noticed(root):
+    """A file system gives the new folder the number of the old one, unless that is held open."""
+    with contextlib.closing(Store.open_for_writing(root)) as store:
+        store.commit(bucket(100), {bucket(100)[0].cell.key: {"a": np.ones(3)}})
+        shutil.rmtree(root / "weights")
+        (root / "weights").mkdir()
+        with pytest.raises(StoreError, match="weights was replaced"):
+            store.commit(bucket(101))

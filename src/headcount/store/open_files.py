@@ -3,6 +3,7 @@
 A file that is open outlives its name: without looking, a run would go on into a file that nobody can find any more.
 """
 
+import contextlib
 import os
 import stat
 from pathlib import Path
@@ -24,12 +25,22 @@ class WrittenFiles:
     def __init__(self, root: Path, names: tuple[str, ...]):
         self._root, self._names, self._numbered = root, names, not shared_filesystem(root)
         self._left: dict[str, Look] = {}
+        self._held: dict[str, int] = {}
         self.note()
 
     def note(self) -> None:
         """Remember the files as the run has just written them; `StoreError` where one was taken away meanwhile."""
         self._check_there()
+        for name in self._names:
+            if (self._root / name).is_dir() and name not in self._held:
+                with contextlib.suppress(OSError):  # a system that opens no folders (Windows) does without
+                    self._held[name] = os.open(self._root / name, os.O_RDONLY)
         self._left = {name: look for name in self._names if (look := _look(self._root / name)) is not None}
+
+    def close(self) -> None:
+        """Let go of the folders that are held open, so that one which takes the place of another has a new number."""
+        while self._held:
+            os.close(self._held.popitem()[1])
 
     def check(self) -> None:
         """Raise `StoreError` where a file is gone, is another one, or is shorter than the run left it."""

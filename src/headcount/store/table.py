@@ -124,6 +124,8 @@ class Store:
     def close(self) -> None:
         self._closed = True
         self._connection.close()
+        if isinstance(self._files, WrittenFiles):
+            self._files.close()
         if self._lock is not None:
             self._lock.release()
             self._lock = None

@@ -31,7 +31,7 @@ class Session:
     def __init__(self, on: str, cpus: int | None = None):
         self.folder: Path | None = None
         """That of a cluster that was started here."""
-        address = os.environ.get("RAY_ADDRESS", "local") if on == "ray" else on
+        address = (os.environ.get("RAY_ADDRESS") or "local") if on == "ray" else on
         _knock(on, address)
         self._connected = ray.is_initialized()
         if self._connected:  # by whoever calls us, so theirs to end
