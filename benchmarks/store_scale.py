@@ -26,6 +26,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import headcount
 from headcount import ClassTokenSpec, TrainSpec, find_task
 from headcount.engine import Sweep, plan_sweep, sweep
 from headcount.engine.hardware import hardware
@@ -142,10 +143,15 @@ def verb_seconds(folder: Path, words: list[str], turns: int) -> tuple[float, flo
     for _ in range(turns):
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
         command = [sys.executable, "-m", "headcount", words[0], str(folder), *words[1:]]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder.parent)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder.parent, env=_environment())
         wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
         taken.append((wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
     return min(taken)
+
+
+def _environment() -> dict[str, str]:
+    """That of this process, in which verbs run this headcount too, from whichever folder."""
+    return os.environ | {"PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(headcount.__file__)))}
 
 
 def measured(cells: int, parent: Path, turns: int) -> dict[str, str]:

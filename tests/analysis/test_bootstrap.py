@@ -40,6 +40,24 @@ def test_resamples_are_those_of_a_loop(shape, seeds, missing, seed):
     np.testing.assert_array_equal(drawn.median, median)
 
 
+@pytest.mark.parametrize("finished", [65, 66, 3, 2, 1])
+def test_resamples_of_many_seeds_have_the_same_law(finished):
+    """The first two moments agree with those of the loop within five standard errors; seeds may be missing."""
+    generator = np.random.default_rng(0)
+    errors = np.full((2, 66), np.nan)
+    errors[0], errors[1, :finished] = generator.lognormal(size=66), generator.lognormal(size=finished)
+    many = bootstrap(errors, 4000)
+    few = bootstrap(np.sort(errors)[1:, :finished][:, :64], 4000) if finished < 64 else None
+    best, median = one_by_one(errors, 1000, 1) if few is None else (few.best, few.median)
+    for ours, theirs in ((many.best[:, -1], best[:, -1]), (many.median[:, -1], median[:, -1])):
+        assert set(np.unique(many.best)) <= set(errors[~np.isnan(errors)])
+        for power in (1, 2):
+            spread = max(np.std(ours**power), np.std(theirs**power))
+            assert (
+                abs(np.mean(ours**power) - np.mean(theirs**power)) <= 5 * spread * (1 / 4000 + 1 / len(theirs)) ** 0.5
+            )
+
+
 def test_one_seed_is_drawn_again_and_again():
     errors = np.array([[0.5], [0.25]])
     drawn = bootstrap(errors, 3)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from headcount.engine import plan as plan_module
 from headcount.engine import plan_sweep, spec_of
 from headcount.engine.hardware import CPU_MEMBERS, Hardware, Sizes, hardware, kernel_sizes, max_members, needs
 from headcount.engine.plan import PROCESS_BYTES, PROGRAM_BYTES, sizes_of
@@ -44,6 +45,13 @@ def test_a_cell_stays_in_its_bucket_whatever_is_settled():
     for bucket in plan_sweep(sweep, settled, CPU).buckets:
         assert len({whole[cell.key] for cell in bucket.cells}) == 1
         assert len(bucket.cells) <= CPU_MEMBERS
+
+
+def test_a_task_is_asked_once_per_length_however_many_buckets_there_are(monkeypatch):
+    asked = []
+    monkeypatch.setattr(plan_module, "sizes_of", lambda task: asked.append(task.length) or sizes_of(task))
+    assert len(plan_sweep(swept(heads=[1, 2, 5], seed=range(40)), machine=CPU).buckets) > 10
+    assert sorted(asked) == [4, 5]
 
 
 def test_memory_grows_with_members_side_by_side():

@@ -98,6 +98,23 @@ def test_a_commit_is_all_or_nothing(name, value, error):
             assert seen.records() == [before]
 
 
+def test_a_commit_costs_the_same_however_many_cells_are_stored():
+    """In instructions of SQLite's machine, of which a look through the store would need some per cell."""
+    with new_store() as store:
+
+        def instructions(*seeds: int) -> int:
+            count = [0]
+            store._connection.set_progress_handler(lambda: count.__setitem__(0, count[0] + 1), 1)
+            store.commit(bucket(*seeds), {a_cell(seed=seed).key: {"a": np.ones(1)} for seed in seeds})
+            store._connection.set_progress_handler(None, 1)
+            return count[0]
+
+        instructions(0, 1)
+        few = instructions(2, 3)
+        store.commit(bucket(*range(10, 1000)))
+        assert instructions(4, 5) <= few + 100
+
+
 def test_a_reader_sees_what_comes_after_it_opened():
     with new_store() as writer, Store.open_for_reading(writer.root) as reader:
         assert reader.records() == []
