@@ -14,6 +14,8 @@ from .experiment import Experiment
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError)
 """What reading a row raises that is not what was stored."""
 NUMBERS = (int, float)
+OF_SETTINGS = ("task", "model", "train")
+"""The settings of an experiment that are read by name."""
 OF_ONE_CELL = ("seconds", "finished")
 """What of a provenance differs from cell to cell; the rest, such as versions, is the origin of many."""
 OF_THE_CELL = ("key", "task", "model", "train", "length", "seed", "parent", "removed", "probe")
@@ -133,7 +135,7 @@ def read_experiments(rows: list[tuple], placed: list[tuple]) -> list[Experiment]
     for number, name, question, task, axes, settings, study, scale in rows:
         parsed, shared = json.loads(axes), json.loads(settings)
         require_texts([name, question, task, study, scale, *parsed])
-        if not (type(shared) is dict and all(type(part) is dict for part in shared.values())):
+        if not (type(shared) is dict and all(type(shared.get(part, {})) is dict for part in OF_SETTINGS)):
             raise TypeError(f"the settings of {name} are not JSON objects")
         experiments.append(
             Experiment(
