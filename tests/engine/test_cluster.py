@@ -11,24 +11,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount._errors import InputError
-from headcount.engine import Listener, plan_sweep
+from headcount.engine import Listener, plan_sweep, run_sweep, versions
+from headcount.engine.cluster import dispatch
+from headcount.engine.cluster.by_value import local_modules
 from headcount.engine.cluster.dispatch import Cluster, ClusterExecutor, Died, Gone, Told, planned_for
 from headcount.engine.cluster.queue import MAX_DEATHS, BucketQueue, Seat
-from headcount.engine.cluster.worker import Checkpoint, Finished, Ready, Seen
+from headcount.engine.cluster.worker import Checkpoint, Errand, Finished, Introduction, Ready, Seen, Worker
 from headcount.engine.data import PreparedExamples
 from headcount.engine.executors import Job
 from headcount.engine.plan import Fit
 from headcount.engine.records import failure
 from headcount.engine.trainer import Glimpse, Trained
-from headcount.store import Outcome
+from headcount.store import Outcome, Store
+from headcount.tasks.find import load_python_file
 
-from ..helpers.sweeps import CPU, GPU, TRAIN, swept
+from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..helpers.sweeps import CPU, GPU, TRAIN, class_token, swept
+
+MODEL = class_token().init(0, length=4, dim=1, outputs=1)
+
+
+@pytest.fixture(autouse=True)
+def no_drain(monkeypatch):
+    """A test that fails does not wait for workers that were never asked."""
+    monkeypatch.setattr(dispatch, "DRAIN_SECONDS", 1.0)
 
 
 class PretendCluster(Cluster):
     """Workers whose fate is drawn: each event, one of them finishes, dies, is lost, or another one comes."""
 
-    def __init__(self, machines, chance, *, poison=frozenset(), accidents=0):
+    def __init__(self, machines, chance, *, poison=(), accidents=0):
         self.chance, self.poison, self.accidents = chance, poison, accidents
         self.living = [Seat(f"w{i}", f"n{i % 2}", machine) for i, machine in enumerate(machines)]
         self.hands, self.trained, self.taken, self.came, self.stopped = {}, Counter(), [], len(machines), False
@@ -78,7 +90,7 @@ class PretendCluster(Cluster):
         del self.hands[ticket]
         self.trained.update(cell.key for cell in cells)
         records = tuple(replace(failure(cell, ""), outcome=Outcome.DIVERGED) for cell in cells)
-        glimpse = Seen(ticket, Glimpse(cells[0], 2, None, None, 0.5, (1.0, 0.1)))  # pyright: ignore[reportArgumentType]
+        glimpse = Seen(ticket, Glimpse(cells[0], 2, MODEL, np.zeros((1, 4, 2)), 0.5, (1.0, 0.1)))
         return [Finished(ticket=ticket, result=Trained(records, {}), news=(Ready(ticket), glimpse))]
 
     def _deaths(self, seat):
@@ -122,14 +134,15 @@ def test_every_cell_is_trained_once_whatever_becomes_of_the_workers(machines, ra
 @given(kinds, st.randoms(use_true_random=False))
 def test_only_a_bucket_that_kills_its_workers_is_given_up(machines, random):
     poisoned = random.choice(sorted(KEYS))
-    executor = ClusterExecutor(PretendCluster(machines, random, poison={poisoned}))
+    cluster = PretendCluster(machines, random, poison=(poisoned,))
+    executor = ClusterExecutor(cluster)
     results = list(executor.trained(job_of(SWEEP, executor.machine)))
     records = [record for each in results for record in each.records]
     assert Counter(record.cell.key for record in records) == Counter(KEYS)
     failed = {record.cell.key: record.message for record in records if record.outcome is Outcome.FAILED}
     assert poisoned in failed
     assert str(MAX_DEATHS + 1) in failed[poisoned]
-    assert executor.cluster.trained == Counter(KEYS - set(failed))
+    assert cluster.trained == Counter(KEYS - set(failed))
     (bucket,) = [each for each in results if any(record.cell.key == poisoned for record in each.records)]
     assert set(failed) == {record.cell.key for record in bucket.records}
 
@@ -176,17 +189,26 @@ def test_a_program_is_compiled_by_one_worker_of_a_node_and_kept():
     assert queue.take(Seat("d", "two", CPU), seats) is not None, "another node cannot read them"
     queue.compiled(one.number)
     queue.finish(one.number)
-    assert queue.take(third, seats).program == one.program, "read from the node's disk"
-    assert queue.take(first, seats).program == one.program, "in memory"
+    third_takes, first_takes = queue.take(third, seats), queue.take(first, seats)
+    assert third_takes is not None
+    assert first_takes is not None
+    assert third_takes.program == one.program, "read from the node's disk"
+    assert first_takes.program == one.program, "in memory"
+
+
+class HundredTimesSlower(Fit):
+    """On a CPU, whatever the bucket."""
+
+    def seconds(self, bucket, machine):
+        return len(bucket.cells) * (1.0 if machine.side_by_side else 100.0)
 
 
 def test_a_slow_worker_leaves_the_last_buckets_to_fast_ones():
-    sweep = swept(seed=[0], length=[4])
-    buckets, fit = plan_sweep(sweep, machine=GPU).buckets, Fit(sweep.by_key)
+    sweep = swept(seed=range(200), length=[4])
     fast, slow = Seat("fast", "one", GPU), Seat("slow", "two", CPU)
-    few = BucketQueue(buckets, GPU, fit)
-    assert few.take(slow, (fast, slow)) is None or fit.seconds(buckets[0], CPU) <= fit.seconds(buckets[0], GPU)
-    assert few.take(slow, (slow,)) is not None, "there is nobody else"
+    queue = BucketQueue(plan_sweep(sweep, machine=GPU).buckets, GPU, HundredTimesSlower(sweep.by_key))
+    assert queue.take(slow, (fast, slow)) is None, "800 seconds for 8 of 400 cells"
+    assert queue.take(slow, (slow,)) is not None, "there is nobody else"
 
 
 def test_a_cluster_is_planned_for_by_its_largest_workers():
@@ -197,3 +219,49 @@ def test_a_cluster_is_planned_for_by_its_largest_workers():
     one, many = (plan_sweep(SWEEP, machine=replace(GPU, machines=count)) for count in (1, 10))
     assert many.seconds < one.seconds
     assert many.buckets == one.buckets
+
+
+def test_workers_of_other_versions_are_refused():
+    ours = Introduction(CPU, "a host", versions())
+    ours.require_our_versions()
+    with pytest.raises(InputError, match=r"0\.0\.1") as refused:
+        replace(ours, versions=versions() | {"jax": "0.0.1"}).require_our_versions()
+    assert versions()["jax"] in str(refused.value)
+
+
+def test_a_worker_trains_tells_and_stops(tmp_path):
+    """The class that a cluster runs, in this process: what it trains is what threads train."""
+    sweep = swept(length=[4])
+    (bucket,) = plan_sweep(sweep, machine=CPU).buckets
+    worker, fetched = Worker(), []
+
+    def fetch():
+        fetched.append(1)
+        return sweep.by_key[bucket.shape.task]
+
+    errand = Errand(job=1, ticket=7, bucket=bucket, parents={}, watched=True)
+    first, second = worker.train(errand, fetch), worker.train(replace(errand, job=2), fetch)
+    assert len(fetched) == 1
+    with Store.open_for_writing(tmp_path) as store:
+        run_sweep(sweep, store)
+        for finished in (first, second):
+            assert isinstance(finished.result, Trained)
+            assert {type(each) for each in finished.news} == {Ready, Checkpoint}
+            for record in finished.result.records:
+                (stored,) = [each for each in store.records() if each.cell == record.cell]
+                assert (record.metrics, record.curve) == (stored.metrics, stored.curve)
+                kept, sent = store.weights(record.cell.key), finished.result.weights[record.cell.key]
+                assert {name: array.tobytes() for name, array in kept.items()} == {
+                    name: np.asarray(array).tobytes() for name, array in sent.items()
+                }
+    worker.stop(2)
+    assert worker.train(replace(errand, job=2), fetch).result is None
+    assert worker.train(replace(errand, job=3), fetch).result is not None
+
+
+def test_local_modules_are_sent_and_installed_ones_are_not(tmp_path):
+    (tmp_path / "mine_for_cluster.py").write_text("value = 1")
+    load_python_file(tmp_path / "mine_for_cluster.py")
+    names = {module.__name__ for module in local_modules()}
+    assert "headcount_user_mine_for_cluster" in names
+    assert not {name for name in names if name.partition(".")[0] in ("headcount", "jax", "numpy", "json", "equinox")}

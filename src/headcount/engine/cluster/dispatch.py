@@ -5,6 +5,7 @@ bucket whose worker died or is gone for good goes to whichever worker is free.
 """
 
 import contextlib
+import math
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -24,6 +25,8 @@ from .queue import BucketQueue, Seat, Ticket
 from .worker import Checkpoint, Errand, Finished, News, Ready, Seen
 
 POLL_SECONDS = 0.25
+DRAIN_SECONDS = 5.0
+"""After an error, workers are waited for so long."""
 STOP_AGAIN_SECONDS = 2.0
 """Workers are told again to stop: one that was started again in the meantime knows nothing of it."""
 
@@ -91,10 +94,13 @@ class ClusterExecutor(Executor):
 
     def __init__(self, cluster: Cluster):
         self.cluster, self._jobs = cluster, 0
+        self._machine = planned_for([seat.machine for seat in cluster.seats()])
 
     @property
     def machine(self) -> Hardware:
-        return planned_for([seat.machine for seat in self.cluster.seats()])
+        if seats := self.cluster.seats():  # else all are being started again
+            self._machine = planned_for([seat.machine for seat in seats])
+        return self._machine
 
     def trained(self, job: Job) -> Generator[Trained, None, None]:
         self._jobs += 1
@@ -143,16 +149,16 @@ class Dispatch:
                 yield from self._ended()
             else:
                 with contextlib.suppress(Exception):  # the next job finds the workers free, if there still are any
-                    deque(self._ended(), maxlen=0)
+                    deque(self._ended(DRAIN_SECONDS), maxlen=0)
             raise
         if stop.is_set():
             yield from self._ended()
         self._show()
 
-    def _ended(self) -> Iterator[Trained]:
-        """What is in hand, once it has ended at its next checkpoint; nothing new is begun."""
-        told = float("-inf")
-        while self._queue.in_hand:
+    def _ended(self, seconds: float = math.inf) -> Iterator[Trained]:
+        """What is in hand, once it has ended at its next checkpoint, waited for so long; nothing new is begun."""
+        began, told = time.monotonic(), -math.inf
+        while self._queue.in_hand and time.monotonic() - began < seconds:
             if time.monotonic() - told > STOP_AGAIN_SECONDS:
                 self._cluster.stop(self._number)
                 told = time.monotonic()

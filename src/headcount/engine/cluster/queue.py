@@ -187,8 +187,8 @@ class BucketQueue:
             ticket.bucket = part
             return ticket
         cut = self._ticket(part, ticket.order)
-        cut.deaths, cut.suspect = ticket.deaths, ticket.suspect
-        ticket.bucket, ticket.step = replace(ticket.bucket, cells=rest), 0
+        cut.step, cut.deaths, cut.suspect = ticket.step, ticket.deaths, ticket.suspect
+        ticket.bucket = replace(ticket.bucket, cells=rest)
         self._wait(ticket)
         return cut
 

@@ -22,7 +22,6 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from ..._errors import HeadcountError, InputError
 from ...tasks import AbstractTask
 from ..hardware import GPU_WORKERS
-from ..records import versions
 from .by_value import sent_by_value
 from .dispatch import POLL_SECONDS, Cluster, Died, Event, Gone, Told
 from .queue import Seat
@@ -251,16 +250,7 @@ class RayCluster(Cluster):
 
     def _seat(self, hired: _Hired, introduction: Introduction) -> None:
         """Count a worker in. Raises `InputError` where it computes with other versions."""
-        here = versions()
-        differing = {name: there for name, there in introduction.versions.items() if there != here.get(name)}
-        if differing:
-            there = ", ".join(f"{name} {version}" for name, version in differing.items())
-            ours = ", ".join(f"{name} {here.get(name)}" for name in differing)
-            raise InputError(
-                f"workers on {introduction.host} have {there}, but this process has {ours}: install the same versions "
-                "on both.",
-                what="on",
-            )
+        introduction.require_our_versions()
         self._count += 1
         hired.seat = Seat(f"worker {self._count}", hired.place.node, introduction.machine)
 

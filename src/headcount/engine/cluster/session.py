@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,21 +32,22 @@ class Session:
     def __init__(self, on: str, cpus: int | None = None):
         self.folder: Path | None = None
         """That of a cluster that was started here."""
+        address = (os.environ.get("RAY_ADDRESS") or "local") if on == "ray" else on
+        _knock(on, address)
         self._connected = ray.is_initialized()
         if self._connected:  # by whoever calls us, so theirs to end
             return
-        address = (os.environ.get("RAY_ADDRESS") or "local") if on == "ray" else on
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
         if address == "local":
             self.folder = _fresh_folder()
             options |= {"num_cpus": cpus, "include_dashboard": False, "_temp_dir": str(self.folder)}
             options |= {"num_gpus": 0} if os.environ.get("JAX_PLATFORMS") == "cpu" else {}
-        else:
-            _knock(on, address)
         self._silent = contextlib.ExitStack()
         self._silent.enter_context(_silence())
         try:
-            with _our_signals():
+            with _our_signals(), warnings.catch_warnings():
+                # Ray starts its processes by fork and exec, which JAX's threads do not mind.
+                warnings.filterwarnings("ignore", message="os.fork")
                 ray.init(address, **options)
         except BaseException as error:
             self.close()
@@ -76,7 +78,7 @@ class Session:
 def _knock(on: str, address: str) -> None:
     """Raise `InputError` where nothing answers: Ray itself would wait for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if address == "auto":
+    if address in ("auto", "local"):
         return
     if not (host and colon and port.isdigit()):
         needed = '"ray", "auto", the "host:port" of a head, or "ray://host:port"'

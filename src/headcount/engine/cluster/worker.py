@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..._cache import keep_compiled_programs, keep_programs_in
-from ..._errors import HeadcountError
+from ..._errors import HeadcountError, require
 from ...models import AbstractSpec
 from ...store import TrainSpec
 from ...store.weights import Weights
@@ -99,6 +99,15 @@ class Introduction:
     machine: Hardware
     host: str
     versions: dict[str, str]
+
+    def require_our_versions(self) -> None:
+        """Raise `InputError` where a worker computes with other versions than this process has."""
+        ours = versions()
+        differing = {name: theirs for name, theirs in self.versions.items() if theirs != ours.get(name)}
+        theirs = ", ".join(f"{name} {version}" for name, version in differing.items())
+        here = ", ".join(f"{name} {ours.get(name)}" for name in differing)
+        message = f"workers on {self.host} have {theirs}, but this process has {here}: install the same on both."
+        require(not differing, message, what="on")
 
 
 class Worker:
