@@ -39,7 +39,7 @@ faults-long: .venv/ready-for-ray
 
 # Training on a cluster needs Ray, 200 MB; `make test` checks what can be checked without it.
 ray-test: .venv/ready-for-ray built-kernels
-	$(BIN)/python -m pytest -m "slow or not slow" tests/engine/test_executors.py $(wildcard tests/engine/test_cluster*.py) \
+	$(BIN)/python -m pytest -m "slow or not slow" $(wildcard tests/engine/test_executors.py tests/engine/test_cluster*.py) \
 		tests/cli/test_on.py
 
 docs: .venv/ready-for-docs

@@ -5,6 +5,9 @@ python benchmarks/cluster_ratio.py [--workers 4] [--turns 3] [--steps 3000]
 Each turn is a whole command in a process of its own, with an empty results folder. In the first turn of each the cache
 of compiled programs is empty; it is printed by itself. *Training* is what `measure --json` calls `seconds`: from the
 plan to the last commit. *Start-up* is all the rest: Python, JAX, Ray and its workers, the answer, letting go.
+
+Only on a quiet machine: where others want the cores too, four workers get a larger share of them than two threads, and
+the ratio flatters Ray.
 """
 
 import argparse

@@ -10,7 +10,7 @@ from headcount.engine import Threads
 
 from ..calibration.pretended import Pretended as PretendedMeasurements
 from ..helpers import fabricated
-from ..helpers.commands import a_sentence, contents, headcount, strict_json
+from ..helpers.commands import a_sentence, contents, headcount, start, strict_json
 from ..helpers.sweeps import CPU
 
 
@@ -127,3 +127,22 @@ def test_nobody_else_imports_ray(tmp_path, pretended, monkeypatch):
     for words in ((), ("--on", "threads")):
         assert headcount("measure", "sum-of-maxima", "--lengths", 8, "--seeds", 2, "--out", tmp_path, *words).code == 0
     assert all(type(each) is Threads for each in pretended.executors)
+
+
+@pytest.mark.slow
+def test_a_local_cluster_writes_the_bytes_of_threads(tmp_path):
+    """In processes of their own: Ray stays in one that has started it."""
+    pytest.importorskip("ray", reason="an extra, which the default tests do without")
+    exports = []
+    for where in ((), ("--on", "ray", "--workers", 2)):
+        out = tmp_path / f"results{len(exports)}"
+        sweep = ("sum-of-maxima", "--seeds", 2, "--heads", "1:2", "--lengths", "4,8", "--steps", 20)
+        process = start("measure", *sweep, "--out", out, *where)
+        _, err = process.communicate()
+        assert process.returncode == 0, err
+        assert "Traceback" not in err
+        assert "Warning" not in err
+        exports.append([headcount("export", out, "--format", kind).out for kind in ("csv", "json")])
+    assert exports[0] == exports[1]
+    again = headcount("verify", tmp_path / "results1", "--cells", 2, "--json")
+    assert {each["agreement"] for each in strict_json(again.out)} == {"same"}

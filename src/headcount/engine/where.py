@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import warnings
 from collections.abc import Iterator
 
 from .._errors import InputError, require, require_count
@@ -19,7 +20,10 @@ _ADDRESS = re.compile(r"(ray://)?[^\s:/]+:[0-9]{1,5}")
 
 
 def check_where(on: str | None, workers: int | None = None) -> None:
-    """Raise `InputError` for words that name no place, and for a number of workers without a cluster. Nothing is started or imported."""
+    """Raise `InputError` for words that name no place, and for a number of workers without a cluster.
+
+    Nothing is started or imported.
+    """
     if on is not None and on not in KNOWN and not _ADDRESS.fullmatch(on):
         raise InputError(what="on", given=on, needed=NEEDED)
     if workers is not None:
@@ -62,6 +66,8 @@ def executor_of(
     else:
         from .cluster import ray_executor  # Ray is an extra, and takes a second to import
 
-        executor = ray_executor(on, workers=workers, backend=backend)
+        with warnings.catch_warnings():  # JAX warns of every fork; Ray's processes are others at once
+            warnings.filterwarnings("ignore", r"os\.fork", RuntimeWarning)
+            executor = ray_executor(on, workers=workers, backend=backend)
     with executor:
         yield executor

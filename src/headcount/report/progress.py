@@ -97,8 +97,8 @@ class StepBar(ABC):
 
     @property
     def crew(self) -> str:
-        """The workers of a cluster and what they have done; empty where threads train."""
-        if self.buckets is None:
+        """The workers of a cluster and what they have done; empty where threads train, and while it stops."""
+        if self.buckets is None or self.stopping:
             return ""
         return f"{self.workers} worker{'s' * (self.workers != 1)}, {self.buckets[0]}/{self.buckets[1]} buckets"
 
