@@ -106,7 +106,7 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
             connection.close()
         if isinstance(error, sqlite3.OperationalError):
             raise StoreError(f"{path} cannot be {'written' if writing else 'opened'}: {error}.") from error
-        if isinstance(error, sqlite3.DatabaseError):
+        if isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError):  # the latter: SQLite quotes what is damaged
             raise StoreError(
                 f"{path} is damaged or not a headcount store ({' '.join(str(error).split())}); it was left as it is. "
                 "Restore it from a copy, or choose another folder."
@@ -120,6 +120,20 @@ def read_only(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA cell_size_check = ON")
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     return connection
+
+
+def holds_tables(path: Path) -> bool:
+    """Whether there is a file with anything in it: a run killed at its very start leaves none, or an empty one.
+
+    A file that cannot be read counts as one, so that whoever opens it is told why.
+    """
+    if not path.exists():
+        return False
+    try:
+        with contextlib.closing(read_only(path)) as connection:
+            return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
+    except (sqlite3.Error, UnicodeDecodeError):
+        return True
 
 
 def _in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
