@@ -62,7 +62,7 @@ KINDS: dict[str, Kind] = {
     "read-only disk": Kind(disks.read_only, 8, least=6),
     "files deleted, cut or replaced": Kind(disks.meddled, 20, least=8),
     "flipped bits": Kind(disks.flipped_bits, 20),
-    "kill Ray workers": Kind(cluster.kill_workers, 30, least_long=60),
+    "kill Ray workers": Kind(cluster.kill_workers, 30, least=5, least_long=60),
     "kill the driver of Ray workers": Kind(cluster.kill_driver, 25, least_long=20),
     "kill a Ray worker, then the driver": Kind(cluster.kill_both, 25, least_long=20),
     "SIGINT with Ray workers": Kind(cluster.interrupted, 15),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from faults import cluster, signals, syscalls
+from faults import cluster, syscalls
 from faults.campaign import KINDS, Counts, run_kind, table
 from faults.checks import COUNTED, Events, Problem, quiet, refused, twice
 from faults.processes import Ended, Scratch, Warm, build_library, wait_for
@@ -46,10 +46,6 @@ def test_a_killed_sweep_goes_on_to_the_same_bytes_and_one_that_trains_again_is_n
     again = Trial(bench, folder=bench.sweep.folder)
     assert again.check() == []
     assert "twice" in counted(again.check(again.run(FAULTS_PLANT="train-again")))
-
-
-def test_an_interrupted_sweep_loses_nothing(bench):
-    assert first(signals.sigint, bench, 1) == []
 
 
 @pytest.mark.slow

@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 
 from headcount._errors import StoreError
+from headcount.cli.running import settled
 from headcount.store import FILE_NAME as FILE
 from headcount.store import Outcome, Store, packs
+from headcount.store.database import holds_tables
 
 from .records import a_cell, a_record, an_experiment, bucket, to_format_3
 
@@ -399,3 +401,22 @@ def test_a_weights_folder_that_is_deleted_and_made_again_in_one_commit_is_notice
         (root / "weights").mkdir()
         with pytest.raises(StoreError, match="weights was replaced"):
             store.commit(bucket(101))
+
+
+def test_a_schema_that_is_no_text_any_more_is_told(root):
+    """SQLite quotes it in its message, which Python then cannot decode."""
+    path = root / FILE
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE cells", b"CREATE TABL\xcc cells"))
+    with pytest.raises(StoreError, match=f"{FILE} is damaged"):
+        Store.open_for_reading(root)
+
+
+def test_a_run_killed_before_its_first_table_holds_nothing(root, tmp_path):
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        assert not holds_tables(tmp_path / FILE)
+    assert settled(tmp_path) == set()
+    assert holds_tables(root / FILE)
+    Store.open_for_writing(tmp_path).close()
+    assert holds_tables(tmp_path / FILE)

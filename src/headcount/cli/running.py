@@ -18,6 +18,7 @@ from ..measurement import Measurement
 from ..measuring import measure_question, shown_by
 from ..report.progress import training_progress
 from ..store import FILE_NAME, Store
+from ..store.database import holds_tables
 from .app import messages, say
 from .plans import describe_costs, describe_plan
 from .stopping import stop_on_signals
@@ -107,8 +108,8 @@ def _say_early(early: Early) -> None:
 
 
 def settled(folder: Path) -> set[str]:
-    """The keys that a folder holds; none where there is no such folder yet."""
-    if not folder.exists() or (folder.is_dir() and not (folder / FILE_NAME).exists()):
+    """The keys that a folder holds; none where there is no such folder yet, or nothing in it."""
+    if not folder.exists() or (folder.is_dir() and not holds_tables(folder / FILE_NAME)):
         return set()
     with Store.open_for_reading(folder) as store:
         return store.settled_keys()

@@ -109,7 +109,7 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
             connection.close()
         if isinstance(error, sqlite3.OperationalError):
             raise StoreError(f"{path} cannot be {'written' if writing else 'opened'}: {error}.") from error
-        if isinstance(error, sqlite3.DatabaseError):
+        if isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError):  # the latter: SQLite quotes what is damaged
             raise StoreError(
                 f"{path} is damaged or not a headcount store ({' '.join(str(error).split())}); it was left as it is. "
                 "Restore it from a copy, or choose another folder."
@@ -131,6 +131,20 @@ def _require_plain_tables(connection: sqlite3.Connection) -> None:
     others = "SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"
     for kind, name in connection.execute(others):
         raise sqlite3.DatabaseError(f"it has a {kind} called {str(name)[:40]}")
+
+
+def holds_tables(path: Path) -> bool:
+    """Whether there is a file with anything in it: a run killed at its very start leaves none, or an empty one.
+
+    A file that cannot be read counts as one, so that whoever opens it is told why.
+    """
+    if not path.exists():
+        return False
+    try:
+        with contextlib.closing(read_only(path)) as connection:
+            return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
+    except (sqlite3.Error, UnicodeDecodeError):
+        return True
 
 
 def _in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:

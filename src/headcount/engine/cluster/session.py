@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,9 @@ class Session:
         self._silent = contextlib.ExitStack()
         self._silent.enter_context(_silence())
         try:
-            with _our_signals():
+            with _our_signals(), warnings.catch_warnings():
+                # Ray starts its processes by fork and exec, which JAX's threads do not mind.
+                warnings.filterwarnings("ignore", message="os.fork")
                 ray.init(address, **options)
         except BaseException as error:
             self.close()
