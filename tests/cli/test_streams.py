@@ -25,7 +25,7 @@ VERBS = {
     "export to a pipe": ("export", "{own}", "--format", "json"),
     "measure": ("measure", "max-plus-min", "--dry-run", "--lengths", "4", "--seeds", "1"),
     "reproduce": ("reproduce", "table5", "--scale", "smoke", "--dry-run"),
-    "bounds": ("bounds", "--length", "8", "--dim", "2"),
+    "bounds": ("bounds", "--heads", "2", "--intrinsic-dim", "4", "--length", "128", "--head-dim", "8", "--eps", "1e-2"),
     "tasks": ("tasks",),
     "models": ("models",),
     "doctor": ("doctor",),

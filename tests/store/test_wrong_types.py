@@ -94,7 +94,9 @@ def test_a_value_of_the_wrong_kind_in_any_column_is_told(good, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", WRONG)
 def test_every_verb_tells_of_a_value_of_the_wrong_kind(good, tmp_path, kind):
-    for place in places_of(good):
+    # The last row of every column, and every attachment.
+    chosen = {place if place[0] == "attachments" else place[:2]: place for place in places_of(good)}
+    for place in chosen.values():
         root = tmp_path / "results"
         if spoilt(good, root, place, WRONG[kind]):
             for verb, *options in VERBS:

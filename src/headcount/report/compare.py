@@ -183,7 +183,13 @@ def _differing_settings(sections: Mapping[str, Section]) -> Iterable[str]:
     if len(set(kinds.values())) > 1:  # each kind has settings that the other does not know
         yield f"the kinds of model differ: {_listed(kinds)}"
     flat = {
-        name: {key: value for part in section.settings.values() for key, value in part.items() if key != "task"}
+        name: {
+            key: value
+            for part in section.settings.values()
+            if isinstance(part, dict)
+            for key, value in part.items()
+            if key != "task"
+        }
         for name, section in sections.items()
         if section.settings is not None
     }

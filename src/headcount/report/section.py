@@ -19,7 +19,7 @@ from ..analysis.support import support_words
 from ..analysis.trained_model.read import TrainedModel
 from ..store import Experiment, Record, Value
 from ..store.cell import RESTORE
-from ..store.rows import UNREADABLE, reason_of
+from ..store.rows import UNREADABLE, reason_of, require_texts
 from .chart import Chart, HeatMap
 from .charts import about_rank, charts_of
 from .heads import HeadsRead, heads_read_of
@@ -255,13 +255,20 @@ def _section(
         next_steps=next_steps(situation),
         baselines=beside,
         skipped=skipped_baselines(table, stored),
-        data_notes=tuple(attachments.get("notes", ())),
+        data_notes=_texts(attachments.get("notes", ())),
         effort=effort,
         curves=curves_chart(experiment, records, table, found),
         fit=fit_chart(experiment, records, table),
         heads=heads_read_of(attachments.get("heads")),
         support=support_words(attachments.get("support"), found),
     )
+
+
+def _texts(values: Iterable[Any]) -> tuple[str, ...]:
+    """Stored texts. Raises TypeError where one is something else."""
+    texts = tuple(values)
+    require_texts(texts)
+    return texts
 
 
 def _early(records: Iterable[Record]) -> dict[str, float] | None:

@@ -13,6 +13,8 @@ from rich.text import Text
 
 GAP = 2
 """Columns between two columns of a table without a box, its padding."""
+MAX_HIGHLIGHTED = 10_000
+"""Characters: the time that highlighting takes grows with the square of a long word."""
 MIN_TEXT = 24
 """Columns that a text needs beside its name; with fewer it stands below."""
 
@@ -90,7 +92,8 @@ class Prose:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         text = Text.from_markup(self.markup)
-        console.highlighter.highlight(text)
+        if len(text) <= MAX_HIGHLIGHTED:
+            console.highlighter.highlight(text)
         for paragraph in text.split("\n", allow_blank=True):
             starts = _line_starts(paragraph.plain, max(1, options.max_width - self.indent))
             for line in paragraph.divide(starts):

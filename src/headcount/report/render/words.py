@@ -25,9 +25,10 @@ UNSAID = ("task", "content", "corpus", "embeddings", "fingerprint", "negatives")
 
 def settings_line(settings: dict[str, Any]) -> str:
     """The options of the task, the model and the training in one line."""
-    options = {**settings["task"], **settings["model"]}
+    options = {**settings.get("task", {}), **settings.get("model", {})}
     parts = [f"{key} {value}" for key, value in options.items() if key not in UNSAID and not _is_usual(value)]
-    parts += [f"steps {settings['train']['steps']}"] if "steps" in settings["train"] else []
+    steps = settings.get("train", {}).get("steps")
+    parts += [] if steps is None else [f"steps {steps}"]
     return ", ".join(parts)
 
 
