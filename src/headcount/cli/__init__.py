@@ -1,5 +1,13 @@
 """The command line: arguments in, data to stdout, messages to stderr. One file per verb."""
 
-from .app import app, main
+import sys
+from typing import NoReturn
 
-__all__ = ["app", "main"]
+
+def main() -> NoReturn:
+    """Run a command. A Ctrl-C while the program is still being read ends it as any other does, without a traceback."""
+    try:
+        from .app import main as run
+    except KeyboardInterrupt:
+        sys.exit(130)
+    run()

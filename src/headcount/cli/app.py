@@ -8,6 +8,7 @@ failed, 2 a request that cannot be right, 3 some cells failed, 4 the time given 
 import importlib
 import inspect
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -121,6 +122,12 @@ def main() -> NoReturn:
         except HeadcountError as error:
             say(f"headcount: {error.on_command_line(_flags())}", style="red")
             sys.exit(error.exit_code)
+        except OSError as error:  # a name that is too long, a folder that may not be entered
+            if error.filename is None:
+                raise
+            name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
+            say(f"headcount: {name[:200]} cannot be used: {error.strerror}; choose another path.", style="red")
+            sys.exit(1)
     sys.exit(0)
 
 
