@@ -72,7 +72,8 @@ def test_the_scripts_of_other_shells_name_every_verb(shell):
 
 def test_help_imports_no_jax():
     code = (
-        "import sys; from headcount.cli.app import app; app(['--help'], standalone_mode=False); print('jax' in sys.modules)"
+        "import sys; from headcount.cli.app import app\n"
+        "app(['--help'], standalone_mode=False); print('jax' in sys.modules)"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.splitlines()[-1] == "False"

@@ -98,14 +98,15 @@ class Store:
         except (OSError, NotImplementedError) as error:  # NotImplementedError: a file system without locks
             reason = getattr(error, "strerror", None) or error
             raise StoreError(f"{root} cannot be written: {reason}; choose another folder.") from error
-        try:
+        with contextlib.ExitStack() as undone:
+            undone.callback(lock.release)
             require_this_host(root)
             connection = connect(root / FILE_NAME, writing=True)
-        except BaseException:
-            lock.release()
-            raise
-        remove_orphans(root, connection)
-        return cls(root, connection, lock, WrittenFiles(root, WATCHED))
+            undone.callback(connection.close)
+            remove_orphans(root, connection)
+            store = cls(root, connection, lock, WrittenFiles(root, WATCHED))
+            undone.pop_all()
+        return store
 
     @classmethod
     def open_for_reading(cls, root: Path | str) -> "Store":
