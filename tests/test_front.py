@@ -61,7 +61,7 @@ def test_a_public_name_documents_its_arguments_what_it_returns_and_raises(name):
 
 TRAINING = {"headcount.engine.run", "headcount.measurement", "headcount.measuring"}
 """Modules whose examples train models."""
-EXTRAS = ("safetensors", "torch", "transformers")
+EXTRAS = ("ray", "safetensors", "torch", "transformers")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from headcount import doctor
 from headcount.backends import Kernels, choose, described, kernels_here
-from headcount.engine import hardware, plan_sweep, run, run_sweep
+from headcount.engine import hardware, plan_sweep, run_sweep, trainer
 from headcount.engine.train import program
 from headcount.store import Outcome, Store
 
@@ -47,7 +47,7 @@ def test_what_a_kernel_cannot_do_is_trained_by_the_reference_and_said_once(tmp_p
             raise jax.errors.JaxRuntimeError("INVALID_ARGUMENT: 9000 heads are too many")
         return program(*shape)
 
-    monkeypatch.setattr(run, "program", refusing)
+    monkeypatch.setattr(trainer, "program", refusing)
     monkeypatch.setattr(choose, "_told", set())
     with caplog.at_level(logging.WARNING):
         records = records_of(tmp_path, "fused")

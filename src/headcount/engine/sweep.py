@@ -112,7 +112,8 @@ def sweep(
         probes[length] = task.at(length).probe()  # refuses a length the task cannot have, before anything is trained
         for spec in specs.values():
             spec.require_length(length)
-    require_models_fit(task, specs.values(), trains.values(), axes["length"])
+    if not study:  # the published sizes of a study are planned here and trained elsewhere
+        require_models_fit(task, specs.values(), trains.values(), axes["length"])
     # All cells share these, so that a hundred thousand of them fit in memory and their keys are found in a second.
     task_spec, shared = Content.of(task.spec()), dict(at or {})
     models = {place: Content.of(spec.as_dict()) for place, spec in specs.items()}
