@@ -11,6 +11,8 @@ import json
 import os
 import signal
 import sys
+import threading
+import types
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -114,11 +116,15 @@ def start(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 def main() -> NoReturn:
     """Run a command; a mistake or a failure ends in one sentence and an exit code, never in a traceback."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill is a Ctrl-C
+    for number in (signal.SIGINT, signal.SIGTERM):  # a polite kill is a Ctrl-C
+        signal.signal(number, _interrupt)
     with quiet_stderr():
         try:
             with told_stdout():
-                app(standalone_mode=True)
+                try:
+                    app(standalone_mode=True)
+                finally:  # a Ctrl-C while Python ends interrupts nothing that matters, and has no message
+                    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
         except HeadcountError as error:
             say(f"headcount: {error.on_command_line(_flags())}", style="red")
             sys.exit(error.exit_code)
@@ -129,6 +135,15 @@ def main() -> NoReturn:
             say(f"headcount: {name[:200]} cannot be used: {error.strerror}; choose another path.", style="red")
             sys.exit(1)
     sys.exit(0)
+
+
+def _interrupt(number: int, frame: types.FrameType | None) -> None:
+    """Raise KeyboardInterrupt; a moment later where JAX's callback of the garbage collector would swallow it."""
+    if frame is None or frame.f_code.co_name != "_xla_gc_callback":
+        raise KeyboardInterrupt
+    again = threading.Timer(0.01, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
 
 
 def _flags() -> set[str]:

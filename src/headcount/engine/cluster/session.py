@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 import ray
 
 from ..._errors import InputError
+from .remains import watch
 
 ANSWER_SECONDS = 5.0
 FOLDER = "headcount-ray-"
@@ -32,6 +34,7 @@ class Session:
     def __init__(self, on: str, cpus: int | None = None):
         self.folder: Path | None = None
         """That of a cluster that was started here."""
+        self._watching: subprocess.Popen | None = None
         address = (os.environ.get("RAY_ADDRESS") or "local") if on == "ray" else on
         _knock(on, address)
         self._connected = ray.is_initialized()
@@ -42,6 +45,7 @@ class Session:
             self.folder = _fresh_folder()
             options |= {"num_cpus": cpus, "include_dashboard": False, "_temp_dir": str(self.folder)}
             options |= {"num_gpus": 0} if os.environ.get("JAX_PLATFORMS") == "cpu" else {}
+            self._watching = watch(str(self.folder))
         self._silent = contextlib.ExitStack()
         self._silent.enter_context(_silence())
         try:
@@ -71,6 +75,9 @@ class Session:
             with _our_signals():
                 ray.shutdown()
             self._silent.close()
+            if self._watching is not None:
+                self._watching.kill()
+                self._watching.communicate()
             if self.folder is not None:
                 shutil.rmtree(self.folder, ignore_errors=True)
 
