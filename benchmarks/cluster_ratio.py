@@ -56,7 +56,7 @@ def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--workers", type=int, default=4)
     asked.add_argument("--turns", type=int, default=3, help="with compiled programs, after the first")
-    asked.add_argument("--steps", type=int, default=3000)
+    asked.add_argument("--steps", type=int, default=11_000, help="enough for a minute of training on two cores")
     asked.add_argument("--seeds", type=int, default=8)
     options = asked.parse_args()
     sweep = f"sum-of-maxima --heads 1:6 --lengths 8,16,32 --seeds {options.seeds} --steps {options.steps}".split()
