@@ -16,6 +16,7 @@ from headcount.tasks import FunctionTask
 from headcount.tasks.find import find_task
 
 from ..helpers.sweeps import TASK, TRAIN, class_token, swept
+from .test_run import everything_in
 
 pytest.importorskip("ray")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -25,20 +26,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 def executor():
     with ray_executor("ray", workers=2) as executor:
         yield executor
-
-
-def everything_in(root):
-    """What training decides: outcomes, errors, curves, and every weight."""
-    with Store.open_for_reading(root) as store:
-        return {
-            record.cell.key: (
-                record.outcome,
-                record.metrics,
-                record.curve,
-                {name: array.tobytes() for name, array in store.weights(record.cell.key).items()},
-            )
-            for record in store.records()
-        }
 
 
 def do(sweep, root, **options):

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import warnings
 from collections.abc import Iterator
 
 from .._errors import InputError, require, require_count
@@ -66,8 +65,6 @@ def executor_of(
     else:
         from .cluster import ray_executor  # Ray is an extra, and takes a second to import
 
-        with warnings.catch_warnings():  # JAX warns of every fork; Ray's processes are others at once
-            warnings.filterwarnings("ignore", r"os\.fork", RuntimeWarning)
-            executor = ray_executor(on, workers=workers, backend=backend)
+        executor = ray_executor(on, workers=workers, backend=backend)
     with executor:
         yield executor

@@ -16,7 +16,7 @@ from typing import Any
 from ..._errors import HeadcountError
 from ...store.weights import Weights
 from ..buckets import Bucket
-from ..executors import Executor, Job
+from ..executors import POLL_SECONDS, Executor, Job
 from ..hardware import Hardware
 from ..plan import Fit
 from ..records import failure
@@ -24,7 +24,6 @@ from ..trainer import Trained
 from .queue import BucketQueue, Seat, Ticket
 from .worker import Checkpoint, Errand, Finished, News, Ready, Seen
 
-POLL_SECONDS = 0.25
 DRAIN_SECONDS = 5.0
 """After an error, workers are waited for so long."""
 STOP_AGAIN_SECONDS = 2.0

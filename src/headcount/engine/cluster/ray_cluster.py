@@ -21,9 +21,10 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ..._errors import HeadcountError, InputError
 from ...tasks import AbstractTask
+from ..executors import POLL_SECONDS
 from ..hardware import GPU_WORKERS
 from .by_value import sent_by_value
-from .dispatch import POLL_SECONDS, Cluster, Died, Event, Gone, Told
+from .dispatch import Cluster, Died, Event, Gone, Told
 from .queue import Seat
 from .session import Session
 from .worker import Errand, Finished, Introduction, Worker
