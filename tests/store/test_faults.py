@@ -159,7 +159,7 @@ def test_a_file_that_may_not_grow_is_told(root):
 
 
 @OPENINGS
-@pytest.mark.parametrize("version", [2, 5])
+@pytest.mark.parametrize("version", [2, 6])
 @pytest.mark.parametrize("pending", [False, True], ids=["at rest", "with a -wal"])
 def test_a_store_of_another_format_is_refused_untouched(root, tmp_path, opening, version, pending):
     with Store.open_for_writing(root) as store:
@@ -167,7 +167,7 @@ def test_a_store_of_another_format_is_refused_untouched(root, tmp_path, opening,
         shutil.copytree(root, tmp_path / "pending")  # as a kill would leave it
     folder = tmp_path / "pending" if pending else root
     before = files_in(folder)
-    with pytest.raises(StoreError, match=rf"format {version}, this one reads 4"):
+    with pytest.raises(StoreError, match=rf"format {version}, this one reads 5"):
         opening(folder)
     assert files_in(folder) == before
 
@@ -183,7 +183,7 @@ def test_a_folder_from_before_experiments_were_stored_is_refused_untouched(tmp_p
             "INSERT INTO cells VALUES ('k', '{}', 'finished', '{}', '[]', '{}', ''); PRAGMA user_version = 1;"
         )
     before = files_in(tmp_path)
-    with pytest.raises(StoreError, match=rf"{FILE}.*format 1, this one reads 4"):
+    with pytest.raises(StoreError, match=rf"{FILE}.*format 1, this one reads 5"):
         opening(str(tmp_path))
     assert files_in(tmp_path) == before
 

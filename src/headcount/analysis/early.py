@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable
 
-from ..store import Record
+from ..store import Record, Records
 
 
 def early_record(records: Iterable[Record]) -> Record | None:
     """The record that has the early estimate of an experiment: the one that was made first."""
-    seen = [record for record in records if "early" in record.provenance]
+    records = Records.of(records)
+    origins = records.origins
+    seen = records.where(lambda number: "early" in origins[number])
     return min(seen, key=lambda record: record.provenance["early"]["seconds"], default=None)

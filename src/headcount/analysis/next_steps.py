@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..store import Experiment, Outcome, Record
+from ..store import Experiment, Outcome, Record, Records
 from .answer import asked_table, has_map
 from .answer_base import Answer
 from .baselines import CONSTANT, Baseline
@@ -90,7 +90,7 @@ class Situation:
     """
 
     experiment: Experiment
-    records: Sequence[Record]
+    records: Records
     table: ErrorTable
     answer: Answer
     baselines: Sequence[Baseline] = ()
@@ -141,9 +141,10 @@ class Situation:
     @functools.cached_property
     def decisive(self) -> Record | None:
         """The record that the answer rests on most: the smallest error at the answer, or of all."""
-        finished, heads = [record for record in self.records if record.outcome is Outcome.FINISHED], self.answer.heads
-        at = [record for record in finished if record.cell.model.get("heads") == heads]
-        return min(at or finished, key=lambda record: record.error, default=None)
+        finished, heads = self.records.finished(), self.answer.heads
+        models = finished.models
+        at = finished.where(lambda number: models[number].get("heads") == heads)
+        return (at or finished).best()
 
     @property
     def unsolved(self) -> bool:
@@ -194,10 +195,10 @@ def _stopped(of: Situation) -> Iterator[NextStep]:
     elif of.missing:
         models = "1 model asked for is" if of.missing == 1 else f"{of.missing} models asked for are"
         yield NextStep(f"{models} not trained yet; the same command goes on", again)
-    failed = sum(record.outcome is Outcome.FAILED for record in of.records)
+    failed = of.records.outcomes.count(Outcome.FAILED)
     if failed:
         yield NextStep(f"Of {len(of.records)} models {failed} failed; the same command trains them again", again)
-    diverged = sum(record.outcome is Outcome.DIVERGED for record in of.records)
+    diverged = of.records.outcomes.count(Outcome.DIVERGED)
     if diverged:
         why = f"Of {len(of.records)} models {diverged} diverged; a smaller learning rate may help"
         yield of.step(why, learning_rates=[SLOWER * _learning_rate(of)])
@@ -382,12 +383,12 @@ RULES: tuple[Callable[[Situation], Iterator[NextStep]], ...] = (
 
 
 def _learning_rate(of: Situation) -> float:
-    rates = [record.cell.train.learning_rate for record in of.records if record.cell.start == "random"]
+    rates = [train.learning_rate for train in of.records.trains(random=True)]
     return float(of.setting("train", "learning_rate") or max(rates, default=0.01))
 
 
 def _steps(of: Situation) -> int:
-    steps = [record.cell.train.steps for record in of.records if record.cell.start == "random"]
+    steps = [train.steps for train in of.records.trains(random=True)]
     return int(of.setting("train", "steps") or max(steps, default=3000))
 
 

@@ -327,24 +327,23 @@ def error_table(experiment: Experiment, records: Iterable[Record], *, metric: Me
     own = experiment.own(records)
     require(len(own) > 0, f"there are no records of the experiment {experiment.name}.")
     metric = metric or metric_of(own)
-    own_values = [set(column) for column in zip(*(experiment.places[record.cell.key] for record in own), strict=True)]
+    columns = list(zip(*map(experiment.places.__getitem__, own.keys), strict=True))
     kept = [(i, axis) for i, axis in enumerate(experiment.axes) if axis != BEST_OVER]
-    axes = {axis: tuple(value for value in experiment.values(axis) if value in own_values[i]) for i, axis in kept}
-    shape = [len(values) for values in axes.values()]
+    values = {axis: set(columns[i]) for i, axis in kept}
+    axes = {axis: tuple(value for value in experiment.values(axis) if value in values[axis]) for _, axis in kept}
+    shape = [len(along) for along in axes.values()]
     errors, baseline, noise = (np.full(shape, np.nan).ravel() for _ in range(3))
-    finished = [each for each in own if each.outcome is Outcome.FINISHED and metric.name in each.metrics]
-    if finished:
-        columns = list(zip(*(experiment.places[record.cell.key] for record in finished), strict=True))
-        along = []
-        for i, axis in kept:
-            places = {value: place for place, value in enumerate(axes[axis])}
-            along.append([places[value] for value in columns[i]])
-        at = np.ravel_multi_index(tuple(along), shape) if along else np.zeros(len(finished), int)
-        better = np.fmin if metric.less_is_better else np.fmax
-        better.at(errors, at, [record.metrics[metric.name] for record in finished])
-        if metric.baseline is None:
-            baseline[at] = [record.metrics.get("baseline", 1.0) for record in finished]
-            noise[at] = [record.metrics.get("baseline_noise", 0.0) for record in finished]
+    along = []
+    for i, axis in kept:
+        places = {value: place for place, value in enumerate(axes[axis])}
+        along.append(np.fromiter(map(places.__getitem__, columns[i]), int, len(own)))
+    at = np.ravel_multi_index(tuple(along), shape) if along else np.zeros(len(own), int)
+    measured = own.metric(metric.name)
+    done = np.array([outcome is Outcome.FINISHED for outcome in own.outcomes]) & ~np.isnan(measured)
+    better = np.fmin if metric.less_is_better else np.fmax
+    better.at(errors, at[done], measured[done])
+    if metric.baseline is None:
+        baseline[at[done]], noise[at[done]] = (own.metric(name)[done] for name in ("baseline", "baseline_noise"))
     errors, baseline, noise = (flat.reshape(shape) for flat in (errors, baseline, noise))
     usual = 1.0 if metric.baseline is None else metric.baseline
     return ErrorTable(

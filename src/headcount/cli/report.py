@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from .._collection import collection_paused
 from .._errors import require
 from ..report.files import file_name
 from ..report.render import FORMATS, check_ending, save_chart, write_report
@@ -28,10 +29,11 @@ def report(
     """Everything a results folder says, as one HTML page that needs nothing but itself."""
     ending = form if form.startswith(".") else f".{form}"
     check_ending(Path(f"figure{ending}"))
-    sections, warnings = sections_of(folder)
-    require(len(sections) > 0, f"a report needs a result. {' '.join(warnings)}")
-    out = out or folder / "report.html"
-    write_report(sections, out, folder=str(folder), warnings=warnings)
+    with collection_paused():
+        sections, warnings = sections_of(folder)
+        require(len(sections) > 0, f"a report needs a result. {' '.join(warnings)}")
+        out = out or folder / "report.html"
+        write_report(sections, out, folder=str(folder), warnings=warnings)
     say(f"the report is {out}")
     if open_page:
         _show(out)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..store import Cell, Outcome, Record, backend_words, count_backends
+from ..store import Outcome, Record, Records, backend_words, count_backends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,49 +43,42 @@ def provenance(records: Iterable[Record], *, missing: int = 0, runs: Iterable[tu
     """The provenance of some records. `missing` more cells were asked for by the same `runs`, each a
     command and the time it began."""
     runs = list(runs)
-    records = list(records)
-    origins, outcomes = [record.provenance for record in records], [record.outcome for record in records]
-    finished = sorted({p["finished"] for p in origins if "finished" in p})
-    versions = {id(each): each for p in origins if (each := p.get("versions"))}.values()  # many share one
+    records = Records.of(records)
+    outcomes, origins = records.outcomes, records.provenances()
+    versions = {json.dumps(each["versions"]): each["versions"] for each, _ in origins if "versions" in each}.values()
     return Provenance(
         commands=_distinct(command for command, _ in runs),
-        settings=tuple((title, _values(records, title)) for title in ("task", "model", "train", "sweep")),
-        devices=_distinct(p.get("device") for p in origins),
+        settings=tuple((title, _values(records.settings(title))) for title in ("task", "model", "train", "sweep")),
+        devices=_distinct(each.get("device") for each, _ in origins),
         backends=backends_of(records),
         versions=_distinct(", ".join(f"{name} {number}" for name, number in each.items()) for each in versions),
-        seconds=sum(p.get("seconds", 0.0) for p in origins),
+        seconds=sum(count * each.get("seconds", 0.0) for each, count in origins),
         began=min((started for _, started in runs), default=""),
-        ended=finished[-1] if finished else "",
-        keys=frozenset(record.cell.key for record in records),
+        ended=max((each["finished"] for each, _ in origins if "finished" in each), default=""),
+        keys=frozenset(records.keys),
         missing=missing,
         outcomes={outcome.value: outcomes.count(outcome) for outcome in Outcome},
-        messages=_distinct(record.message for record in records),
+        messages=_distinct(records.messages),
     )
 
 
 def backends_of(records: Iterable[Record]) -> dict[str, int]:
     """How many models each back end computed, by its name; those that failed are not counted."""
-    return count_backends(record.provenance for record in records if record.outcome is not Outcome.FAILED)
+    records = Records.of(records)
+    outcomes = records.outcomes
+    return count_backends(records.where(lambda number: outcomes[number] is not Outcome.FAILED).origins)
 
 
-def _values(records: list[Record], title: str) -> dict[str, str]:
-    """Every value each setting took over the records, in order: `heads 1 2 3`."""
+def _values(parts: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """Every value each setting took, in order: `heads 1 2 3`."""
     taken: dict[str, dict[Any, Any]] = {}
-    for settings in _distinct_settings((record.cell for record in records), title):
+    for settings in parts:
         for name, value in settings.items():
             if value is not None:
                 # Most values are equal numbers: these need no JSON to be compared.
                 same = (type(value), value) if isinstance(value, int | float | str) else json.dumps(value)
                 taken.setdefault(name, {})[same] = value
     return {name: " ".join(map(str, sorted(taken[name].values(), key=_order))) for name in sorted(taken)}
-
-
-def _distinct_settings(cells: Iterable[Cell], title: str) -> list[dict[str, Any]]:
-    """What cells have under a title, less repetitions: many share one task, one model and one way of training."""
-    if title == "sweep":
-        return [{"length": length, "seed": seed} for length, seed in {(cell.length, cell.seed) for cell in cells}]
-    parts = {id(part): part for cell in cells for part in [getattr(cell, title)]}.values()
-    return [vars(part) if title == "train" else part for part in parts]
 
 
 def _order(value: Any) -> tuple[bool, float, str]:

@@ -17,7 +17,7 @@ from ..analysis.next_steps import NextStep, Situation, next_steps
 from ..analysis.prose import prose
 from ..analysis.support import support_words
 from ..analysis.trained_model.read import TrainedModel
-from ..store import Experiment, Record, Value
+from ..store import Experiment, Record, Records, Value
 from ..store.cell import RESTORE
 from ..store.rows import UNREADABLE, reason_of, require_texts
 from .chart import Chart, HeatMap
@@ -215,7 +215,7 @@ def experiment_section(
 
 
 def _section(
-    experiment: Experiment, records: list[Record], attachments: Mapping[str, Any], folder: str, command: str
+    experiment: Experiment, records: Records, attachments: Mapping[str, Any], folder: str, command: str
 ) -> Section:
     table = error_table(experiment, records)
     found = answer(table)

@@ -1,11 +1,13 @@
 """How training went: validation errors along the steps, and training beside validation errors."""
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 
 from ..analysis import Answer, ErrorTable, count_of_heads
-from ..store import Experiment, Outcome, Record, Value
+from ..store import Experiment, Record, Value
 from .chart import Chart, Series
 from .charts import RANDOM, about_rank, axis_label, axis_name, draws_of, main_axis
 
@@ -21,22 +23,24 @@ def curves_chart(experiment: Experiment, records: Iterable[Record], table: Error
     Of the longest length and the first draw of the data; None where no curve was stored.
     """
     axis = "rank" if about_rank(table) else main_axis(table)
-    runs = [each for each in _shown(experiment, records, table) if each[1].curve]
+    runs = _shown(experiment, records, table)
     if about_rank(table):
-        heads = answer.at[0] if answer.at is not None else max((at.get("heads", 0) for at, _ in runs), default=0)
-        runs = [(at, record) for at, record in runs if at.get("heads") == heads]
-    values = _near(sorted({at.get(axis, 1) for at, _ in runs}, key=_order), answer, axis)
+        heads = answer.at[0] if answer.at is not None else max((run.at.get("heads", 0) for run in runs), default=0)
+        runs = [run for run in runs if run.at.get("heads") == heads]
+    values = _near(sorted({run.at.get(axis, 1) for run in runs}, key=_order), answer, axis)
     series = tuple(
         Series(
             name=_named(axis, value),
             x=tuple(float(step) for step, _ in record.curve),
             y=tuple(float(error) for _, error in record.curve),
             place=place,
-            kind="measured" if at.get("start", RANDOM) == RANDOM else "descended",
+            kind="measured" if run.random else "descended",
             thin=True,
         )
         for place, value in enumerate(values)
-        for at, record in _best_runs([run for run in runs if run[0].get(axis, 1) == value])
+        for run in _best_runs([run for run in runs if run.at.get(axis, 1) == value])
+        for record in [run.record()]
+        if record.curve
     )
     if not series:
         return None
@@ -60,11 +64,12 @@ def fit_chart(experiment: Experiment, records: Iterable[Record], table: ErrorTab
     None where no training error was stored, or where the values are words.
     """
     axis, name = main_axis(table), table.metric.name
-    best: dict[Value, Record] = {}
-    for at, record in _shown(experiment, records, table):
-        value = at.get(axis, 1)
-        if value not in best or record.error < best[value].error:
-            best[value] = record
+    best_runs: dict[Value, _Run] = {}
+    for run in _shown(experiment, records, table):
+        value = run.at.get(axis, 1)
+        if value not in best_runs or run.error < best_runs[value].error:
+            best_runs[value] = run
+    best = {value: run.record() for value, run in best_runs.items()}
     values = sorted(best, key=_order)
     training = tuple(_training_error(best[value], name) for value in values)
     if about_rank(table) or any(isinstance(v, str) for v in values) or not np.isfinite(training).any():
@@ -90,17 +95,29 @@ def _training_error(record: Record, metric: str) -> float:
     return record.metrics.get(f"fitted_{metric}", record.metrics.get(f"train_{metric}", float("nan")))
 
 
-def _shown(
-    experiment: Experiment, records: Iterable[Record], table: ErrorTable
-) -> list[tuple[dict[str, Value], Record]]:
-    """The finished records of the longest length and the first draw of the data, with their coordinates."""
+class _Run(NamedTuple):
+    """A model by its coordinates and error; its record is made when it is asked for, since few of many are drawn."""
+
+    at: dict[str, Value]
+    error: float
+    record: Callable[[], Record]
+
+    @property
+    def random(self) -> bool:
+        """Whether it started from random weights."""
+        return self.at.get("start", RANDOM) == RANDOM
+
+
+def _shown(experiment: Experiment, records: Iterable[Record], table: ErrorTable) -> list[_Run]:
+    """The finished models of the longest length and the first draw of the data."""
     length, draws = _length(table), draws_of(table)
     wanted = {"length": length} | ({"data_seed": draws[0]} if draws else {})
     part = experiment.part(**{axis: [value] for axis, value in wanted.items() if axis in experiment.axes})
+    finished = part.own(records).finished()
+    errors = finished.errors.tolist()
     return [
-        (part.coordinates(record.cell.key), record)
-        for record in part.own(records)
-        if record.outcome is Outcome.FINISHED
+        _Run(part.coordinates(key), error, functools.partial(finished.__getitem__, number))
+        for number, (key, error) in enumerate(zip(finished.keys, errors, strict=True))
     ]
 
 
@@ -117,11 +134,10 @@ def _near(values: list[Value], answer: Answer, axis: str) -> list[Value]:
     return values[max(0, here - BELOW) : here + ABOVE + 1]
 
 
-def _best_runs(runs: list[tuple[dict[str, Value], Record]]) -> list[tuple[dict[str, Value], Record]]:
+def _best_runs(runs: list[_Run]) -> list[_Run]:
     """The best of each kind of start, random ones first."""
-    ranked = sorted(runs, key=lambda run: run[1].error)
-    random = [run for run in ranked if run[0].get("start", RANDOM) == RANDOM]
-    return random[:MAX_RUNS] + [run for run in ranked if run not in random][:MAX_RUNS]
+    ranked = sorted(runs, key=lambda run: run.error)
+    return [*[run for run in ranked if run.random][:MAX_RUNS], *[run for run in ranked if not run.random][:MAX_RUNS]]
 
 
 def _has_descended(series: tuple[Series, ...]) -> bool:

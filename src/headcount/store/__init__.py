@@ -4,6 +4,7 @@ from .backends import backend_of, backend_words, count_backends
 from .cell import Cell, Content, Outcome, Precision, Record, TrainSpec
 from .experiment import Experiment, Value
 from .live import LIVE_FILE, Live, read_live
+from .records import Records
 from .table import FILE_NAME, Progress, Store
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Precision",
     "Progress",
     "Record",
+    "Records",
     "Store",
     "TrainSpec",
     "Value",

@@ -9,11 +9,11 @@ from .._limits import MAX_STORED_BYTES
 from .filesystem import reading_uri, set_journal
 from .migration import OLDEST_READ, migrate
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 FILE_NAME = "results.sqlite"
-CHECKED_BYTES = 128 << 20
-"""A file of at most this size is checked page by page by whoever reads it, which takes a tenth of a second; of a larger
-one only what is read. Whoever writes checks the whole file."""
+CHECKED_BYTES = 32 << 20
+"""A file of at most this size is checked page by page by whoever reads it, which takes a twentieth of a second; of a
+larger one only what is read. Whoever writes checks the whole file."""
 CACHE_KIB = 64 << 10
 
 SCHEMA = (
@@ -33,7 +33,8 @@ SCHEMA = (
     outcome TEXT NOT NULL,
     origin INTEGER NOT NULL REFERENCES texts,
     pack INTEGER REFERENCES packs,
-    metrics TEXT NOT NULL,
+    names INTEGER REFERENCES texts,
+    metrics BLOB NOT NULL,
     provenance TEXT NOT NULL,
     message TEXT NOT NULL,
     curve TEXT NOT NULL
@@ -41,9 +42,9 @@ SCHEMA = (
     "CREATE INDEX settled ON cells (key) WHERE outcome != 'failed'",
     "CREATE INDEX counted ON cells (outcome, origin)",
 )
-"""The tables of cells. `texts` are the JSON that many cells share: tasks, models, ways of training, and of the
-provenance all but what differs from cell to cell. `packs` are files of weights; a cell without one may have a file of
-its own, from before there were packs."""
+"""The tables of cells. `texts` are the JSON that many cells share: tasks, models, ways of training, the names of
+metrics, and of the provenance all but what differs from cell to cell. `metrics` are numbers of eight bytes. `packs` are
+files of weights; a cell without one may have a file of its own, from before there were packs."""
 
 EXPERIMENTS = (
     """CREATE TABLE experiments (
@@ -83,8 +84,8 @@ EXPERIMENTS = (
 def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
     """Open and check the file; every way it can be wrong ends in one sentence.
 
-    A file of format 3 is brought to format 4: in place, in one transaction, where it is opened for writing, and in
-    memory where it is only read.
+    A file of an older format is brought to this one: in place, in one transaction, where it is opened for writing, and
+    in memory where it is only read.
     """
     connection = None
     try:
@@ -162,7 +163,7 @@ def _bring_up(path: Path, connection: sqlite3.Connection, version: int) -> None:
             for statement in (*SCHEMA, *EXPERIMENTS):
                 connection.execute(statement)
         else:
-            migrate(path, connection, SCHEMA)
+            migrate(path, connection, SCHEMA, version)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 

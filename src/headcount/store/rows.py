@@ -1,31 +1,47 @@
 """Records as rows of the table of cells, and back: what many cells share is stored, and read, once."""
 
+import itertools
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+import struct
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float, Int
+
 from .._collection import collection_paused
 from .._errors import StoreError
-from .cell import RESTORE, Cell, Content, Outcome, Record, TrainSpec, train_text
+from .cell import RESTORE, Content, Outcome, Record, TrainSpec, train_text
 from .experiment import Experiment
+from .records import Columns, Records
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError)
 """What reading a row raises that is not what was stored."""
 NUMBERS = (int, float)
+KINDS: dict[str, tuple[type, str]] = {"metrics": (bytes, "numbers")}
+KINDS |= dict.fromkeys(("id", "task", "model", "train", "length", "seed", "origin", "names"), (int, "a whole number"))
+"""The type of a column, and what it is in words; all others are texts."""
 OF_SETTINGS = ("task", "model", "train")
 """The settings of an experiment that are read by name."""
 OF_ONE_CELL = ("seconds", "finished")
 """What of a provenance differs from cell to cell; the rest, such as versions, is the origin of many."""
 OF_THE_CELL = ("key", "task", "model", "train", "length", "seed", "parent", "removed", "probe")
-OF_THE_RESULT = ("outcome", "origin", "pack", "metrics", "provenance", "message", "curve")
+OF_THE_RESULT = ("outcome", "origin", "pack", "names", "metrics", "provenance", "message", "curve")
 _INSERT = (
     f"INSERT INTO cells ({', '.join(OF_THE_CELL + OF_THE_RESULT)}) "
     f"VALUES ({', '.join('?' * len(OF_THE_CELL + OF_THE_RESULT))}) ON CONFLICT (key) DO UPDATE SET "
     f"{', '.join(f'{name} = excluded.{name}' for name in OF_THE_RESULT)} WHERE cells.outcome = 'failed'"
 )
-_SELECT = f"SELECT {', '.join(OF_THE_CELL)}, outcome, origin, message, curve, metrics, provenance FROM cells"
+USUAL = {"parent": "", "removed": "[]", "probe": "", "message": ""}
+"""What almost all cells have in some columns: only what differs is read."""
+READ = ("id", *(name for name in OF_THE_CELL + OF_THE_RESULT if name != "pack" and name not in USUAL))
+_SELECT = f"SELECT {', '.join(READ)} FROM cells"
+_SELECT_UNUSUAL = (
+    f"SELECT id, {', '.join(USUAL)} FROM cells "
+    f"WHERE {' OR '.join(f'{name} IS NOT {usual!r}' for name, usual in USUAL.items())}"
+)
 
 
 def insert(connection: sqlite3.Connection, records: Iterable[Record], packs: Mapping[str, str]) -> None:
@@ -33,7 +49,7 @@ def insert(connection: sqlite3.Connection, records: Iterable[Record], packs: Map
 
     `packs` names the file that has the weights of a cell, by its key.
     """
-    texts, files = _Ids(connection, "texts", "text"), _Ids(connection, "packs", "name")
+    texts, files = Ids(connection, "texts", "text"), Ids(connection, "packs", "name")
 
     def row(record: Record) -> tuple:
         cell, provenance = record.cell, record.provenance
@@ -53,7 +69,7 @@ def insert(connection: sqlite3.Connection, records: Iterable[Record], packs: Map
             record.outcome.value,
             texts.of(json.dumps(shared, sort_keys=True)),
             None if pack is None else files.of(pack),
-            json.dumps(record.metrics, sort_keys=True),
+            *packed(record.metrics, texts),
             json.dumps(own, sort_keys=True),
             record.message,
             json.dumps(record.curve),
@@ -62,7 +78,7 @@ def insert(connection: sqlite3.Connection, records: Iterable[Record], packs: Map
     connection.executemany(_INSERT, [row(record) for record in records])
 
 
-class _Ids:
+class Ids:
     """The numbers of texts in a table of distinct ones, which gets those it lacks."""
 
     def __init__(self, connection: sqlite3.Connection, table: str, column: str):
@@ -77,60 +93,111 @@ class _Ids:
         return self._known[text]
 
 
-def read_records(connection: sqlite3.Connection, file: Path) -> list[Record]:
+def packed(metrics: Mapping[str, float], texts: Ids) -> tuple[int, bytes]:
+    """The number of the text that names some metrics, and their values: eight bytes each, as any machine reads them."""
+    names = sorted(metrics)
+    return texts.of(json.dumps(names)), struct.pack(f"<{len(names)}d", *(metrics[name] for name in names))
+
+
+def read_records(connection: sqlite3.Connection, file: Path) -> Records:
     """Every record, in an order that depends on their content alone. Raises StoreError for one that cannot be read."""
     try:
         with collection_paused():
-            rows = connection.execute(_SELECT).fetchall()
             texts = dict(connection.execute("SELECT id, text FROM texts"))
-            return _records(rows, texts, file)
+            return Records(_columns(_stored(connection), texts, file))
     except UNREADABLE as error:
         raise StoreError(f"{file} holds a row that cannot be read: {reason_of(error)}. {RESTORE}") from error
 
 
-def _records(rows: list[tuple], texts: dict[int, str], file: Path) -> list[Record]:
+def _stored(connection: sqlite3.Connection) -> dict[str, Sequence[Any]]:
+    """The columns of all rows. Raises TypeError where a value is not of its column's type."""
+    rows = connection.execute(_SELECT).fetchall()
+    columns = zip(*rows, strict=True) if rows else [()] * len(READ)
+    stored: dict[str, Sequence[Any]] = dict(zip(READ, columns, strict=True))
+    unusual = {name: [usual] * len(rows) for name, usual in USUAL.items()}
+    places = {number: place for place, number in enumerate(stored.pop("id"))}
+    for number, *values in connection.execute(_SELECT_UNUSUAL):
+        if number in places:  # not one that was committed since
+            for name, value in zip(USUAL, values, strict=True):
+                unusual[name][places[number]] = value
+    stored |= unusual
+    for name, column in stored.items():
+        kind, words = KINDS.get(name, (str, "a text"))
+        if not set(map(type, column)) <= {kind}:
+            raise TypeError(f"a value of the column {name} is not {words}")
+    return stored
+
+
+def _columns(stored: Mapping[str, Sequence[Any]], texts: dict[int, str], file: Path) -> Columns:
     contents, trains, origins = _Parsed(texts, Content.parsed), _Parsed(texts, _train), _Parsed(texts, read_origin)
-    removals, outcomes = {"[]": ()}, {outcome.value: outcome for outcome in Outcome}
-    all_metrics, all_provenance = (_json_objects([row[place] for row in rows]) for place in (-2, -1))
-    if not {type(value) for metrics in all_metrics for value in metrics.values()} <= {int, float}:
-        raise TypeError("a metric is not a number")
-    _require_types(all_provenance, seconds=NUMBERS, finished=(str,))
-    path, ordered = str(file), []
-    for row, metrics, provenance in zip(rows, all_metrics, all_provenance, strict=True):
-        key, task, model, train, length, seed, parent, removed, probe, outcome, origin, message, curve, _, _ = row
-        texts_of = key, parent, probe, message, curve
-        if not (all(type(text) is str for text in texts_of) and type(length) is type(seed) is int):
-            raise TypeError(f"cell {key!r:.40} has a value of the wrong type")
-        if removed not in removals:
-            removals[removed] = tuple(json.loads(removed))
-        # Not by their constructors, which check what was checked when it was stored.
-        cell, record = object.__new__(Cell), object.__new__(Record)
-        content = {"task": contents[task], "length": length, "model": contents[model], "train": trains[train]}
-        cell.__dict__.update(content, seed=seed, parent=parent, removed=removals[removed], probe=probe, key=key)
-        own = {**origins[origin], **provenance}
-        record.__dict__.update(
-            cell=cell,
-            outcome=outcomes[outcome],
-            metrics=metrics,
-            provenance=own,
-            message=message,
-            _stored_curve=(curve, path),
-        )
-        heads = contents[model].get("heads", 0)
-        ordered.append((texts[task], length, heads, trains[train].learning_rate, seed, key, record))
-    ordered.sort(key=_content_order)
-    return [entry[-1] for entry in ordered]
+    order = _order(stored, texts, contents, trains).tolist()
+    stored = {name: list(map(column.__getitem__, order)) for name, column in stored.items()}
+    removals = {text: tuple(json.loads(text)) for text in set(stored["removed"])}
+    provenances = {text: _provenance(text) for text in set(stored["provenance"])}
+    names = {number: _names(texts[number]) for number in set(stored["names"])}
+    outcomes = {outcome.value: outcome for outcome in Outcome}
+    meanings = {"task": contents, "model": contents, "train": trains, "origin": origins, "names": names}
+    meanings |= {"removed": removals, "outcome": outcomes, "provenance": provenances}
+    content: dict[str, Any] = {
+        name: list(map(meanings[name].__getitem__, column)) if name in meanings else column
+        for name, column in stored.items()
+    }
+    content["metrics"] = _metrics(stored, names)
+    return Columns(**content, file=str(file))
+
+
+def _order(
+    stored: Mapping[str, Sequence[Any]],
+    texts: Mapping[int, str],
+    contents: Mapping[int, Content],
+    trains: Mapping[int, TrainSpec],
+) -> Int[np.ndarray, " rows"]:
+    """Places by task, length, heads, learning rate, seed and key."""
+    tasks = sorted(set(stored["task"]), key=texts.__getitem__)
+    ranked = {number: place for place, number in enumerate(tasks)}
+    heads = {number: float(contents[number].get("heads", 0)) for number in set(stored["model"])}
+    rates = {number: float(trains[number].learning_rate) for number in set(stored["train"])}
+    columns = (
+        stored["key"],
+        stored["seed"],
+        list(map(rates.__getitem__, stored["train"])),
+        list(map(heads.__getitem__, stored["model"])),
+        stored["length"],
+        list(map(ranked.__getitem__, stored["task"])),
+    )
+    return np.lexsort(columns)
+
+
+def _metrics(
+    stored: Mapping[str, Sequence[Any]], names: Mapping[int, Sequence[str]]
+) -> dict[str, Float[np.ndarray, " rows"]]:
+    """A column per metric, NaN where a row lacks it."""
+    columns: dict[str, np.ndarray] = {}
+    numbers = np.array(stored["names"], int)
+    for number, of_some in names.items():
+        rows = np.flatnonzero(numbers == number)
+        values = np.frombuffer(b"".join(stored["metrics"][row] for row in rows.tolist()), "<f8")
+        for name, column in zip(of_some, values.reshape(len(rows), len(of_some)).T, strict=True):
+            columns.setdefault(name, np.full(len(numbers), np.nan))[rows] = column
+    return columns
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Names of metrics."""
+    names = json.loads(text)
+    require_texts(names)
+    return tuple(names)
 
 
 def read_experiments(rows: list[tuple], placed: list[tuple]) -> list[Experiment]:
     """Experiments from the rows of their table, and from those of their places."""
     places: dict[int, dict[str, tuple]] = {row[0]: {} for row in rows}
-    coordinates = json.loads(f"[{','.join(place for _, _, place in placed)}]")
-    if not {type(value) for place in coordinates for value in place} <= {*NUMBERS, str}:
-        raise TypeError("a coordinate is neither a number nor a word")
-    for (number, key, _), place in zip(placed, coordinates, strict=True):
-        places[number][key] = tuple(place)
     require_texts(key for _, key, _ in placed)
+    coordinates = json.loads(f"[{','.join(place for _, _, place in placed)}]")
+    if not set(map(type, itertools.chain.from_iterable(coordinates))) <= {*NUMBERS, str}:
+        raise TypeError("a coordinate is neither a number nor a word")
+    for (number, key, _), place in zip(placed, map(tuple, coordinates), strict=True):
+        places[number][key] = place
     experiments = []
     for number, name, question, task, axes, settings, study, scale in rows:
         parsed, shared = json.loads(axes), json.loads(settings)
@@ -161,9 +228,10 @@ def read_origin(text: str) -> dict[str, Any]:
 
 def require_texts(values: Iterable[Any]) -> None:
     """Raise TypeError unless all values are texts."""
-    for value in values:
-        if type(value) is not str:
-            raise TypeError(f"{value!r:.40} is not a text")
+    values = list(values)
+    if not set(map(type, values)) <= {str}:
+        wrong = next(value for value in values if type(value) is not str)
+        raise TypeError(f"{wrong!r:.40} is not a text")
 
 
 def reason_of(error: BaseException) -> str:
@@ -178,10 +246,6 @@ def _require_types(objects: Iterable[Mapping[str, Any]], **kinds: tuple[type, ..
     for name, allowed in kinds.items():
         if not {type(each[name]) for each in objects if name in each} <= {*allowed}:
             raise TypeError(f"{name} has a value of the wrong type")
-
-
-def _content_order(entry: tuple) -> tuple:
-    return entry[:-1]
 
 
 def _train(text: str) -> TrainSpec:
@@ -200,9 +264,8 @@ class _Parsed(dict[int, Any]):
         return value
 
 
-def _json_objects(texts: list[Any]) -> list[dict[str, Any]]:
-    """Many JSON objects at once, several times as fast as one by one."""
-    objects = json.loads(f"[{','.join(texts)}]")
-    if len(objects) != len(texts) or not all(type(each) is dict for each in objects):
-        raise TypeError("metrics or provenance is not a JSON object")
-    return objects
+def _provenance(text: str) -> dict[str, Any]:
+    """What a cell has of its provenance for itself."""
+    own = Content.parsed(text)
+    _require_types([own], seconds=NUMBERS, finished=(str,))
+    return own

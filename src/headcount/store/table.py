@@ -12,8 +12,8 @@ Promises. A commit is a whole bucket or nothing, costs the same however many cel
 and power loss (WAL with full sync; a pack is on disk before the rows that name it, and one that no row names is removed
 when the folder is next opened for writing). Nothing is rewritten except a FAILED cell and an attachment. One process
 at a time opens a folder for writing. A file that is newer or older than this code, damaged, read-only or on a full
-disk is refused with one sentence and left unchanged; one of format 3 is read, and brought to format 4 when it is opened
-for writing.
+disk is refused with one sentence and left unchanged; one of format 3 or 4 is read, and brought to format 5 when it is
+opened for writing.
 """
 
 import contextlib
@@ -37,6 +37,7 @@ from .experiment import Experiment
 from .filesystem import require_this_host
 from .open_files import ReadFile, WrittenFiles
 from .packs import pack_of, read_pack, remove_orphans, write_packs
+from .records import Records
 from .rows import UNREADABLE, insert, read_experiments, read_origin, read_records, reason_of, require_texts
 from .weights import Weights, read_weights
 
@@ -243,7 +244,7 @@ class Store:
         with _reading(self.root):
             return {key for (key,) in self._connection.execute("SELECT key FROM cells WHERE outcome != 'failed'")}
 
-    def records(self) -> list[Record]:
+    def records(self) -> Records:
         """Every record, in an order that depends on their content alone."""
         with _reading(self.root):
             return read_records(self._connection, self.root / FILE_NAME)

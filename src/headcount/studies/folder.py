@@ -52,7 +52,7 @@ def _sections_of(root: Path) -> tuple[list[Section], list[str]]:
             if section is None:
                 warnings.append(f"Nothing of the inspection {experiment.name} is measured yet. {go_on(command)}")
             continue
-        if not any(record.outcome is Outcome.FINISHED for record in results):
+        if Outcome.FINISHED not in results.outcomes:
             lost = what_was_lost(results)
             reason = f" ({lost.rstrip('.')})" if lost else ""
             warnings.append(
@@ -111,7 +111,7 @@ def what_was_lost(records: Iterable[Record]) -> str:
     return f"{', '.join(f'{count} {name}' for name, count in counts.items())}: {(messages or ['no reason given'])[0]}."
 
 
-def _study_sections(experiment: Experiment, records: list[Record], root: Path) -> list[Section]:
+def _study_sections(experiment: Experiment, records: Iterable[Record], root: Path) -> list[Section]:
     """The sections of the studies that read an experiment; its scale is added to their titles."""
     if experiment.scale not in list(Scale):
         raise StoreError(f"{root} holds {experiment.name} at an unknown scale, {experiment.scale!r:.40}. {RESTORE}")

@@ -1,12 +1,13 @@
 """Draws a heat map: coloured cells with their values, and lines over them."""
 
+import functools
 import math
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LogNorm, to_hex
+from matplotlib.colors import Colormap, LogNorm, to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -65,7 +66,12 @@ def add_colour_bar(figure: Figure, axes: Axes, chart: HeatMap) -> None:
 
 def colour_of(share: float) -> str:
     """The colour at a share of the scale."""
-    return to_hex(matplotlib.colormaps[COLOURS](share))
+    return to_hex(_colours()(share))
+
+
+@functools.cache
+def _colours() -> Colormap:
+    return matplotlib.colormaps[COLOURS]  # a copy each time, with all its colours to be made again
 
 
 def ink_on(colour: str) -> str:
