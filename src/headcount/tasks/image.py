@@ -22,7 +22,6 @@ from .base import Examples, Split, Tokenise, fingerprint
 from .labelled import LabelledTask, split_indices, train_and_validation
 from .objective import Classification
 
-
 MAX_PLACE = np.iinfo(np.int32).max
 """So far above the places of any frame that remainders are as good as uniform."""
 
@@ -155,10 +154,10 @@ class ImageTask(LabelledTask):
 
     def stored(self, indices: Int[np.ndarray, " images"]) -> Stored:
         """The images of these indices, with their places where those are fixed."""
-        images = self.images[indices]
+        images: Any = self.images[indices]
         if not self.fixed_places:
             return images
-        places = named_generator(0, "places").integers(0, MAX_PLACE, (len(self.images), 2), dtype=np.int32)
+        places: Any = named_generator(0, "places").integers(0, MAX_PLACE, (len(self.images), 2), dtype=np.int32)
         return PlacedImage(images, places[indices])
 
     def at(self, length: int) -> "ImageTask":

@@ -163,8 +163,8 @@ class CifarStudy(RealDataStudy):
             f"{paper.weight_decay:g}, dropout 0.1, batch {paper.batch}, {paper.steps * paper.batch / EPOCH:.0f} epochs "
             "at paper scale, examples drawn with replacement.",
             "Training accuracy is that of the last twentieth of the steps, each batch seen before its own update and "
-            f"with dropout; the one at the end is that of the finished model on the same images. {places}; which of the "
-            "two the paper does is not published.",
+            f"with dropout; the one at the end is that of the finished model on the same images. {places}; which of "
+            "the two the paper does is not published.",
             "Layer norms have no gain and shift of their own: norms come first, and the maps after them learn both.",
         )
         if scale is Scale.PAPER:
@@ -260,7 +260,7 @@ FIXED = replace(
     STUDY,
     name="cifar-fixed",
     title="Tables 8 and 9 with fixed places",
-    asks="CIFAR-10 as in Tables 8 and 9, with an image's place in the frame drawn once instead of each time it is shown.",
+    asks="CIFAR-10 as in Tables 8 and 9, an image's place in the frame drawn once instead of each time it is shown.",
     fixed_places=True,
 )
 """Whether a place is drawn once is not published; drawn each time, it is augmentation."""
