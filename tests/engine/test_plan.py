@@ -138,6 +138,14 @@ def test_the_fused_back_end_holds_thousands_of_members_and_reuses_programs():
     assert (len(few.cells), few.slots) == (40, 128)
 
 
+@pytest.mark.parametrize(("steps", "empty"), [(10, 5), (10**9, 0)])
+def test_empty_slots_are_trained_in_vain_only_where_that_is_cheaper_than_compiling(steps, empty):
+    (bucket,) = plan_sweep(
+        swept(train=replace(TRAIN, steps=steps, warmup=0), heads=[1], length=[4], seed=range(3)), machine=GPU
+    ).buckets
+    assert bucket.slots - len(bucket.cells) == empty
+
+
 @pytest.mark.parametrize("backend", ["reference", "fused"])
 def test_as_many_members_as_fit_beside_the_other_workers_buckets(monkeypatch, backend):
     """Kernels train the buckets of all workers at the same time, each with scratch memory of its own."""

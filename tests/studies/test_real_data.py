@@ -26,7 +26,7 @@ from ..tasks.labelled import SPECIAL, WORDS, some_images, some_passages
 
 HOLDS, DIFFERS, UNDECIDED = Verdict.HOLDS, Verdict.DIFFERS, Verdict.UNDECIDED
 every_study = pytest.mark.parametrize("study", REAL_DATA.values(), ids=REAL_DATA)
-MODULES = {"cifar": cifar, "marco": marco}
+MODULES = {"cifar": cifar, "cifar-fixed": cifar, "marco": marco}
 
 
 @pytest.fixture(autouse=True)
@@ -146,7 +146,7 @@ def test_its_section_has_grids_charts_and_notes(study, scale):
     assert len(names) == len(set(names))
     assert any("(" in cell for grid in section.grids for row in grid.rows for cell in row[1:])
     assert "published" in {series.kind for chart in section.charts for series in chart.series}
-    if study is cifar.STUDY:
+    if isinstance(study, cifar.CifarStudy):
         assert ("reversal" in names) == (scale is Scale.PAPER)
     elif scale is Scale.PAPER:
         assert {"candidates-surface", "pairs-surface"} <= set(names)
@@ -220,6 +220,9 @@ def test_models_of_images_are_known_by_the_content_of_the_data(tmp_path):
     assert keys["batches"] == keys["archive"]
     assert not keys["batches"] & keys["other"]
     assert not keys["batches"] & places(study.sweep(Scale.SMOKE)), "a stand-in is no data"
+    (task,) = cifar.FIXED.bound(tmp_path / "batches").tasks
+    assert task.fixed_places
+    assert not keys["batches"] & places(replace(cifar.FIXED, tasks=(task,)).sweep(Scale.SMOKE))
 
 
 def test_models_of_passages_are_known_by_corpus_and_embeddings(tmp_path):
@@ -294,6 +297,12 @@ def test_frames_hold_the_whole_image_and_have_the_right_sizes(images, frames):
             assert np.any(np.all(windows == image, axis=(2, 3, 4))), "it is in there, whole"
     ((again, _),) = cifar.framed(images, cifar.SIDES[1:2], count=2)
     assert np.array_equal(again, frames[1][0]), "the same place each time"
+
+
+@pytest.mark.parametrize("scale", [Scale.SMOKE, Scale.PAPER])
+def test_the_notes_say_whether_places_are_fixed(scale):
+    for study, words in ((cifar.STUDY, "a new place each time"), (cifar.FIXED, "keep one place")):
+        assert words in " ".join(study.choices(scale))
 
 
 def test_a_picture_of_frames_has_the_same_bytes_each_time(frames):

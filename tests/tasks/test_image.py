@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.tasks import ImageTask
+from headcount.tasks.image import PlacedImage
 from headcount.tasks.labelled import train_and_validation, train_count
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
@@ -34,11 +35,23 @@ CONSTRUCTIONS = {
         stored=(128, 32),
         tokens=lambda length: (length, 12),
     ),
+    "fixed places": Construction(
+        make=lambda: ImageTask(some_images(), patch=4, fixed_places=True),
+        outputs=2,
+        other_length=16,
+        stored=(120, 40),
+        tokens=lambda length: (length, 48),
+    ),
 }
 
 
 class TestImages(LabelledTaskLaws):
     constructions = CONSTRUCTIONS
+
+    @staticmethod
+    def names(part):
+        images = part.content.image if isinstance(part.content, PlacedImage) else part.content
+        return [image.tobytes() for image in images]
 
     def test_labels_stay_with_their_images(self, task):
         known = {image.tobytes(): label for image, label in zip(task.images, task.labels, strict=True)}
@@ -95,6 +108,55 @@ def test_another_key_is_another_place():
     image, show = jnp.asarray(task().images[0]), task().tokenise
     tokens = np.asarray(jax.jit(jax.vmap(lambda key: show(image, key)))(jr.split(jr.key(0), 20)))
     assert len({shown.tobytes() for shown in tokens}) > 3
+
+
+@functools.cache
+def fixed(side: int = SIDE) -> ImageTask:
+    return ImageTask(some_images(side=OWN), patch=PATCH, side=side, fixed_places=True)
+
+
+def kept_places(part) -> dict[bytes, tuple[int, ...]]:
+    """The place of every image."""
+    image, place = part.content
+    return {each.tobytes(): tuple(at) for each, at in zip(image, place.tolist(), strict=True)}
+
+
+def test_a_fixed_place_is_that_of_the_image_whatever_the_key_the_seed_and_the_length():
+    content = fixed().examples(ALL, ALL, 3).train.content
+    show = jax.jit(jax.vmap(fixed().tokenise.placed))
+    keys = [jr.split(jr.key(seed), len(content.image)) for seed in (0, 1)]
+    frames, again = (np.asarray(show(jax.tree.map(jnp.asarray, content), key)) for key in keys)
+    assert np.array_equal(frames, again)
+    for image, place, frame in list(zip(*content, frames, strict=True))[:20]:
+        assert np.array_equal(frame, placed_slowly(image, SIDE, *(place % (SIDE - OWN + 1))))
+    splits = [fixed().examples(ALL, ALL, seed) for seed in (3, 4)] + [fixed(8).examples(50, 30, 5)]
+    known = [kept_places(split.train) | kept_places(split.validation) for split in splits]
+    assert known[0] == known[1]
+    assert known[2].items() <= known[0].items()
+
+
+@pytest.mark.parametrize("side", [5, 6, 8])
+def test_fixed_places_are_uniform_and_differ_between_images(side):
+    source = some_images(count=4000, side=OWN)
+    places = side - OWN + 1
+    kept = ImageTask(source, patch=1, side=side, fixed_places=True).stored(np.arange(4000)).place % places
+    counts = np.bincount(kept[:, 0] * places + kept[:, 1], minlength=places**2)
+    expected = 4000 / places**2
+    assert np.sum((counts - expected) ** 2 / expected) < 3 * places**2 + 5, "chi squared"
+
+
+def test_fixed_places_are_another_task_and_drawn_ones_keep_their_spec():
+    source = some_images()
+    drawn, kept = ImageTask(source, fixed_places=False).spec(), ImageTask(source, fixed_places=True).spec()
+    assert "fixed_places" not in drawn
+    assert kept == drawn | {"fixed_places": True}
+
+
+def test_without_a_larger_frame_fixed_places_change_nothing():
+    content = fixed(OWN).stored(np.arange(3))
+    kept, drawn = (each(OWN).tokenise for each in (fixed, task))
+    for image, place in zip(*content, strict=True):
+        assert_close(kept(PlacedImage(image, place), jr.key(0)), drawn(image, jr.key(1)))
 
 
 @settings(deadline=None, max_examples=20)

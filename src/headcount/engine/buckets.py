@@ -87,11 +87,11 @@ def parent_spec(cell: Cell) -> AbstractSpec:
 
 
 def buckets(
-    cells: Iterable[Cell], max_members: Callable[[Shape], int], slots: Callable[[int, int], int]
+    cells: Iterable[Cell], max_members: Callable[[Shape], int], slots: Callable[[Shape, int, int], int]
 ) -> list[Bucket]:
     """Cells grouped by shape, in their order; a group of more than `max_members(shape)` is split evenly.
 
-    `slots(members, max_members)` says for how many members the program of a bucket is compiled.
+    `slots(shape, members, max_members)` says for how many members the program of a bucket is compiled.
     """
     groups: dict[Shape, list[Cell]] = {}
     known: dict[int, tuple[Shape, list[Cell]]] = {}  # by identity: the hash of a shape takes longer than all else
@@ -106,5 +106,5 @@ def buckets(
         pieces = -(-len(group) // most)
         size = -(-len(group) // pieces)  # even pieces: one program serves them all but perhaps the last
         parts = (tuple(group[start : start + size]) for start in range(0, len(group), size))
-        split += [Bucket(shape, part, slots(len(part), most)) for part in parts]
+        split += [Bucket(shape, part, slots(shape, len(part), most)) for part in parts]
     return split

@@ -140,7 +140,8 @@ def _scratch_floats(model: ModelSizes, members: int, batch: int) -> int:
 def slots(members: int, most: int, machine: Hardware) -> int:
     """For how many members a program is compiled: few sizes, so that a bucket of another size needs no other program.
 
-    Empty slots cost nothing on a CPU. On a GPU they are trained in vain, unless by the fused back end.
+    Empty slots cost nothing on a CPU. On a GPU they are trained in vain, unless by the fused back end; the plan leaves
+    them out where that takes long.
     """
     if not machine.side_by_side:
         return max(CPU_MEMBERS, members)

@@ -40,6 +40,8 @@ PROCESS_BYTES = 320 << 20
 PROGRAM_BYTES = 250 << 20
 """What compiling a program leaves behind on a CPU, up to `MAX_PROGRAMS` of them: seen with both kinds of models."""
 MAX_PROGRAMS = 4
+SLOWER = 4
+"""How much slower than its pace a GPU may train thin models: vision transformers of one head."""
 COPIES = 2
 """Of the examples: as they are given, and as they are trained on."""
 
@@ -74,7 +76,7 @@ def plan_sweep(
     machine = machine or hardware()
     settled = set(settled)
     shapes = _Shapes(sweep.by_key, machine)
-    whole = buckets(sweep.cells, shapes.max_members, lambda members, most: slots(members, most, machine))
+    whole = buckets(sweep.cells, shapes.max_members, shapes.slots)
     left = [
         bucket if len(cells) == len(bucket.cells) else replace(bucket, cells=cells)
         for bucket in whole
@@ -128,6 +130,20 @@ class _Shapes:
 
     def max_members(self, shape: Shape) -> int:
         return max_members(shape, *self.at(shape), self.machine)
+
+    def slots(self, shape: Shape, members: int, most: int) -> int:
+        """For how many members a bucket's program is compiled.
+
+        Plain JAX trains empty slots of a GPU in vain: there are none where that may take as long as compiling.
+        """
+        wanted = slots(members, most, self.machine)
+        sizes, objective = self.at(shape)
+        fused = kernel_sizes(shape, sizes, objective, self.machine.backend) is not None
+        if fused or not self.machine.side_by_side:
+            return wanted
+        pace = self.pace(shape)
+        in_vain = (wanted - members) * shape.train.steps * self._work(shape) / pace.flops
+        return wanted if in_vain <= pace.compile_seconds / SLOWER else members
 
     def program(self, bucket: Bucket) -> tuple:
         """What tells the program of a bucket from others."""
@@ -222,9 +238,10 @@ class Fit:
 
     def for_machine(self, bucket: Bucket, machine: Hardware) -> Bucket:
         """As many of a bucket's first cells as a worker on this machine trains at once, with the slots it wants."""
-        most = max(1, self._on(machine).max_members(bucket.shape))
+        shapes = self._on(machine)
+        most = max(1, shapes.max_members(bucket.shape))
         cells = bucket.cells[:most]
-        return Bucket(bucket.shape, cells, slots(len(cells), most, machine))
+        return Bucket(bucket.shape, cells, shapes.slots(bucket.shape, len(cells), most))
 
     def seconds(self, bucket: Bucket, machine: Hardware) -> float:
         """How long a worker on this machine trains a bucket, roughly, programs apart."""

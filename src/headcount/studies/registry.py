@@ -18,7 +18,7 @@ BEYOND: tuple[ModuleType, ...] = (depth, shared_keys, sparse, architectures, nor
 STUDIES: dict[str, AbstractStudy] = {module.STUDY.name: module.STUDY for module in (*HEAD_COUNT, *RANK, *BEYOND)}
 CLOSED_FORM: dict[str, ClosedFormStudy] = {random_features.STUDY.name: random_features.STUDY}
 """Studies that train nothing."""
-REAL_DATA: dict[str, RealDataStudy] = {module.STUDY.name: module.STUDY for module in (cifar, marco)}
+REAL_DATA: dict[str, RealDataStudy] = {each.name: each for each in (cifar.STUDY, cifar.FIXED, marco.STUDY)}
 """Studies of real data, which must be given."""
 ALIASES = {"figure1a": "table2"}
 """Figure 1a draws what Table 2 prints."""

@@ -1,11 +1,12 @@
 """Images as sequences of patches, each image at a random place in a frame that repeats its border colours.
 
-A larger frame is the same task at a longer length: `at(length)` is the frame of that many patches. Source: the CIFAR-10
-experiment of Yu et al. (arXiv 2510.06662), Figures 2c, 2d and 6.
+A larger frame is the same task at a longer length: `at(length)` is the frame of that many patches. An image takes a new
+place each time it is shown, or keeps one that is drawn once. Source: the CIFAR-10 experiment of Yu et al. (arXiv
+2510.06662), Figures 2c, 2d and 6, which does not say which of the two.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -14,11 +15,26 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from .._errors import require, require_count
+from .._keys import named_generator
 from .._shapes import AnyArray, Key, Tokens
 from ..datasets.images import ImageSet, colour_statistics
 from .base import Examples, Split, Tokenise, fingerprint
 from .labelled import LabelledTask, split_indices, train_and_validation
 from .objective import Classification
+
+MAX_PLACE = np.iinfo(np.int32).max
+"""So far above the places of any frame that remainders are as good as uniform."""
+
+
+class PlacedImage(NamedTuple):
+    """An image that keeps its place: two whole numbers, of which a frame takes the remainder by the places it has."""
+
+    image: UInt8[AnyArray, "*images image image 3"]
+    place: Int[AnyArray, "*images 2"]
+
+
+Stored = UInt8[AnyArray, "*images image image 3"] | PlacedImage
+"""Images as examples hold them."""
 
 
 class Frame(Tokenise):
@@ -29,15 +45,17 @@ class Frame(Tokenise):
     side: int = eqx.field(static=True)
     patch: int = eqx.field(static=True)
 
-    def __call__(self, content: UInt8[AnyArray, "image image 3"], key: Key) -> Tokens:
+    def __call__(self, content: Stored, key: Key) -> Tokens:
         return self.patches(self.placed(content, key))
 
-    def placed(self, image: UInt8[AnyArray, "image image 3"], key: Key) -> UInt8[AnyArray, "side side 3"]:
-        """The image at a random place; a pixel outside has the colour of the nearest one inside."""
+    def placed(self, content: Stored, key: Key) -> UInt8[AnyArray, "side side 3"]:
+        """The image at its own place, otherwise at a random one; a pixel outside has the colour of the nearest one."""
+        image, place = content if isinstance(content, PlacedImage) else (content, None)
         pixels = image.shape[0]
         if self.side == pixels:
             return image
-        corner = jr.randint(key, (2,), 0, self.side - pixels + 1)
+        places = self.side - pixels + 1
+        corner = jr.randint(key, (2,), 0, places) if place is None else jnp.asarray(place) % places
         rows, columns = (jnp.clip(jnp.arange(self.side) - start, 0, pixels - 1) for start in corner)
         return image[rows][:, columns]
 
@@ -55,6 +73,8 @@ class ImageTask(LabelledTask):
         source: Square images, their labels and classes, such as a reader of `headcount.datasets` returns.
         patch: Side of a patch in pixels.
         side: Side of the frame in pixels, a multiple of `patch`; by default the image's.
+        fixed_places: Whether an image keeps one place in the frame; by default it takes a new one each time it is
+            shown in training. The place depends on the image's number in `source` alone.
 
     Raises:
         InputError: Images are not square, or `side` is smaller than the image or no multiple of `patch`. `examples`
@@ -85,8 +105,9 @@ class ImageTask(LabelledTask):
     name: str = eqx.field(static=True)
     content: str = eqx.field(static=True)
     uses_positions: bool = eqx.field(static=True)
+    fixed_places: bool = eqx.field(static=True)
 
-    def __init__(self, source: ImageSet, *, patch: int = 4, side: int | None = None):
+    def __init__(self, source: ImageSet, *, patch: int = 4, side: int | None = None, fixed_places: bool = False):
         require_count("patch", patch)
         height, width = source.images.shape[1:3]
         require(height == width, f"{source.name}: images must be square, got {height} x {width} pixels.")
@@ -97,7 +118,7 @@ class ImageTask(LabelledTask):
         self.classes, self.held_out, self.patch, self.name = source.classes, source.held_out, patch, source.name
         self.content = fingerprint(source.images, source.labels)
         self.length = _patches(height if side is None else side, patch, height, source.name)
-        self.uses_positions = True
+        self.uses_positions, self.fixed_places = True, fixed_places
 
     @property
     def side(self) -> int:
@@ -129,7 +150,15 @@ class ImageTask(LabelledTask):
         count = len(self.images)
         parts = split_indices(count, self.held_out, train_examples, validation_examples, seed, self.name)
         labels: Any = self.labels
-        return Split(*(Examples(self.images[part], labels[part]) for part in parts))
+        return Split(*(Examples(self.stored(part), labels[part]) for part in parts))
+
+    def stored(self, indices: Int[np.ndarray, " images"]) -> Stored:
+        """The images of these indices, with their places where those are fixed."""
+        images: Any = self.images[indices]
+        if not self.fixed_places:
+            return images
+        places: Any = named_generator(0, "places").integers(0, MAX_PLACE, (len(self.images), 2), dtype=np.int32)
+        return PlacedImage(images, places[indices])
 
     def at(self, length: int) -> "ImageTask":
         require_count("length", length)
@@ -146,7 +175,9 @@ class ImageTask(LabelledTask):
         return self._with_length(length)
 
     def spec(self) -> dict[str, Any]:
-        return {
+        # Left out where they are not fixed: models of images are known by their specs since before there was a choice.
+        places = {"fixed_places": True} if self.fixed_places else {}
+        return places | {
             "task": self.name,
             "patch": self.patch,
             "pixels": self.images.shape[1],
