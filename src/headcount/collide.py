@@ -14,7 +14,7 @@ never show. Look for the transition at h = D near data.
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,7 +85,7 @@ class Floors:
 WHERE = ("anywhere", "near data")
 
 
-def chosen(experiments: list[Experiment], records: list[Record], seeds: int) -> list[list[Record]]:
+def chosen(experiments: list[Experiment], records: Iterable[Record], seeds: int) -> list[list[Record]]:
     """Finished class-token models that differ by seed and learning rate alone, the best `seeds` of each kind.
 
     Kinds come by length and then heads; a model of two experiments counts once. Models that read otherwise are left
@@ -108,7 +108,7 @@ def chosen(experiments: list[Experiment], records: list[Record], seeds: int) -> 
     return sorted(best, key=lambda group: (group[0].cell.length, group[0].cell.model["heads"], group[0].cell.key))
 
 
-def left_out(records: list[Record]) -> str:
+def left_out(records: Iterable[Record]) -> str:
     """How many finished class-token models are not searched, and why; empty where all are."""
     models = {record.cell.key: record.cell for record in records if _finished(record)}
     otherwise = [names for cell in models.values() if (names := _reads_otherwise(cell))]

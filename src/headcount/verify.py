@@ -73,7 +73,7 @@ def sample(records: Iterable[Record], count: int, seed: int) -> list[Record]:
 
 
 def verify(
-    records: list[Record],
+    records: Iterable[Record],
     chosen: list[Record],
     task_of: Callable[[dict], AbstractTask],
     *,
@@ -117,7 +117,7 @@ def _sweep(task: AbstractTask, records: list[Record]) -> Sweep:
     return Sweep(experiment=experiment, tasks=(task,), cells=tuple(record.cell for record in records))
 
 
-def _siblings(record: Record, records: list[Record]) -> list[float]:
+def _siblings(record: Record, records: Iterable[Record]) -> list[float]:
     """The errors of all seeds of a record's model."""
     like = dataclasses.replace(record.cell, seed=0)
     return [

@@ -8,7 +8,7 @@ from headcount.analysis import answer, error_table
 from headcount.analysis.baselines import Baseline
 from headcount.analysis.commands import changed
 from headcount.analysis.next_steps import MAX_STEPS, NextStep, Situation, next_steps
-from headcount.store import Outcome
+from headcount.store import Outcome, Records
 
 from ..helpers.fabricated import LINE, MAP, descent, finished, graded, lost, sharp, sharp_in_rank, sweep
 
@@ -20,7 +20,9 @@ def situation(made=None, records=None, **parts) -> Situation:
     records = finished(made) if records is None else records
     table = error_table(made.experiment, records)
     usual = {"command": COMMAND, "folder": "results/own"}
-    return Situation(experiment=made.experiment, records=records, table=table, answer=answer(table), **usual | parts)
+    return Situation(
+        experiment=made.experiment, records=Records.of(records), table=table, answer=answer(table), **usual | parts
+    )
 
 
 def errors_of(level, **metrics):

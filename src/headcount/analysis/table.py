@@ -337,7 +337,7 @@ def error_table(experiment: Experiment, records: Iterable[Record], *, metric: Me
     for i, axis in kept:
         places = {value: place for place, value in enumerate(axes[axis])}
         along.append(np.fromiter(map(places.__getitem__, columns[i]), int, len(own)))
-    at = np.ravel_multi_index(tuple(along), shape) if along else np.zeros(len(own), int)
+    at = np.asarray(np.ravel_multi_index(tuple(along), shape)) if along else np.zeros(len(own), int)
     measured = own.metric(metric.name)
     done = np.array([outcome is Outcome.FINISHED for outcome in own.outcomes]) & ~np.isnan(measured)
     better = np.fmin if metric.less_is_better else np.fmax

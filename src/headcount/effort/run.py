@@ -117,12 +117,12 @@ def ask(
                 if not budget.over:
                     raise
                 ended, experiment = "budget", store.begin(sweep.experiment, command)
-                total.count(record for record in store.records() if record.cell.key in sweep.experiment.places)
+                total.count(sweep.experiment.own(store.records()))
                 break
             total.add(run)
             experiment = run.experiment
             _attach_beside(store, experiment.name, question)
-            results.add(record for record in store.records() if record.cell.key in sweep.experiment.places)
+            results.add(sweep.experiment.own(store.records()))
     if ended == "settled" and not results.at_rest:
         ended = "rounds"
     if experiment is not None:
