@@ -5,6 +5,7 @@ failed, 2 a request that cannot be right, 3 some cells failed, 4 the time given 
 130 stopped by Ctrl-C.
 """
 
+import errno
 import importlib
 import inspect
 import json
@@ -133,7 +134,7 @@ def main() -> NoReturn:
                 raise
             name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
             say(f"headcount: {name[:200]} cannot be used: {error.strerror}; choose another path.", style="red")
-            sys.exit(1)
+            sys.exit(InputError.exit_code if error.errno == errno.ENAMETOOLONG else HeadcountError.exit_code)
     sys.exit(0)
 
 

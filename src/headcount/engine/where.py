@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from .._errors import InputError, require, require_count
+from .._limits import require_size
 from .executors import Executor, Threads
 from .hardware import hardware
 
@@ -17,6 +18,7 @@ NEEDED = (
 )
 _ADDRESS = re.compile(r"(?:ray://)?[^\s:/]+:([0-9]{1,5})")
 PORTS = range(1, 2**16)
+MAX_WORKERS = 10_000
 
 
 def check_where(on: str | None, workers: int | None = None) -> None:
@@ -32,6 +34,7 @@ def check_where(on: str | None, workers: int | None = None) -> None:
         require(int(address[1]) in PORTS, what="on", given=on, needed=needed)
     if workers is not None:
         require_count("workers", workers)
+        require_size("workers", workers, MAX_WORKERS)
         require(
             on not in (None, THREADS),
             f"workers are those of a Ray cluster: give on ray too; got {workers} workers on {THREADS}.",
