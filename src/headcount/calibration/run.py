@@ -54,7 +54,9 @@ class Protocol:
         if self.seeds is not None:
             require_count("seeds", self.seeds, least=2)
             models = self.seeds * len(self.tried)
-            asked = f"{shortened(models)} models per task ({len(self.tried)} head counts x {shortened(self.seeds)} seeds)"
+            asked = (
+                f"{shortened(models)} models per task ({len(self.tried)} head counts x {shortened(self.seeds)} seeds)"
+            )
             require_within(f"seeds: {asked} are asked for", models, "HEADCOUNT_MAX_MODELS")
 
     @property

@@ -5,7 +5,6 @@ failed, 2 a request that cannot be right, 3 some cells failed, 4 the time given 
 130 stopped by Ctrl-C.
 """
 
-import errno
 import importlib
 import inspect
 import json
@@ -133,8 +132,10 @@ def main() -> NoReturn:
             if error.filename is None:
                 raise
             name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
-            say(f"headcount: {name[:200]} cannot be used: {error.strerror}; choose another path.", style="red")
-            sys.exit(InputError.exit_code if error.errno == errno.ENAMETOOLONG else HeadcountError.exit_code)
+            say(
+                f"headcount: {name[:200]} cannot be used: {error.strerror}; choose another file or folder.", style="red"
+            )
+            sys.exit(1)
     sys.exit(0)
 
 

@@ -131,8 +131,8 @@ def why(error: sqlite3.Error) -> str:
     if not isinstance(error, sqlite3.DataError):
         return str(error)
     return (
-        f"a value has more than {max_line_bytes() // 2**20} MiB, the limit (ours have kilobytes), which the environment "
-        "variable HEADCOUNT_MAX_LINE_MB raises"
+        f"a value has more than {max_line_bytes() // 2**20} MiB, the limit (ours have kilobytes), which the "
+        "environment variable HEADCOUNT_MAX_LINE_MB raises"
     )
 
 

@@ -52,7 +52,7 @@ class WrittenFiles:
             os.close(self._held.popitem()[1])
 
     def check(self) -> None:
-        """Raise `StoreError` where a file is gone, is another one, is shorter than the run left it, or was overwritten."""
+        """Raise `StoreError` where a file is gone, is another one, is shorter than it was left, or was overwritten."""
         self._check_there()
         for name, (_, size, written) in self._left.items():
             now = _look(self._root / name)

@@ -43,7 +43,9 @@ def random_texts(model: Any, tokenizer: Any, sizes: Sizes, seed: int, limit: int
     special = set(tokenizer.all_special_ids) if tokenizer is not None else {0}
     ordinary = np.array([token for token in range(vocabulary) if token not in special])
     held_out, calibration = wanted_sequences(Sizes(length, sizes.held_out, sizes.calibration), limit)
-    require_fits(f"a sample of {held_out + calibration:,} texts of {length:,} tokens", 8 * (held_out + calibration) * length)
+    require_fits(
+        f"a sample of {held_out + calibration:,} texts of {length:,} tokens", 8 * (held_out + calibration) * length
+    )
     before, after = marks[: len(marks) // 2], marks[len(marks) // 2 :]
     drawn = generator.choice(ordinary, size=(held_out + calibration, max(1, length - len(marks))))
     rows = [[*before, *line, *after] for line in drawn.tolist()]
