@@ -60,7 +60,7 @@ KINDS: dict[str, Kind] = {
     "file size limit": Kind(disks.size_limit, 12),
     "full disk": Kind(disks.full_disk, 12),
     "read-only disk": Kind(disks.read_only, 8, least=6),
-    "files deleted, cut or replaced": Kind(disks.meddled, 20, least=8),
+    "files deleted, cut or replaced": Kind(disks.meddled, 20, least=9),
     "flipped bits": Kind(disks.flipped_bits, 20),
     "kill Ray workers": Kind(cluster.kill_workers, 30, least=5, least_long=60),
     "kill the driver of Ray workers": Kind(cluster.kill_driver, 25, least_long=20),

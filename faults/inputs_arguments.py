@@ -30,7 +30,7 @@ GOOD: dict[str, tuple[str, ...]] = {
     "group": ("bert", "--dry-run"),
     "shrink": ("bert", "--dry-run"),
     "tasks": (),
-    "bounds": (),
+    "bounds": ("--heads", "2", "--length", "8", "--intrinsic-dim", "4"),
     "models": (),
     "completion": (),
 }
@@ -102,14 +102,22 @@ def absurd_sizes(_: random.Random) -> Iterator[Input]:
     ]  # fmt: skip
     for flag, value in typed:
         yield _input("measure", f"{flag} {value}", ("sum-of-maxima", flag, value, "--dry-run"), refused=True)
+    hard = ("bounds", *GOOD["bounds"], "--class", "hard")
+    absurd = ABSURD[0]
     for verb, *options in (
-        ("bounds", "--length", "1000000000000000000000000"),
+        *((*hard, flag, absurd) for flag in ("--heads", "--length", "--intrinsic-dim", "--alphabet")),
+        ("bounds", *GOOD["bounds"], "--plot", "chart.svg", "--intrinsic-dim", absurd),
+        *(("collide", RESULTS, flag, absurd) for flag in ("--steps", "--starts", "--anchors")),
+        ("calibrate", "--seeds", absurd),
+        ("calibrate", "--seeds", "2", "--heads", absurd),
+        ("serve", RESULTS, "--port", absurd),
         ("tasks", "sum-of-maxima", "--support", "--no-such"),
+        ("measure", "sum-of-maxima", "--dry-run", "--on", "ray", "--workers", absurd),
         ("reproduce", "table2", "--dry-run", "--seeds", "1000000000000"),
         ("reproduce", "table2", "--dry-run", "--lengths", "1000000000000000000"),
         ("reproduce", "table2", "--dry-run", "--heads", "1:1000000000000"),
     ):
-        yield _input(verb, " ".join(options), tuple(options), refused=verb != "bounds")
+        yield _input(verb, " ".join(options), tuple(options), refused=True)
 
 
 def several_options(rng: random.Random) -> Iterator[Input]:

@@ -119,6 +119,21 @@ def test_a_line_over_its_limit(tmp_path, monkeypatch):
         read_examples(tmp_path / "mine.csv")
 
 
+def test_a_stored_value_over_its_limit(tmp_path, monkeypatch):
+    with Store.open_for_writing(tmp_path) as store:
+        store.commit(bucket(0))
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
+        connection.execute("UPDATE cells SET message = CAST(zeroblob(2000000) AS TEXT)")
+        connection.commit()
+    monkeypatch.setenv("HEADCOUNT_MAX_LINE_MB", "1")
+    for opened in (Store.open_for_reading, Store.open_for_writing):
+        with opened(tmp_path) as store, pytest.raises(StoreError, match=r"1 MiB.*HEADCOUNT_MAX_LINE_MB"):
+            store.records()
+    monkeypatch.setenv("HEADCOUNT_MAX_LINE_MB", "2")
+    with Store.open_for_reading(tmp_path) as store:
+        assert len(store.records()) == 1
+
+
 @pytest.mark.parametrize("made", ["VIEW forever AS SELECT 1", "TRIGGER t AFTER INSERT ON cells BEGIN SELECT 1; END"])
 def test_a_results_file_with_what_is_never_ours(tmp_path, made):
     with Store.open_for_writing(tmp_path) as store:

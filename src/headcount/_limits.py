@@ -1,7 +1,7 @@
 """How much is read and trained at most: every limit, its value, and the environment variable that raises it.
 
     HEADCOUNT_MAX_GB        memory that an input or a plan may need (default: three quarters of this machine's)
-    HEADCOUNT_MAX_LINE_MB   one line of a text file (default: 256)
+    HEADCOUNT_MAX_LINE_MB   one line of a text file, one value of a results file (default: 256)
     HEADCOUNT_MAX_COLUMNS   columns of a table (default: 100,000)
     HEADCOUNT_MAX_MODELS    models of one sweep (default: 1,000,000)
 
@@ -21,8 +21,6 @@ DEFAULTS = {"HEADCOUNT_MAX_LINE_MB": 256, "HEADCOUNT_MAX_COLUMNS": 100_000, "HEA
 MAX_COUNT = 2**31 - 1
 """Of any size: arrays are indexed with 32 bits on the device."""
 MAX_STEPS = 10**9
-MAX_STORED_BYTES = 2**28
-"""Of one value in a results file; ours are kilobytes."""
 JSON_FACTOR = 8
 """Bytes of memory per byte of JSON that is read: a number of four characters is an object of 32 bytes."""
 TEXT_FACTOR = 2
@@ -39,6 +37,15 @@ def limit(name: str) -> int:
     if text is None:
         return DEFAULTS[name]
     return int(_positive(name, text))
+
+
+def max_line_bytes() -> int:
+    """Of one line of a text file, and of one value of a results file: `HEADCOUNT_MAX_LINE_MB`.
+
+    Raises:
+        InputError: The variable is not a positive number.
+    """
+    return limit("HEADCOUNT_MAX_LINE_MB") * 2**20
 
 
 def max_bytes() -> int:

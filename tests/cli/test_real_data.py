@@ -235,6 +235,7 @@ def test_labelled_metrics_are_exported(reproduced):
         ("--lengths 145", 3),
         ("--heads 1,2 --lengths 65", 2),
         ("--seeds 7", 6),
+        (f"--seeds {10**18}", 6),
         ("--patch 8", 6),
     ],
 )

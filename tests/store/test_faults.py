@@ -163,7 +163,8 @@ def test_a_file_that_may_not_grow_is_told(root):
 @pytest.mark.parametrize("pending", [False, True], ids=["at rest", "with a -wal"])
 def test_a_store_of_another_format_is_refused_untouched(root, tmp_path, opening, version, pending):
     with Store.open_for_writing(root) as store:
-        store._connection.execute(f"PRAGMA user_version = {version}")
+        with store._committing():
+            store._connection.execute(f"PRAGMA user_version = {version}")
         shutil.copytree(root, tmp_path / "pending")  # as a kill would leave it
     folder = tmp_path / "pending" if pending else root
     before = files_in(folder)

@@ -116,6 +116,14 @@ def test_a_run_on_another_machine_keeps_its_folder(monkeypatch, tmp_path):
 
 # Files that are taken away while a run writes.
 
+
+def overwrite(file, content):
+    """As `cp` does: in place, at some later time."""
+    before = file.stat().st_mtime_ns
+    file.write_bytes(content)
+    os.utime(file, ns=(before + 10**6, before + 10**6))
+
+
 TAKEN = {
     "the results": lambda root: (root / FILE).unlink(),
     "the log": lambda root: (root / f"{FILE}-wal").unlink(),
@@ -124,6 +132,8 @@ TAKEN = {
     "the folder": shutil.rmtree,
     "moved": lambda root: root.rename(root.with_name("moved")),
     "replaced": lambda root: os.replace(shutil.copy(root / FILE, root / "copy"), root / FILE),
+    "overwritten": lambda root: overwrite(root / FILE, bytes(2**17)),
+    "an overwritten log": lambda root: overwrite(root / f"{FILE}-wal", bytes(2**20)),
     "emptied": lambda root: os.truncate(root / FILE, 0),
     "an emptied log": lambda root: os.truncate(root / f"{FILE}-wal", 0),
 }

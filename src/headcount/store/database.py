@@ -5,7 +5,7 @@ import sqlite3
 from pathlib import Path
 
 from .._errors import StoreError
-from .._limits import MAX_STORED_BYTES
+from .._limits import max_line_bytes, require_fits
 from .filesystem import reading_uri, set_journal
 from .migration import OLDEST_READ, migrate
 
@@ -96,10 +96,11 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
         if writing:
             if connection is not None:
                 connection.close()
-            connection = sqlite3.connect(path, timeout=10)
+            connection = _limited(sqlite3.connect(path, timeout=10))
             set_journal(connection, path)
         elif version < SCHEMA_VERSION:
             assert connection is not None
+            require_fits(path, path.stat().st_size)
             connection = _in_memory(connection)
         assert connection is not None
         if version < SCHEMA_VERSION:
@@ -122,8 +123,23 @@ def read_only(path: Path) -> sqlite3.Connection:
     """A connection that cannot change the file, which is not checked."""
     connection = sqlite3.connect(reading_uri(path), uri=True)
     connection.execute("PRAGMA cell_size_check = ON")
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_STORED_BYTES)
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    return _limited(connection)
+
+
+def why(error: sqlite3.Error) -> str:
+    """Why the file cannot be read, in SQLite's words; of a value over our limit in ours."""
+    if not isinstance(error, sqlite3.DataError):
+        return str(error)
+    return (
+        f"a value has more than {max_line_bytes() // 2**20} MiB, the limit (ours have kilobytes), which the "
+        "environment variable HEADCOUNT_MAX_LINE_MB raises"
+    )
+
+
+def _limited(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Without values so large that they cannot be ours, which would take the memory of whoever reads them."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max_line_bytes(), 2**31 - 1))
     return connection
 
 
@@ -150,7 +166,7 @@ def holds_tables(path: Path) -> bool:
 
 def _in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
     with contextlib.closing(connection):
-        copy = sqlite3.connect(":memory:")
+        copy = _limited(sqlite3.connect(":memory:"))
         connection.backup(copy)
     return copy
 

@@ -11,19 +11,21 @@ from pathlib import Path
 from .._errors import StoreError
 from .filesystem import is_unwritten, shared_filesystem
 
-Look = tuple[tuple[int, int], int]
-"""A file's device and number, and its size."""
+Look = tuple[tuple[int, int], int, int]
+"""A file's device and number, its size, and when it was last written."""
 
 
 class WrittenFiles:
-    """The files of a folder that a run writes to, as it left them: each with its device, number and size.
+    """The files of a folder that a run writes to, as it left them: each with its device, number, size and time.
 
-    `names` are watched from when they are there. Shared file systems may number a file anew, so that a number says
-    nothing there.
+    `names` are watched from when they are there; into those of them that are `alone` nobody else writes. Shared file
+    systems may number a file anew and have clocks of their own, so that a number or a time says nothing there; nor does
+    a time on Windows, which sets it when a file is closed.
     """
 
-    def __init__(self, root: Path, names: tuple[str, ...]):
+    def __init__(self, root: Path, names: tuple[str, ...], alone: tuple[str, ...] = ()):
         self._root, self._names, self._numbered = root, names, not shared_filesystem(root)
+        self._alone = alone if self._numbered and os.name == "posix" else ()
         self._left: dict[str, Look] = {}
         self._held: dict[str, int] = {}
         self.note()
@@ -37,21 +39,30 @@ class WrittenFiles:
                     self._held[name] = os.open(self._root / name, os.O_RDONLY)
         self._left = {name: look for name in self._names if (look := _look(self._root / name)) is not None}
 
+    def note_times(self) -> None:
+        """Remember when the files were written, by a commit that may have failed."""
+        for name, (number, size, _) in self._left.items():
+            now = _look(self._root / name)
+            if now is not None:
+                self._left[name] = number, size, now[2]
+
     def close(self) -> None:
         """Let go of the folders that are held open, so that one which takes the place of another has a new number."""
         while self._held:
             os.close(self._held.popitem()[1])
 
     def check(self) -> None:
-        """Raise `StoreError` where a file is gone, is another one, or is shorter than the run left it."""
+        """Raise `StoreError` where a file is gone, is another one, is shorter than it was left, or was overwritten."""
         self._check_there()
-        for name, (_, size) in self._left.items():
+        for name, (_, size, written) in self._left.items():
             now = _look(self._root / name)
             if now is not None and now[1] < size:
                 self._refuse(self._root / name, "was truncated", "Restore the folder from a copy")
+            if now is not None and name in self._alone and now[2] != written:
+                self._refuse(self._root / name, "was overwritten by another program", "Restore the folder from a copy")
 
     def _check_there(self) -> None:
-        for name, (number, _) in self._left.items():
+        for name, (number, *_) in self._left.items():
             now = _look(self._root / name)
             if now is None:
                 gone = self._root / name if self._root.exists() else self._root
@@ -75,6 +86,9 @@ class ReadFile:
     def note(self) -> None:
         """Whoever reads has written nothing."""
 
+    def note_times(self) -> None:
+        """Nor tried to."""
+
     def check(self) -> None:
         """Raise `StoreError` where it was written after all: parts of two states may have been read."""
         if self._stamp is not None and _stamp(self._path) != self._stamp:
@@ -86,7 +100,8 @@ def _look(path: Path) -> Look | None:
         status = os.stat(path)
     except OSError:
         return None
-    return (status.st_dev, status.st_ino), 0 if stat.S_ISDIR(status.st_mode) else status.st_size
+    size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
+    return (status.st_dev, status.st_ino), size, status.st_mtime_ns
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

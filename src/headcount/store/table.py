@@ -32,7 +32,7 @@ import filelock
 from .._errors import StoreError
 from .backends import backend_of
 from .cell import RESTORE, Outcome, Record
-from .database import FILE_NAME, connect
+from .database import FILE_NAME, connect, why
 from .experiment import Experiment
 from .filesystem import require_this_host
 from .open_files import ReadFile, WrittenFiles
@@ -44,7 +44,9 @@ from .weights import Weights, read_weights
 ASKED_AT_ONCE = 500
 """Keys in one query: SQLite takes at least 999 values."""
 LOCK_NAME = "lock"
-WATCHED = (FILE_NAME, f"{FILE_NAME}-wal", LOCK_NAME, "weights")
+WRITTEN = (FILE_NAME, f"{FILE_NAME}-wal")
+"""What nobody but the run writes to while the folder is open for writing."""
+WATCHED = (*WRITTEN, LOCK_NAME, "weights")
 """What stays in the folder while it is open for writing, once it is there."""
 LOCK_SECONDS = 0.3
 """Waited for the lock: whoever asks whether it is held has it for a moment (`folders.run_state`)."""
@@ -105,7 +107,7 @@ class Store:
             connection = connect(root / FILE_NAME, writing=True)
             undone.callback(connection.close)
             remove_orphans(root, connection)
-            store = cls(root, connection, lock, WrittenFiles(root, WATCHED))
+            store = cls(root, connection, lock, WrittenFiles(root, WATCHED, WRITTEN))
             undone.pop_all()
         return store
 
@@ -117,7 +119,7 @@ class Store:
         try:
             there = path.is_file()
         except OSError as error:
-            raise StoreError(f"{root} cannot be read: {error.strerror or error}.") from error
+            raise StoreError(f"{root} cannot be read: {error.strerror or error}; choose another folder.") from error
         if not there:
             raise StoreError(f"{root} holds no results ({FILE_NAME} is missing); `headcount measure` makes them.")
         files = ReadFile(path)
@@ -325,6 +327,8 @@ class Store:
             raise StoreError(
                 f"{self.root / FILE_NAME} cannot be written: {error}; earlier results are safe."
             ) from error
+        finally:
+            self._files.note_times()
         self._files.note()
 
 
@@ -336,7 +340,7 @@ def _reading(root: Path) -> Iterator[None]:
     except StoreError:
         raise
     except sqlite3.Error as error:
-        raise StoreError(f"{root / FILE_NAME} cannot be read: {error}. {RESTORE}") from error
+        raise StoreError(f"{root / FILE_NAME} cannot be read: {why(error)}. {RESTORE}") from error
     except UNREADABLE as error:
         raise StoreError(
             f"{root / FILE_NAME} holds a row that cannot be read: {reason_of(error)}. {RESTORE}"
