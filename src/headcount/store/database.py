@@ -6,7 +6,8 @@ from pathlib import Path
 
 from .._errors import StoreError
 from .._limits import MAX_STORED_BYTES
-from .filesystem import reading_uri, set_journal
+from .connections import open_for_reading, open_for_writing
+from .filesystem import set_journal
 from .migration import OLDEST_READ, migrate
 
 SCHEMA_VERSION = 5
@@ -96,7 +97,7 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
         if writing:
             if connection is not None:
                 connection.close()
-            connection = sqlite3.connect(path, timeout=10)
+            connection = open_for_writing(path)
             set_journal(connection, path)
         elif version < SCHEMA_VERSION:
             assert connection is not None
@@ -120,7 +121,7 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
 
 def read_only(path: Path) -> sqlite3.Connection:
     """A connection that cannot change the file, which is not checked."""
-    connection = sqlite3.connect(reading_uri(path), uri=True)
+    connection = open_for_reading(path)
     connection.execute("PRAGMA cell_size_check = ON")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_STORED_BYTES)
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")

@@ -9,7 +9,8 @@ import stat
 from pathlib import Path
 
 from .._errors import StoreError
-from .filesystem import is_unwritten, shared_filesystem
+from .connections import is_unwritten
+from .filesystem import shared_filesystem
 
 Look = tuple[tuple[int, int], int]
 """A file's device and number, and its size."""
