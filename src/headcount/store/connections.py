@@ -11,6 +11,7 @@ import os
 import sqlite3
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .filesystem import shared_filesystem
@@ -67,6 +68,28 @@ def is_unwritten(path: Path) -> bool:
         return True
     with _opening:
         return not _locking[os.path.realpath(path)] and _uses_wal(path)
+
+
+@contextlib.contextmanager
+def one_state(connection: sqlite3.Connection) -> Iterator[Callable[[str], sqlite3.Cursor]]:
+    """Queries that all see the file in one state, whatever is committed meanwhile: what executes them.
+
+    On a shared file system nobody commits meanwhile, so that nothing else is to be done within.
+
+    Example:
+        >>> with one_state(sqlite3.connect(":memory:")) as run:
+        ...     run("SELECT 1").fetchone()
+        (1,)
+    """
+    begins = not connection.in_transaction
+    if begins:
+        connection.execute("BEGIN")
+    try:
+        yield connection.execute
+    finally:
+        if begins:
+            with contextlib.suppress(sqlite3.Error):  # which one that was raised within says better
+                connection.rollback()
 
 
 def _counted(path: Path, address: str, *, uri: bool) -> LockingConnection:

@@ -32,6 +32,7 @@ import filelock
 from .._errors import StoreError
 from .backends import backend_of
 from .cell import RESTORE, Outcome, Record
+from .connections import one_state
 from .database import FILE_NAME, connect
 from .experiment import Experiment
 from .filesystem import require_this_host
@@ -252,26 +253,27 @@ class Store:
     def experiments(self) -> list[Experiment]:
         """Every experiment that was begun in this folder, the oldest first."""
         with _reading(self.root):
-            rows = self._connection.execute(
-                "SELECT id, name, question, task, axes, settings, study, scale FROM experiments ORDER BY id"
-            ).fetchall()
-            placed = self._connection.execute("SELECT experiment, key, place FROM places").fetchall()
+            with one_state(self._connection) as run:
+                rows = run(
+                    "SELECT id, name, question, task, axes, settings, study, scale FROM experiments ORDER BY id"
+                ).fetchall()
+                placed = run("SELECT experiment, key, place FROM places").fetchall()
             return read_experiments(rows, placed)
 
     def progress(self) -> list[Progress]:
         """How far each experiment is, the oldest first; no cell is read for it."""
         with _reading(self.root):
-            run = self._connection.execute
-            rows = run("SELECT id, name, task, study FROM experiments ORDER BY id").fetchall()
-            asked = dict(run("SELECT experiment, count(*) FROM places GROUP BY experiment").fetchall())
-            settled = dict(
-                run(  # a left join would read the rows themselves, seven times as long
-                    "SELECT p.experiment, count(*) FROM places p JOIN cells c INDEXED BY settled "
-                    "ON c.key = p.key AND c.outcome != 'failed' GROUP BY p.experiment"
-                ).fetchall()
-            )
-            runs = self._connection.execute("SELECT experiment, command, started FROM runs ORDER BY id").fetchall()
-            attached = self._connection.execute("SELECT experiment, name FROM attachments ORDER BY name").fetchall()
+            with one_state(self._connection) as run:
+                rows = run("SELECT id, name, task, study FROM experiments ORDER BY id").fetchall()
+                asked = dict(run("SELECT experiment, count(*) FROM places GROUP BY experiment").fetchall())
+                settled = dict(
+                    run(  # a left join would read the rows themselves, seven times as long
+                        "SELECT p.experiment, count(*) FROM places p JOIN cells c INDEXED BY settled "
+                        "ON c.key = p.key AND c.outcome != 'failed' GROUP BY p.experiment"
+                    ).fetchall()
+                )
+                runs = run("SELECT experiment, command, started FROM runs ORDER BY id").fetchall()
+                attached = run("SELECT experiment, name FROM attachments ORDER BY name").fetchall()
             require_texts(text for _, *texts in rows for text in texts)
             require_texts(text for _, *texts in (*runs, *attached) for text in texts)
             return [
