@@ -92,6 +92,18 @@ def one_state(connection: sqlite3.Connection) -> Iterator[Callable[[str], sqlite
                 connection.rollback()
 
 
+def lost_log(connection: sqlite3.Connection) -> bool:
+    """Whether commits were cut off a write-ahead log. Another program may merge the log and empty it, which loses none.
+
+    SQLite keeps in memory which commits are in the log alone; where they are not there, merging them fails.
+    """
+    try:
+        connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    except sqlite3.Error:
+        return True
+    return False
+
+
 def _counted(path: Path, address: str, *, uri: bool) -> LockingConnection:
     """Connect and count it; `_opening` is held."""
     file = os.path.realpath(path)

@@ -6,6 +6,7 @@ A file that is open outlives its name: without looking, a run would go on into a
 import contextlib
 import os
 import stat
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from .._errors import StoreError
@@ -20,11 +21,12 @@ class WrittenFiles:
     """The files of a folder that a run writes to, as it left them: each with its device, number and size.
 
     `names` are watched from when they are there. Shared file systems may number a file anew, so that a number says
-    nothing there.
+    nothing there. `shortened` asks of some files whether one that is shorter now has lost something.
     """
 
-    def __init__(self, root: Path, names: tuple[str, ...]):
+    def __init__(self, root: Path, names: tuple[str, ...], shortened: Mapping[str, Callable[[], bool]] | None = None):
         self._root, self._names, self._numbered = root, names, not shared_filesystem(root)
+        self._shortened = shortened or {}
         self._left: dict[str, Look] = {}
         self._held: dict[str, int] = {}
         self.note()
@@ -44,11 +46,11 @@ class WrittenFiles:
             os.close(self._held.popitem()[1])
 
     def check(self) -> None:
-        """Raise `StoreError` where a file is gone, is another one, or is shorter than the run left it."""
+        """Raise `StoreError` where a file is gone, is another one, or was cut to less than the run left."""
         self._check_there()
         for name, (_, size) in self._left.items():
             now = _look(self._root / name)
-            if now is not None and now[1] < size:
+            if now is not None and now[1] < size and self._shortened.get(name, lambda: True)():
                 self._refuse(self._root / name, "was truncated", "Restore the folder from a copy")
 
     def _check_there(self) -> None:

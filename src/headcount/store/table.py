@@ -32,7 +32,7 @@ import filelock
 from .._errors import StoreError
 from .backends import backend_of
 from .cell import RESTORE, Outcome, Record
-from .connections import one_state
+from .connections import lost_log, one_state
 from .database import FILE_NAME, connect
 from .experiment import Experiment
 from .filesystem import require_this_host
@@ -45,7 +45,8 @@ from .weights import Weights, read_weights
 ASKED_AT_ONCE = 500
 """Keys in one query: SQLite takes at least 999 values."""
 LOCK_NAME = "lock"
-WATCHED = (FILE_NAME, f"{FILE_NAME}-wal", LOCK_NAME, "weights")
+LOG_NAME = f"{FILE_NAME}-wal"
+WATCHED = (FILE_NAME, LOG_NAME, LOCK_NAME, "weights")
 """What stays in the folder while it is open for writing, once it is there."""
 LOCK_SECONDS = 0.3
 """Waited for the lock: whoever asks whether it is held has it for a moment (`folders.run_state`)."""
@@ -106,7 +107,8 @@ class Store:
             connection = connect(root / FILE_NAME, writing=True)
             undone.callback(connection.close)
             remove_orphans(root, connection)
-            store = cls(root, connection, lock, WrittenFiles(root, WATCHED))
+            shortened = {LOG_NAME: lambda: lost_log(connection)}
+            store = cls(root, connection, lock, WrittenFiles(root, WATCHED, shortened))
             undone.pop_all()
         return store
 
