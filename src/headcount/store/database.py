@@ -6,7 +6,8 @@ from pathlib import Path
 
 from .._errors import StoreError
 from .._limits import max_line_bytes, require_fits
-from .filesystem import reading_uri, set_journal
+from .connections import open_for_reading, open_for_writing
+from .filesystem import set_journal
 from .migration import OLDEST_READ, migrate
 
 SCHEMA_VERSION = 5
@@ -96,7 +97,7 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
         if writing:
             if connection is not None:
                 connection.close()
-            connection = _limited(sqlite3.connect(path, timeout=10))
+            connection = _limited(open_for_writing(path))
             set_journal(connection, path)
         elif version < SCHEMA_VERSION:
             assert connection is not None
@@ -121,7 +122,7 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
 
 def read_only(path: Path) -> sqlite3.Connection:
     """A connection that cannot change the file, which is not checked."""
-    connection = sqlite3.connect(reading_uri(path), uri=True)
+    connection = open_for_reading(path)
     connection.execute("PRAGMA cell_size_check = ON")
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     return _limited(connection)
@@ -162,6 +163,17 @@ def holds_tables(path: Path) -> bool:
             return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
     except (sqlite3.Error, UnicodeDecodeError):
         return True
+
+
+def is_intact(path: Path, key: str) -> bool:
+    """Whether whoever opens the file now finds an undamaged one with the cell of this key; "" asks for no cell."""
+    try:
+        with contextlib.closing(read_only(path)) as connection:
+            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            rows = connection.execute("SELECT count(*) FROM cells WHERE key = ?", (key,)).fetchone()
+            return verdict == "ok" and (not key or rows == (1,))
+    except (sqlite3.Error, UnicodeDecodeError):
+        return False
 
 
 def _in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:

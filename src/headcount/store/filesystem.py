@@ -6,7 +6,6 @@ each other for a moment, and a commit takes longer. Two machines never write one
 the server where the file system passes locks on, and where it does not, `live.json` names the machine that writes.
 """
 
-import contextlib
 import os
 import re
 import socket
@@ -28,8 +27,6 @@ LOCAL_FUSE = ("bindfs", "encfs", "exfat", "fuse-overlayfs", "gocryptfs", "lxcfs"
 """File systems in user space that are on a disk of this machine; all others may be anywhere."""
 WAL_LIMIT = 64 << 20
 """Bytes that a write-ahead log keeps once it is merged: one that a long reader has let grow shrinks again."""
-_USES_WAL = 18
-"""The byte of a SQLite file that is 2 where it has a write-ahead log."""
 
 
 def shared_filesystem(path: Path) -> str:
@@ -61,22 +58,6 @@ def set_journal(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # gives the lock back
 
 
-def reading_uri(path: Path) -> str:
-    """The address under which a file is read, which changes nothing but what a killed run left half done."""
-    if _beside(path, "-journal").exists():
-        _roll_back(path)
-    return f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if is_unwritten(path) else ''}"
-
-
-def is_unwritten(path: Path) -> bool:
-    """Whether nobody writes a file now, so that it can be read without locks.
-
-    A folder that cannot be written has no place for the side files of a write-ahead log, and without a log they hold
-    nothing. A file with a rollback journal does not show that it is written.
-    """
-    return not _beside(path, "-wal").exists() and not (shared_filesystem(path) and not _uses_wal(path))
-
-
 def require_this_host(root: Path) -> None:
     """Refuse to write a shared folder into which a run on another machine writes; `StoreError` names the machine."""
     live = read_live(root) if shared_filesystem(root) else None
@@ -84,24 +65,6 @@ def require_this_host(root: Path) -> None:
         raise StoreError(
             f"{root} is in use by a run on {live.host} (process {live.pid}); wait for it, or choose another folder."
         )
-
-
-def _roll_back(path: Path) -> None:
-    """Undo what a run that was killed in mid-commit left half done; a commit that goes on is waited for."""
-    with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(path, timeout=10)) as connection:
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-
-
-def _uses_wal(path: Path) -> bool:
-    try:
-        with open(path, "rb") as file:
-            return file.read(_USES_WAL + 1)[_USES_WAL:] == b"\x02"
-    except OSError:
-        return False
-
-
-def _beside(path: Path, ending: str) -> Path:
-    return path.with_name(path.name + ending)
 
 
 def _is_below(path: str, point: str) -> bool:

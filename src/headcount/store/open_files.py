@@ -6,10 +6,12 @@ A file that is open outlives its name: without looking, a run would go on into a
 import contextlib
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from .._errors import StoreError
-from .filesystem import is_unwritten, shared_filesystem
+from .connections import is_unwritten
+from .filesystem import shared_filesystem
 
 Look = tuple[tuple[int, int], int, int]
 """A file's device and number, its size, and when it was last written."""
@@ -18,14 +20,22 @@ Look = tuple[tuple[int, int], int, int]
 class WrittenFiles:
     """The files of a folder that a run writes to, as it left them: each with its device, number, size and time.
 
-    `names` are watched from when they are there; into those of them that are `alone` nobody else writes. Shared file
-    systems may number a file anew and have clocks of their own, so that a number or a time says nothing there; nor does
-    a time on Windows, which sets it when a file is closed.
+    `names` are watched from when they are there; into those of them that are `alone` nobody else writes, except that
+    another program may merge SQLite's log: `lost` says whether one that changed has lost something. Shared file systems
+    may number a file anew and have clocks of their own, so that a number or a time says nothing there; nor does a time
+    on Windows, which sets it when a file is closed.
     """
 
-    def __init__(self, root: Path, names: tuple[str, ...], alone: tuple[str, ...] = ()):
-        self._root, self._names, self._numbered = root, names, not shared_filesystem(root)
-        self._alone = alone if self._numbered and os.name == "posix" else ()
+    def __init__(
+        self,
+        root: Path,
+        names: tuple[str, ...],
+        alone: tuple[str, ...] = (),
+        lost: Callable[[], bool] = lambda: True,
+    ):
+        self._root, self._names, self._alone, self._lost = root, names, alone, lost
+        self._numbered = not shared_filesystem(root)
+        self._timed = self._numbered and os.name == "posix"
         self._left: dict[str, Look] = {}
         self._held: dict[str, int] = {}
         self.note()
@@ -56,9 +66,12 @@ class WrittenFiles:
         self._check_there()
         for name, (_, size, written) in self._left.items():
             now = _look(self._root / name)
-            if now is not None and now[1] < size:
+            if now is None:
+                continue
+            alone = name in self._alone
+            if now[1] < size and (not alone or self._lost()):
                 self._refuse(self._root / name, "was truncated", "Restore the folder from a copy")
-            if now is not None and name in self._alone and now[2] != written:
+            if alone and self._timed and now[2] != written and self._lost():
                 self._refuse(self._root / name, "was overwritten by another program", "Restore the folder from a copy")
 
     def _check_there(self) -> None:

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from .._collection import collection_paused
 from .._errors import StoreError
 from .cell import RESTORE, Content, Outcome, Record, TrainSpec, train_text
+from .connections import one_state
 from .experiment import Experiment
 from .records import Columns, Records
 
@@ -103,23 +104,23 @@ def read_records(connection: sqlite3.Connection, file: Path) -> Records:
     """Every record, in an order that depends on their content alone. Raises StoreError for one that cannot be read."""
     try:
         with collection_paused():
-            texts = dict(connection.execute("SELECT id, text FROM texts"))
-            return Records(_columns(_stored(connection), texts, file))
+            with one_state(connection) as run:
+                texts = dict(run("SELECT id, text FROM texts"))
+                rows, unusual = run(_SELECT).fetchall(), run(_SELECT_UNUSUAL).fetchall()
+            return Records(_columns(_stored(rows, unusual), texts, file))
     except UNREADABLE as error:
         raise StoreError(f"{file} holds a row that cannot be read: {reason_of(error)}. {RESTORE}") from error
 
 
-def _stored(connection: sqlite3.Connection) -> dict[str, Sequence[Any]]:
+def _stored(rows: list[tuple], unusual_rows: list[tuple]) -> dict[str, Sequence[Any]]:
     """The columns of all rows. Raises TypeError where a value is not of its column's type."""
-    rows = connection.execute(_SELECT).fetchall()
     columns = zip(*rows, strict=True) if rows else [()] * len(READ)
     stored: dict[str, Sequence[Any]] = dict(zip(READ, columns, strict=True))
     unusual = {name: [usual] * len(rows) for name, usual in USUAL.items()}
     places = {number: place for place, number in enumerate(stored.pop("id"))}
-    for number, *values in connection.execute(_SELECT_UNUSUAL):
-        if number in places:  # not one that was committed since
-            for name, value in zip(USUAL, values, strict=True):
-                unusual[name][places[number]] = value
+    for number, *values in unusual_rows:
+        for name, value in zip(USUAL, values, strict=True):
+            unusual[name][places[number]] = value
     stored |= unusual
     for name, column in stored.items():
         kind, words = KINDS.get(name, (str, "a text"))

@@ -32,7 +32,8 @@ import filelock
 from .._errors import StoreError
 from .backends import backend_of
 from .cell import RESTORE, Outcome, Record
-from .database import FILE_NAME, connect, why
+from .connections import lost_log, one_state
+from .database import FILE_NAME, connect, is_intact, why
 from .experiment import Experiment
 from .filesystem import require_this_host
 from .open_files import ReadFile, WrittenFiles
@@ -87,6 +88,7 @@ class Store:
         self._lock = lock
         self._files = files
         self._closed = False
+        self._last_key = ""
 
     @classmethod
     def open_for_writing(cls, root: Path | str) -> "Store":
@@ -107,7 +109,7 @@ class Store:
             connection = connect(root / FILE_NAME, writing=True)
             undone.callback(connection.close)
             remove_orphans(root, connection)
-            store = cls(root, connection, lock, WrittenFiles(root, WATCHED, WRITTEN))
+            store = cls(root, connection, lock, WrittenFiles(root, WATCHED, WRITTEN, lambda: store._lost()))
             undone.pop_all()
         return store
 
@@ -209,6 +211,12 @@ class Store:
             ) from error
         with self._committing():
             insert(self._connection, records, packs)
+        if records:
+            self._last_key = records[-1].cell.key
+
+    def _lost(self) -> bool:
+        """Whether files that another program wrote to lack what was committed; merging SQLite's log loses none."""
+        return not is_intact(self.root / FILE_NAME, self._last_key) or lost_log(self._connection)
 
     def _settled_among(self, keys: Iterable[str]) -> set[str]:
         """Those of the keys whose cells need no more work."""
@@ -254,26 +262,27 @@ class Store:
     def experiments(self) -> list[Experiment]:
         """Every experiment that was begun in this folder, the oldest first."""
         with _reading(self.root):
-            rows = self._connection.execute(
-                "SELECT id, name, question, task, axes, settings, study, scale FROM experiments ORDER BY id"
-            ).fetchall()
-            placed = self._connection.execute("SELECT experiment, key, place FROM places").fetchall()
+            with one_state(self._connection) as run:
+                rows = run(
+                    "SELECT id, name, question, task, axes, settings, study, scale FROM experiments ORDER BY id"
+                ).fetchall()
+                placed = run("SELECT experiment, key, place FROM places").fetchall()
             return read_experiments(rows, placed)
 
     def progress(self) -> list[Progress]:
         """How far each experiment is, the oldest first; no cell is read for it."""
         with _reading(self.root):
-            run = self._connection.execute
-            rows = run("SELECT id, name, task, study FROM experiments ORDER BY id").fetchall()
-            asked = dict(run("SELECT experiment, count(*) FROM places GROUP BY experiment").fetchall())
-            settled = dict(
-                run(  # a left join would read the rows themselves, seven times as long
-                    "SELECT p.experiment, count(*) FROM places p JOIN cells c INDEXED BY settled "
-                    "ON c.key = p.key AND c.outcome != 'failed' GROUP BY p.experiment"
-                ).fetchall()
-            )
-            runs = self._connection.execute("SELECT experiment, command, started FROM runs ORDER BY id").fetchall()
-            attached = self._connection.execute("SELECT experiment, name FROM attachments ORDER BY name").fetchall()
+            with one_state(self._connection) as run:
+                rows = run("SELECT id, name, task, study FROM experiments ORDER BY id").fetchall()
+                asked = dict(run("SELECT experiment, count(*) FROM places GROUP BY experiment").fetchall())
+                settled = dict(
+                    run(  # a left join would read the rows themselves, seven times as long
+                        "SELECT p.experiment, count(*) FROM places p JOIN cells c INDEXED BY settled "
+                        "ON c.key = p.key AND c.outcome != 'failed' GROUP BY p.experiment"
+                    ).fetchall()
+                )
+                runs = run("SELECT experiment, command, started FROM runs ORDER BY id").fetchall()
+                attached = run("SELECT experiment, name FROM attachments ORDER BY name").fetchall()
             require_texts(text for _, *texts in rows for text in texts)
             require_texts(text for _, *texts in (*runs, *attached) for text in texts)
             return [
