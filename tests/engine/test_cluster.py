@@ -216,6 +216,7 @@ def test_a_cluster_is_planned_for_by_its_largest_workers():
     machine = planned_for([CPU, GPU, large, CPU])
     assert machine == replace(large, machines=2)
     assert planned_for([CPU] * 3) == replace(CPU, machines=3)
+    assert planned_for([CPU, replace(CPU, memory=2 << 30), CPU]).memory == 2 << 30, "it can have what others cannot"
     one, many = (plan_sweep(SWEEP, machine=replace(GPU, machines=count)) for count in (1, 10))
     assert many.seconds < one.seconds
     assert many.buckets == one.buckets

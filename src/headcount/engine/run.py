@@ -74,7 +74,8 @@ def run_sweep(
         How many cells were there already, how many were trained, and how those came out.
 
     Raises:
-        InputError: If the task's data cannot be learned from.
+        InputError: If the task's data cannot be learned from, or a model needs more memory than there is where it is
+            to be trained.
         StoreError: If the folder cannot be written, or a parent's weights cannot be read; earlier results are safe.
 
     Example:
@@ -93,6 +94,7 @@ def run_sweep(
     began = time.monotonic()
     let_go_of_programs()
     plan = plan or plan_sweep(sweep, store.settled_keys(), None if executor is None else executor.machine)
+    plan.require_trainable()
     executor = executor or Threads(plan.machine)
     outcomes: dict[Outcome, int] = {}
     job = Job(

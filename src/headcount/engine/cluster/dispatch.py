@@ -114,7 +114,7 @@ class ClusterExecutor(Executor):
 
 def planned_for(machines: Sequence[Hardware]) -> Hardware:
     """What to plan for: the largest worker, and how many there are of its kind. There must be one."""
-    largest = max(machines, key=lambda machine: (machine.side_by_side, machine.memory * machine.side_by_side))
+    largest = max(machines, key=lambda machine: (machine.side_by_side, machine.memory))
     alike = sum(machine.side_by_side == largest.side_by_side for machine in machines)
     return replace(largest, machines=alike)
 
