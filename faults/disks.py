@@ -12,12 +12,10 @@ import numpy as np
 
 from headcount.store import FILE_NAME
 
-from .checks import Problem, quiet, read, refused
+from .checks import Problem, Trials, quiet, read, refused
 from .processes import wait_for
 from .syscalls import Skipped
 from .trial import Bench, Trial, exports
-
-Trials = Iterator[list[Problem]]
 
 
 def size_limit(bench: Bench, draw: np.random.Generator) -> Trials:

@@ -89,11 +89,11 @@ def bad_arguments(rng: random.Random) -> Iterator[Input]:
 
 
 def absurd_sizes(_: random.Random) -> Iterator[Input]:
-    """Sizes that no machine has; each must be refused by arithmetic."""
+    """Sizes that no machine has, refused by arithmetic; what could be planned is refused when it is to be trained."""
     typed = [
         (flag, value)
         for flag in ("--lengths", "--heads", "--ranks", "--head-dims", "--kv-heads")
-        for value in ("1000000000000000000", "1:1000000000000", "1000000000")
+        for value in ("1000000000000000000", "1:1000000000000")
     ] + [
         (flag, value)
         for flag in ("--seeds", "--steps", "--batch", "--head-dim", "--hidden", "--layers", "--total-dim",
@@ -104,6 +104,8 @@ def absurd_sizes(_: random.Random) -> Iterator[Input]:
         yield _input("measure", f"{flag} {value}", ("sum-of-maxima", flag, value, "--dry-run"), refused=True)
     hard = ("bounds", *GOOD["bounds"], "--class", "hard")
     absurd = ABSURD[0]
+    for flag in ("--lengths", "--heads", "--ranks", "--head-dims", "--kv-heads", "--hidden", "--layers", "--batch"):
+        yield _input("measure", f"{flag} 10**9, trained", ("sum-of-maxima", flag, "1000000000"), refused=True, out=True)
     for verb, *options in (
         *((*hard, flag, absurd) for flag in ("--heads", "--length", "--intrinsic-dim", "--alphabet")),
         ("bounds", *GOOD["bounds"], "--plot", "chart.svg", "--intrinsic-dim", absurd),
@@ -151,10 +153,12 @@ def _values(flag: str, hint: Any) -> tuple[str, ...]:
     return PATHS if Path in kinds else CHOICES
 
 
-def _input(verb: str, words: str, typed: tuple[str, ...], *, refused: bool) -> Input:
+def _input(verb: str, words: str, typed: tuple[str, ...], *, refused: bool, out: bool = False) -> Input:
+    """`out`: into a results folder of the trial's own."""
+
     def case(folder: Path) -> Case:
         put = tuple(str(results_folder()) if part == RESULTS else part for part in typed)
-        return Case((verb, *put), refused)
+        return Case((verb, *put, *(("--out", str(folder / "out")) if out else ())), refused)
 
     assert verb in VERBS
     return Input(f"{verb} options", words, case)

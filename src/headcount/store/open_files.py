@@ -109,17 +109,20 @@ class ReadFile:
 
 
 def _look(path: Path) -> Look | None:
-    try:
-        status = os.stat(path)
-    except OSError:
+    if (status := _status(path)) is None:
         return None
     size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
     return (status.st_dev, status.st_ino), size, status.st_mtime_ns
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
+    if (status := _status(path)) is None:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except OSError:
+        return None

@@ -8,7 +8,7 @@
     DIR/lock             held while a run writes
     DIR/live.json        what the last run says of itself (`live.py`); no result depends on it
 
-Promises. A commit is a whole bucket or nothing, costs the same however many cells are stored, and survives `kill -9`
+Promises. A commit is stored whole or not at all, costs the same however many cells are stored, and survives `kill -9`
 and power loss (WAL with full sync; a pack is on disk before the rows that name it, and one that no row names is removed
 when the folder is next opened for writing). Nothing is rewritten except a FAILED cell and an attachment. One process
 at a time opens a folder for writing. A file that is newer or older than this code, damaged, read-only or on a full
@@ -199,7 +199,7 @@ class Store:
         )
 
     def commit(self, records: Iterable[Record], weights: dict[str, Weights] | None = None) -> None:
-        """Store the records of one bucket and their weights: all of them, or none."""
+        """Store the records of some buckets and their weights: all of them, or none."""
         self._files.check()
         records, weights = list(records), weights or {}
         settled = self._settled_among(weights)
