@@ -17,10 +17,6 @@ import functools
 import hashlib
 import importlib
 import inspect
-import operator
-import os
-import sys
-import sysconfig
 import types
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -34,6 +30,7 @@ from .._errors import InputError
 from .base import GeneratedTask, fingerprint, user_supplied
 from .source import code_text
 from .traced import traced
+from .user_code import importable_name, is_installed, is_installed_file
 
 PLAIN = (
     type(None),
@@ -52,7 +49,6 @@ PLAIN = (
 WRAPPERS = (type(jax.jit(abs)), type(functools.cache(abs)))
 """Of functions that they do not change."""
 READS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
-PACKAGE = str(Path(__file__).parents[1])
 NAMES = frozenset((*functools.WRAPPER_ASSIGNMENTS, "__wrapped__"))
 GENERATED = frozenset(
     ("__init__", "__repr__", "__eq__", "__hash__", "__lt__", "__le__", "__gt__", "__ge__", "__replace__")
@@ -280,47 +276,6 @@ def _is_written(method: Any) -> bool:
 
 def _hashed(*words: str) -> str:
     return hashlib.sha256("\0".join(words).encode(errors="surrogatepass")).hexdigest()
-
-
-def importable_name(value: Any) -> str | None:
-    """Where a function or class of an installed package is found; None for a user's, and for what is not found so."""
-    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-    name = name or getattr(value, "__name__", None)
-    if isinstance(value, np.ufunc):
-        module = module or "numpy"
-    if not isinstance(module, str) or not isinstance(name, str):
-        return None
-    there = sys.modules.get(module)
-    if there is None or not is_installed(there):
-        return None
-    try:
-        same = operator.attrgetter(name)(there) is value
-    except AttributeError:
-        return None
-    return f"{module}.{name}" if same else None
-
-
-def is_installed(module: types.ModuleType) -> bool:
-    """Whether a module is Python's own, of an installed package, or of headcount."""
-    if module.__name__ == "__main__":
-        return False
-    file = getattr(module, "__file__", None)
-    if file is None:  # compiled into Python, or a package without an __init__.py
-        paths = list(getattr(module, "__path__", ()))
-        return not paths or all(map(is_installed_file, paths))
-    return is_installed_file(file)
-
-
-@functools.cache
-def is_installed_file(file: str) -> bool:
-    """Whether a file is Python's own, of an installed package, or of headcount."""
-    if file.startswith("<frozen"):
-        return True
-    path = os.path.realpath(file)
-    if {"site-packages", "dist-packages"} & set(Path(path).parts):
-        return True
-    folders = (PACKAGE, *map(os.path.realpath, (sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))))
-    return any(path.startswith(folder + os.sep) for folder in folders)
 
 
 def _file_hash(module: types.ModuleType) -> str:
