@@ -28,9 +28,10 @@ import numpy as np
 
 from .._errors import InputError
 from .base import GeneratedTask, fingerprint, user_supplied
+from .kept_traces import forget_changed
 from .source import code_text
 from .traced import traced
-from .user_code import importable_name, is_installed, is_installed_file
+from .user_code import has_user_code, importable_name, is_installed, is_installed_file
 
 PLAIN = (
     type(None),
@@ -61,22 +62,37 @@ def code_of(functions: Any) -> str:
     return Identity(functions).digest[:16]
 
 
-def probe_of(task: GeneratedTask, functions: Any) -> str:
-    """A short hash of the program that a task's target is at its length.
+def probe_of(task: GeneratedTask, functions: Any, *, is_named: bool = False) -> str:
+    """A short hash of the program that a task's target is at its length; empty for one that a name identifies.
+
+    The functions are traced from here on as they are now.
 
     Args:
         task: The task.
         functions: A user's functions that its target calls.
+        is_named: Whether the task is identified by its name and options alone.
 
     Raises:
-        InputError: If a function fails, if tracing it changes what it reads, or if neither its code nor its program
-            can be seen.
+        InputError: If a function fails, if tracing it changes what it reads or gives another program each time, or if
+            neither its code nor its program can be seen.
     """
+    if is_named and not has_user_code(functions):
+        return ""
     before = Identity(functions)
-    program = user_supplied(traced, task.target, task.length, task.dim, name=task.name)
+    forget_changed(before.parts)
+    if is_named:
+        return ""
+    program, again = (
+        user_supplied(traced, task.target, task.length, task.dim, anew, name=task.name) for anew in (False, True)
+    )
     way_out = 'Identify the task by a name and a version of your own: name="..", options={"version": 1}.'
     if Identity(functions).digest != before.digest:
         raise InputError(f"{task.name}: the user-supplied function changes something that it reads. {way_out}")
+    if program.digest != again.digest:
+        raise InputError(
+            f"{task.name}: the user-supplied function is another one each time it is traced, as if it drew random "
+            f"numbers in Python: draw them once, outside of it. {way_out}"
+        )
     if program.calls_python and before.unknown:
         raise InputError(
             f"{task.name}: the user-supplied function calls back into Python with {before.unknown[0]}, whose content "
@@ -86,7 +102,8 @@ def probe_of(task: GeneratedTask, functions: Any) -> str:
 
 
 class Identity:
-    """The hash of a value. `unknown` are the types of all parts whose content cannot be read, such as a lock's.
+    """The hash of a value. `unknown` are the types of all parts whose content cannot be read, such as a lock's; `parts`
+    are those that can be compared by their hashes, each with its own.
 
     Example:
         >>> from headcount.tasks.identity import Identity
@@ -97,8 +114,10 @@ class Identity:
 
     def __init__(self, value: Any):
         self.unknown: list[str] = []
+        self.parts: list[tuple[Any, str]] = []
         self._known: dict[int, str] = {}
         self._pending: dict[int, int] = {}
+        self._outermost = 0
         self._held: list[Any] = []  # an id is that of one value only as long as the value lives
         self.digest = self._of(value)
 
@@ -110,14 +129,19 @@ class Identity:
         if known is not None:
             return known
         if id(value) in self._pending:
-            return _hashed("again", str(self._pending[id(value)]))
-        self._pending[id(value)] = len(self._pending)
+            self._outermost = min(self._outermost, self._pending[id(value)])
+            return _hashed("again", str(len(self._pending) - self._pending[id(value)]))
+        place = self._pending[id(value)] = len(self._pending)
+        outermost, self._outermost = self._outermost, place
         try:
             digest = _hashed(*self._parts(value))
         except RecursionError:
             digest = self._opaque(value)
         finally:
             del self._pending[id(value)]
+        if self._outermost == place:  # it contains nothing that it is inside of
+            self.parts.append((value, digest))
+        self._outermost = min(outermost, self._outermost)
         self._held.append(value)
         self._known[id(value)] = digest
         return digest
