@@ -11,12 +11,14 @@ A function of an installed package or of Python itself is known by its name. Wha
 `traced.py`, which together with this identifies a task at a length.
 """
 
+import copyreg
 import dis
 import enum
 import functools
 import hashlib
 import importlib
 import inspect
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -49,12 +51,27 @@ PLAIN = (
 )
 WRAPPERS = (type(jax.jit(abs)), type(functools.cache(abs)))
 """Of functions that they do not change."""
+WRITTEN_IN_PYTHON = 1 << 9
+"""The flag of a class that is not compiled into a library."""
+CONTAINERS = (dict, list, tuple, set, frozenset)
 READS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 NAMES = frozenset((*functools.WRAPPER_ASSIGNMENTS, "__wrapped__"))
 GENERATED = frozenset(
     ("__init__", "__repr__", "__eq__", "__hash__", "__lt__", "__le__", "__gt__", "__ge__", "__replace__")
 )
 """Methods that a dataclass writes itself, from fields whose values count anyway."""
+OF_PYTHON = frozenset(
+    (
+        "__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__slots__", "__hash__",
+        "__firstlineno__", "__static_attributes__", "__parameters__", "__orig_bases__", "__type_params__",
+        "__abstractmethods__", "__match_args__", "__dataclass_fields__", "__dataclass_params__", "__classcell__",
+        "__annotations_cache__", "__conditional_annotations__", "__slotnames__",
+    )
+)  # fmt: skip
+"""Attributes that Python gives a class or a dataclass; any other of such a name is a user's."""
+UNSEEN_READS = frozenset(("globals", "vars", "getattr", "eval", "exec", "open", "__import__"))
+UNSEEN_ATTRIBUTES = frozenset(("__dict__", "__globals__", "attrgetter", "import_module", "environ", "getenv"))
+"""Ways in which code reads what its text does not name."""
 
 
 def code_of(functions: Any) -> str:
@@ -134,7 +151,7 @@ class Identity:
         place = self._pending[id(value)] = len(self._pending)
         outermost, self._outermost = self._outermost, place
         try:
-            digest = _hashed(*self._parts(value))
+            digest = _hashed(*self._parts(value), *self._attributes(value))
         except RecursionError:
             digest = self._opaque(value)
         finally:
@@ -183,10 +200,13 @@ class Identity:
             yield from ("signature", *self._all(value.parameters.values()))
         elif isinstance(value, inspect.Parameter):
             yield from ("parameter", value.name, value.kind.name, self._of(value.default))
+        elif isinstance(value, functools.cached_property):
+            yield from ("cached_property", self._of(value.func))
         elif isinstance(value, property):
             yield from ("property", *self._all((value.fget, value.fset)))
         elif isinstance(value, type):
-            yield from ("class", *self._class_parts(value))
+            in_python = value.__flags__ & WRITTEN_IN_PYTHON
+            yield from ("class", *(self._class_parts(value) if in_python else (value.__module__, value.__qualname__)))
         elif isinstance(value, types.BuiltinMethodType | types.MethodWrapperType) and value.__self__ is not None:
             yield from ("bound", value.__name__, self._of(value.__self__))
         elif isinstance(value, WRAPPERS):
@@ -213,6 +233,7 @@ class Identity:
             yield from (str(function.__globals__.get("__name__")), code.co_qualname)
         else:
             yield code_text(code)
+            self.unknown += _unseen_reads(function)
             yield from self._read(function)
         yield from self._all((function.__defaults__, function.__kwdefaults__))
         closure = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
@@ -257,7 +278,7 @@ class Identity:
         for name, value in vars(cls).items():
             is_function = isinstance(value, types.FunctionType)
             generated = is_function and name in GENERATED and value.__code__.co_filename.startswith("<")
-            special = name.startswith("__") and name.endswith("__") and not callable(value)
+            special = name in OF_PYTHON and not callable(value)
             if not (generated or special or name.startswith("_abc_") or name.startswith("__annotate")):
                 written[name] = value
         if "__dataclass_fields__" in vars(cls):
@@ -265,7 +286,10 @@ class Identity:
         yield from self._named(written)
 
     def _object(self, value: Any) -> Iterator[str]:
-        """Any other object: its class and its state, as copying it would read them."""
+        """Any other object: its class and its state, as copying it would read them.
+
+        Not the values of cached properties, which follow from the rest and are there only once they have been read.
+        """
         try:
             reduced = value.__reduce_ex__(4)
         except Exception:  # it has no state that can be read
@@ -276,9 +300,20 @@ class Identity:
             return
         _, arguments, *rest = reduced
         state, items, pairs = (*rest, None, None, None)[:3]
-        state = _without_names(state) if isinstance(state, dict) else state
+        state = _without_names(state, type(value)) if isinstance(state, dict) else state
         yield from ("object", self._of(type(value)), *self._all((arguments, state)))
         yield from self._all((list(items or ()), list(pairs or ())))
+
+    def _attributes(self, value: Any) -> Iterator[str]:
+        """Of a user's containers, and of objects that say themselves how they are copied: all that they hold."""
+        kind = type(value)
+        module = sys.modules.get(kind.__module__)
+        if isinstance(value, enum.Enum) or (module is not None and is_installed(module)):
+            return
+        if isinstance(value, CONTAINERS) or not _copied_plainly(kind):
+            slots = {name: getattr(value, name) for name in copyreg._slotnames(kind) if hasattr(value, name)}  # pyright: ignore[reportAttributeAccessIssue]
+            attributes = _without_names(slots | getattr(value, "__dict__", {}), kind)
+            yield from ("attributes", self._of(kind), *self._named(attributes)) if attributes else ()
 
     def _opaque(self, value: Any) -> str:
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
@@ -286,10 +321,27 @@ class Identity:
         return _hashed("unknown", kind)
 
 
-def _without_names(state: dict[Any, Any]) -> dict[Any, Any]:
-    """The attributes of an object in a fixed order, without what `functools.wraps` copies."""
-    kept = {name: value for name, value in state.items() if name not in NAMES}
+def _without_names(state: dict[Any, Any], kind: type = object) -> dict[Any, Any]:
+    """The attributes of an object in a fixed order, without what `functools.wraps` copies, and without the values of
+    cached properties."""
+    kept = {name: value for name, value in state.items() if name not in NAMES and not _is_cached(kind, name)}
     return dict(sorted(kept.items(), key=str))
+
+
+def _is_cached(kind: type, name: Any) -> bool:
+    return isinstance(inspect.getattr_static(kind, str(name), None), functools.cached_property)
+
+
+def _copied_plainly(kind: type) -> bool:
+    """Whether copying an object gives all of its attributes."""
+    names = ("__reduce_ex__", "__reduce__", "__getstate__")
+    return all(getattr(kind, name, None) is getattr(object, name, None) for name in names)
+
+
+def _unseen_reads(function: types.FunctionType) -> list[str]:
+    """What code calls to read something that it does not name."""
+    reads = _reads_of(function.__code__) & UNSEEN_READS - function.__globals__.keys()
+    return sorted(reads | (_names_in(function.__code__) & UNSEEN_ATTRIBUTES))
 
 
 def _is_written(method: Any) -> bool:
