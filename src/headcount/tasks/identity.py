@@ -75,8 +75,10 @@ UNSEEN_ATTRIBUTES = frozenset(("__dict__", "__globals__", "attrgetter", "import_
 
 
 def code_of(functions: Any) -> str:
-    """A short hash of functions: their code and what it reads."""
-    return Identity(functions).digest[:16]
+    """A short hash of functions: their code and what it reads. From here on they are traced as they are now."""
+    identity = Identity(functions)
+    forget_changed(identity.parts)
+    return identity.digest[:16]
 
 
 def probe_of(task: GeneratedTask, functions: Any, *, is_named: bool = False) -> str:
