@@ -11,6 +11,7 @@ from headcount.tasks import ArrayTask, quadratic_basins
 from headcount.tasks.find import find_task
 
 from ..datasets.written import write_text_table
+from ..helpers.commands import headcount as headcount_command
 from ..helpers.refusals import refused
 from ..helpers.tolerance import assert_trees_equal
 
@@ -101,6 +102,32 @@ def test_python_holds_a_task_or_makes_one(own, where):
     made = find_task(f"{start}:furthest", length=16, power=3)
     assert (made.name, made.length) == ("furthest", 16)
     assert find_task(f"{start}:furthest").spec() != made.spec()
+
+
+BESIDE = """
+import headcount as hc
+from beside_it import function
+task = hc.FunctionTask(function=function, length=4, dim=2)
+"""
+
+
+def with_a_helper(folder, power: int) -> str:
+    """A task in a file that imports another one next to it."""
+    folder.mkdir()
+    (folder / "mine.py").write_text(BESIDE)
+    (folder / "beside_it.py").write_text(f"def function(tokens):\n    return tokens.sum() ** {power}\n")
+    return f"{folder / 'mine.py'}:task"
+
+
+def test_a_file_imports_what_is_next_to_it(own, tmp_path, monkeypatch):
+    """Also for the installed program, whose path does not begin with the folder that it is run in."""
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder])
+    references = [with_a_helper(tmp_path / name, power) for name, power in (("one", 2), ("other", 3))]
+    result = headcount_command("measure", references[0], "--heads", 1, "--lengths", 4, "--dry-run")
+    assert result.code == 0, result.err
+    # Helpers of one name do not stand in for each other.
+    for reference, power in zip([*references, references[0]], (2, 3, 2), strict=True):
+        assert find_task(reference).target(np.full((4, 2), 2.0)) == 16.0**power
 
 
 def test_a_file_may_be_called_what_it_likes(own):

@@ -1,10 +1,12 @@
 """Any function of a whole sequence is a task."""
 
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
 
+from headcount.engine.data import FreshExamples
 from headcount.tasks import FunctionTask
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
@@ -101,10 +103,20 @@ def test_a_function_whose_target_is_no_vector_is_refused():
         make(lambda tokens: tokens.T @ tokens).examples(16, 16)
 
 
-def test_a_function_is_run_as_it_is_now():
+@pytest.mark.parametrize("wrapped", [lambda function: function, jax.tree_util.Partial], ids=["itself", "Partial"])
+def test_a_function_is_run_as_it_is_now(wrapped):
     """Even where it reads a variable that has changed since the last call."""
     powers = [1]
-    task = make(lambda tokens: jnp.sum(tokens) ** powers[0])
+    task = make(wrapped(lambda tokens: jnp.sum(tokens) ** powers[0]))
     once = np.asarray(task.examples(16, 16).train.targets)
     powers[0] = 2
     assert_close(task.examples(16, 16).train.targets, once**2)
+
+
+def test_fresh_examples_are_drawn_by_the_function_as_it_is_now():
+    powers = [1]
+    task = make(lambda tokens: jnp.sum(tokens) ** powers[0])
+    batch = jax.jit(lambda data: data.batch(jr.key(0), 4)[1])
+    once = np.asarray(batch(FreshExamples(task, None)))
+    powers[0] = 2
+    assert_close(batch(FreshExamples(task, None)), once**2)

@@ -270,6 +270,32 @@ def test_a_function_that_changes_what_it_reads_needs_a_version():
     assert keys(function(counted, options={"version": 1}), 4)
 
 
+@pytest.mark.parametrize("version", [False, True])
+def test_a_loop_is_traced_as_it_is_now(version):
+    """JAX keeps what it has traced of a loop's body, whatever the body reads."""
+    factors = [2.0]
+
+    def times(_, number):
+        return number * factors[0]
+
+    def targets(version: int):
+        options = {"options": {"version": version}} if version else {}
+        task = function(lambda tokens: jax.lax.fori_loop(0, 3, times, tokens[0, 0]), 4, **options)
+        task.probe()
+        return np.asarray(task.examples(4, 4).train.targets)
+
+    before = targets(int(version))
+    factors[0] = 4.0
+    assert np.array_equal(targets(2 * version), 8 * before)
+
+
+@pytest.mark.parametrize("wrapped", [lambda function: function, jax.jit], ids=["itself", "jitted"])
+def test_a_function_that_is_random_while_it_is_traced_needs_a_version(wrapped):
+    task = function(wrapped(lambda tokens: np.random.rand() * jnp.max(tokens)))
+    with refused("function", "random", "version"):
+        keys(task, 4)
+
+
 def test_python_that_cannot_be_seen_needs_a_version():
     lock = threading.Lock()
 

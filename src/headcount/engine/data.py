@@ -20,6 +20,7 @@ from ..models import AbstractSpec
 from ..store import TrainSpec
 from ..tasks import AbstractObjective, AbstractTask, Examples, GeneratedTask, Split, Tokenise, examples_at
 from ..tasks.objective import AbstractLabelObjective
+from ..tasks.user_code import has_user_code
 
 PROBE_EXAMPLES = 1024
 """Examples from which a stream's means and scales are taken."""
@@ -92,14 +93,20 @@ class RawExamples(eqx.Module):
 
 
 class FreshExamples(eqx.Module):
-    """Every batch is drawn from the task; nothing is stored."""
+    """Every batch is drawn from the task; nothing is stored.
+
+    `unshared` keeps a program with a user's code from serving other examples: the same function is another one when a
+    variable that it reads has changed.
+    """
 
     task_arrays: GeneratedTask
     task_rest: GeneratedTask = eqx.field(static=True)
+    unshared: object = eqx.field(static=True)
     units: Units | None
 
     def __init__(self, task: GeneratedTask, units: Units | None):
         self.task_arrays, self.task_rest = eqx.partition(task, eqx.is_array)
+        self.unshared = object() if has_user_code(task) else None
         self.units = units
 
     def batch(self, key: Key, count: int) -> tuple[Array, Array]:

@@ -26,6 +26,7 @@ from .._errors import HeadcountError, InputError, require
 from .._keys import named_key
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
 from .objective import AbstractLabelObjective, AbstractObjective, Regression
+from .user_code import has_user_code
 
 DRAWN = 512
 """Examples drawn at a time."""
@@ -185,8 +186,7 @@ def _draw(task: GeneratedTask, counts: dict[str, int], seed: int) -> list[Exampl
     """
     leaves, structure = jax.tree.flatten(task)
     others = [None if eqx.is_array(leaf) else leaf for leaf in leaves]
-    shared = not any(_is_user_code(part) for part in jax.tree.leaves(task, is_leaf=_is_user_code))
-    program = (_program if shared else _program.make)(structure, *others)
+    program = (_program.make if has_user_code(task) else _program)(structure, *others)
     arrays = [leaf for leaf in leaves if eqx.is_array(leaf)]
 
     def part(name: str, count: int) -> Examples:
@@ -208,13 +208,6 @@ def _program(structure: Any, *others: Any) -> Callable[..., tuple[AnyArray, AnyA
         return tokens, jax.vmap(task.target)(tokens)
 
     return deterministic_jit(draw, light=True)
-
-
-def _is_user_code(part: Any) -> bool:
-    """Whether a part of a task is a function or a module from outside headcount and JAX."""
-    module = getattr(part, "__module__", None) or ""
-    is_code = callable(part) or isinstance(part, eqx.Module)
-    return is_code and module.partition(".")[0] not in ("headcount", "jax")
 
 
 def check_examples(

@@ -84,4 +84,4 @@ class FunctionTask(GeneratedTask):
         return shared | {"uses_positions": self.uses_positions, "code": code_of(self.function)}
 
     def probe(self) -> str:
-        return "" if self.options is not None else probe_of(self, self.function)
+        return probe_of(self, self.function, is_named=self.options is not None)

@@ -11,16 +11,14 @@ A function of an installed package or of Python itself is known by its name. Wha
 `traced.py`, which together with this identifies a task at a length.
 """
 
+import copyreg
 import dis
 import enum
 import functools
 import hashlib
 import importlib
 import inspect
-import operator
-import os
 import sys
-import sysconfig
 import types
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -32,8 +30,10 @@ import numpy as np
 
 from .._errors import InputError
 from .base import GeneratedTask, fingerprint, user_supplied
+from .kept_traces import forget_changed
 from .source import code_text
 from .traced import traced
+from .user_code import has_user_code, importable_name, is_installed, is_installed_file
 
 PLAIN = (
     type(None),
@@ -51,36 +51,67 @@ PLAIN = (
 )
 WRAPPERS = (type(jax.jit(abs)), type(functools.cache(abs)))
 """Of functions that they do not change."""
+WRITTEN_IN_PYTHON = 1 << 9
+"""The flag of a class that is not compiled into a library."""
+CONTAINERS = (dict, list, tuple, set, frozenset)
 READS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
-PACKAGE = str(Path(__file__).parents[1])
 NAMES = frozenset((*functools.WRAPPER_ASSIGNMENTS, "__wrapped__"))
 GENERATED = frozenset(
     ("__init__", "__repr__", "__eq__", "__hash__", "__lt__", "__le__", "__gt__", "__ge__", "__replace__")
 )
 """Methods that a dataclass writes itself, from fields whose values count anyway."""
+OF_PYTHON = frozenset(
+    (
+        "__module__", "__qualname__", "__doc__", "__dict__", "__weakref__", "__annotations__", "__slots__", "__hash__",
+        "__firstlineno__", "__static_attributes__", "__parameters__", "__orig_bases__", "__type_params__",
+        "__abstractmethods__", "__match_args__", "__dataclass_fields__", "__dataclass_params__", "__classcell__",
+        "__annotations_cache__", "__conditional_annotations__", "__slotnames__",
+    )
+)  # fmt: skip
+"""Attributes that Python gives a class or a dataclass; any other of such a name is a user's."""
+UNSEEN_READS = frozenset(("globals", "vars", "getattr", "eval", "exec", "open", "__import__"))
+UNSEEN_ATTRIBUTES = frozenset(("__dict__", "__globals__", "attrgetter", "import_module", "environ", "getenv"))
+"""Ways in which code reads what its text does not name."""
 
 
 def code_of(functions: Any) -> str:
-    """A short hash of functions: their code and what it reads."""
-    return Identity(functions).digest[:16]
+    """A short hash of functions: their code and what it reads. From here on they are traced as they are now."""
+    identity = Identity(functions)
+    forget_changed(identity.parts)
+    return identity.digest[:16]
 
 
-def probe_of(task: GeneratedTask, functions: Any) -> str:
-    """A short hash of the program that a task's target is at its length.
+def probe_of(task: GeneratedTask, functions: Any, *, is_named: bool = False) -> str:
+    """A short hash of the program that a task's target is at its length; empty for one that a name identifies.
+
+    The functions are traced from here on as they are now.
 
     Args:
         task: The task.
         functions: A user's functions that its target calls.
+        is_named: Whether the task is identified by its name and options alone.
 
     Raises:
-        InputError: If a function fails, if tracing it changes what it reads, or if neither its code nor its program
-            can be seen.
+        InputError: If a function fails, if tracing it changes what it reads or gives another program each time, or if
+            neither its code nor its program can be seen.
     """
+    if is_named and not has_user_code(functions):
+        return ""
     before = Identity(functions)
-    program = user_supplied(traced, task.target, task.length, task.dim, name=task.name)
+    forget_changed(before.parts)
+    if is_named:
+        return ""
+    program, again = (
+        user_supplied(traced, task.target, task.length, task.dim, anew, name=task.name) for anew in (False, True)
+    )
     way_out = 'Identify the task by a name and a version of your own: name="..", options={"version": 1}.'
     if Identity(functions).digest != before.digest:
         raise InputError(f"{task.name}: the user-supplied function changes something that it reads. {way_out}")
+    if program.digest != again.digest:
+        raise InputError(
+            f"{task.name}: the user-supplied function is another one each time it is traced, as if it drew random "
+            f"numbers in Python: draw them once, outside of it. {way_out}"
+        )
     if program.calls_python and before.unknown:
         raise InputError(
             f"{task.name}: the user-supplied function calls back into Python with {before.unknown[0]}, whose content "
@@ -90,7 +121,8 @@ def probe_of(task: GeneratedTask, functions: Any) -> str:
 
 
 class Identity:
-    """The hash of a value. `unknown` are the types of all parts whose content cannot be read, such as a lock's.
+    """The hash of a value. `unknown` are the types of all parts whose content cannot be read, such as a lock's; `parts`
+    are those that can be compared by their hashes, each with its own.
 
     Example:
         >>> from headcount.tasks.identity import Identity
@@ -101,8 +133,10 @@ class Identity:
 
     def __init__(self, value: Any):
         self.unknown: list[str] = []
+        self.parts: list[tuple[Any, str]] = []
         self._known: dict[int, str] = {}
         self._pending: dict[int, int] = {}
+        self._outermost = 0
         self._held: list[Any] = []  # an id is that of one value only as long as the value lives
         self.digest = self._of(value)
 
@@ -114,14 +148,19 @@ class Identity:
         if known is not None:
             return known
         if id(value) in self._pending:
-            return _hashed("again", str(self._pending[id(value)]))
-        self._pending[id(value)] = len(self._pending)
+            self._outermost = min(self._outermost, self._pending[id(value)])
+            return _hashed("again", str(len(self._pending) - self._pending[id(value)]))
+        place = self._pending[id(value)] = len(self._pending)
+        outermost, self._outermost = self._outermost, place
         try:
-            digest = _hashed(*self._parts(value))
+            digest = _hashed(*self._parts(value), *self._attributes(value))
         except RecursionError:
             digest = self._opaque(value)
         finally:
             del self._pending[id(value)]
+        if self._outermost == place:  # it contains nothing that it is inside of
+            self.parts.append((value, digest))
+        self._outermost = min(outermost, self._outermost)
         self._held.append(value)
         self._known[id(value)] = digest
         return digest
@@ -163,10 +202,13 @@ class Identity:
             yield from ("signature", *self._all(value.parameters.values()))
         elif isinstance(value, inspect.Parameter):
             yield from ("parameter", value.name, value.kind.name, self._of(value.default))
+        elif isinstance(value, functools.cached_property):
+            yield from ("cached_property", self._of(value.func))
         elif isinstance(value, property):
             yield from ("property", *self._all((value.fget, value.fset)))
         elif isinstance(value, type):
-            yield from ("class", *self._class_parts(value))
+            in_python = value.__flags__ & WRITTEN_IN_PYTHON
+            yield from ("class", *(self._class_parts(value) if in_python else (value.__module__, value.__qualname__)))
         elif isinstance(value, types.BuiltinMethodType | types.MethodWrapperType) and value.__self__ is not None:
             yield from ("bound", value.__name__, self._of(value.__self__))
         elif isinstance(value, WRAPPERS):
@@ -193,6 +235,7 @@ class Identity:
             yield from (str(function.__globals__.get("__name__")), code.co_qualname)
         else:
             yield code_text(code)
+            self.unknown += _unseen_reads(function)
             yield from self._read(function)
         yield from self._all((function.__defaults__, function.__kwdefaults__))
         closure = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
@@ -237,7 +280,7 @@ class Identity:
         for name, value in vars(cls).items():
             is_function = isinstance(value, types.FunctionType)
             generated = is_function and name in GENERATED and value.__code__.co_filename.startswith("<")
-            special = name.startswith("__") and name.endswith("__") and not callable(value)
+            special = name in OF_PYTHON and not callable(value)
             if not (generated or special or name.startswith("_abc_") or name.startswith("__annotate")):
                 written[name] = value
         if "__dataclass_fields__" in vars(cls):
@@ -245,7 +288,10 @@ class Identity:
         yield from self._named(written)
 
     def _object(self, value: Any) -> Iterator[str]:
-        """Any other object: its class and its state, as copying it would read them."""
+        """Any other object: its class and its state, as copying it would read them.
+
+        Not the values of cached properties, which follow from the rest and are there only once they have been read.
+        """
         try:
             reduced = value.__reduce_ex__(4)
         except Exception:  # it has no state that can be read
@@ -256,9 +302,20 @@ class Identity:
             return
         _, arguments, *rest = reduced
         state, items, pairs = (*rest, None, None, None)[:3]
-        state = _without_names(state) if isinstance(state, dict) else state
+        state = _without_names(state, type(value)) if isinstance(state, dict) else state
         yield from ("object", self._of(type(value)), *self._all((arguments, state)))
         yield from self._all((list(items or ()), list(pairs or ())))
+
+    def _attributes(self, value: Any) -> Iterator[str]:
+        """Of a user's containers, and of objects that say themselves how they are copied: all that they hold."""
+        kind = type(value)
+        module = sys.modules.get(kind.__module__)
+        if isinstance(value, enum.Enum) or (module is not None and is_installed(module)):
+            return
+        if isinstance(value, CONTAINERS) or not _copied_plainly(kind):
+            slots = {name: getattr(value, name) for name in copyreg._slotnames(kind) if hasattr(value, name)}  # pyright: ignore[reportAttributeAccessIssue]
+            attributes = _without_names(slots | getattr(value, "__dict__", {}), kind)
+            yield from ("attributes", self._of(kind), *self._named(attributes)) if attributes else ()
 
     def _opaque(self, value: Any) -> str:
         kind = f"{type(value).__module__}.{type(value).__qualname__}"
@@ -266,10 +323,27 @@ class Identity:
         return _hashed("unknown", kind)
 
 
-def _without_names(state: dict[Any, Any]) -> dict[Any, Any]:
-    """The attributes of an object in a fixed order, without what `functools.wraps` copies."""
-    kept = {name: value for name, value in state.items() if name not in NAMES}
+def _without_names(state: dict[Any, Any], kind: type = object) -> dict[Any, Any]:
+    """The attributes of an object in a fixed order, without what `functools.wraps` copies, and without the values of
+    cached properties."""
+    kept = {name: value for name, value in state.items() if name not in NAMES and not _is_cached(kind, name)}
     return dict(sorted(kept.items(), key=str))
+
+
+def _is_cached(kind: type, name: Any) -> bool:
+    return isinstance(inspect.getattr_static(kind, str(name), None), functools.cached_property)
+
+
+def _copied_plainly(kind: type) -> bool:
+    """Whether copying an object gives all of its attributes."""
+    names = ("__reduce_ex__", "__reduce__", "__getstate__")
+    return all(getattr(kind, name, None) is getattr(object, name, None) for name in names)
+
+
+def _unseen_reads(function: types.FunctionType) -> list[str]:
+    """What code calls to read something that it does not name."""
+    reads = _reads_of(function.__code__) & UNSEEN_READS - function.__globals__.keys()
+    return sorted(reads | (_names_in(function.__code__) & UNSEEN_ATTRIBUTES))
 
 
 def _is_written(method: Any) -> bool:
@@ -280,47 +354,6 @@ def _is_written(method: Any) -> bool:
 
 def _hashed(*words: str) -> str:
     return hashlib.sha256("\0".join(words).encode(errors="surrogatepass")).hexdigest()
-
-
-def importable_name(value: Any) -> str | None:
-    """Where a function or class of an installed package is found; None for a user's, and for what is not found so."""
-    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-    name = name or getattr(value, "__name__", None)
-    if isinstance(value, np.ufunc):
-        module = module or "numpy"
-    if not isinstance(module, str) or not isinstance(name, str):
-        return None
-    there = sys.modules.get(module)
-    if there is None or not is_installed(there):
-        return None
-    try:
-        same = operator.attrgetter(name)(there) is value
-    except AttributeError:
-        return None
-    return f"{module}.{name}" if same else None
-
-
-def is_installed(module: types.ModuleType) -> bool:
-    """Whether a module is Python's own, of an installed package, or of headcount."""
-    if module.__name__ == "__main__":
-        return False
-    file = getattr(module, "__file__", None)
-    if file is None:  # compiled into Python, or a package without an __init__.py
-        paths = list(getattr(module, "__path__", ()))
-        return not paths or all(map(is_installed_file, paths))
-    return is_installed_file(file)
-
-
-@functools.cache
-def is_installed_file(file: str) -> bool:
-    """Whether a file is Python's own, of an installed package, or of headcount."""
-    if file.startswith("<frozen"):
-        return True
-    path = os.path.realpath(file)
-    if {"site-packages", "dist-packages"} & set(Path(path).parts):
-        return True
-    folders = (PACKAGE, *map(os.path.realpath, (sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))))
-    return any(path.startswith(folder + os.sep) for folder in folders)
 
 
 def _file_hash(module: types.ModuleType) -> str:

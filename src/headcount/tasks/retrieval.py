@@ -185,7 +185,7 @@ class Retrieval(GeneratedTask):
         return shared | {"intrinsic_dim": self.intrinsic_dim, "code": code_of((self.features, self.outer))}
 
     def probe(self) -> str:
-        return "" if self.options is not None else probe_of(self, (self.features, self.outer))
+        return probe_of(self, (self.features, self.outer), is_named=self.options is not None)
 
 
 def draw_tokens(distribution: Distribution, key: Key, shape: tuple[int, int]) -> Tokens:

@@ -4,6 +4,7 @@ It is exact where values at some points are not: functions that differ only for 
 not depend on the device. It may change with the version of JAX.
 """
 
+import contextlib
 import hashlib
 import re
 from collections.abc import Callable, Iterator
@@ -26,9 +27,15 @@ class Traced(NamedTuple):
     calls_python: bool
 
 
-def traced(function: Callable[..., Any], *shape: int) -> Traced:
-    """The program of a function of one float32 array of this shape."""
-    closed = jax.make_jaxpr(function)(jax.ShapeDtypeStruct(shape, np.float32))
+def traced(function: Callable[..., Any], length: int, dim: int, anew: bool = False) -> Traced:
+    """The program of a function of one float32 array of shape (length, dim).
+
+    Traced `anew`, without what JAX keeps of the parts that it has traced before: it keeps them by the device as well,
+    and that which is the default anyway is another one to it when named.
+    """
+    named = jax.default_device(jax.local_devices()[0]) if anew else contextlib.nullcontext()
+    with named:
+        closed = jax.make_jaxpr(function)(jax.ShapeDtypeStruct((length, dim), np.float32))
     words = list(_closed(closed))
     digest = hashlib.sha256("\n".join(words).encode(errors="surrogatepass")).hexdigest()
     return Traced(digest[:16], any(word.endswith("_callback") and word != "debug_callback" for word in words))
