@@ -15,10 +15,12 @@ from safetensors.numpy import load, save
 
 from .._errors import StoreError
 from .cell import RESTORE
-from .database import SCHEMA_VERSION, read_only
+from .database import read_only
 from .weights import UNFINISHED, Weights, sync_folder, write_file
 
 FOLDER = "weights"
+FIRST_FORMAT = 4
+"""Of results folders that have packs."""
 PREFIX = "pack-"
 MAX_BYTES = 256 << 20
 """Arrays of a pack, which is put together in memory; more go into several packs."""
@@ -70,7 +72,7 @@ def pack_of(file: Path, key: str) -> str | None:
     """
     try:
         with contextlib.closing(read_only(file)) as connection:
-            if connection.execute("PRAGMA user_version").fetchone()[0] < SCHEMA_VERSION:
+            if connection.execute("PRAGMA user_version").fetchone()[0] < FIRST_FORMAT:
                 return None
             row = connection.execute(
                 "SELECT p.name FROM cells c JOIN packs p ON p.id = c.pack WHERE c.key = ?", (key,)
