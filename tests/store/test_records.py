@@ -108,7 +108,7 @@ def test_records_by_column_say_what_a_list_says(committed, data):
         require_equal(records, plain)
         assert Records.of(records) is records
         # Parts, and parts of parts.
-        for _ in range(3):
+        for _ in range(2):
             part = data.draw(st.slices(len(plain)))
             keys = {each.cell.key for each in plain if data.draw(st.booleans())}
             kept = data.draw(st.sets(st.sampled_from(range(len(plain)))) if plain else st.just(set()))
@@ -172,3 +172,9 @@ def test_tables_provenance_and_advice_are_the_same_for_a_list(kind):
     stored = read_back([*records, *other])
     in_order = [next(r for r in (*records, *other) if r.cell.key == key) for key in stored.keys]
     np.testing.assert_equal(made_of(swept.experiment, stored), made_of(swept.experiment, in_order))
+
+
+def test_the_best_of_records_without_a_finite_error_is_not_one_without_an_error():
+    records = [a_record(cell=a_cell(seed=seed), metrics=m) for seed, m in enumerate(({}, {"nmse": math.inf}))]
+    assert Records.of(records).best() == records[1]
+    assert Records.of(records[:1]).best() is None

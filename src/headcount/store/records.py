@@ -206,7 +206,8 @@ class Records(Sequence[Record]):
     def best(self) -> Record | None:
         """The record of the smallest error, the first of equal ones; None where no record has one."""
         errors = self.errors
-        return None if np.isnan(errors).all() else self[int(np.nanargmin(errors))]
+        measured = np.flatnonzero(~np.isnan(errors))  # `nanargmin` takes NaN for infinity
+        return self[int(measured[np.argmin(errors[measured])])] if len(measured) else None
 
     def _of(self, column: Sequence[Value]) -> Sequence[Value]:
         return column if self._whole else [column[place] for place in self._places]
