@@ -15,6 +15,7 @@ from safetensors.numpy import load, save
 
 from .._errors import StoreError
 from .cell import RESTORE
+from .connections import why_unread
 from .database import read_only
 from .weights import UNFINISHED, Weights, sync_folder, write_file
 
@@ -78,7 +79,7 @@ def pack_of(file: Path, key: str) -> str | None:
                 "SELECT p.name FROM cells c JOIN packs p ON p.id = c.pack WHERE c.key = ?", (key,)
             ).fetchone()
     except sqlite3.Error as error:
-        raise StoreError(f"{file} cannot be read: {error}. {RESTORE}") from error
+        raise why_unread(file, error) from error
     return None if row is None else str(row[0])
 
 
