@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,20 +21,20 @@ import numpy as np
 from headcount._draws import named_generator
 
 from . import cluster, disks, kills, signals, syscalls
-from .checks import COUNTED, Problem
+from .checks import COUNTED, Problem, Trials
 from .processes import Scratch, Warm, build_library
 from .scripts import script
 from .syscalls import Skipped
 from .trial import LOOP_CELLS, SWEEP_CELLS, Bench, loop_command, sweep_command, undisturbed
 
-Trials = Callable[[Bench, np.random.Generator], Iterator[list[Problem]]]
+Fault = Callable[[Bench, np.random.Generator], Trials]
 
 
 @dataclass(frozen=True)
 class Kind:
     """A kind of fault: its trials, the seconds it is given in the short form, and the fewest trials in each form."""
 
-    trials: Trials
+    trials: Fault
     seconds: float
     least: int = 1
     least_long: int = 0
@@ -60,7 +60,7 @@ KINDS: dict[str, Kind] = {
     "file size limit": Kind(disks.size_limit, 12),
     "full disk": Kind(disks.full_disk, 12),
     "read-only disk": Kind(disks.read_only, 8, least=6),
-    "files deleted, cut or replaced": Kind(disks.meddled, 20, least=8),
+    "files deleted, cut or replaced": Kind(disks.meddled, 20, least=9),
     "flipped bits": Kind(disks.flipped_bits, 20),
     "kill Ray workers": Kind(cluster.kill_workers, 30, least=5, least_long=60),
     "kill the driver of Ray workers": Kind(cluster.kill_driver, 25, least_long=20),
@@ -88,7 +88,7 @@ class Counts:
         return [str(self.trials), *map(str, counted), f"{self.seconds:.0f}"]
 
 
-def run_kind(kind: Trials, bench: Bench, draw: np.random.Generator, seconds: float, least: int = 1) -> Counts:
+def run_kind(kind: Fault, bench: Bench, draw: np.random.Generator, seconds: float, least: int = 1) -> Counts:
     """Trials of one kind until its time is over, or there are no more."""
     counts, began = Counts(), time.monotonic()
     try:

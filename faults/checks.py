@@ -10,7 +10,7 @@ import json
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +36,10 @@ class Problem:
 
     def __post_init__(self):
         assert self.what in COUNTED, self.what
+
+
+Trials = Iterator[list[Problem]]
+"""One after another, many without end: of each, what was wrong."""
 
 
 @dataclass(frozen=True)

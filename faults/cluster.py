@@ -5,12 +5,11 @@ import importlib.util
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from .checks import Problem
+from .checks import Problem, Trials
 from .processes import Ended, lives, wait_for
 from .syscalls import Skipped
 from .trial import Bench, Trial
@@ -23,7 +22,6 @@ HANGS_SECONDS = 900.0
 GONE_SECONDS = 60.0
 """Within so many seconds of the end of a run, nothing of its cluster is left."""
 WORKER = b"ray::RayWorker"
-Trials = Iterator[list[Problem]]
 
 
 def kill_workers(bench: Bench, draw: np.random.Generator) -> Trials:

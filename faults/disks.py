@@ -12,12 +12,10 @@ import numpy as np
 
 from headcount.store import FILE_NAME
 
-from .checks import Problem, quiet, read, refused
+from .checks import Problem, Trials, quiet, read, refused
 from .processes import wait_for
 from .syscalls import Skipped
 from .trial import Bench, Trial, exports
-
-Trials = Iterator[list[Problem]]
 
 
 def size_limit(bench: Bench, draw: np.random.Generator) -> Trials:
@@ -106,6 +104,16 @@ def replaced(folder: Path) -> None:
     other.replace(folder / FILE_NAME)
 
 
+def overwritten(folder: Path) -> None:
+    """A larger file is copied over it, as `cp` does: it is still the same file."""
+    other = folder.with_name("overwriting")
+    with contextlib.closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE letters (text)")
+        connection.execute("INSERT INTO letters VALUES (zeroblob(1000000))")
+        connection.commit()
+    shutil.copyfile(other, folder / FILE_NAME)
+
+
 def log_deleted(folder: Path) -> None:
     (folder / f"{FILE_NAME}-wal").unlink(missing_ok=True)
 
@@ -115,7 +123,7 @@ def weights_deleted(folder: Path) -> None:
 
 
 MEDDLING: tuple[Callable[[Path], None], ...] = (
-    *(deleted, folder_deleted, folder_moved, emptied, halved, replaced, log_deleted, weights_deleted),
+    *(deleted, folder_deleted, folder_moved, emptied, halved, replaced, overwritten, log_deleted, weights_deleted),
 )
 
 

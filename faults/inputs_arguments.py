@@ -30,7 +30,7 @@ GOOD: dict[str, tuple[str, ...]] = {
     "group": ("bert", "--dry-run"),
     "shrink": ("bert", "--dry-run"),
     "tasks": (),
-    "bounds": (),
+    "bounds": ("--heads", "2", "--length", "8", "--intrinsic-dim", "4"),
     "models": (),
     "completion": (),
 }
@@ -89,11 +89,11 @@ def bad_arguments(rng: random.Random) -> Iterator[Input]:
 
 
 def absurd_sizes(_: random.Random) -> Iterator[Input]:
-    """Sizes that no machine has; each must be refused by arithmetic."""
+    """Sizes that no machine has, refused by arithmetic; what could be planned is refused when it is to be trained."""
     typed = [
         (flag, value)
         for flag in ("--lengths", "--heads", "--ranks", "--head-dims", "--kv-heads")
-        for value in ("1000000000000000000", "1:1000000000000", "1000000000")
+        for value in ("1000000000000000000", "1:1000000000000")
     ] + [
         (flag, value)
         for flag in ("--seeds", "--steps", "--batch", "--head-dim", "--hidden", "--layers", "--total-dim",
@@ -102,14 +102,24 @@ def absurd_sizes(_: random.Random) -> Iterator[Input]:
     ]  # fmt: skip
     for flag, value in typed:
         yield _input("measure", f"{flag} {value}", ("sum-of-maxima", flag, value, "--dry-run"), refused=True)
+    hard = ("bounds", *GOOD["bounds"], "--class", "hard")
+    absurd = ABSURD[0]
+    for flag in ("--lengths", "--heads", "--ranks", "--head-dims", "--kv-heads", "--hidden", "--layers", "--batch"):
+        yield _input("measure", f"{flag} 10**9, trained", ("sum-of-maxima", flag, "1000000000"), refused=True, out=True)
     for verb, *options in (
-        ("bounds", "--length", "1000000000000000000000000"),
+        *((*hard, flag, absurd) for flag in ("--heads", "--length", "--intrinsic-dim", "--alphabet")),
+        ("bounds", *GOOD["bounds"], "--plot", "chart.svg", "--intrinsic-dim", absurd),
+        *(("collide", RESULTS, flag, absurd) for flag in ("--steps", "--starts", "--anchors")),
+        ("calibrate", "--seeds", absurd),
+        ("calibrate", "--seeds", "2", "--heads", absurd),
+        ("serve", RESULTS, "--port", absurd),
         ("tasks", "sum-of-maxima", "--support", "--no-such"),
+        ("measure", "sum-of-maxima", "--dry-run", "--on", "ray", "--workers", absurd),
         ("reproduce", "table2", "--dry-run", "--seeds", "1000000000000"),
         ("reproduce", "table2", "--dry-run", "--lengths", "1000000000000000000"),
         ("reproduce", "table2", "--dry-run", "--heads", "1:1000000000000"),
     ):
-        yield _input(verb, " ".join(options), tuple(options), refused=verb != "bounds")
+        yield _input(verb, " ".join(options), tuple(options), refused=True)
 
 
 def several_options(rng: random.Random) -> Iterator[Input]:
@@ -143,10 +153,12 @@ def _values(flag: str, hint: Any) -> tuple[str, ...]:
     return PATHS if Path in kinds else CHOICES
 
 
-def _input(verb: str, words: str, typed: tuple[str, ...], *, refused: bool) -> Input:
+def _input(verb: str, words: str, typed: tuple[str, ...], *, refused: bool, out: bool = False) -> Input:
+    """`out`: into a results folder of the trial's own."""
+
     def case(folder: Path) -> Case:
         put = tuple(str(results_folder()) if part == RESULTS else part for part in typed)
-        return Case((verb, *put), refused)
+        return Case((verb, *put, *(("--out", str(folder / "out")) if out else ())), refused)
 
     assert verb in VERBS
     return Input(f"{verb} options", words, case)

@@ -2,18 +2,15 @@
 
 import threading
 import time
-from collections.abc import Iterator
 
 import numpy as np
 
-from .checks import Problem
+from .checks import Problem, Trials
 from .processes import Ended, Warm, ended, plain
 from .trial import Bench, Trial
 
 KILLS = 5
 """Of one folder, before the command is left in peace to complete it."""
-Trials = Iterator[list[Problem]]
-"""Trials without end, each with what was wrong."""
 
 
 def start(bench: Bench, draw: np.random.Generator) -> Trials:

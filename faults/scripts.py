@@ -2,16 +2,14 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
-from .checks import Problem
+from .checks import Problem, Trials
 from .processes import HERE
 from .syscalls import Skipped
 from .trial import Bench
-
-Trials = Iterator[list[Problem]]
 
 
 def script(name: str, short: tuple[str, ...], whole: tuple[str, ...]) -> Callable[..., Trials]:

@@ -4,18 +4,17 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .checks import Problem
+from .checks import Problem, Trials
 from .processes import Ended, ended, lives, plain, wait_for
 from .trial import Bench, Trial, sweep_command
 
 STOPPED = 130
 EVENTS = (("begin", 1), ("compile", 1), ("train", 2), ("commit", 1), ("commit", 3), ("committed", 5))
-Trials = Iterator[list[Problem]]
 
 
 def sigterm(bench: Bench, draw: np.random.Generator) -> Trials:

@@ -1,11 +1,10 @@
 """A kill, or an error, at every system call that makes something last in the results folder (`syscalls.c`)."""
 
 import itertools
-from collections.abc import Iterator
 
 import numpy as np
 
-from .checks import Problem
+from .checks import Trials
 from .trial import Bench, Subject, Trial
 
 KILLS = ("before", "after")
@@ -16,24 +15,22 @@ class Skipped(Exception):  # noqa: N818 - nothing went wrong
     """This kind of fault cannot be caused here; the message says why."""
 
 
-def commit_loop(bench: Bench, draw: np.random.Generator) -> Iterator[list[Problem]]:
+def commit_loop(bench: Bench, draw: np.random.Generator) -> Trials:
     """Killed before and after every such call of a run that only commits, each once, in any order."""
     yield from _at_every_call(bench, draw, bench.loop, KILLS)
 
 
-def sweep(bench: Bench, draw: np.random.Generator) -> Iterator[list[Problem]]:
+def sweep(bench: Bench, draw: np.random.Generator) -> Trials:
     """The same for a real sweep."""
     yield from _at_every_call(bench, draw, bench.sweep, KILLS)
 
 
-def errors(bench: Bench, draw: np.random.Generator) -> Iterator[list[Problem]]:
+def errors(bench: Bench, draw: np.random.Generator) -> Trials:
     """From some call on, all of them fail: a disk that is full or broken. It is told, and nothing is lost."""
     yield from _at_every_call(bench, draw, bench.loop, ERRORS)
 
 
-def _at_every_call(
-    bench: Bench, draw: np.random.Generator, subject: Subject, modes: tuple[str, ...]
-) -> Iterator[list[Problem]]:
+def _at_every_call(bench: Bench, draw: np.random.Generator, subject: Subject, modes: tuple[str, ...]) -> Trials:
     if bench.scratch.library is None:
         raise Skipped("there is no C compiler here, or this is not Linux")
     calls = count_calls(bench, subject)

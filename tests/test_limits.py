@@ -2,7 +2,7 @@
 
 import contextlib
 import sqlite3
-import sys
+from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,14 +15,18 @@ from headcount._errors import StoreError
 from headcount._limits import DEFAULTS, MAX_COUNT, limit, max_bytes, require_fits, require_within
 from headcount.cli.arguments import counts
 from headcount.datasets.files import read_examples
+from headcount.effort import effort_of
+from headcount.effort.costs import costs
+from headcount.engine import Sweep, plan_sweep, run_sweep
 from headcount.request import Request
 from headcount.store import FILE_NAME, Store
 
 from .datasets.written import write_parquet, write_text_table
 from .helpers.refusals import refused
+from .helpers.sweeps import CPU, swept
 from .store.records import an_experiment, bucket
 
-HARDWARE = sys.modules["headcount.engine.hardware"]  # the package has a function of that name
+QUICK = effort_of("quick")
 
 
 @given(size=st.integers(0, 2**80), most=st.floats(0.001, 1000))
@@ -59,28 +63,53 @@ def test_ranges_are_counted_before_they_are_made(text):
     ("asked", "words"),
     [
         ({"lengths": [10**18]}, "length"),
-        ({"lengths": [MAX_COUNT]}, "HEADCOUNT_MAX_GB"),
+        ({"lengths": [MAX_COUNT]}, "length"),
         ({"seeds": 10**12}, "HEADCOUNT_MAX_MODELS"),
         ({"heads": range(1, 10**9), "seeds": 2}, "HEADCOUNT_MAX_MODELS"),
-        ({"heads": [10**9]}, "HEADCOUNT_MAX_GB"),
+        ({"heads": [10**9]}, "heads"),
         ({"options": {"steps": 10**18}}, "steps"),
-        ({"options": {"batch": 10**9}}, "HEADCOUNT_MAX_GB"),
-        ({"options": {"train_examples": 10**9}, "lengths": [64]}, "HEADCOUNT_MAX_GB"),
+        ({"options": {"batch": 10**18}}, "batch"),
     ],
 )
-def test_sizes_that_no_machine_has(monkeypatch, asked, words):
-    monkeypatch.setenv("HEADCOUNT_MAX_GB", "64")
-    monkeypatch.setattr(HARDWARE, "_free_memory", lambda: 2**36)
+def test_sizes_that_no_machine_has(asked, words):
     with refused(words):
         Request(task=hc.find_task("max-plus-min"), **asked).planned()
 
 
-def test_a_function_of_a_million_outputs(monkeypatch):
-    monkeypatch.setenv("HEADCOUNT_MAX_GB", "8")
-    monkeypatch.setattr(HARDWARE, "_free_memory", lambda: 2**33)
-    task = hc.FunctionTask(function=lambda tokens: jnp.tile(tokens[0, 0], 10**6), length=8, dim=2)
-    with refused("1,000,000 outputs", "HEADCOUNT_MAX_GB"):
-        Request(task=task).planned()
+def _plan(machine, task=None, **asked):
+    planned = Request(task=task or hc.find_task("max-plus-min"), **asked).planned()
+    return plan_sweep(planned, machine=machine) if isinstance(planned, Sweep) else costs(planned, QUICK, machine).least
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"heads": [10**5], "seeds": 1}, "weights"),
+        ({"heads": [1, 2], "options": {"hidden": 10**9}}, "weights"),
+        ({"options": {"batch": 10**9}}, "a batch of 1,000,000,000"),
+        ({"options": {"train_examples": 10**9}, "lengths": [64]}, "examples of 64 tokens"),
+        (
+            {"task": hc.FunctionTask(function=lambda tokens: jnp.tile(tokens[0, 0], 10**6), length=8, dim=2)},
+            "1,000,000 outputs",
+        ),
+    ],
+)
+def test_anything_is_planned_and_only_training_needs_the_memory(monkeypatch, asked, words):
+    plan = _plan(replace(CPU, memory=2**33), **asked)
+    with refused(words, "8.0 GiB", "HEADCOUNT_MAX_GB"):
+        plan.require_trainable()
+    replace(plan, machine=replace(CPU, memory=plan.largest.bytes)).require_trainable()
+    monkeypatch.setenv("HEADCOUNT_MAX_GB", "1e9")
+    plan.require_trainable()
+
+
+def test_training_is_refused_before_anything_is_stored(tmp_path):
+    sweep = swept(heads=[1], seed=[0])
+    plan = plan_sweep(sweep, machine=replace(CPU, memory=100))
+    with Store.open_for_writing(tmp_path) as store:
+        with refused("HEADCOUNT_MAX_GB"):
+            run_sweep(sweep, store, plan=plan)
+        assert not store.experiments()
 
 
 @pytest.mark.parametrize(
@@ -117,6 +146,21 @@ def test_a_line_over_its_limit(tmp_path, monkeypatch):
     (tmp_path / "mine.csv").write_text("a,y\n" + "1" * 2**20 + ",2\n")
     with refused("mine.csv", "line 2", "HEADCOUNT_MAX_LINE_MB"):
         read_examples(tmp_path / "mine.csv")
+
+
+def test_a_stored_value_over_its_limit(tmp_path, monkeypatch):
+    with Store.open_for_writing(tmp_path) as store:
+        store.commit(bucket(0))
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
+        connection.execute("UPDATE cells SET message = CAST(zeroblob(2000000) AS TEXT)")
+        connection.commit()
+    monkeypatch.setenv("HEADCOUNT_MAX_LINE_MB", "1")
+    for opened in (Store.open_for_reading, Store.open_for_writing):
+        with opened(tmp_path) as store, pytest.raises(StoreError, match=r"1 MiB.*HEADCOUNT_MAX_LINE_MB"):
+            store.records()
+    monkeypatch.setenv("HEADCOUNT_MAX_LINE_MB", "2")
+    with Store.open_for_reading(tmp_path) as store:
+        assert len(store.records()) == 1
 
 
 @pytest.mark.parametrize("made", ["VIEW forever AS SELECT 1", "TRIGGER t AFTER INSERT ON cells BEGIN SELECT 1; END"])

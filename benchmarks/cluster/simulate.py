@@ -198,6 +198,32 @@ def _failures(measured: dict, workers: int, per_worker: int) -> str:
     return f"{workers:,} workers, packs.\n\n" + table(header, rows)
 
 
+def _most_gpus(measured: dict, results: dict[str, list[Simulated]], gpus: int = 10_000) -> str:
+    """What one process has to do for so many GPUs, beside what it does: arithmetic, nothing simulated."""
+    of_gpus = kinds(measured, "store")[1]
+    costs, per_second = of_gpus.costs, gpus / of_gpus.mean
+    ended = results[f"{of_gpus.name}, packs"][-1]
+    answer = statistics.fmean(bucket["answer_bytes"] for bucket in measured["buckets"]["buckets"])
+    served = of_gpus.mean / (costs.commit + 2 * costs.call)
+    per_bucket = {
+        "commits of 8 cells": costs.commit,
+        "calls and answers": 2 * costs.call,
+        "dispatch": ended.dispatching / ended.buckets,
+    }
+    rows = [
+        (what, f"{per_second:,.0f} per second", f"{1 / seconds:,.0f}", f"{per_second * seconds:.2g}")
+        for what, seconds in per_bucket.items()
+    ]
+    wait = gpus * costs.look
+    rows += [
+        ("`ray.wait` over all workers", "each time something happens", f"{1 / wait:,.0f}", "linear from 1,000 workers"),
+        ("answers", f"{per_second * answer / 1e6:,.0f} MB/s ({answer / 1e3:.0f} kB each)", "not measured", ""),
+    ]
+    header = ("what", "has to be done", "one process does, per second", "cores' worth of work")
+    words = f"{gpus:,} GPUs, buckets of {of_gpus.mean:.1f} s: {per_second:,.0f} per second. "
+    return f"{words}Commits and calls alone: {served:,.0f} GPUs at most.\n\n" + table(header, rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="to 1,000 workers, 8 buckets each")
@@ -217,6 +243,7 @@ def main() -> None:
     print(f"## Where the single writer saturates\n\n{_saturation(measured, results)}\n", flush=True)
     few = 100 if options.quick else 250
     print(f"## Failures\n\n{_failures(measured, few, 4 * per_worker)}\n", flush=True)
+    print(f"## What 10,000 GPUs would meet first\n\n{_most_gpus(measured, results)}\n", flush=True)
     draw(results, options.figure)
     print(f"{options.figure} drawn.")
 

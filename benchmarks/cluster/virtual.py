@@ -5,6 +5,7 @@ die and start again in virtual time, and the process that commits is busy for as
 """
 
 import heapq
+import itertools
 import math
 import threading
 import time
@@ -326,8 +327,8 @@ def simulate(
         stop=threading.Event(),
     )
     useful, committed, failed = sum(bucket.seconds for bucket in ordered), 0, 0
-    for trained in Dispatch(cluster, queue, job, 1).trained():
-        cluster.commit()
+    for trained in itertools.chain.from_iterable(Dispatch(cluster, queue, job, 1).trained()):
+        cluster.commit()  # one for each, though `run_sweep` commits those together that wait
         committed += 1
         failed += bool(trained.records)  # simulated workers give none; dispatch does where it gives up
     return Simulated(

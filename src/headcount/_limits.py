@@ -1,7 +1,8 @@
 """How much is read and trained at most: every limit, its value, and the environment variable that raises it.
 
-    HEADCOUNT_MAX_GB        memory that an input or a plan may need (default: three quarters of this machine's)
-    HEADCOUNT_MAX_LINE_MB   one line of a text file (default: 256)
+    HEADCOUNT_MAX_GB        memory that an input, or a model in training, may need (default: three quarters of this
+                            machine's; of a GPU, what JAX may use)
+    HEADCOUNT_MAX_LINE_MB   one line of a text file, one value of a results file (default: 256)
     HEADCOUNT_MAX_COLUMNS   columns of a table (default: 100,000)
     HEADCOUNT_MAX_MODELS    models of one sweep (default: 1,000,000)
 
@@ -16,13 +17,13 @@ from typing import Any
 from ._errors import InputError, require
 
 GIB = 2**30
-MEMORY_SHARE = 0.75
+ALLOWED_SHARE = 0.75
+"""Of a machine's memory: what one input, or one model, may need at most."""
 DEFAULTS = {"HEADCOUNT_MAX_LINE_MB": 256, "HEADCOUNT_MAX_COLUMNS": 100_000, "HEADCOUNT_MAX_MODELS": 1_000_000}
 MAX_COUNT = 2**31 - 1
 """Of any size: arrays are indexed with 32 bits on the device."""
-MAX_STEPS = 10**9
-MAX_STORED_BYTES = 2**28
-"""Of one value in a results file; ours are kilobytes."""
+MAX_OF = {"steps": 10**9, "heads": 10**5, "length": 10**6}
+"""Of what a plan counts one by one: the heads that are removed from a model, the places that a task reads."""
 JSON_FACTOR = 8
 """Bytes of memory per byte of JSON that is read: a number of four characters is an object of 32 bytes."""
 TEXT_FACTOR = 2
@@ -41,8 +42,20 @@ def limit(name: str) -> int:
     return int(_positive(name, text))
 
 
-def max_bytes() -> int:
-    """The memory that an input or a plan may need: `HEADCOUNT_MAX_GB`, or three quarters of this machine's.
+def max_line_bytes() -> int:
+    """Of one line of a text file, and of one value of a results file: `HEADCOUNT_MAX_LINE_MB`.
+
+    Raises:
+        InputError: The variable is not a positive number.
+    """
+    return limit("HEADCOUNT_MAX_LINE_MB") * 2**20
+
+
+def max_bytes(memory: int | None = None) -> int:
+    """What may be needed of memory: `HEADCOUNT_MAX_GB` where it is set.
+
+    Args:
+        memory: What there is for training on the machine that trains; three quarters of this machine's where None.
 
     Raises:
         InputError: The variable is not a positive number.
@@ -50,18 +63,18 @@ def max_bytes() -> int:
     text = os.environ.get("HEADCOUNT_MAX_GB")
     if text is not None:
         return int(_positive("HEADCOUNT_MAX_GB", text) * GIB)
-    return int(MEMORY_SHARE * _machine_bytes())
+    return int(ALLOWED_SHARE * _machine_bytes()) if memory is None else memory
 
 
-def require_fits(what: object, size: float) -> None:
-    """Raise `InputError` if `what`, a file or something that is asked for, needs more than `max_bytes`.
+def require_fits(what: object, size: float, memory: int | None = None) -> None:
+    """Raise `InputError` if `what`, a file or something that is asked for, needs more than `max_bytes(memory)`.
 
     Example:
         >>> require_fits("data.npz", 2**70)
         Traceback (most recent call last):
         headcount._errors.InputError: data.npz needs at least 1,099,511,627,776.0 GiB of memory, ...
     """
-    most = max_bytes()
+    most = max_bytes(memory)
     if size > most:
         raise too_large(what, size, most)
 
@@ -71,7 +84,7 @@ def too_large(what: object, size: float | None = None, most: int | None = None) 
     most = max_bytes() if most is None else most
     needs = "more memory than there is" if size is None else f"at least {_gib(size)} GiB of memory"
     return InputError(
-        f"{what} needs {needs}, and the limit here is {_gib(most)} GiB; use a smaller one, "
+        f"{what} needs {needs}, and the limit is {_gib(most)} GiB; use a smaller one, "
         "or raise the limit with the environment variable HEADCOUNT_MAX_GB.",
         given=size,
     )
@@ -88,8 +101,9 @@ def require_within(what: object, count: float, name: str) -> None:
 
 
 def require_size(name: str, value: Any, most: int | None = None) -> None:
-    """Raise `InputError` if a size such as a length or a batch is larger than `most`, else than arrays can be."""
-    most = MAX_COUNT if most is None else most
+    """Raise `InputError` if a size such as a length or a batch is larger than `most`: where None, than `MAX_OF` says,
+    or else than arrays can be."""
+    most = MAX_OF.get(name, MAX_COUNT) if most is None else most
     too_many = isinstance(value, int) and value > most
     require(not too_many, what=name, given=shortened(value), needed=f"at most {most:,}")
 

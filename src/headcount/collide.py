@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ._errors import require, require_count
+from ._limits import require_fits, shortened
 from .engine.data import PROBE_EXAMPLES
 from .models import ClassTokenSpec, ClassTokenTransformer, from_arrays, spec_from_dict
 from .models.attention import ATTENTION_FIELDS
@@ -34,6 +35,8 @@ NEAR_ENOUGH = 1e-6
 CANDIDATES = 12
 """Pairs certified for a model and question, the largest gap first, until one is exact; with a norm twice as many."""
 SPREAD_EXAMPLES = 2000
+MAX_SEARCH_STEPS = 10**8
+"""For one model and question; by default there are 14,400, which take seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +61,15 @@ class SearchOptions:
         for name in ("radius", "slope"):
             value = getattr(self, name)
             require(0 < value < math.inf, what=name, given=value, needed="positive and finite")
+        steps = self.steps * self.starts * max(4, self.anchors)
+        require(
+            steps <= MAX_SEARCH_STEPS,
+            f"anchors x starts x steps = {shortened(self.anchors)} x {shortened(self.starts)} x "
+            f"{shortened(self.steps)} are {shortened(steps)} steps of a search, and the limit is {MAX_SEARCH_STEPS:,}; "
+            "use fewer.",
+            what="anchors starts steps",
+            given=steps,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +150,8 @@ def collide(
     for group in groups:
         cell = group[0].cell
         task = task_of(cell.task).at(cell.length)
+        pairs = options.starts * max(4, options.anchors)
+        require_fits(f"a search from {pairs:,} pairs", 8 * 2 * pairs * cell.length * task.dim * len(group))
         models = [_load(record.cell, store) for record in group]
         domain = domain_of(task, options.radius)
         tokens, spread = _drawn(task, cell, domain, options)

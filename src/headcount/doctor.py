@@ -56,7 +56,7 @@ def _versions() -> Finding:
 
 def _device() -> Finding:
     machine = hardware(backend="reference")
-    return Finding("device", True, f"{machine.description}, {machine.memory / 2**30:.1f} GiB free")
+    return Finding("device", True, f"{machine.description}, {machine.memory / 2**30:.1f} GiB for training")
 
 
 def _backend() -> Finding:

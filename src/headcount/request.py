@@ -14,7 +14,7 @@ from ._errors import did_you_mean, require, require_count
 from .analysis.words import listed
 from .effort import DEFAULT_EFFORT, Question, effort_of
 from .engine import HEADS_QUESTION, MAP_QUESTION, RANK_QUESTION, Sweep, joined, sweep
-from .engine.fitting import require_axes_fit, require_models_fit
+from .engine.fitting import require_axes_fit
 from .engine.sweep import TRAIN_FIELDS
 from .models import AbstractSpec
 from .store import TrainSpec, Value
@@ -98,7 +98,6 @@ class Request:
             train = replace(train, learning_rate=self.learning_rates[0])
         tried = recipes.axes_for(self.task, heads=self._tried_heads, lengths=self.lengths)
         require_axes_fit({"heads": tried["heads"], "length": tried["length"]})
-        require_models_fit(self.task, [model(max(tried["heads"]))], [train], tried["length"])
         asked = Question(
             task=self.task,
             model=model,

@@ -101,6 +101,7 @@ def test_a_mistake_in_the_program_is_not_hidden(tmp_path, pretended):
         ({"effort": "normal", "seeds": 4}, ("normal", "4")),
         ({"effort": "thorugh"}, ("thorugh", '"thorough"')),
         ({"seeds": 0}, ("seeds", "0")),
+        ({"seeds": 10**18}, ("seeds", str(10**18), "HEADCOUNT_MAX_MODELS")),
         ({"heads": [1, 2]}, ("heads", "seeds")),
     ],
 )

@@ -4,12 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from headcount.studies.base import Scale
 from headcount.studies.registry import STUDIES
 
+from ..datasets.texts import write_records
 from ..helpers import fabricated
+from ..helpers.cifar_files import random_cifar, write_cifar_folder
+from ..tasks.labelled import some_images
 from .pretended import Pretended
+from .real_data import lines, tiny_bert
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -97,3 +102,33 @@ def files(tmp_path_factory) -> Path:
         "def mistaken():\n    return task_of(broken)\n"
     )
     return where
+
+
+@pytest.fixture(scope="session")
+def cifar(tmp_path_factory) -> Path:
+    """100 training images and 20 validation images, in the official binary layout."""
+    folder = tmp_path_factory.mktemp("data") / "images"
+    folder.mkdir()
+    write_cifar_folder(folder, *random_cifar(20))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def bert(tmp_path_factory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("bert") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def mine(tmp_path_factory) -> Path:
+    return write_records(tmp_path_factory.mktemp("mine") / "mine.jsonl", lines())
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory) -> Path:
+    """126 small images of two colours, a folder per class."""
+    folder, source = tmp_path_factory.mktemp("own") / "colours", some_images(126, held_out=None)
+    for place, (image, label) in enumerate(zip(source.images, source.labels, strict=True)):
+        path = folder / source.classes[label] / f"{place}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(path)
+    return folder

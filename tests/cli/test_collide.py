@@ -150,6 +150,8 @@ def test_models_with_a_norm_are_searched_and_told_apart_from_those_without(tmp_p
         (("--heads", 7), ("[1, 2]", "[4, 6]")),
         (("--heads", "x"), ("--heads", '"x"')),
         (("--seeds", 0), ("--seeds", "0")),
+        (("--steps", 10**18), ("--steps", str(10**18), "limit")),
+        (("--starts", 10**9, "--steps", 1), ("--starts", str(10**9))),
     ],
 )
 def test_what_cannot_be_right_is_refused(models, arguments, words):

@@ -84,7 +84,9 @@ def test_a_figure_shows_all_of_them(three, tmp_path):
 
 def test_one_result_is_nothing_to_compare(three, tmp_path):
     a_sentence(headcount("compare", three / "a"), 2, "a")
-    a_sentence(headcount("compare", three / "a", three / "a"), 2, "a")
+    (three / "link").symlink_to(three / "a")
+    for same in ("a", "link", "below/../a"):
+        a_sentence(headcount("compare", three / "a", three / same), 2, str(three / same), "show")
     a_sentence(headcount("compare", three / "a", tmp_path / "nowhere"), 1, "nowhere")
 
 

@@ -6,18 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import headcount as hc
 from headcount._errors import StoreError
 from headcount.store import FILE_NAME, Store
 
-from ..datasets.texts import bert_tensors, write_bert, write_records
+from ..datasets.texts import write_records
 from ..datasets.written import write_text_table
 from ..helpers import fabricated
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
 from ..report.laws import check_page
-from ..tasks.labelled import SPECIAL, WORDS, some_images, some_passages
+from .real_data import lines, tiny_bert
 
 READERS = ("status", "show", "report", "export", "verify", "collide")
 
@@ -27,26 +26,10 @@ def error_rates(at) -> dict[str, float]:
 
 
 @pytest.fixture(scope="module")
-def images(tmp_path_factory) -> Path:
-    folder, source = tmp_path_factory.mktemp("own") / "colours", some_images(126, held_out=None)
-    for place, (image, label) in enumerate(zip(source.images, source.labels, strict=True)):
-        path = folder / source.classes[label] / f"{place}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(image).save(path)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def passages(tmp_path_factory) -> tuple[Path, Path]:
     """A file of queries with their answers and negatives, and the embeddings to read it with."""
-    folder, corpus, vocabulary = tmp_path_factory.mktemp("passages"), some_passages(125, 15), SPECIAL + WORDS
-    rows = zip(corpus.queries, corpus.positives, corpus.negatives, strict=True)
-    records = [
-        {"query": query, "positive": corpus.passages[good[0]], "negatives": [corpus.passages[place] for place in bad]}
-        for query, good, bad in rows
-    ]
-    mine = write_records(folder / "mine.jsonl", records)
-    return mine, write_bert(folder / "bert", bert_tensors(4, len(vocabulary), 64), vocabulary)
+    folder = tmp_path_factory.mktemp("passages")
+    return write_records(folder / "mine.jsonl", lines(negatives=15)), tiny_bert(folder / "bert")
 
 
 @pytest.fixture

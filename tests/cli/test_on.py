@@ -107,6 +107,8 @@ def test_a_dry_run_plans_for_the_cluster(tmp_path, clusters, no_training):
         (("--on", "rey"), ("--on", "rey")),
         (("--on", "ray://head"), ("--on", "ray://head")),
         (("--on", "ray", "--workers", "0"), ("--workers", "0")),
+        (("--on", "ray", "--workers", 10**18), ("--workers", str(10**18))),
+        (("--on", "head:0"), ("--on", "head:0", "65535")),
         (("--workers", "2"), ("--workers", "--on", "2")),
         (("--on", "threads", "--workers", "2"), ("--workers", "--on", "2")),
     ],

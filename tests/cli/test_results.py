@@ -114,6 +114,11 @@ def test_an_export_is_a_table_of_all_cells(own, tmp_path):
 
 
 @pytest.mark.parametrize("verb", READERS)
+def test_a_name_that_no_folder_can_have_is_told(verb):
+    a_sentence(headcount(verb, "x" * 300), 1, "xxx", "choose another")
+
+
+@pytest.mark.parametrize("verb", READERS)
 @pytest.mark.parametrize("kind", ["missing", "empty", "a file", "foreign", "unused", "only asked", "all failed"])
 def test_a_folder_without_results_is_told_and_left_alone(tmp_path, monkeypatch, verb, kind):
     monkeypatch.chdir(tmp_path)

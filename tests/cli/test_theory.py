@@ -89,6 +89,7 @@ def test_two_points_are_drawn_where_the_dimension_has_no_more(tmp_path):
         ([*SETTING, "--eps", 2], ("--eps", "2.0")),
         ([*SETTING, "--heads", 0], ("--heads", "0")),
         ([*SETTING, "--plot", "k.bmp"], ("k.bmp",)),
+        ([*SETTING, "--plot", "k.svg", "--intrinsic-dim", 10**18], ("--intrinsic-dim", str(10**18))),
         ([*SETTING, "--gamma", -1], ("--gamma", "-1")),
         (["--class", "soft", "--heads", 1, "--length", 8], ("--class", "soft", "hard")),
         ([*SETTING, "--terms", 5], ("--terms", "--rank")),
@@ -124,6 +125,10 @@ def test_the_floors_of_a_class_are_told_and_drawn(tmp_path):
     [
         (["--class", "soft", *HARD[2:]], ("--class", "soft", "hard")),
         ([*HARD[:-1], 30], ("--alphabet", "30", "8")),
+        ([*HARD[:-1], 10**18], ("--alphabet", str(10**18), "8")),
+        ([*HARD, "--heads", 10**18], ("--heads", str(10**18))),
+        ([*HARD, "--length", 10**18], ("--length", str(10**18))),
+        ([*HARD, "--intrinsic-dim", 10**18], ("--intrinsic-dim", str(10**18))),
         ([*HARD, "--rise", 1], ("--rise", "bounded")),
         ([*BOUNDED, "--alphabet", 4], ("--alphabet", "hard")),
         ([*BOUNDED, "--slope", -1], ("--slope", "-1")),

@@ -4,6 +4,7 @@ import random
 import threading
 from collections import Counter
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -119,7 +120,7 @@ def test_every_cell_is_trained_once_whatever_becomes_of_the_workers(machines, ra
     listener = Listener(on_steps=steps.append, on_workers=lambda *counts: workers.append(counts))
     executor = ClusterExecutor(cluster)
     job = job_of(SWEEP, executor.machine, listener=listener, watch=lambda glimpse: {"early": glimpse.step})
-    results = list(executor.trained(job))
+    results = [trained for finished in executor.trained(job) for trained in finished]
     assert Counter(record.cell.key for each in results for record in each.records) == Counter(KEYS)
     assert cluster.trained == Counter(KEYS)
     assert sum(steps) == len(KEYS) * TRAIN.steps, "steps that are taken again are told of once"
@@ -136,7 +137,8 @@ def test_only_a_bucket_that_kills_its_workers_is_given_up(machines, random):
     poisoned = random.choice(sorted(KEYS))
     cluster = PretendCluster(machines, random, poison=(poisoned,))
     executor = ClusterExecutor(cluster)
-    results = list(executor.trained(job_of(SWEEP, executor.machine)))
+    job = job_of(SWEEP, executor.machine)
+    results = [trained for finished in executor.trained(job) for trained in finished]
     records = [record for each in results for record in each.records]
     assert Counter(record.cell.key for record in records) == Counter(KEYS)
     failed = {record.cell.key: record.message for record in records if record.outcome is Outcome.FAILED}
@@ -152,10 +154,10 @@ def test_a_stop_begins_nothing_and_keeps_what_is_finished(random, finished):
     cluster = PretendCluster([CPU, CPU], random)
     job = job_of(SWEEP, CPU)
     results = ClusterExecutor(cluster).trained(job)
-    kept = [next(results) for _ in range(finished)]
+    kept = [*chain.from_iterable(next(results) for _ in range(finished))]
     begun = len(cluster.taken)
     job.stop.set()
-    kept += list(results)
+    kept += chain.from_iterable(results)
     assert len(cluster.taken) == begun
     assert not cluster.hands
     assert Counter(record.cell.key for each in kept for record in each.records) == cluster.trained
@@ -216,6 +218,7 @@ def test_a_cluster_is_planned_for_by_its_largest_workers():
     machine = planned_for([CPU, GPU, large, CPU])
     assert machine == replace(large, machines=2)
     assert planned_for([CPU] * 3) == replace(CPU, machines=3)
+    assert planned_for([CPU, replace(CPU, memory=2 << 30), CPU]).memory == 2 << 30, "it can have what others cannot"
     one, many = (plan_sweep(SWEEP, machine=replace(GPU, machines=count)) for count in (1, 10))
     assert many.seconds < one.seconds
     assert many.buckets == one.buckets

@@ -56,7 +56,9 @@ def test_a_task_is_asked_once_per_length_however_many_buckets_there_are(monkeypa
 
 def test_memory_grows_with_members_side_by_side():
     few, many = (plan_sweep(swept(seed=range(count)), machine=GPU) for count in (2, 20))
-    data = 8 * (TRAIN.train_examples + TRAIN.validation_examples) * (4 + 5)
+    data = (
+        8 * (TRAIN.train_examples + TRAIN.validation_examples) * (4 + 1 + 5 + 1)
+    )  # tokens of one number, and a target
     assert few.bytes > data
     assert many.bytes - data == 10 * (few.bytes - data)
 

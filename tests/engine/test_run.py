@@ -336,7 +336,7 @@ def test_on_a_gpu_one_bucket_trains_while_others_are_in_hand(root, monkeypatch):
 
     monkeypatch.setattr(trainer, "program", alone)
     sweep = swept(length=[4], seed=range(3))
-    machine = replace(GPU, memory=1, workers=2)
+    machine = replace(GPU, memory=1 << 13, workers=2)  # one model of 8,028 bytes at a time
     assert len(plan_sweep(sweep, machine=machine).buckets) == len(sweep.cells)
     summary = do(sweep, root, machine)
     assert summary.outcomes == {Outcome.FINISHED: len(sweep.cells)}, records_in(root)

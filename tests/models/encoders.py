@@ -8,10 +8,12 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from headcount._choices import ACTIVATIONS, ANSWERED_AT, ATTENTION_KINDS, NORMS, PADDINGS, POSITIONS
 from headcount.models import Encoder, EncoderSpec
+from headcount.models.encoder.attention import attention_weights
 from headcount.models.norms import LAYER_NORM_FLOOR, UNIT_NORM_FLOOR
 
 LENGTH, WIDTH, HIDDEN = 4, 4, 3
@@ -210,3 +212,22 @@ def _normed(x, spec: EncoderSpec, scale):
     if spec.norm == "layer":
         return (x - np.mean(x)) / (np.var(x) + LAYER_NORM_FLOOR) ** 0.5
     return x
+
+
+def respond(model, tokens, key=None):
+    return model(tokens, key=key)
+
+
+answer = jax.jit(respond)
+weights_of = jax.jit(attention_weights, static_argnums=1)
+
+
+def gap(one, other) -> float:
+    return float(np.max(np.abs(np.asarray(one) - np.asarray(other))))
+
+
+@pytest.fixture(autouse=True)
+def double():
+    """In double precision, in every module that imports this."""
+    with jax.enable_x64(True):
+        yield

@@ -1,4 +1,4 @@
-"""The encoder is the slow obvious one, in value and in gradient, and keeps the symmetries its shape promises."""
+"""The encoder is the slow obvious one, in value and in gradient, whichever way it is computed."""
 
 import jax
 import jax.numpy as jnp
@@ -8,46 +8,32 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from headcount._choices import POSITIONS
 from headcount._precision import in_double
 from headcount.models import EncoderSpec
 from headcount.models.encoder import attention
 from headcount.models.encoder import model as encoder_model
-from headcount.models.encoder.attention import attention_weights
-from headcount.models.encoder.layer import dropped
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
-from ..helpers.tolerance import assert_close, assert_trees_close, assert_trees_equal
+from ..helpers.tolerance import assert_close, assert_trees_close
 from .encoders import (
     LENGTH,
     WIDTH,
     a_spec,
+    answer,
+    double,  # noqa: F401
+    gap,
     length_for,
     options,
+    respond,
     scrambled,
     slowly,
     some_tokens,
     tokens_for,
     value_and_gradient,
+    weights_of,
 )
 
-ORDER = np.array([2, 0, 3, 1])
-
-
-def respond(model, tokens, key=None):
-    return model(tokens, key=key)
-
-
-answer = jax.jit(respond)
-weights_of = jax.jit(attention_weights, static_argnums=1)
-
 STEP = 1e-6
-
-
-@pytest.fixture(autouse=True)
-def double():
-    with jax.enable_x64(True):
-        yield
 
 
 def assert_same_function(
@@ -208,107 +194,6 @@ def test_thin_products_are_matrix_products(monkeypatch, rank, head_dim):
     assert_trees_close(got_gradient, want_gradient)
 
 
-# Symmetries.
-
-
-def gap(one, other) -> float:
-    return float(np.max(np.abs(np.asarray(one) - np.asarray(other))))
-
-
-@pytest.mark.parametrize("attention", ["soft", "hard"])
-@pytest.mark.parametrize("positions", POSITIONS)
-def test_answers_move_with_their_tokens_unless_places_count(positions, attention):
-    model, tokens = in_double(scrambled(a_spec(positions=positions, attention=attention, layers=2))), some_tokens()
-    moved = gap(answer(model, tokens[ORDER]), answer(model, tokens)[ORDER])
-    assert moved > 1e-3 if positions != "none" else moved < 1e-10
-
-
-@pytest.mark.parametrize("positions", POSITIONS)
-@pytest.mark.parametrize("answered_at", ["query", "sequence"])
-def test_the_order_of_points_is_nothing_unless_places_count(positions, answered_at):
-    spec = a_spec(positions=positions, answered_at=answered_at, layers=2)
-    model, tokens = in_double(scrambled(spec)), some_tokens(length=length_for(spec))
-    order = [1, 2, 0, 3][: len(tokens)]
-    moved = gap(answer(model, tokens[order]), answer(model, tokens))
-    assert moved > 1e-3 if positions != "none" else moved < 1e-10
-
-
-def test_another_query_has_another_answer():
-    model, tokens = in_double(scrambled(a_spec(answered_at="query", layers=2))), some_tokens()
-    assert gap(answer(model, tokens[ORDER]), answer(model, tokens)) > 1e-3
-
-
-def test_the_query_is_nobody_s_key():
-    """Two layers for a query are three encoders: the points among themselves, the query of them, and again."""
-    spec = a_spec(layers=2, answered_at="query")
-    model, tokens = scrambled(spec), some_tokens()
-
-    def one_layer(place: int, answered_at: str):
-        part = scrambled(a_spec(answered_at=answered_at))
-        for mine, theirs in zip(jax.tree.leaves(part), jax.tree.leaves(model.layers[place]), strict=True):
-            mine[...] = theirs
-        return part
-
-    points = answer(one_layer(0, "tokens"), tokens[:-1])
-    query = answer(one_layer(0, "query"), tokens)
-    want = answer(one_layer(1, "query"), jnp.concatenate([points, query[None]]))
-    assert_close(answer(model, tokens), want)
-
-
-@pytest.mark.parametrize("asks", [True, False])
-def test_without_residual_the_query_is_heard_through_its_projection_alone(asks):
-    model = scrambled(a_spec(answered_at="query", residual=False))
-    if not asks:
-        model.layers[0].heads.query[...] = 0
-    tokens, others = some_tokens(), some_tokens()
-    others[-1] = -3 * tokens[-1]
-    moved = gap(answer(in_double(model), tokens), answer(in_double(model), others))
-    assert moved > 1e-3 if asks else moved < 1e-12
-
-
-@pytest.mark.parametrize("norm", ["unit", "layer"])
-def test_what_a_layer_returns_has_its_norm(norm):
-    model = scrambled(a_spec(norm=norm, positions="none"))
-    answers = np.asarray(answer(in_double(model), some_tokens()))
-    if norm == "unit":
-        assert_close(np.linalg.norm(answers, axis=-1), np.full(LENGTH, abs(model.layers[-1].feed_scale)))
-    else:
-        assert_close(np.mean(answers, axis=-1), np.zeros(LENGTH))
-        assert np.std(answers, axis=-1) == pytest.approx(1, abs=1e-2)
-
-
-# What a head reads.
-
-
-@pytest.mark.parametrize("attention", ["soft", "hard"])
-def test_every_query_spends_all_its_attention(attention):
-    spec, tokens = a_spec(heads=2, multiplier=2, attention=attention), some_tokens()
-    weights = np.asarray(weights_of(scrambled(spec).layers[0].heads, spec, tokens, tokens[:-1]))
-    assert weights.shape == (4, LENGTH, LENGTH - 1)
-    assert weights.min() >= 0
-    assert_close(weights.sum(axis=-1), np.ones((4, LENGTH)))
-    assert np.all((weights == 0) | (weights == 1)) == (attention == "hard")
-
-
-def test_hard_attention_is_the_limit_of_soft():
-    soft, hard, tokens = a_spec(), a_spec(attention="hard"), some_tokens()
-    heads = scrambled(soft).layers[0].heads
-    want = np.asarray(weights_of(heads, hard, tokens, tokens))  # before its arrays change
-    for name in ("query", "query_bias"):
-        getattr(heads, name)[...] *= 1e6
-    assert_close(weights_of(heads, soft, tokens, tokens), want)
-
-
-def test_scores_are_divided_by_the_root_of_the_rank():
-    """Repeating every number of queries and keys k times, at rank k r, multiplies scores by k / sqrt(k)."""
-    tokens, narrow = some_tokens(), scrambled(a_spec(rank=1, bias=False)).layers[0].heads
-    wide = scrambled(a_spec(rank=4, head_dim=1, bias=False)).layers[0].heads
-    for name in ("query", "key"):
-        getattr(wide, name)[...] = getattr(narrow, name) / 2**0.5  # 4 of them, each a half: twice the product
-    want = weights_of(narrow, a_spec(rank=1, bias=False), tokens, tokens)
-    assert_close(weights_of(wide, a_spec(rank=4, head_dim=1, bias=False), tokens, tokens), want)
-
-
 # Padding.
 
 
@@ -367,62 +252,6 @@ def test_nobody_attends_to_padding():
     weights = np.asarray(weights_of(heads, spec, tokens, tokens, absent))
     assert not np.any(weights[:, :, absent])
     assert_close(weights[:, :, ~absent], weights_of(heads, spec, tokens, tokens[~absent]))
-
-
-# What training drops.
-
-DROPS = {"dropout": 0.1, "layers": 2, "norm": "layer", "norm_first": True}
-MANY = 4000
-
-
-@pytest.mark.parametrize("answered_at", ["tokens", "query", "sequence"])
-def test_without_a_key_nothing_is_dropped(answered_at):
-    spec = a_spec(answered_at=answered_at, **DROPS)
-    model, tokens = in_double(scrambled(spec)), some_tokens(length=length_for(spec))
-    assert_close(answer(model, tokens), slowly(model, tokens))
-
-
-def test_a_key_without_dropout_is_not_used():
-    model, tokens = in_double(scrambled(a_spec(layers=2))), some_tokens()
-    assert_trees_equal(answer(model, tokens, jr.key(0)), answer(model, tokens))
-
-
-def test_another_key_drops_others_and_the_same_key_the_same():
-    model, tokens = in_double(scrambled(a_spec(**(DROPS | {"dropout": 0.5})))), some_tokens()
-    answers = [np.asarray(answer(model, tokens, jr.key(seed))) for seed in (0, 1, 0)]
-    assert np.array_equal(answers[0], answers[2])
-    assert gap(answers[0], answers[1]) > 1e-3
-    assert gap(answers[0], answer(model, tokens)) > 1e-3
-
-
-@pytest.mark.parametrize(("dropout", "share"), [(1e-9, 1 / 256), (0.1, 26 / 256), (0.999, 255 / 256)])
-def test_a_share_is_dropped_and_the_mean_stays(dropout, share):
-    """The nearest multiple of 1/256, and never none or all."""
-    spec, stream = a_spec(dropout=dropout), some_tokens()
-    drop = jax.jit(jax.vmap(lambda key: dropped(stream, spec, key[None], 0)))
-    left = np.asarray(drop(jr.split(jr.key(1), MANY)))
-    gone = left == 0
-    # Four numbers share a draw, so places are not told apart but each has its own byte.
-    error = (share * (1 - share) / gone.size) ** 0.5
-    assert np.mean(gone) == pytest.approx(share, abs=5 * error)
-    assert np.mean(gone, axis=0) == pytest.approx(share, abs=6 * (share * (1 - share) / MANY) ** 0.5)
-    assert_close(left, np.where(gone, 0, stream / (1 - share)))
-    spread = np.abs(stream) * (share / (1 - share) / MANY) ** 0.5
-    assert np.all(np.abs(np.mean(left, axis=0) - stream) <= 6 * spread)
-    assert len(np.unique(gone.reshape(MANY, -1), axis=0)) > (10 if 0.01 < share < 0.99 else 1)
-
-
-def test_tokens_and_what_is_added_to_them_are_dropped_apart():
-    """Heads that put nothing out leave two sums to be dropped: the tokens and the bias that attention adds."""
-    model, tokens = scrambled(a_spec(dropout=0.5, hidden=0, norm="none")), some_tokens()
-    model.layers[0].heads.output[...] = 0
-    bias = model.layers[0].heads.output_bias
-    answers = np.asarray(jax.jit(jax.vmap(respond, in_axes=(None, None, 0)))(model, tokens, jr.split(jr.key(2), MANY)))
-    sums = [0 * tokens, 2 * tokens, 2 * bias + 0 * tokens, 2 * tokens + 2 * bias]
-    found = np.stack([np.abs(answers - one) < 1e-9 for one in sums])
-    assert np.all(np.sum(found, axis=0) == 1)
-    # A quarter each; 4000 draws know it to 0.007.
-    assert np.mean(found, axis=1) == pytest.approx(0.25, abs=0.04)
 
 
 # Half precision.

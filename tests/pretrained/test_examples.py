@@ -13,13 +13,14 @@ from torch.nn import functional
 from headcount._errors import InputError
 from headcount.pretrained.evaluation.evaluate import Evaluation
 from headcount.pretrained.examples.own_loss import OwnLoss
-from headcount.pretrained.examples.read import read_examples
+from headcount.pretrained.examples.read import Reader, read_examples
 from headcount.pretrained.examples.sizes import MOST_TOKENS, held_out_tokens
 from headcount.pretrained.examples.texts import grouped_by_size
 from headcount.pretrained.layers.find import attention_layers
 from headcount.pretrained.loading.digests import digest_of
 from headcount.pretrained.loading.load import load_model, of_module
-from tests.helpers.tiny_models import WORDS, tiny_config, tiny_folder, tiny_model, tiny_tokenizer
+from tests.helpers.refusals import refused
+from tests.helpers.tiny_models import LENGTH, WORDS, tiny_config, tiny_folder, tiny_model, tiny_tokenizer
 from tests.pretrained.judging import evaluation_of, naive_embeddings, some_images, some_texts
 
 
@@ -248,6 +249,16 @@ def test_a_length_that_is_lowered_is_said():
     loaded = of_module(tiny_model("llama"), tiny_tokenizer())
     assert "32" in read_examples(loaded, some_texts(6), length=32).cannot
     assert "100" in read_examples(loaded, some_texts(60), length=100).cannot
+
+
+@pytest.mark.parametrize("family", ["llama", "bert", "vit"])
+def test_more_examples_than_fit_are_not_drawn(family):
+    loaded = of_module(tiny_model(family), tiny_tokenizer())
+    with refused("HEADCOUNT_MAX_GB", "1,000,000,000,000,000,000"):
+        read_examples(loaded, limit=10**18)
+    if family != "vit":  # a length that no table of positions has wants no more examples than the longest that one has
+        longest, endless = (Reader(loaded, length, None, 0).sizes for length in (LENGTH + 2, 10**18))
+        assert longest == endless
 
 
 def test_pooling_is_read_where_the_model_lies(tmp_path, monkeypatch):

@@ -5,10 +5,7 @@ import fcntl
 import os
 import resource
 import shutil
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -18,62 +15,11 @@ import pytest
 from headcount._errors import StoreError
 from headcount.cli.running import settled
 from headcount.store import FILE_NAME as FILE
-from headcount.store import Outcome, Store, packs
+from headcount.store import Store
 from headcount.store.database import holds_tables
 
-from .records import a_cell, a_record, an_experiment, bucket, to_format_3
-
-OPENINGS = pytest.mark.parametrize("opening", [Store.open_for_reading, Store.open_for_writing], ids=["read", "write"])
-
-
-def seeds_in(root: Path) -> set[int]:
-    with Store.open_for_reading(root) as store:
-        return {record.cell.seed for record in store.records()}
-
-
-def files_in(root: Path) -> dict[str, bytes]:
-    """All that matters: not the empty lock, nor the index of the -wal that whoever opens it builds again."""
-    return {
-        path.name: path.read_bytes()
-        for path in root.iterdir()
-        if path.is_file() and path.name not in ("lock", f"{FILE}-shm")
-    }
-
-
-@pytest.fixture
-def root(tmp_path) -> Path:
-    """A folder with seeds 0 to 19, large enough to fill several pages."""
-    with Store.open_for_writing(tmp_path / "results") as store:
-        store.commit(bucket(*range(20), padding=500))
-    return tmp_path / "results"
-
-
-@contextlib.contextmanager
-def another_process(script: str, *arguments: object):
-    """A process that runs `script` and then waits, still holding all it opened, until it is killed with -9."""
-    prelude = (
-        "import os, pathlib, resource, sys\n"
-        "from headcount._errors import StoreError\nfrom headcount.store import Store\n"
-        "from tests.store.records import an_experiment, bucket, insert\nroot = pathlib.Path(sys.argv[1])\n"
-    )
-    waiting = "\nprint('ready', flush=True)\nsys.stdin.read()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", prelude + script + waiting, *map(str, arguments)],
-        cwd=Path(__file__).parents[2],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        said = []
-        for line in process.stdout:
-            if line == "ready\n":
-                break
-            said.append(line.rstrip())
-        yield said
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+from .records import an_experiment, bucket
+from .spoiling import OPENINGS, another_process, files_in, in_every_cell, seeds_in
 
 
 def test_a_commit_that_returned_survives_a_kill_and_frees_the_folder(root):
@@ -163,7 +109,8 @@ def test_a_file_that_may_not_grow_is_told(root):
 @pytest.mark.parametrize("pending", [False, True], ids=["at rest", "with a -wal"])
 def test_a_store_of_another_format_is_refused_untouched(root, tmp_path, opening, version, pending):
     with Store.open_for_writing(root) as store:
-        store._connection.execute(f"PRAGMA user_version = {version}")
+        with store._committing():
+            store._connection.execute(f"PRAGMA user_version = {version}")
         shutil.copytree(root, tmp_path / "pending")  # as a kill would leave it
     folder = tmp_path / "pending" if pending else root
     before = files_in(folder)
@@ -221,11 +168,6 @@ def test_a_damaged_or_foreign_file_is_refused_untouched(root, opening, damage):
     assert files_in(root) == before
 
 
-def in_every_cell(root: Path, column: str, value: str) -> None:
-    with contextlib.closing(sqlite3.connect(root / FILE)) as connection, connection:
-        connection.execute(f"UPDATE cells SET {column} = {value}")
-
-
 @pytest.mark.parametrize("column", ["task", "model", "train", "origin"])
 @pytest.mark.parametrize("value", ["'{broken'", "'[]'", "999"])
 def test_a_shared_text_that_makes_no_sense_is_told(root, column, value):
@@ -277,120 +219,6 @@ def test_a_folder_without_results_says_what_makes_them(tmp_path, there):
     with pytest.raises(StoreError, match=rf"{folder}.+{FILE}"):
         Store.open_for_reading(folder)
     assert folder.exists() == there
-
-
-# Packs of weights.
-
-
-def packed(root: Path, *seeds: int) -> list[str]:
-    """Commit cells with weights; their keys."""
-    keys = [a_cell(seed=seed).key for seed in seeds]
-    with Store.open_for_writing(root) as store:
-        store.commit(bucket(*seeds), {key: {"a": np.full(3, seed)} for key, seed in zip(keys, seeds, strict=True)})
-    return keys
-
-
-def test_a_commit_is_one_file_of_weights(root):
-    keys = packed(root, 100, 101, 102)
-    assert len(list((root / "weights").iterdir())) == 1
-    with Store.open_for_reading(root) as store:
-        assert [store.weights(key)["a"].tolist() for key in keys] == [[100] * 3, [101] * 3, [102] * 3]
-        assert len({store.weights_path(key) for key in keys}) == 1
-
-
-def test_large_weights_are_several_packs(root, monkeypatch):
-    monkeypatch.setattr(packs, "MAX_BYTES", 60)
-    keys = packed(root, 100, 101, 102)
-    assert len(list((root / "weights").iterdir())) == 2
-    with Store.open_for_reading(root) as store:
-        assert [store.weights(key)["a"].tolist() for key in keys] == [[100] * 3, [101] * 3, [102] * 3]
-
-
-def test_a_pack_that_no_row_names_is_removed_by_the_next_writer_alone(root):
-    (key,) = packed(root, 100)
-    kept = {*os.listdir(root / "weights"), "0123456789abcdef0123.safetensors", "statistics-x.safetensors"}
-    for name in kept | {"pack-0123456789abcdef0123.safetensors", "pack-01.unfinished"}:
-        (root / "weights" / name).open("ab").close()
-    Store.open_for_reading(root).close()
-    assert len(os.listdir(root / "weights")) == len(kept) + 2
-    with Store.open_for_writing(root) as store:
-        assert set(os.listdir(root / "weights")) == kept
-        assert store.weights(key)["a"].tolist() == [100] * 3
-
-
-def test_a_kill_between_a_pack_and_its_rows_loses_that_commit_alone(root):
-    script = (
-        "import numpy as np\nfrom headcount.store import rows, table\n"
-        "store = Store.open_for_writing(root)\nweights = lambda seed: {bucket(seed)[0].cell.key: {'a': np.ones(3)}}\n"
-        "store.commit(bucket(100), weights(100))\n"
-        "table.insert = lambda *given: (rows.insert(*given), print('ready', flush=True), sys.stdin.read())\n"
-        "store.commit(bucket(101), weights(101))"
-    )
-    with another_process(script, root):
-        pass
-    assert len(os.listdir(root / "weights")) == 2
-    assert seeds_in(root) == {*range(20), 100}
-    packed(root, 102)
-    assert len(os.listdir(root / "weights")) == 2
-    packed(root, 101)
-    assert seeds_in(root) == {*range(20), 100, 101, 102}
-
-
-@pytest.mark.parametrize("cut", [0, 4, 40, -2])
-def test_a_truncated_pack_is_told(root, cut):
-    (key,) = packed(root, 100)
-    with Store.open_for_reading(root) as store:
-        path = store.weights_path(key)
-        path.write_bytes(path.read_bytes()[:cut])
-        with pytest.raises(StoreError, match=f"{key}.*cannot be read"):
-            store.weights(key)
-        path.unlink()
-        with pytest.raises(StoreError, match=key):
-            store.weights(key)
-
-
-# Folders of format 3.
-
-
-@pytest.fixture
-def old(root) -> Path:
-    packed(root, 100, 101)
-    with Store.open_for_writing(root) as store:
-        store.begin(an_experiment(100, 101), "typed")
-        store.commit([a_record(Outcome.FAILED, cell=a_cell(seed=102), message="why")])
-    to_format_3(root)
-    return root
-
-
-def content_of(store: Store) -> tuple:
-    weights = {key: store.weights(key)["a"].tolist() for key in (a_cell(seed=100).key, a_cell(seed=101).key)}
-    return store.records(), store.experiments(), store.progress(), store.outcomes(), store.backends(), weights
-
-
-def test_a_folder_of_format_3_is_read_as_it_is_and_migrated_by_the_next_writer(old):
-    before = files_in(old / "weights"), (old / FILE).read_bytes()
-    with Store.open_for_reading(old) as store:
-        as_it_was = content_of(store)
-    assert (files_in(old / "weights"), (old / FILE).read_bytes()) == before
-    assert {record.cell.seed for record in as_it_was[0]} == {*range(20), 100, 101, 102}
-    with Store.open_for_writing(old) as store:
-        assert content_of(store) == as_it_was
-        store.commit([a_record(cell=a_cell(seed=102))])
-    with Store.open_for_reading(old) as store:
-        assert store.outcomes()["failed"] == 0
-        assert content_of(store)[5] == as_it_was[5]
-
-
-@OPENINGS
-def test_a_row_of_format_3_that_makes_no_sense_leaves_the_folder_as_it_is(old, opening):
-    in_every_cell(old, "provenance", "'{broken'")
-    before = files_in(old)
-    with pytest.raises(StoreError, match=FILE):
-        opening(old)
-    with contextlib.closing(sqlite3.connect(old / FILE)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
-        assert connection.execute("SELECT count(*) FROM cells WHERE provenance = '{broken'").fetchone() == (23,)
-    assert files_in(old).keys() == before.keys()
 
 
 def test_a_weights_folder_that_is_deleted_and_made_again_in_one_commit_is_noticed(root):

@@ -1,5 +1,6 @@
 """Where a folder lies and what becomes of its files: shared file systems, files that are taken away, readers beside."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -116,6 +117,25 @@ def test_a_run_on_another_machine_keeps_its_folder(monkeypatch, tmp_path):
 
 # Files that are taken away while a run writes.
 
+
+def overwrite(file, content):
+    """As `cp` does: in place, at some later time."""
+    before = file.stat().st_mtime_ns
+    file.write_bytes(content)
+    os.utime(file, ns=(before + 10**6, before + 10**6))
+
+
+def merge_log(root):
+    """As another program may: the results are then in the file alone."""
+    with contextlib.closing(sqlite3.connect(root / FILE)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def overwrite_merged(root):
+    merge_log(root)
+    overwrite(root / FILE, bytes(2**17))
+
+
 TAKEN = {
     "the results": lambda root: (root / FILE).unlink(),
     "the log": lambda root: (root / f"{FILE}-wal").unlink(),
@@ -124,6 +144,8 @@ TAKEN = {
     "the folder": shutil.rmtree,
     "moved": lambda root: root.rename(root.with_name("moved")),
     "replaced": lambda root: os.replace(shutil.copy(root / FILE, root / "copy"), root / FILE),
+    "overwritten": overwrite_merged,
+    "an overwritten log": lambda root: overwrite(root / f"{FILE}-wal", bytes(2**20)),
     "emptied": lambda root: os.truncate(root / FILE, 0),
     "an emptied log": lambda root: os.truncate(root / f"{FILE}-wal", 0),
 }
@@ -146,6 +168,14 @@ def test_files_that_are_taken_away_are_noticed(tmp_path, kind, then):
         assert then == "close", "nothing was noticed"
     assert str(root) in str(refused.value)
     assert "safe" not in str(refused.value)
+
+
+def test_what_is_in_the_log_survives_an_overwritten_file(tmp_path):
+    with Store.open_for_writing(tmp_path) as store:
+        store.commit(bucket(0))
+        overwrite(tmp_path / FILE, bytes(2**17))
+        store.commit(bucket(1))
+    assert seeds_in(tmp_path) == {0, 1}
 
 
 def test_an_undisturbed_run_notices_nothing(tmp_path):

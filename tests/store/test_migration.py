@@ -20,7 +20,7 @@ from ..helpers import fabricated
 from ..helpers.commands import unchecked
 from .drawn import experiments, law, several, unchecked_randomness
 from .records import OLDER, a_cell, a_record, an_experiment, bucket
-from .test_faults import another_process
+from .spoiling import another_process
 from .test_filesystem import mounted
 
 pytestmark = unchecked_randomness

@@ -11,6 +11,7 @@ from typing import Any
 
 from .._choices import require_choice
 from .._errors import HeadcountError, require, require_count
+from .._limits import require_within, shortened
 from ..effort import DEFAULT_EFFORT, EFFORTS
 from ..engine import Executor
 from ..measuring import measure
@@ -52,6 +53,11 @@ class Protocol:
             require_choice("effort", self.effort, EFFORTS)
         if self.seeds is not None:
             require_count("seeds", self.seeds, least=2)
+            models = self.seeds * len(self.tried)
+            asked = (
+                f"{shortened(models)} models per task ({len(self.tried)} head counts x {shortened(self.seeds)} seeds)"
+            )
+            require_within(f"seeds: {asked} are asked for", models, "HEADCOUNT_MAX_MODELS")
 
     @property
     def options(self) -> dict[str, Any]:

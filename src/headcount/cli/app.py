@@ -132,7 +132,9 @@ def main() -> NoReturn:
             if error.filename is None:
                 raise
             name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
-            say(f"headcount: {name[:200]} cannot be used: {error.strerror}; choose another path.", style="red")
+            say(
+                f"headcount: {name[:200]} cannot be used: {error.strerror}; choose another file or folder.", style="red"
+            )
             sys.exit(1)
     sys.exit(0)
 

@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from .._choices import MODEL_CLASSES, require_choice
 from .._errors import require
+from .._limits import require_size
 from ..report.chart import Chart, Series
 from ..report.render import FORMATS, check_ending, save_chart
 from ..report.render.fitted import Prose
@@ -30,6 +31,8 @@ from .class_bounds import ClassRequest, class_bounds, class_chart
 
 LENGTHS = (32, 64, 128, 256, 512, 1024)
 DIMS = (8, 16, 32, 64, 128)
+MAX_DRAWN = 1000
+"""Head counts in a chart."""
 HEADS = tuple(2**power for power in range(17))
 
 
@@ -153,8 +156,9 @@ def bounds(
         outer_slope=outer_slope,
         gamma=gamma,
     )
+    chart = None if plot is None else _exponent_chart(setting)
     _print(all_bounds(setting), as_json)
-    _draw(_exponent_chart(setting), plot)
+    _draw(chart, plot)
 
 
 def _print(values: Sequence[Bound], as_json: bool) -> None:
@@ -190,6 +194,7 @@ def _view(values: Sequence[Bound]) -> RenderableType:
 
 def _exponent_chart(setting: Setting) -> Chart:
     """k against heads below D, one line per length; a gap where the bound says nothing."""
+    require_size("intrinsic_dim", setting.intrinsic_dim, MAX_DRAWN)
     heads = tuple(range(1, max(2, setting.intrinsic_dim)))
     lengths = sorted({*LENGTHS, setting.length})
     rows = {t: [exponent(h, setting.intrinsic_dim, t, setting.head_dim) for h in heads] for t in lengths}

@@ -7,6 +7,7 @@ from jaxtyping import Float
 
 from .._choices import MODEL_CLASSES, require_choice
 from .._errors import require
+from .._limits import require_size
 from ..report.chart import Chart, Series
 from ..tasks import alphabet_values
 from ..theory import Bound, BoundedClass, alphabet_floor, class_floor, phase_diagram
@@ -16,6 +17,8 @@ from ..theory.floors.one_head import one_head_bounds
 
 SYMBOLS = 5
 """Of the alphabet, where none is given."""
+MAX_LISTED = 1000
+"""Heads of --class hard, each with a bound of its own, and maxima."""
 LENGTHS = (4, 8, 16, 32, 64)
 PHASE_LENGTHS = tuple(2**power for power in range(3, 15))
 PHASE_ERRORS = (0.02, 0.01, 0.005)
@@ -50,6 +53,9 @@ class ClassRequest:
         for flag, value in others[self.model_class].items():
             wanted = "bounded" if self.model_class == "hard" else "hard"
             require(value is None, f"{flag} is an option of --class {wanted}, got --class {self.model_class}.")
+        if self.model_class == "hard":
+            for name in ("heads", "intrinsic_dim"):
+                require_size(name, getattr(self, name), MAX_LISTED)
 
     @property
     def setting(self) -> BoundedClass:

@@ -1,5 +1,6 @@
 """`headcount compare`: the answers and the errors of several results folders side by side."""
 
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +31,7 @@ def compare(
     sections, warnings = _sections(folders)
     for warning in warnings:
         say(warning, style="yellow")
-    require(len(sections) > 1, f"to compare takes two results, got {len(sections)}: {', '.join(map(str, folders))}.")
+    require(len(sections) > 1, _too_few(folders, len(sections)))
     comparison = compared(sections)
     if as_json:
         print_json(comparison.as_dict())
@@ -49,12 +50,29 @@ def compare(
         say(f"drawn in {figure}")
 
 
+def _too_few(folders: list[Path], results: int) -> str:
+    """Why there is nothing to compare, and what to do."""
+    given = ", ".join(map(str, folders))
+    if results == 1 and len(folders) > 1 and len(_different(folders)) == 1:
+        return f"{given} are the same folder, with one result; give another one too, or `headcount show {folders[0]}`."
+    return f"to compare takes two results, got {results}: {given}; give another results folder."
+
+
+def _different(folders: list[Path]) -> list[Path]:
+    """Without those that are an earlier one under another path."""
+    first: dict[str, Path] = {}
+    for folder in folders:
+        first.setdefault(os.path.realpath(folder), folder)
+    return list(first.values())
+
+
 def _sections(folders: list[Path]) -> tuple[dict[str, Section], list[str]]:
     """The results of all folders by name, and what is to be warned of; the last part of a path names it if it can."""
     by_name: dict[str, list[Section]] = {}
     warnings = []
-    short = Counter(folder.name for folder in dict.fromkeys(folders))
-    for folder in dict.fromkeys(folders):
+    different = _different(folders)
+    short = Counter(folder.name for folder in different)
+    for folder in different:
         name = folder.name if short[folder.name] == 1 and folder.name else str(folder)
         by_name[name], problems = sections_of(folder)
         warnings += problems

@@ -7,13 +7,14 @@ from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 
+from .._errors import InputError
 from ..analysis import count_of_heads
 from ..backends import described
 from ..effort.costs import Costs
 from ..engine import Plan, spec_of
 from ..engine.train import backend_for
 from ..report.render.words import spoken_time
-from .app import data, print_json
+from .app import data, print_json, say
 
 COMPILED = "The shorter time is for programs that are already compiled."
 
@@ -69,6 +70,7 @@ def _backend(plan: Plan) -> str:
 
 def print_costs(range_of: Costs, folder: Path, as_json: bool) -> None:
     """What asking a question would cost for an easy task, and for a hard one."""
+    _say_if_refused(range_of.most)
     if as_json:
         costs = {
             name: {"cells": plan.cells, "programs": plan.programs} | _expected(plan)
@@ -88,6 +90,7 @@ def print_costs(range_of: Costs, folder: Path, as_json: bool) -> None:
 
 def print_plan(plan: Plan, folder: Path, as_json: bool) -> None:
     """What a run would do: the models that train together, the costly ones first."""
+    _say_if_refused(plan)
     rows = [
         {
             "length": bucket.shape.length,
@@ -116,6 +119,14 @@ def print_plan(plan: Plan, folder: Path, as_json: bool) -> None:
         COMPILED,
     ]
     data.print(Group(view, *lines))
+
+
+def _say_if_refused(plan: Plan) -> None:
+    """Whatever its size, a plan can be made; say where it could not be trained."""
+    try:
+        plan.require_trainable()
+    except InputError as error:
+        say(f"Training would be refused on {_machine(plan)}: {error}")
 
 
 def _where(plan: Plan) -> dict[str, str]:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from .._choices import require_choice
 from .._errors import require
+from .._limits import MAX_OF, require_size
 from ..analysis.words import as_sentence
 from ..pretrained.storing.card import table_rows
 from ..pretrained.storing.changing import Request, What, measured_facts, recovered, request
@@ -95,6 +96,7 @@ def change(
     require(out is not None, "--out FOLDER is needed to write the model; --dry-run stops before.", what="out")
     assert out is not None
     require_choice("recover_what", recover_what, get_args(What))
+    require_size("recover", recover, MAX_OF["steps"])
     from ..pretrained.evaluation.evaluate import Evaluation
     from ..pretrained.examples.read import read_examples
     from ..pretrained.layers.find import attention_layers

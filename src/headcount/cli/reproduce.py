@@ -146,7 +146,8 @@ class Part:
             require(not others, f"{each.name} at {scale} scale has {axis} {known[axis]}, not {others}.")
         kept: dict[str, list[int]] = {} if self.heads is None else {"heads": self.heads}
         kept |= {} if self.lengths is None else {"length": [printed[length] for length in self.lengths]}
-        kept |= {} if self.seeds is None else {"seed": list(range(self.seeds))}
+        if self.seeds is not None:
+            kept["seed"] = [seed for seed in experiment.values("seed") if seed < self.seeds]
         return sweep.part(**kept)
 
 

@@ -191,7 +191,7 @@ def _files(folder: Path, classes: tuple[str, ...]) -> list[tuple[Path, str]]:
         for entry in entries:
             require(
                 _is_image(entry) and not entry.is_dir(),
-                f"{entry} is not an image file; the folder of a class may only hold {', '.join(ENDINGS)}.",
+                f"{entry} is not an image file; remove it: the folder of a class may only hold {', '.join(ENDINGS)}.",
             )
         require(len(entries) > 0, f"{folder / name} has no images; every class needs at least one.")
         files += [(entry, name) for entry in entries]

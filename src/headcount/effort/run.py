@@ -74,7 +74,7 @@ def ask(
         executor: Where models are trained; threads of this process where None.
 
     Raises:
-        InputError: If the task cannot be learned from.
+        InputError: If the task cannot be learned from, or needs more memory than there is where it is to be trained.
         StoreError: If the folder cannot be written, or a parent's weights cannot be read.
     """
     listener, began = listener or Listener(), time.monotonic()
@@ -96,6 +96,7 @@ def ask(
                 continue
             sweep = question.sweep_of(each.cells)
             plan = plan_sweep(sweep, store.settled_keys(), executor.machine)
+            plan.require_trainable()  # before its data are drawn
             listener.on_plan(each.why, plan.model_steps)
             if experiment is None:  # what stops from here on is known to have been asked with an effort
                 spec = question.model(question.heads[-1])

@@ -1,13 +1,12 @@
-"""Where buckets are trained. `Threads` of this process; `ray_executor.py` has workers of a cluster.
+"""Where buckets are trained. `Threads` of this process; `cluster` has workers of a cluster.
 
 An executor only trains. Whoever iterates over what it has trained owns the store and commits, so that work in hand is
 all that a crash can lose.
 """
 
-import contextlib
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
@@ -60,8 +59,8 @@ class Executor(ABC):
         """What to plan for: the device of a worker, and how many workers there are."""
 
     @abstractmethod
-    def trained(self, job: Job) -> Generator[Trained, None, None]:
-        """What comes of a job's buckets, as they finish, whole or in parts, in any order.
+    def trained(self, job: Job) -> Generator[Sequence[Trained], None, None]:
+        """What comes of a job's buckets, whole or in parts, in any order: each time those that have finished by now.
 
         Once `job.stop` is set no bucket is begun, what was finished by then is still given, and the iterator ends.
         At a KeyboardInterrupt it does the same, then raises it. Closed early, it stops its workers.
@@ -94,7 +93,7 @@ class Threads(Executor):
     def machine(self) -> Hardware:
         return self._machine
 
-    def trained(self, job: Job) -> Generator[Trained, None, None]:
+    def trained(self, job: Job) -> Generator[Sequence[Trained], None, None]:
         trainer = BucketTrainer(
             job.tasks,
             self.machine,
@@ -130,8 +129,14 @@ def _ended(pending: set[Future[Trained]]) -> set[Future[Trained]]:
     return begun
 
 
-def _results(done: set[Future[Trained]]) -> Iterator[Trained]:
-    """What finished buckets have come to; one that was stopped part-way has come to nothing."""
-    for future in done:
-        with contextlib.suppress(StopRequested):
-            yield future.result()
+def _results(done: set[Future[Trained]]) -> Iterator[Sequence[Trained]]:
+    """What finished buckets have come to, if anything; one that was stopped part-way has come to nothing.
+
+    Raises what one of them has raised, after the others are given.
+    """
+    errors = {future: future.exception() for future in done}
+    if finished := [future.result() for future, error in errors.items() if error is None]:
+        yield finished
+    for error in errors.values():
+        if error is not None and not isinstance(error, StopRequested):
+            raise error

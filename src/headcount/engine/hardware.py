@@ -9,14 +9,15 @@ from typing import NamedTuple
 import jax
 
 from .._choices import Backend
+from .._limits import max_bytes
 from ..backends import chosen, kernels, wanted
 from ..backends.advance import ModelSizes
 from ..backends.aside import scratch_floats
 from ..tasks import AbstractObjective, Classification, Regression
 from .buckets import ProgramShape, Shape
 
-MEMORY_SHARE = 0.5
-"""The share of free memory that one run plans to use."""
+PLANNED_SHARE = 0.5
+"""Of a GPU's memory: what the buckets in hand are planned to fill. The rest is for what their programs need besides."""
 CPU_MEMBERS = 8
 """Members of a bucket on a CPU, where they run one after another and only their weights add up: few enough that all
 cores have work and that little is lost when a run is stopped."""
@@ -37,7 +38,8 @@ drawing their batches needs no memory."""
 
 @dataclass(frozen=True)
 class Hardware:
-    """`side_by_side`: members ride `vmap` (a GPU) rather than `lax.map` (a CPU). `workers`: buckets in hand at once.
+    """`memory`: the bytes that training may use. `side_by_side`: members ride `vmap` (a GPU) rather than `lax.map` (a
+    CPU). `workers`: buckets in hand at once.
     `backend`: what computes, where it has kernels for a model; `asked`: it was asked for by its name. `machines`: how
     many there are of this kind, each with so many workers and so much memory."""
 
@@ -63,7 +65,7 @@ def _device() -> Hardware:
     device = jax.devices()[0]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if device.platform == "cpu":
-        return Hardware("cpu", f"CPU, {cores} cores{_cpu_model()}", _free_memory(), cores, side_by_side=False)
+        return Hardware("cpu", f"CPU, {cores} cores{_cpu_model()}", max_bytes(), cores, side_by_side=False)
     limit = (device.memory_stats() or {}).get("bytes_limit", 8 << 30)
     return Hardware(device.platform, device.device_kind, limit, min(GPU_WORKERS, cores), side_by_side=True)
 
@@ -76,13 +78,6 @@ def _cpu_model() -> str:
         return f" ({platform.processor()})" if platform.processor() else ""
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return f" ({names[0]})" if names else ""
-
-
-def _free_memory() -> int:
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return 4 << 30
 
 
 class Sizes(NamedTuple):
@@ -157,7 +152,7 @@ def max_members(shape: Shape, sizes: Sizes, objective: AbstractObjective, machin
 
     def fits(members: int) -> bool:
         held, turn = needs(shape, sizes, objective, members, machine.backend, side_by_side=True)
-        return machine.workers * held + turn <= MEMORY_SHARE * machine.memory
+        return machine.workers * held + turn <= PLANNED_SHARE * machine.memory
 
     # By halves rather than by division: scratch memory does not grow with the members for ever.
     least, most = 1, 2

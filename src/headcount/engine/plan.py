@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import jax
 
+from .._limits import require_fits
 from ..tasks import AbstractObjective, AbstractTask
 from .buckets import Bucket, Shape, buckets
 from .data import PROBE_EXAMPLES
@@ -46,13 +47,24 @@ COPIES = 2
 """Of the examples: as they are given, and as they are trained on."""
 
 
+class Need(NamedTuple):
+    """Something that is in memory as a whole, in words, and its size."""
+
+    what: str
+    bytes: int
+
+
+NOTHING = Need("nothing", 0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """Buckets still to be trained, the costly ones first, and what they will take.
 
     `seconds` are for programs that are still to be compiled, `compiled_seconds` for programs that are on disk: which
     they are can only be told by tracing them, half the time of reading one. `compile_seconds` are those of compiling
-    alone, over all workers. `bytes` is the memory of the process at its peak; on a GPU, that of the device.
+    alone, over all workers. `bytes` is the memory of the process at its peak; on a GPU, that of the device. `largest`
+    is what cannot be divided: the examples of a length, or one model with a batch.
     """
 
     machine: Hardware
@@ -65,6 +77,11 @@ class Plan:
     compiled_seconds: float
     seconds: float
     bytes: int
+    largest: Need
+
+    def require_trainable(self) -> None:
+        """Raise `InputError` if the machine that was planned for, or the largest worker, has too little memory."""
+        require_fits(*self.largest, self.machine.memory)
 
 
 def plan_sweep(
@@ -98,6 +115,7 @@ def plan_sweep(
         compiled_seconds=training + reading,
         seconds=training + compiling,
         bytes=_peak_bytes(left, shapes, machine, len(programs)),
+        largest=max((shapes.largest(bucket.shape) for bucket in left), key=lambda need: need.bytes, default=NOTHING),
     )
 
 
@@ -119,6 +137,7 @@ class _Shapes:
         self._work = functools.cache(self._flops)
         self._program = functools.cache(lambda shape: (shape.program, self.at(shape)[0], _examples(shape)))
         self.needs = functools.cache(self._needs)
+        self.largest = functools.cache(self._largest)
 
     def at(self, shape: Shape) -> tuple[Sizes, AbstractObjective]:
         """The sizes and the objective of the task at its length."""
@@ -157,13 +176,29 @@ class _Shapes:
 
     def data_bytes(self, shape: Shape) -> int:
         """The examples of a shape: those that are stored, at most as many as are asked for, or those drawn."""
-        task, (sizes, _), (train, validation) = self.tasks[shape.task], self.at(shape), _examples(shape)
-        drawn = 4 * ((train or PROBE_EXAMPLES) + validation) * sizes.sequences * sizes.tokens * sizes.dim
+        task, drawn = self.tasks[shape.task], self._drawn_bytes(shape)
         if task.endless:
             return COPIES * drawn
         stored = sum(leaf.nbytes for leaf in jax.tree.leaves(task) if hasattr(leaf, "nbytes"))
         # An array's examples are tokens; those of images and passages are kept as they are, and smaller.
         return COPIES * (stored if task.tokenise is not None else min(stored, drawn))
+
+    def _drawn_bytes(self, shape: Shape) -> int:
+        """The tokens and targets that are asked for."""
+        sizes, _ = self.at(shape)
+        return 4 * _drawn(shape) * (sizes.sequences * sizes.tokens * sizes.dim + sizes.outputs)
+
+    def _largest(self, shape: Shape) -> Need:
+        """Of a shape, what cannot be divided; examples of a file are in memory already."""
+        task, (sizes, _), train = self.tasks[shape.task], self.at(shape), shape.train
+        weights = shape.model.parameters(length=sizes.tokens, dim=sizes.dim, outputs=sizes.outputs)
+        model = Need(
+            f"{task.name}: a model of {weights:,} weights with a batch of {train.batch:,}", max(self.needs(shape, 1))
+        )
+        if not task.endless:
+            return model
+        examples = f"a set of {_drawn(shape):,} examples of {shape.length:,} tokens and {sizes.outputs:,} outputs"
+        return max(model, Need(f"{task.name}: {examples}", self._drawn_bytes(shape)), key=lambda need: need.bytes)
 
     def _flops(self, shape: Shape) -> float:
         """A training step of one member, which costs about three forward passes."""
@@ -203,6 +238,12 @@ def _over_workers(seconds: list[float], machine: Hardware) -> float:
 def _examples(shape: Shape) -> tuple[int, int]:
     """How many examples there are: a program is compiled for their number."""
     return shape.train.train_examples, shape.train.validation_examples
+
+
+def _drawn(shape: Shape) -> int:
+    """How many examples are drawn, of a stream those that its units are taken from."""
+    train, validation = _examples(shape)
+    return (train or PROBE_EXAMPLES) + validation
 
 
 def _peak_bytes(left: list[Bucket], shapes: _Shapes, machine: Hardware, programs: int) -> int:

@@ -1,8 +1,10 @@
-"""Train a sweep: an executor trains its buckets, every finished one is committed at once, nothing is trained twice."""
+"""Train a sweep: an executor trains its buckets, what has finished is committed at once, nothing is trained twice."""
 
 import contextlib
+import itertools
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,6 +18,9 @@ from .listener import Listener
 from .plan import Plan, plan_sweep
 from .sweep import Sweep
 from .trainer import Trained, Watch
+
+MAX_TOGETHER = 16
+"""Buckets in one transaction, where so many have finished since the last: on a disk, a commit is mostly waiting."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +79,8 @@ def run_sweep(
         How many cells were there already, how many were trained, and how those came out.
 
     Raises:
-        InputError: If the task's data cannot be learned from.
+        InputError: If the task's data cannot be learned from, or a model needs more memory than there is where it is
+            to be trained.
         StoreError: If the folder cannot be written, or a parent's weights cannot be read; earlier results are safe.
 
     Example:
@@ -93,6 +99,7 @@ def run_sweep(
     began = time.monotonic()
     let_go_of_programs()
     plan = plan or plan_sweep(sweep, store.settled_keys(), None if executor is None else executor.machine)
+    plan.require_trainable()
     executor = executor or Threads(plan.machine)
     outcomes: dict[Outcome, int] = {}
     job = Job(
@@ -116,19 +123,28 @@ def run_sweep(
     if plan.buckets:
         job.listener.on_programs(0, plan.programs)
 
-    def commit(trained: Trained) -> None:
-        store.commit(trained.records, trained.weights)
-        for record in trained.records:
-            outcomes[record.outcome] = outcomes.get(record.outcome, 0) + 1
+    waiting: deque[Trained] = deque()
+
+    def commit() -> None:
+        while waiting:  # a bucket waits until it is committed: an interrupted commit is made again
+            together = tuple(itertools.islice(waiting, MAX_TOGETHER))
+            records = [record for each in together for record in each.records]
+            store.commit(records, {key: arrays for each in together for key, arrays in each.weights.items()})
+            for _ in together:
+                waiting.popleft()
+            for record in records:
+                outcomes[record.outcome] = outcomes.get(record.outcome, 0) + 1
 
     with contextlib.closing(executor.trained(job)) as results:
         try:
-            for trained in results:
-                commit(trained)
+            for finished in results:
+                waiting.extend(finished)
+                commit()
         except KeyboardInterrupt:  # while committing: what is in hand ends at its next checkpoint
             job.stop.set()
-            for trained in results:
-                commit(trained)
+            for finished in itertools.chain([()], results):
+                waiting.extend(finished)
+                commit()
             raise
     if job.stop.is_set() and sum(outcomes.values()) < plan.cells - plan.settled:
         raise KeyboardInterrupt

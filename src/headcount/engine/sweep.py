@@ -16,7 +16,7 @@ from ..models import AbstractSpec, EncoderSpec
 from ..store import Cell, Content, Experiment, TrainSpec, Value
 from ..tasks import AbstractTask
 from ..tasks.base import user_supplied
-from .fitting import require_axes_fit, require_models_fit
+from .fitting import require_axes_fit, require_train_fits
 
 HEADS_QUESTION = "How many attention heads does this task need?"
 RANK_QUESTION = "Does this task need more heads, or heads of a higher rank?"
@@ -75,7 +75,7 @@ def sweep(
 
     Raises:
         InputError: If an axis is empty or repeats a value, if the task has no such length, or if the model cannot
-            answer the task.
+            answer the task. Whether there is memory for it is asked by `run_sweep`.
 
     Example:
         >>> import headcount as hc
@@ -99,6 +99,8 @@ def sweep(
         place: replace(train, **dict(zip(train_axes, place, strict=True)))  # pyright: ignore[reportArgumentType]
         for place in _product(axes, train_axes)
     }
+    for each in trains.values():
+        require_train_fits(each)
     for spec, each in itertools.product(specs.values(), trains.values()):
         _require_fit(task, spec, each)
     require(
@@ -112,8 +114,6 @@ def sweep(
         probes[length] = task.at(length).probe()  # refuses a length the task cannot have, before anything is trained
         for spec in specs.values():
             spec.require_length(length)
-    if not study:  # the published sizes of a study are planned here and trained elsewhere
-        require_models_fit(task, specs.values(), trains.values(), axes["length"])
     # All cells share these, so that a hundred thousand of them fit in memory and their keys are found in a second.
     task_spec, shared = Content.of(task.spec()), dict(at or {})
     models = {place: Content.of(spec.as_dict()) for place, spec in specs.items()}

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from .._errors import InputError, require, require_count
+from .._limits import require_size
 from .executors import Executor, Threads
 from .hardware import hardware
 
@@ -15,7 +16,9 @@ NEEDED = (
     "threads (this process), ray (RAY_ADDRESS, or a local cluster), ray://HOST:PORT (a Ray client's server), HOST:PORT "
     "(a Ray head) or auto (the Ray cluster of this machine)"
 )
-_ADDRESS = re.compile(r"(ray://)?[^\s:/]+:[0-9]{1,5}")
+_ADDRESS = re.compile(r"(?:ray://)?[^\s:/]+:([0-9]{1,5})")
+PORTS = range(1, 2**16)
+MAX_WORKERS = 10_000
 
 
 def check_where(on: str | None, workers: int | None = None) -> None:
@@ -23,10 +26,15 @@ def check_where(on: str | None, workers: int | None = None) -> None:
 
     Nothing is started or imported.
     """
-    if on is not None and on not in KNOWN and not _ADDRESS.fullmatch(on):
-        raise InputError(what="on", given=on, needed=NEEDED)
+    if on is not None and on not in KNOWN:
+        address = _ADDRESS.fullmatch(on)
+        if address is None:
+            raise InputError(what="on", given=on, needed=NEEDED)
+        needed = f"HOST:PORT with a port of {PORTS[0]} to {PORTS[-1]}"
+        require(int(address[1]) in PORTS, what="on", given=on, needed=needed)
     if workers is not None:
         require_count("workers", workers)
+        require_size("workers", workers, MAX_WORKERS)
         require(
             on not in (None, THREADS),
             f"workers are those of a Ray cluster: give on ray too; got {workers} workers on {THREADS}.",

@@ -76,13 +76,16 @@ def csv_of(table: list[dict[str, Any]]) -> str:
         columns = list(dict.fromkeys(name for names in dict.fromkeys(map(tuple, table)) for name in names))
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
-        writer.writerows([row.get(name) for name in columns] for row in table)
+        names = dict.fromkeys(columns)
+        writer.writerows(row.values() if list(row) == columns else (names | row).values() for row in table)
     return text.getvalue()
 
 
 def to_json(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> str:
-    """The same rows, each with its validation curve."""
-    records = list(records)
-    curves = {record.cell.key: record.curve for record in records}
-    table = [row | {"curve": curves[row["key"]]} for row in rows(experiments, records, timing=timing)]
-    return json.dumps(table, indent=1) + "\n"
+    """The same rows as a JSON list, each on a line of its own, with its validation curve."""
+    with collection_paused():
+        records = list(records)
+        curves = {record.cell.key: record.curve for record in records}
+        table = rows(experiments, records, timing=timing)
+        lines = ",\n ".join(json.dumps(row | {"curve": curves[row["key"]]}) for row in table)
+        return f"[{lines}]\n"

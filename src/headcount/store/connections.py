@@ -14,8 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .._errors import StoreError
-from .cell import RESTORE
 from .filesystem import shared_filesystem
 
 WAIT_SECONDS = 10
@@ -92,13 +90,6 @@ def one_state(connection: sqlite3.Connection) -> Iterator[Callable[[str], sqlite
         if begins:
             with contextlib.suppress(sqlite3.Error):  # which one that was raised within says better
                 connection.rollback()
-
-
-def why_unread(path: Path, error: sqlite3.Error) -> StoreError:
-    """The error for a file that cannot be read, with what helps."""
-    busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-    remedy = "A run writes to it; run the command again." if busy else RESTORE
-    return StoreError(f"{path} cannot be read: {error}. {remedy}")
 
 
 def lost_log(connection: sqlite3.Connection) -> bool:

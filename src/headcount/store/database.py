@@ -5,7 +5,8 @@ import sqlite3
 from pathlib import Path
 
 from .._errors import StoreError
-from .._limits import MAX_STORED_BYTES
+from .._limits import max_line_bytes, require_fits
+from .cell import RESTORE
 from .connections import open_for_reading, open_for_writing
 from .filesystem import set_journal
 from .migration import OLDEST_READ, migrate
@@ -97,10 +98,11 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
         if writing:
             if connection is not None:
                 connection.close()
-            connection = open_for_writing(path)
+            connection = _limited(open_for_writing(path))
             set_journal(connection, path)
         elif version < SCHEMA_VERSION:
             assert connection is not None
+            require_fits(path, path.stat().st_size)
             connection = _in_memory(connection)
         assert connection is not None
         if version < SCHEMA_VERSION:
@@ -123,8 +125,26 @@ def read_only(path: Path) -> sqlite3.Connection:
     """A connection that cannot change the file, which is not checked."""
     connection = open_for_reading(path)
     connection.execute("PRAGMA cell_size_check = ON")
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_STORED_BYTES)
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    return _limited(connection)
+
+
+def why_unread(path: Path, error: sqlite3.Error) -> StoreError:
+    """The error for a file that cannot be read, with what helps: in SQLite's words, or ours where a value is too large."""
+    reason, remedy = str(error), RESTORE
+    if isinstance(error, sqlite3.DataError):
+        reason = (
+            f"a value has more than {max_line_bytes() // 2**20} MiB, the limit (ours have kilobytes), which the "
+            "environment variable HEADCOUNT_MAX_LINE_MB raises"
+        )
+    elif getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+        remedy = "A run writes to it; run the command again."
+    return StoreError(f"{path} cannot be read: {reason}. {remedy}")
+
+
+def _limited(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Without values so large that they cannot be ours, which would take the memory of whoever reads them."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max_line_bytes(), 2**31 - 1))
     return connection
 
 
@@ -149,9 +169,20 @@ def holds_tables(path: Path) -> bool:
         return True
 
 
+def is_intact(path: Path, key: str) -> bool:
+    """Whether whoever opens the file now finds an undamaged one with the cell of this key; "" asks for no cell."""
+    try:
+        with contextlib.closing(read_only(path)) as connection:
+            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            rows = connection.execute("SELECT count(*) FROM cells WHERE key = ?", (key,)).fetchone()
+            return verdict == "ok" and (not key or rows == (1,))
+    except (sqlite3.Error, UnicodeDecodeError):
+        return False
+
+
 def _in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
     with contextlib.closing(connection):
-        copy = sqlite3.connect(":memory:")
+        copy = _limited(sqlite3.connect(":memory:"))
         connection.backup(copy)
     return copy
 

@@ -67,7 +67,7 @@ class Live:
         if self.ended:
             return "ended"
         here = self.host == socket.gethostname()
-        if here and not _exists(self.pid):
+        if here and not process_exists(self.pid):
             return "killed"
         return "running" if (time.time() if now is None else now) - self.beat < SILENT_SECONDS else "silent"
 
@@ -108,7 +108,8 @@ def clock(seconds: float) -> str:
     return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%Y-%m-%d %H:%M}"
 
 
-def _exists(pid: int) -> bool:
+def process_exists(pid: int) -> bool:
+    """Whether this machine has a process of this number."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

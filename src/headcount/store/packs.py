@@ -15,8 +15,7 @@ from safetensors.numpy import load, save
 
 from .._errors import StoreError
 from .cell import RESTORE
-from .connections import why_unread
-from .database import read_only
+from .database import read_only, why_unread
 from .weights import UNFINISHED, Weights, sync_folder, write_file
 
 FOLDER = "weights"

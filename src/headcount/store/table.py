@@ -8,7 +8,7 @@
     DIR/lock             held while a run writes
     DIR/live.json        what the last run says of itself (`live.py`); no result depends on it
 
-Promises. A commit is a whole bucket or nothing, costs the same however many cells are stored, and survives `kill -9`
+Promises. A commit is stored whole or not at all, costs the same however many cells are stored, and survives `kill -9`
 and power loss (WAL with full sync; a pack is on disk before the rows that name it, and one that no row names is removed
 when the folder is next opened for writing). Nothing is rewritten except a FAILED cell and an attachment. One process
 at a time opens a folder for writing. A file that is newer or older than this code, damaged, read-only or on a full
@@ -32,8 +32,8 @@ import filelock
 from .._errors import StoreError
 from .backends import backend_of
 from .cell import RESTORE, Outcome, Record
-from .connections import lost_log, one_state, why_unread
-from .database import FILE_NAME, connect
+from .connections import lost_log, one_state
+from .database import FILE_NAME, connect, is_intact, why_unread
 from .experiment import Experiment
 from .filesystem import require_this_host
 from .open_files import ReadFile, WrittenFiles
@@ -45,8 +45,9 @@ from .weights import Weights, read_weights
 ASKED_AT_ONCE = 500
 """Keys in one query: SQLite takes at least 999 values."""
 LOCK_NAME = "lock"
-LOG_NAME = f"{FILE_NAME}-wal"
-WATCHED = (FILE_NAME, LOG_NAME, LOCK_NAME, "weights")
+WRITTEN = (FILE_NAME, f"{FILE_NAME}-wal")
+"""What nobody but the run writes to while the folder is open for writing."""
+WATCHED = (*WRITTEN, LOCK_NAME, "weights")
 """What stays in the folder while it is open for writing, once it is there."""
 LOCK_SECONDS = 0.3
 """Waited for the lock: whoever asks whether it is held has it for a moment (`folders.run_state`)."""
@@ -87,6 +88,7 @@ class Store:
         self._lock = lock
         self._files = files
         self._closed = False
+        self._last_key = ""
 
     @classmethod
     def open_for_writing(cls, root: Path | str) -> "Store":
@@ -107,8 +109,7 @@ class Store:
             connection = connect(root / FILE_NAME, writing=True)
             undone.callback(connection.close)
             remove_orphans(root, connection)
-            shortened = {LOG_NAME: lambda: lost_log(connection)}
-            store = cls(root, connection, lock, WrittenFiles(root, WATCHED, shortened))
+            store = cls(root, connection, lock, WrittenFiles(root, WATCHED, WRITTEN, lambda: store._lost()))
             undone.pop_all()
         return store
 
@@ -120,7 +121,7 @@ class Store:
         try:
             there = path.is_file()
         except OSError as error:
-            raise StoreError(f"{root} cannot be read: {error.strerror or error}.") from error
+            raise StoreError(f"{root} cannot be read: {error.strerror or error}; choose another folder.") from error
         if not there:
             raise StoreError(f"{root} holds no results ({FILE_NAME} is missing); `headcount measure` makes them.")
         files = ReadFile(path)
@@ -198,7 +199,7 @@ class Store:
         )
 
     def commit(self, records: Iterable[Record], weights: dict[str, Weights] | None = None) -> None:
-        """Store the records of one bucket and their weights: all of them, or none."""
+        """Store the records of some buckets and their weights: all of them, or none."""
         self._files.check()
         records, weights = list(records), weights or {}
         settled = self._settled_among(weights)
@@ -210,6 +211,12 @@ class Store:
             ) from error
         with self._committing():
             insert(self._connection, records, packs)
+        if records:
+            self._last_key = records[-1].cell.key
+
+    def _lost(self) -> bool:
+        """Whether files that another program wrote to lack what was committed; merging SQLite's log loses none."""
+        return not is_intact(self.root / FILE_NAME, self._last_key) or lost_log(self._connection)
 
     def _settled_among(self, keys: Iterable[str]) -> set[str]:
         """Those of the keys whose cells need no more work."""
@@ -329,6 +336,8 @@ class Store:
             raise StoreError(
                 f"{self.root / FILE_NAME} cannot be written: {error}; earlier results are safe."
             ) from error
+        finally:
+            self._files.note_times()
         self._files.note()
 
 

@@ -101,7 +101,7 @@ class ClusterExecutor(Executor):
             self._machine = planned_for([seat.machine for seat in seats])
         return self._machine
 
-    def trained(self, job: Job) -> Generator[Trained, None, None]:
+    def trained(self, job: Job) -> Generator[Sequence[Trained], None, None]:
         self._jobs += 1
         self.cluster.begin(self._jobs, job.tasks)
         shared = self.cluster.shared_programs
@@ -114,7 +114,7 @@ class ClusterExecutor(Executor):
 
 def planned_for(machines: Sequence[Hardware]) -> Hardware:
     """What to plan for: the largest worker, and how many there are of its kind. There must be one."""
-    largest = max(machines, key=lambda machine: (machine.side_by_side, machine.memory * machine.side_by_side))
+    largest = max(machines, key=lambda machine: (machine.side_by_side, machine.memory))
     alike = sum(machine.side_by_side == largest.side_by_side for machine in machines)
     return replace(largest, machines=alike)
 
@@ -133,8 +133,9 @@ class Dispatch:
         self._cluster, self._queue, self._job, self._number = cluster, queue, job, number
         self._seen: dict[str, dict[str, Any]] = {}
         self._shown: tuple[int, int, int] | None = None
+        self._finished: list[Trained] = []
 
-    def trained(self) -> Generator[Trained, None, None]:
+    def trained(self) -> Generator[Sequence[Trained], None, None]:
         """What `Executor.trained` promises."""
         queue, stop = self._queue, self._job.stop
         try:
@@ -154,7 +155,7 @@ class Dispatch:
             yield from self._ended()
         self._show()
 
-    def _ended(self, seconds: float = math.inf) -> Iterator[Trained]:
+    def _ended(self, seconds: float = math.inf) -> Iterator[Sequence[Trained]]:
         """What is in hand, once it has ended at its next checkpoint, waited for so long; nothing new is begun."""
         began, told = time.monotonic(), -math.inf
         while self._queue.in_hand and time.monotonic() - began < seconds:
@@ -162,6 +163,7 @@ class Dispatch:
                 self._cluster.stop(self._number)
                 told = time.monotonic()
             yield from self._heard(POLL_SECONDS)
+        yield from self._given()
 
     def _assign(self) -> None:
         """Give every worker what it can have in hand, but no more than its share of what is left.
@@ -211,7 +213,13 @@ class Dispatch:
                 weights[key] = error
         return weights
 
-    def _heard(self, seconds: float) -> Iterator[Trained]:
+    def _given(self) -> Iterator[Sequence[Trained]]:
+        """What has finished and was not given yet, if anything."""
+        finished, self._finished = self._finished, []
+        if finished:
+            yield finished
+
+    def _heard(self, seconds: float) -> Iterator[Sequence[Trained]]:
         """What the events of some time have come to."""
         for event in self._cluster.events(seconds):
             match event:
@@ -224,24 +232,26 @@ class Dispatch:
                     if held is None or ticket is None or result is None:
                         continue
                     if isinstance(result, HeadcountError):
+                        yield from self._given()
                         raise result
+                    self._finished.append(self._with_seen(result))
                     self._tell_step(ticket, ticket.bucket.shape.train.steps, None)
                     if not self._job.stop.is_set():
                         self._assign_next(held[0])
-                    yield self._with_seen(result)
                 case Died(number):
-                    yield from self._given_up([self._queue.died(number)])
+                    self._give_up([self._queue.died(number)])
                 case Gone(seat):
-                    yield from self._given_up(self._queue.gone(seat))
+                    self._give_up(self._queue.gone(seat))
         self._show()
+        yield from self._given()
 
-    def _given_up(self, tickets: Sequence[Ticket | None]) -> Iterator[Trained]:
+    def _give_up(self, tickets: Sequence[Ticket | None]) -> None:
         for ticket in filter(None, tickets):
             message = (
                 f"{ticket.deaths} workers died while they trained this bucket of {len(ticket.bucket.cells)}: out of "
                 "memory? The same command trains it again; fewer workers per machine leave more memory to each."
             )
-            yield Trained(tuple(failure(cell, message) for cell in ticket.bucket.cells), {})
+            self._finished.append(Trained(tuple(failure(cell, message) for cell in ticket.bucket.cells), {}))
 
     def _tell(self, news: Sequence[News]) -> None:
         for each in news:

@@ -79,8 +79,9 @@ def places(nodes: Sequence[Mapping[str, Any]], *, cpu_only: bool = False) -> lis
 
 @dataclass(eq=False)
 class _Hired:
-    """A worker: where it is, its actor, whether it answers, and the answers that are still to come."""
+    """A worker: its name, where it is, its actor, whether it answers, and the answers that are still to come."""
 
+    name: str
     place: Place
     actor: Any
     introduction: Any
@@ -96,7 +97,7 @@ class RayCluster(Cluster):
 
     def __init__(self, on: str, *, workers: int | None = None, backend: str | None = None):
         self._max_workers, self._backend, self._cpu_only = workers, backend, os.environ.get("JAX_PLATFORMS") == "cpu"
-        self._hired: list[_Hired] = []
+        self._hired: dict[str, _Hired] = {}
         self._tasks: dict[str, Any] = {}
         self._count, self._looked = 0, 0.0
         cores = os.cpu_count() or 1
@@ -113,11 +114,11 @@ class RayCluster(Cluster):
             raise
 
     def seats(self) -> list[Seat]:
-        return [hired.seat for hired in self._hired if hired.seat is not None and hired.answers]
+        return [hired.seat for hired in self._hired.values() if hired.seat is not None and hired.answers]
 
     def begin(self, job: int, tasks: Mapping[str, AbstractTask]) -> None:
         """Put tasks where workers find them; one that another job had is there already."""
-        for hired in self._hired:
+        for hired in self._hired.values():
             hired.trains.clear()  # what is left of another job is nobody's concern now
         self._tasks = {key: reference for key, reference in self._tasks.items() if key in tasks}
         for key, task in tasks.items():
@@ -125,12 +126,12 @@ class RayCluster(Cluster):
                 self._tasks[key] = _put(task)
 
     def start(self, seat: Seat, errand: Errand) -> None:
-        hired = next(each for each in self._hired if each.seat == seat)
+        hired = self._hired[seat.name]
         reference = hired.actor.train_from.remote(errand, [self._tasks[errand.bucket.shape.task]])
         hired.trains[reference] = errand.ticket
 
     def stop(self, job: int) -> None:
-        for hired in self._hired:
+        for hired in self._hired.values():
             hired.actor.stop.remote(job)
 
     def events(self, seconds: float) -> list[Event]:
@@ -138,7 +139,7 @@ class RayCluster(Cluster):
             self._look()
         self._ask()
         waited = {}
-        for hired in self._hired:
+        for hired in self._hired.values():
             references = [*hired.trains, hired.news, hired.introduction]
             waited |= {each: hired for each in references if each is not None}
         if not waited:
@@ -150,7 +151,7 @@ class RayCluster(Cluster):
         return [event for reference in ready for event in self._heard(waited[reference], reference)]
 
     def close(self) -> None:
-        for hired in self._hired:
+        for hired in self._hired.values():
             with contextlib.suppress(Exception):
                 ray.kill(hired.actor)
         self._hired.clear()
@@ -167,7 +168,7 @@ class RayCluster(Cluster):
     def _look(self) -> None:
         """Start workers wherever there is place: at first, on nodes that have come, and for those that are gone."""
         self._looked = time.monotonic()
-        taken = Counter(hired.place for hired in self._hired)
+        taken = Counter(hired.place for hired in self._hired.values())
         for place in places(ray.nodes(), cpu_only=self._cpu_only):
             if taken[place]:
                 taken[place] -= 1
@@ -191,14 +192,16 @@ class RayCluster(Cluster):
             .options(**options)
             .remote(backend=self._backend, in_hand=max(1, place.cpus), compiled=self._compiled, settings=settings)
         )
-        self._hired.append(_Hired(place, actor, actor.introduction.remote()))
+        self._count += 1
+        name = f"worker {self._count}"
+        self._hired[name] = _Hired(name, place, actor, actor.introduction.remote())
 
     def _await_workers(self, on: str) -> None:
         """Wait for all workers, but not long for the last: they may come later."""
         if not self._hired:
             raise InputError("the Ray cluster has neither CPUs nor GPUs: add nodes to it.", what="on", given=on)
         began = time.monotonic()
-        while any(hired.seat is None for hired in self._hired):
+        while any(hired.seat is None for hired in self._hired.values()):
             waited = time.monotonic() - began
             if waited > (LAST_SECONDS if self.seats() else START_SECONDS):
                 break
@@ -212,13 +215,13 @@ class RayCluster(Cluster):
     def _ask(self) -> None:
         """Ask for news where it is time."""
         now, period = time.monotonic(), max(NEWS_SECONDS, NEWS_PER_WORKER_SECONDS * len(self._hired))
-        for hired in self._hired:
+        for hired in self._hired.values():
             if hired.seat is not None and hired.news is None and now - hired.asked > period:
                 hired.news, hired.asked = hired.actor.news.remote(), now
 
     def _heard(self, hired: _Hired, reference: Any) -> Iterator[Event]:
         """What an answer means, or that none will come."""
-        if hired not in self._hired:
+        if hired.name not in self._hired:
             return
         ticket, is_introduction = hired.trains.pop(reference, None), reference == hired.introduction
         if is_introduction:
@@ -228,7 +231,7 @@ class RayCluster(Cluster):
         try:
             answer: Any = ray.get(reference)
         except (ActorDiedError, ActorUnschedulableError) as error:  # the latter: its node is gone
-            self._hired.remove(hired)
+            del self._hired[hired.name]
             if hired.seat is not None:
                 yield Gone(hired.seat)
             elif "No module named 'headcount" in str(error):
@@ -252,8 +255,7 @@ class RayCluster(Cluster):
     def _seat(self, hired: _Hired, introduction: Introduction) -> None:
         """Count a worker in. Raises `InputError` where it computes with other versions."""
         introduction.require_our_versions()
-        self._count += 1
-        hired.seat = Seat(f"worker {self._count}", hired.place.node, introduction.machine)
+        hired.seat = Seat(hired.name, hired.place.node, introduction.machine)
 
 
 def _put(task: AbstractTask) -> Any:

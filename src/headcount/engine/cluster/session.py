@@ -15,6 +15,7 @@ from typing import Any
 import ray
 
 from ..._errors import InputError
+from ...store.live import process_exists
 from .remains import watch
 
 ANSWER_SECONDS = 5.0
@@ -108,19 +109,9 @@ def _fresh_folder() -> Path:
         parent = Path("/tmp")
     for folder in parent.glob(f"{FOLDER}*"):
         pid = folder.name.removeprefix(FOLDER).partition("-")[0]
-        if pid.isdigit() and not _runs(int(pid)) and not _answers(folder):
+        if pid.isdigit() and not process_exists(int(pid)) and not _answers(folder):
             shutil.rmtree(folder, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=parent))
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
 
 
 def _answers(folder: Path) -> bool:

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from ..._keys import named_generator
+from ..._limits import require_fits
 from ..losses.loss import device_of
 from .batches import Batch
 from .encoder_texts import BATCH_TOKENS
@@ -24,6 +25,9 @@ def sampled_sequences(model: Any, sizes: Sizes, seed: int, limit: int | None) ->
     Each begins with the mark of a text's beginning; where the model has none, with a random token.
     """
     held_out, calibration = wanted_sequences(sizes, limit)
+    vocabulary = model.config.get_text_config().vocab_size  # each sequence has the chances of its next token
+    sampled = f"a sample of {held_out + calibration:,} sequences of {sizes.length:,} tokens"
+    require_fits(sampled, 8 * (held_out + calibration) * (sizes.length + vocabulary))
     generator = named_generator(seed, "sampled sequences")
     start = getattr(model.config.get_text_config(), "bos_token_id", None)
     sequences = _sample(model, held_out + calibration, sizes.length, generator, start)
@@ -39,6 +43,9 @@ def random_texts(model: Any, tokenizer: Any, sizes: Sizes, seed: int, limit: int
     special = set(tokenizer.all_special_ids) if tokenizer is not None else {0}
     ordinary = np.array([token for token in range(vocabulary) if token not in special])
     held_out, calibration = wanted_sequences(Sizes(length, sizes.held_out, sizes.calibration), limit)
+    require_fits(
+        f"a sample of {held_out + calibration:,} texts of {length:,} tokens", 8 * (held_out + calibration) * length
+    )
     before, after = marks[: len(marks) // 2], marks[len(marks) // 2 :]
     drawn = generator.choice(ordinary, size=(held_out + calibration, max(1, length - len(marks))))
     rows = [[*before, *line, *after] for line in drawn.tolist()]

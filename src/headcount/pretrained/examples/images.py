@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..._errors import InputError, require
 from ..._keys import named_generator
+from ..._limits import require_fits
 from ...datasets.images import ENDINGS, open_image, visible_entries
 from .batches import Batch
 from .sizes import FEWEST_BATCHES, Sizes
@@ -95,9 +96,13 @@ def prepared(model: nn.Module, processor: Any, images: Sequence[Any]) -> Tensor:
 
 def smooth_images(model: nn.Module, count: int, seed: int) -> Tensor:
     """Random images without fine detail, of the size and about the range that the model reads."""
+    height, width = _side(model)
+    require_fits(
+        f"a sample of {count:,} images of {height} x {width} pixels", 4 * count * _channels(model) * height * width
+    )
     generator = named_generator(seed, "images")
     coarse = torch.from_numpy(generator.normal(size=(count, _channels(model), SMOOTH_SIDE, SMOOTH_SIDE))).float()
-    return torch.nn.functional.interpolate(coarse, size=_side(model), mode="bicubic", align_corners=False)
+    return torch.nn.functional.interpolate(coarse, size=(height, width), mode="bicubic", align_corners=False)
 
 
 def tokens_per_image(model: Any) -> int:

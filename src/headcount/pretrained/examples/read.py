@@ -18,6 +18,7 @@ import numpy as np
 from PIL import Image
 
 from ..._errors import InputError, require, require_count
+from ..._limits import MAX_COUNT
 from ..loading.model_task import Task, reads_images, task_of
 from ..losses.distances import (
     AnswerDivergence,
@@ -34,7 +35,7 @@ from .default_examples import random_images, random_texts, sampled_sequences
 from .encoder_texts import MASKED_BATCH_TOKENS, Parts, masked, pair_batches, text_batches
 from .images import image_batches, image_files
 from .own_loss import OwnLoss, own_batches, read_own_loss
-from .sizes import Sizes, default_sizes
+from .sizes import default_sizes
 from .text_files import Pair, read_text_file
 from .texts import need_tokenizer, packed
 
@@ -116,11 +117,10 @@ class Reader:
         self.loaded, self.limit, self.seed = loaded, limit, seed
         self.model: Any = loaded.model
         self.task: Task = task_of(loaded.model)  # type: ignore[assignment]
-        if self.task == "next token":
-            self.sizes = default_sizes(self.model, length, tokens=tokens)
-        else:
-            self.sizes = default_sizes(self.model, length or ENCODER_LENGTH, tokens=tokens)
-        self.sizes = _within_positions(self.model, self.sizes)
+        longest = _positions(self.model)
+        fixed = length if self.task == "next token" else length or ENCODER_LENGTH
+        self.sizes = default_sizes(self.model, fixed and min(fixed, longest), tokens=tokens)
+        self.sizes = replace(self.sizes, length=min(self.sizes.length, longest))
         self.asked_length = length
 
     def path(self, path: Path) -> Examples:
@@ -316,12 +316,12 @@ def _scored(held_out: Sequence[Batch], calibration: Sequence[Batch]) -> int:
     return min(max(1, int(SCORED * len(calibration))), int(np.searchsorted(sums, 0.95 * wanted)) + 1)
 
 
-def _within_positions(model: Any, sizes: Sizes) -> Sizes:
-    """No longer than the model's table of positions."""
+def _positions(model: Any) -> int:
+    """The tokens of the longest sequence that the model's table of positions has room for."""
     config = getattr(model, "config", None)
-    longest = getattr(config, "max_position_embeddings", None) or sizes.length
+    longest = getattr(config, "max_position_embeddings", None) or MAX_COUNT
     offset = 2 if getattr(config, "model_type", "") in ("roberta", "xlm-roberta", "camembert") else 0
-    return replace(sizes, length=min(sizes.length, longest - offset))
+    return longest - offset
 
 
 def _is_pair(item: Any) -> bool:

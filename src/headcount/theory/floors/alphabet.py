@@ -26,12 +26,17 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ..._errors import InputError, require, require_count
+from ..._limits import require_size, shortened
 from ..bounds import Bound, Condition
 
 MAX_WORK = 6e9
 """Additions that an enumeration may take: about a minute of one core."""
 STEP = 1500
 """Additions in whose time a step of the dynamic program for one tuple is done."""
+MAX_SYMBOLS = 20
+"""From here on one head alone is more than `MAX_WORK`, and the orders need not be counted."""
+MAX_LENGTH = 100_000
+"""Tokens: probabilities are exact fractions of symbols^length."""
 BATCH = 4e6
 """Numbers held at once."""
 ROUNDING = 1e-12
@@ -57,6 +62,7 @@ def set_probabilities(symbols: int, length: int) -> Float[np.ndarray, " sets"]:
     """The probability that a set of symbols is what `length` uniform draws contain; bit p of the index is symbol p."""
     require_count("symbols", symbols, least=2)
     require_count("length", length)
+    require_size("length", length, MAX_LENGTH)
     # Exact whole numbers: the alternating sum of inclusion and exclusion cancels.
     onto = [
         sum((-1) ** left * math.comb(size, left) * (size - left) ** length for left in range(size + 1))
@@ -194,7 +200,9 @@ def _nmse(explained: float, variance: float) -> float:
 
 
 def work(symbols: int, heads: int) -> float:
-    """Additions of an enumeration, about."""
+    """Additions of an enumeration, about; infinitely many where they are not worth counting."""
+    if symbols >= MAX_SYMBOLS:
+        return math.inf
     groups = min(float(symbols) ** (heads - 1), 2.0**symbols)
     return _tuples(symbols, heads) * groups * symbols**2 * 2.0**symbols + STEP * symbols * 2.0**symbols
 
@@ -205,20 +213,30 @@ def check_work(symbols: int, heads: int) -> None:
     require_count("alphabet", symbols, least=2)
     if work(symbols, heads) <= MAX_WORK:
         return
-    largest = max((q for q in range(2, symbols) if work(q, heads) <= MAX_WORK), default=0)
+    fewer = range(2, min(symbols, MAX_SYMBOLS))
+    largest = max((q for q in fewer if work(q, heads) <= MAX_WORK), default=0)
     right = f"at most {largest} symbols for {heads} heads" if largest else "fewer heads"
+    tuples = _tuples(symbols, heads)
     raise InputError(
-        f"an alphabet of {symbols} symbols and {heads} heads means {_tuples(symbols, heads):.1e} tuples of orders, too "
-        f"many to enumerate; use {right}.",
+        f"an alphabet of {shortened(symbols)} symbols and {shortened(heads)} heads means "
+        f"{f'{tuples:.1e}' if tuples < math.inf else 'more than 1e300'} tuples of orders, too many to enumerate; "
+        f"use {right}.",
         what="alphabet",
-        given=symbols,
+        given=shortened(symbols),
         needed=right,
     )
 
 
 def _tuples(symbols: int, heads: int) -> float:
-    orders = math.factorial(symbols)
-    return float(math.comb(orders + heads - 2, heads - 1))
+    if symbols > 170:  # symbols! is no float any more
+        return 1.0 if heads == 1 else math.inf
+    fewest = min(math.factorial(symbols) - 1, heads - 1)
+    if fewest > 2000:  # at least 2^fewest
+        return math.inf
+    try:
+        return float(math.comb(math.factorial(symbols) + heads - 2, fewest))
+    except OverflowError:
+        return math.inf
 
 
 def _members(symbols: int) -> np.ndarray:
