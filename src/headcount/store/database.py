@@ -130,7 +130,7 @@ def read_only(path: Path) -> sqlite3.Connection:
 
 
 def why_unread(path: Path, error: sqlite3.Error) -> StoreError:
-    """The error for a file that cannot be read, with what helps: in SQLite's words, or ours where a value is too large."""
+    """The error for a file that cannot be read, with what helps; a value that is too large is named in our words."""
     reason, remedy = str(error), RESTORE
     if isinstance(error, sqlite3.DataError):
         reason = (
