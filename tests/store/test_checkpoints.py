@@ -13,7 +13,7 @@ from headcount.store import FILE_NAME as FILE
 from headcount.store import Store
 
 from .records import an_experiment, bucket
-from .test_faults import seeds_in
+from .spoiling import seeds_in
 
 MERGE = (
     "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); print(c.execute(sys.argv[2]).fetchone()[0]); "

@@ -13,6 +13,7 @@ import pytest
 from headcount._errors import StoreError
 from headcount.store import FILE_NAME as FILE
 from headcount.store import Store, connections
+from headcount.store.cell import RESTORE
 from headcount.store.database import holds_tables
 from headcount.store.folders import folder_status
 
@@ -79,8 +80,9 @@ def test_a_commit_that_has_reached_the_file_is_not_rolled_back(monkeypatch, shar
     with Store.open_for_writing(shared) as store:
         insert(store, bucket(*range(200, 260), padding=2000))
         assert (shared / f"{FILE}-journal").stat().st_size
-        with pytest.raises(StoreError, match="locked"):
+        with pytest.raises(StoreError, match="locked") as refused:
             store.weights(KEY)
+        assert RESTORE not in str(refused.value)
         assert is_locked(shared, "SELECT count(*) FROM cells")
         assert (shared / f"{FILE}-journal").exists()
         store._connection.commit()

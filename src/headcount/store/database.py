@@ -6,6 +6,7 @@ from pathlib import Path
 
 from .._errors import StoreError
 from .._limits import max_line_bytes, require_fits
+from .cell import RESTORE
 from .connections import open_for_reading, open_for_writing
 from .filesystem import set_journal
 from .migration import OLDEST_READ, migrate
@@ -128,14 +129,17 @@ def read_only(path: Path) -> sqlite3.Connection:
     return _limited(connection)
 
 
-def why(error: sqlite3.Error) -> str:
-    """Why the file cannot be read, in SQLite's words; of a value over our limit in ours."""
-    if not isinstance(error, sqlite3.DataError):
-        return str(error)
-    return (
-        f"a value has more than {max_line_bytes() // 2**20} MiB, the limit (ours have kilobytes), which the "
-        "environment variable HEADCOUNT_MAX_LINE_MB raises"
-    )
+def why_unread(path: Path, error: sqlite3.Error) -> StoreError:
+    """The error for a file that cannot be read, with what helps; a value that is too large is named in our words."""
+    reason, remedy = str(error), RESTORE
+    if isinstance(error, sqlite3.DataError):
+        reason = (
+            f"a value has more than {max_line_bytes() // 2**20} MiB, the limit (ours have kilobytes), which the "
+            "environment variable HEADCOUNT_MAX_LINE_MB raises"
+        )
+    elif getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+        remedy = "A run writes to it; run the command again."
+    return StoreError(f"{path} cannot be read: {reason}. {remedy}")
 
 
 def _limited(connection: sqlite3.Connection) -> sqlite3.Connection:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .._errors import StoreError
 from .cell import RESTORE, Outcome, Record, cell_from_spec
-from .rows import Ids, insert, packed
+from .rows import UNREADABLE, Ids, insert, packed, reason_of
 
 OLDEST_READ = 3
 BATCH = 1000
@@ -25,15 +25,15 @@ def migrate(path: Path, connection: sqlite3.Connection, schema: Iterable[str], v
             _replace_cells(connection, schema)
         else:
             _pack_metrics(connection)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, struct.error) as error:
-        raise StoreError(f"{path} holds a row that cannot be read: {error}. {RESTORE}") from error
+    except (*UNREADABLE, struct.error) as error:
+        raise StoreError(f"{path} holds a row that cannot be read: {reason_of(error)}. {RESTORE}") from error
 
 
 def _pack_metrics(connection: sqlite3.Connection) -> None:
     """From format 4."""
     connection.execute("ALTER TABLE cells ADD COLUMN names INTEGER REFERENCES texts")
     texts, rows = Ids(connection, "texts", "text"), connection.execute("SELECT id, metrics FROM cells").fetchall()
-    changed = ((*packed(json.loads(metrics), texts), number) for number, metrics in rows)
+    changed = ((*packed(_metrics(metrics), texts), number) for number, metrics in rows)
     connection.executemany("UPDATE cells SET names = ?, metrics = ? WHERE id = ?", changed)
 
 
@@ -52,8 +52,15 @@ def _record(spec: str, outcome: str, metrics: str, curve: str, provenance: str, 
     return Record(
         cell=cell_from_spec(json.loads(spec)),
         outcome=Outcome(outcome),
-        metrics=json.loads(metrics),
+        metrics=_metrics(metrics),
         curve=tuple((step, value) for step, value in json.loads(curve)),
         provenance=json.loads(provenance),
         message=message,
     )
+
+
+def _metrics(text: str) -> dict[str, float]:
+    metrics = json.loads(text)
+    if not (type(metrics) is dict and set(map(type, metrics.values())) <= {int, float}):
+        raise TypeError(f"the metrics {text[:40]} are not numbers by name")
+    return metrics

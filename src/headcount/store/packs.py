@@ -15,10 +15,12 @@ from safetensors.numpy import load, save
 
 from .._errors import StoreError
 from .cell import RESTORE
-from .database import SCHEMA_VERSION, read_only
+from .database import read_only, why_unread
 from .weights import UNFINISHED, Weights, sync_folder, write_file
 
 FOLDER = "weights"
+FIRST_FORMAT = 4
+"""Of results folders that have packs."""
 PREFIX = "pack-"
 MAX_BYTES = 256 << 20
 """Arrays of a pack, which is put together in memory; more go into several packs."""
@@ -70,13 +72,13 @@ def pack_of(file: Path, key: str) -> str | None:
     """
     try:
         with contextlib.closing(read_only(file)) as connection:
-            if connection.execute("PRAGMA user_version").fetchone()[0] < SCHEMA_VERSION:
+            if connection.execute("PRAGMA user_version").fetchone()[0] < FIRST_FORMAT:
                 return None
             row = connection.execute(
                 "SELECT p.name FROM cells c JOIN packs p ON p.id = c.pack WHERE c.key = ?", (key,)
             ).fetchone()
     except sqlite3.Error as error:
-        raise StoreError(f"{file} cannot be read: {error}. {RESTORE}") from error
+        raise why_unread(file, error) from error
     return None if row is None else str(row[0])
 
 

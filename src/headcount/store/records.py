@@ -158,8 +158,10 @@ class Records(Sequence[Record]):
         if title == "sweep":
             pairs = set(zip(self._of(self._columns.length), self._of(self._columns.seed), strict=True))
             return [{"length": length, "seed": seed} for length, seed in pairs]
-        distinct = _by_identity(self._of(getattr(self._columns, title)))
-        return [vars(each) if title == "train" else each for each in distinct]
+        if title == "train":
+            return [vars(train) for train in self.trains()]
+        contents: Sequence[Content] = _by_identity(self._of(getattr(self._columns, title)))
+        return list({content.text: content for content in contents}.values())
 
     def trains(self, *, random: bool = False) -> list[TrainSpec]:
         """Ways of training, each distinct one once; `random` leaves out cells that start from a parent's weights."""
@@ -175,7 +177,10 @@ class Records(Sequence[Record]):
         return self._of(self._columns.origin)
 
     def provenances(self) -> list[tuple[dict[str, Any], int]]:
-        """How they came about, each distinct one once, with the number of records it is that of."""
+        """How they came about, each with the number of records it is that of.
+
+        Each distinct one comes once in what was read from a folder; elsewhere equal ones may be several objects.
+        """
         pairs = list(zip(self.origins, self._of(self._columns.provenance), strict=True))
         identities = [(id(origin), id(rest)) for origin, rest in pairs]
         distinct, counts = dict(zip(identities, pairs, strict=True)), Counter(identities)
@@ -201,7 +206,8 @@ class Records(Sequence[Record]):
     def best(self) -> Record | None:
         """The record of the smallest error, the first of equal ones; None where no record has one."""
         errors = self.errors
-        return None if np.isnan(errors).all() else self[int(np.nanargmin(errors))]
+        measured = np.flatnonzero(~np.isnan(errors))  # `nanargmin` takes NaN for infinity
+        return self[int(measured[np.argmin(errors[measured])])] if len(measured) else None
 
     def _of(self, column: Sequence[Value]) -> Sequence[Value]:
         return column if self._whole else [column[place] for place in self._places]

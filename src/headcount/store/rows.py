@@ -21,6 +21,7 @@ from .records import Columns, Records
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError)
 """What reading a row raises that is not what was stored."""
 NUMBERS = (int, float)
+BYTES_PER_METRIC = 8
 KINDS: dict[str, tuple[type, str]] = {"metrics": (bytes, "numbers")}
 KINDS |= dict.fromkeys(("id", "task", "model", "train", "length", "seed", "origin", "names"), (int, "a whole number"))
 """The type of a column, and what it is in words; all others are texts."""
@@ -172,20 +173,25 @@ def _order(
 def _metrics(
     stored: Mapping[str, Sequence[Any]], names: Mapping[int, Sequence[str]]
 ) -> dict[str, Float[np.ndarray, " rows"]]:
-    """A column per metric, NaN where a row lacks it."""
+    """A column per metric, NaN where a row lacks it. Raises ValueError where a row has not a value per name."""
     columns: dict[str, np.ndarray] = {}
     numbers = np.array(stored["names"], int)
     for number, of_some in names.items():
         rows = np.flatnonzero(numbers == number)
-        values = np.frombuffer(b"".join(stored["metrics"][row] for row in rows.tolist()), "<f8")
+        packs = [stored["metrics"][row] for row in rows.tolist()]
+        if not set(map(len, packs)) <= {BYTES_PER_METRIC * len(of_some)}:
+            raise ValueError(f"the metrics of a cell are not {len(of_some)} numbers")
+        values = np.frombuffer(b"".join(packs), "<f8")
         for name, column in zip(of_some, values.reshape(len(rows), len(of_some)).T, strict=True):
             columns.setdefault(name, np.full(len(numbers), np.nan))[rows] = column
     return columns
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Names of metrics."""
+    """Names of metrics. Raises TypeError where they are not a list of texts."""
     names = json.loads(text)
+    if type(names) is not list:
+        raise TypeError(f"{text[:40]} is not a list of names")
     require_texts(names)
     return tuple(names)
 

@@ -33,7 +33,7 @@ from .._errors import StoreError
 from .backends import backend_of
 from .cell import RESTORE, Outcome, Record
 from .connections import lost_log, one_state
-from .database import FILE_NAME, connect, is_intact, why
+from .database import FILE_NAME, connect, is_intact, why_unread
 from .experiment import Experiment
 from .filesystem import require_this_host
 from .open_files import ReadFile, WrittenFiles
@@ -349,7 +349,7 @@ def _reading(root: Path) -> Iterator[None]:
     except StoreError:
         raise
     except sqlite3.Error as error:
-        raise StoreError(f"{root / FILE_NAME} cannot be read: {why(error)}. {RESTORE}") from error
+        raise why_unread(root / FILE_NAME, error) from error
     except UNREADABLE as error:
         raise StoreError(
             f"{root / FILE_NAME} holds a row that cannot be read: {reason_of(error)}. {RESTORE}"
