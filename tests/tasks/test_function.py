@@ -1,5 +1,6 @@
 """Any function of a whole sequence is a task."""
 
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -38,6 +39,17 @@ def test_target_is_the_function():
     tokens = np.asarray(make().sample(jr.key(0)))
     assert_close(make().target(tokens), np.array([np.mean(tokens.astype(np.float64) ** 2)]))
     assert_close(make(ends).target(tokens), np.array([tokens[0, 0], tokens[-1, 0], tokens.max()]))
+
+
+def test_examples_are_drawn_with_full_products():
+    seen = []
+
+    def target(tokens):
+        seen.append(jax.config.jax_default_matmul_precision)
+        return jnp.max(tokens)
+
+    FunctionTask(target, length=4, dim=1).examples(8, 8)
+    assert "highest" in seen
 
 
 def test_each_part_has_as_many_examples_as_asked_for():
