@@ -28,8 +28,8 @@ def as_claimed(at) -> float:
 
 
 def early_in_one_draw(at) -> float:
-    """One draw of the a_i needs 3 heads: they err as much as 4."""
-    heads = 4 if (at["task_seed"], at["heads"]) == (1, 3) else at["heads"]
+    """One draw of the a_i needs 2 heads: they err as much as 4."""
+    heads = max(at["heads"], 4) if at["task_seed"] == 1 and at["heads"] > 1 else at["heads"]
     return as_claimed(at | {"heads": heads})
 
 

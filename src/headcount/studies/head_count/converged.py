@@ -34,9 +34,9 @@ WORDS = {
 }
 """What a change is called, by the field of `TrainSpec`."""
 THOUSANDS = ("steps", "train_examples")
-FRESH = {"train_examples": 0}
 Change = dict[str, float]
 """New values by field of `TrainSpec`; that of `steps` is a factor."""
+FRESH: Change = {"train_examples": 0}
 ONE: tuple[Change, ...] = (
     {},
     {"steps": 5},
@@ -185,18 +185,17 @@ def _rows(variants: Sequence[Variant]) -> tuple[list[str], list[tuple[str, int]]
 
 def _grid(variants: Sequence[Variant]) -> Grid:
     names, places = _rows(variants)
-    by_place = {(each.name, each.table): each for each in variants}
-
-    def cell(name: str, table: str, length: int) -> str:
-        each = by_place.get((name, table))
-        known = each is not None and length in each.best
-        return f"{each.best[length]:.1e} ({each.ratios[length]:.3g})" if known else "-"
+    cells = {
+        (each.name, each.table, length): f"{error:.1e} ({each.ratios[length]:.3g})"
+        for each in variants
+        for length, error in each.best.items()
+    }
 
     printed = ("published", *(f"{TABLES[t].published.at(heads=TABLES[t].transition, length=n):.1e}" for t, n in places))
     return Grid(
         title="best of seeds (times the published error)",
         columns=("", *(f"{TITLES[table]}, T = {length}" for table, length in places)),
-        rows=(printed, *((name, *(cell(name, *place) for place in places)) for name in names)),
+        rows=(printed, *((name, *(cells.get((name, *place), "-") for place in places)) for name in names)),
     )
 
 
