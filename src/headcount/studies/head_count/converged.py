@@ -1,22 +1,20 @@
-"""Tables 3 and 4 from D heads on: published errors are 30 to 360 times below ours. Steps, batch, data or optimiser?
+"""Tables 3 and 4 from D heads on: published errors are up to 360 times below ours. Steps, batch, data or optimiser?
 
 One change at a time from the training of the tables, then changes together. Float32 throughout.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ...analysis import ErrorTable, error_table
 from ...analysis.metric import TRAIN_NMSE
-from ...report.chart import HeatMap
-from ...report.section import Grid, Section
+from ...report.section import Section
 from ...store import Experiment, Record, TrainSpec
 from ..base import Effort, Scale
-from ..claims.converged import BASE, NEAR, Variant, data_claim, reached_claim
+from ..claims.converged import BASE, Variant, data_claim, reached_claim
 from . import table3, table4
+from .converged_views import errors_grid, gap_grid, headline, ratios_map
 from .table import OUR_CHOICES, HeadCountStudy, paper_task
 
 if TYPE_CHECKING:
@@ -111,7 +109,7 @@ class ConvergedStudy(HeadCountStudy):
             name=self.name,
             title=self.title,
             asks=self.asks,
-            headline=_headline(variants),
+            headline=headline(variants),
             claims=(
                 *(
                     reached_claim(variants, name, title, joint=joint)
@@ -120,8 +118,8 @@ class ConvergedStudy(HeadCountStudy):
                 ),
                 data_claim(variants, TITLES),
             ),
-            grids=(_grid(variants), _gap_grid(variants, training)),
-            charts=(_chart(variants),),
+            grids=(errors_grid(variants), gap_grid(variants, training)),
+            charts=(ratios_map(variants),),
             notes=self.choices(scale),
         )
 
@@ -156,84 +154,11 @@ def _variants(table: ErrorTable) -> list[Variant]:
     return variants
 
 
-def _order(variant: str) -> tuple[bool, int, str]:
-    """The base first, single changes, joint ones."""
-    return variant != BASE, variant.count(", "), variant
-
-
-def _headline(variants: Sequence[Variant]) -> str:
-    """The change and the joint change that come nearest over both tables."""
-    parts = []
-    for word, chosen in (("Alone", [v for v in variants if v.single]), ("together", [v for v in variants if v.joint])):
-        times: dict[str, list[float]] = {}
-        for each in chosen:
-            if each.best:
-                times.setdefault(each.name, []).append(each.times)
-        means = {name: float(np.exp(np.mean(np.log(np.maximum(values, 1e-30))))) for name, values in times.items()}
-        if means:
-            nearest = min(means, key=means.__getitem__)
-            parts.append(f'{word} "{nearest}" comes nearest, {means[nearest]:.3g}-fold of the published errors')
-    return "; ".join(parts) or "No change was trained yet"
-
-
-def _rows(variants: Sequence[Variant]) -> tuple[list[str], list[tuple[str, int]]]:
-    """The names of the variants, and the table and length of every column."""
-    names = list(dict.fromkeys(each.name for each in variants if each.best))
-    places = sorted({(each.table, length) for each in variants for length in each.best})
-    return names, places
-
-
-def _grid(variants: Sequence[Variant]) -> Grid:
-    names, places = _rows(variants)
-    cells = {
-        (each.name, each.table, length): f"{error:.1e} ({each.ratios[length]:.3g})"
-        for each in variants
-        for length, error in each.best.items()
-    }
-
-    printed = ("published", *(f"{TABLES[t].published.at(heads=TABLES[t].transition, length=n):.1e}" for t, n in places))
-    return Grid(
-        title="best of seeds (times the published error)",
-        columns=("", *(f"{TITLES[table]}, T = {length}" for table, length in places)),
-        rows=(printed, *((name, *(cells.get((name, *place), "-") for place in places)) for name in names)),
-    )
-
-
-def _gap_grid(variants: Sequence[Variant], training: Sequence[Variant]) -> Grid:
-    """Validation errors beside those of the last training batches: what generalising costs, and what optimising."""
-    names, places = _rows(variants)
-    ours, theirs = ({(e.name, e.table): e.best for e in each} for each in (variants, training))
-
-    def cell(name: str, table: str, length: int) -> str:
-        both = [each.get((name, table), {}).get(length) for each in (theirs, ours)]
-        return "-" if None in both else " | ".join(f"{value:.1e}" for value in both)
-
-    return Grid(
-        title="training error | validation error, best of seeds",
-        columns=("", *(f"{TITLES[table]}, T = {length}" for table, length in places)),
-        rows=tuple((name, *(cell(name, *place) for place in places)) for name in names),
-        folded=True,
-    )
-
-
-def _chart(variants: Sequence[Variant]) -> HeatMap:
-    names, places = _rows(variants)
-    ratios = {(each.name, each.table): each.ratios for each in variants}
-    values = [[ratios.get((name, table), {}).get(length, np.nan) for table, length in places] for name in names]
-    return HeatMap(
-        name="converged",
-        title="Times the published error, at D heads",
-        rows=tuple(names),
-        columns=tuple(f"{TITLES[table]}, {length}" for table, length in places),
-        row_label="change to the training",
-        column_label="table and length",
-        values=np.array(values, float).reshape(len(names), len(places)),
-        unit="times the published error",
-        caption=f"best of seeds; {NEAR:g} and below counts as reached",
-        scale=(0.3, 300.0),
-        scale_label="times the published error",
-        downward=True,
-    )
+def _order(variant: str) -> tuple[bool, int, int, int, str]:
+    """The base first, then single changes by field, then joint ones."""
+    words, first = list(WORDS.values()), variant.split()[0]
+    field = words.index(first) if first in words else len(words)
+    return variant != BASE, variant.count(", "), field, len(variant), variant
 
 
 STUDY = ConvergedStudy(

@@ -200,12 +200,12 @@ def _chart(table: ErrorTable, theirs: ErrorTable) -> Chart:
     series.append(Series("Table 2, published means", HEADS, printed, place=1, kind="published"))
     return Chart(
         name="draws",
-        title="Table 2 over draws of the a_i and of the data",
+        title="Error against heads, a line per draw",
         x_label="attention heads",
         y_label=NMSE.label,
         x_ticks=HEADS,
         series=tuple(series),
-        caption="best of seeds, geometric mean over lengths; a thin line per draw, published means dashed",
+        caption="best of seeds, geometric mean over lengths; thin: one draw; dashed: published means",
     )
 
 
@@ -214,7 +214,7 @@ STUDY = DrawsStudy(
     title="Table 2 over draws",
     asks="Which claims of Table 2 depend on the draw of the a_i and of the data?",
     efforts={
-        Scale.SMOKE: DrawsEffort(lengths=(8, 16), seeds=2, steps=1500, draws=2, data_draws=2),
+        Scale.SMOKE: DrawsEffort(lengths=(8, 16), seeds=2, steps=1000, draws=2, data_draws=2),
         Scale.LAPTOP: DrawsEffort(lengths=(8, 16, 32), seeds=3, steps=4000, draws=4, data_draws=2),
         Scale.PAPER: DrawsEffort(lengths=ALL_LENGTHS, seeds=5, steps=20_000, draws=10, data_draws=3),
     },
