@@ -16,6 +16,8 @@ from headcount.studies.beyond.norm import NormStudy
 from headcount.studies.beyond.shared_keys import SharedKeysStudy, _divisors
 from headcount.studies.beyond.sparse import SparseStudy
 from headcount.studies.head_count import table2
+from headcount.studies.head_count.converged import TABLES, ConvergedStudy
+from headcount.studies.head_count.table2_draws import DrawsStudy
 from headcount.studies.head_count.width import HEADS, WidthStudy
 from headcount.studies.rank.base import RankStudy
 from headcount.studies.real_data.cifar import CifarStudy
@@ -200,6 +202,16 @@ def _study_axes(study: AbstractStudy, scale: Scale) -> list[dict[str, Sequence[A
         ]
     if isinstance(study, SparseStudy):
         return [{"heads": study.efforts[scale].heads, "way": study.efforts[scale].ways} | rest]
+    if isinstance(study, DrawsStudy):
+        effort = study.efforts[scale]
+        axes = {"heads": table2.STUDY.published.values("heads"), "task_seed": tuple(range(effort.draws))}
+        return [axes | {"length": rest["length"], "data_seed": tuple(range(effort.data_draws)), "seed": rest["seed"]}]
+    if isinstance(study, ConvergedStudy):
+        variants = tuple(study.efforts[scale].variants())
+        return [
+            {"heads": (table.transition,), "variant": variants, "table": (name,)} | rest
+            for name, table in TABLES.items()
+        ]
     if isinstance(study, CifarStudy):
         return [{"heads": study.efforts[scale].heads} | rest]
     return [

@@ -5,7 +5,7 @@ import io
 import json
 
 from headcount.models import ClassTokenSpec, EncoderSpec
-from headcount.report.export import to_csv, to_json
+from headcount.report.export import to_csv, to_json, to_summary
 from headcount.store import Cell, Experiment, Outcome, Store, TrainSpec
 
 from ..helpers.fabricated import LINE, MAP, descent, finished, graded, lost, record, sharp, sweep, write
@@ -102,3 +102,19 @@ def test_kinds_of_models_share_a_table_in_any_order():
         assert [row["multiplier"] for row in rows] == ["1" if isinstance(m, EncoderSpec) else "" for m in models]
         assert [row["beta"] for row in rows] == ["" if isinstance(m, EncoderSpec) else "1.0" for m in models]
         assert all(row["heads"] == "2" and row["outcome"] == "finished" for row in rows)
+
+
+def test_a_summary_has_a_row_per_place_and_says_where_it_comes_from():
+    one, other = sweep(LINE, name="one"), sweep(MAP, name="other")
+    records = [*finished(one), *lost(other.cells, Outcome.DIVERGED)]
+    text = to_summary([one.experiment, other.experiment], records, {"one": [("headcount measure one", "")]})
+    first, second = text.split("\n\n")
+    facts = [line for line in first.splitlines() if line.startswith("# ")]
+    assert {"# command: headcount measure one", "# device: a test", "# models: 24 finished of 24"} <= set(facts)
+    rows = list(csv.DictReader(io.StringIO("\n".join(first.splitlines()[len(facts) :]))))
+    assert len(rows) == len(LINE["heads"]) * len(LINE["length"])
+    (row,) = [row for row in rows if (row["heads"], row["length"]) == ("4", "8")]
+    errors = [sharp({"heads": 4, "length": 8, "seed": seed}) for seed in LINE["seed"]]
+    assert [row[name] for name in ("seeds", "minimum", "mean")] == ["2", f"{min(errors):.4g}", f"{sum(errors) / 2:.4g}"]
+    assert all(line.startswith("# ") for line in second.splitlines())
+    assert "# command: run from Python" in second

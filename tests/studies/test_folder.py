@@ -1,5 +1,7 @@
 """A results folder as sections: its studies, the user's own experiments, and what has not finished."""
 
+from dataclasses import replace
+
 import pytest
 
 from headcount._errors import StoreError
@@ -84,6 +86,21 @@ def test_two_scales_of_a_study_are_two_sections(tmp_path):
     records = [record for made in begun.values() for record in fabricated.finished(made)]
     sections, _ = sections_of(fabricated.write(tmp_path, records, begun))
     assert len({section.name for section in sections}) == len({section.title for section in sections}) == 2
+
+
+def test_cells_of_a_study_may_be_run_without_a_scale_and_under_its_first_name(tmp_path):
+    made = fabricated.study_sweep(STUDIES["converged"])
+    made = replace(made, experiment=replace(made.experiment, study="variants", scale=""))
+    (section,), _ = sections_of(fabricated.write(tmp_path, fabricated.finished(made), {"python": made}))
+    assert section.name == "converged"
+    assert section.title == f"{STUDIES['converged'].title}, run from Python"
+
+
+def test_an_unknown_scale_is_refused(tmp_path):
+    made = fabricated.study_sweep(STUDIES["table5"])
+    made = replace(made, experiment=replace(made.experiment, scale="huge"))
+    with pytest.raises(StoreError, match="huge"):
+        sections_of(fabricated.write(tmp_path, fabricated.finished(made), {"python": made}))
 
 
 def test_what_has_not_begun_or_came_to_nothing_is_named_beside_what_has(tmp_path):

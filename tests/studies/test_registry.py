@@ -21,7 +21,7 @@ def test_names_and_aliases_are_found_and_others_refused_with_the_nearest():
     known = STUDIES | CLOSED_FORM | REAL_DATA
     assert {name: study(name) for name in known} == known
     assert all(each.title and each.asks for each in known.values())
-    assert {study(alias).name for alias in ALIASES} == {"table2"}
+    assert {study(alias).name for alias in ALIASES} == {"table2", "converged"}
     for wrong, right in (("tabel2", "table2"), ("rank-random-feature", "rank-random-features")):
         with pytest.raises(InputError, match=rf"{wrong}.*{right}.*marco"):
             study(wrong)

@@ -40,8 +40,8 @@ def sweep_of():
     return sweep
 
 
-LARGE = {"depth", "architectures"}
-"""Studies whose sweeps join a hundred parts."""
+LARGE = {"depth", "architectures", "table2-draws"}
+"""Studies whose sweeps join a hundred parts, or have thousands of cells."""
 
 
 @pytest.mark.parametrize(

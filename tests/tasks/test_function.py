@@ -42,6 +42,17 @@ def test_target_is_the_function():
     assert_close(make(ends).target(tokens), np.array([tokens[0, 0], tokens[-1, 0], tokens.max()]))
 
 
+def test_examples_are_drawn_with_full_products():
+    seen = []
+
+    def target(tokens):
+        seen.append(jax.config.jax_default_matmul_precision)
+        return jnp.max(tokens)
+
+    FunctionTask(target, length=4, dim=1).examples(8, 8)
+    assert "highest" in seen
+
+
 def test_each_part_has_as_many_examples_as_asked_for():
     assert [len(part.targets) for part in make().examples(5, 7)] == [5, 7]
 

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from .._errors import require
 from ..analysis.trained_model.facts import STUDY as INSPECTION
-from ..report.export import to_csv, to_json
+from ..report.export import to_csv, to_json, to_summary
 from ..report.files import write_whole
 from ..report.trained_model.export import heads_to_csv, heads_to_json
 from ..store import Store
@@ -25,6 +26,9 @@ def export(
     form: Annotated[Format, typer.Option("--format", help="csv or json.")] = Format.csv,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A file instead of stdout.")] = None,
     timing: Annotated[bool, typer.Option("--timing", help="Add seconds, device, back end and date.")] = False,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="A CSV row per place, over seeds; # lines say how it was made.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Every cell of a results folder as a table. Without --timing, equal results make equal bytes.
@@ -32,9 +36,17 @@ def export(
     A folder that holds inspections of trained models only gives a row per head."""
     with Store.open_for_reading(folder) as store:
         experiments, records = store.experiments(), store.records()
+        runs = {each.experiment: each.runs for each in store.progress()}
         inspections = {each.name: store.attachments(each.name) for each in experiments if each.study == INSPECTION}
     as_rows = as_json or form is Format.json
-    if inspections and len(inspections) == len(experiments):
+    require(
+        not summary or not (as_rows or timing or inspections),
+        "--summary is CSV of trained cells and their origin; leave out --format json, --json and --timing, and name a "
+        "folder without inspections.",
+    )
+    if summary:
+        text = to_summary(experiments, records, runs)
+    elif inspections and len(inspections) == len(experiments):
         text = heads_to_json(inspections) if as_rows else heads_to_csv(inspections)
     else:
         text = (to_json if as_rows else to_csv)(experiments, records, timing=timing)

@@ -3,15 +3,20 @@
 import csv
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._collection import collection_paused
-from ..store import Cell, Content, Experiment, Outcome, Record, backend_of
+from ..analysis import error_table
+from ..store import Cell, Content, Experiment, Outcome, Record, Records, backend_of
 from ..store.cell import train_text
+from .provenance import provenance
 
+Run = tuple[str, str]
+"""A command, and when it began."""
 METRICS = ("nmse", "final_nmse", "train_nmse")
 """Columns where no record has finished."""
+STATISTICS = ("minimum", "median", "mean", "maximum")
 TIMING = ("seconds", "device", "backend", "finished")
 
 
@@ -79,6 +84,38 @@ def csv_of(table: list[dict[str, Any]]) -> str:
         names = dict.fromkeys(columns)
         writer.writerows(row.values() if list(row) == columns else (names | row).values() for row in table)
     return text.getvalue()
+
+
+def to_summary(experiments: Iterable[Experiment], records: Iterable[Record], runs: Mapping[str, Sequence[Run]]) -> str:
+    """A row per place of every experiment: statistics over seeds, as CSV, small enough to keep beside a text.
+
+    Lines that begin with # say where the numbers come from. `runs` are the commands and times by experiment.
+    """
+    records = Records.of(records)
+    return "\n".join(_summary(each, each.own(records), runs.get(each.name, ())) for each in experiments)
+
+
+def _summary(experiment: Experiment, records: Records, runs: Sequence[Run]) -> str:
+    origin = provenance(records, missing=len(experiment.places) - len(records), runs=runs)
+    counts = ", ".join(f"{count} {name}" for name, count in origin.outcomes.items() if count) or "0"
+    facts = {
+        "experiment": f"{experiment.name}: {experiment.question}",
+        "command": "; ".join(filter(None, origin.commands)) or "run from Python",
+        "device": "; ".join(origin.devices),
+        "back end": origin.backend,
+        "versions": "; ".join(origin.versions),
+        "finished": origin.ended,
+        "models": f"{counts} of {len(experiment.places)}",
+    }
+    header = "".join(f"# {name}: {words}\n" for name, words in facts.items() if words)
+    if Outcome.FINISHED not in records.outcomes:
+        return header
+    summaries = [each for each in error_table(experiment, records).summaries() if each.seeds]
+    table = [
+        each.coordinates | {"seeds": each.seeds} | {name: f"{getattr(each, name):.4g}" for name in STATISTICS}
+        for each in summaries
+    ]
+    return header + csv_of(table)
 
 
 def to_json(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> str:

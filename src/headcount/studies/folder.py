@@ -112,14 +112,18 @@ def what_was_lost(records: Iterable[Record]) -> str:
 
 
 def _study_sections(experiment: Experiment, records: Iterable[Record], root: Path) -> list[Section]:
-    """The sections of the studies that read an experiment; its scale is added to their titles."""
-    if experiment.scale not in list(Scale):
+    """The sections of the studies that read an experiment; its scale is added to their titles.
+
+    A study's cells run from Python may name no scale; they count as the published grid, with a title that says so.
+    """
+    if experiment.scale not in ("", *Scale):
         raise StoreError(f"{root} holds {experiment.name} at an unknown scale, {experiment.scale!r:.40}. {RESTORE}")
-    scale = Scale(experiment.scale)
+    scale = Scale(experiment.scale or Scale.PAPER)
+    words = f"{scale} scale" if experiment.scale else "run from Python"
     sections = []
     for each in readers_of(experiment.study):
         section = each.section(experiment, records, scale)
-        title = f"{section.title}, {scale} scale"
+        title = f"{section.title}, {words}"
         sections.append(replace(section, title=title, pictures=each.pictures(root)))
     return sections
 

@@ -6,22 +6,26 @@ from .._errors import did_you_mean, require
 from ..analysis.claim import Claim
 from .base import AbstractStudy, ClosedFormStudy
 from .beyond import alphabet, architectures, depth, norm, shared_keys, sparse
-from .head_count import figure1b, figure2e, figure3, figure4, table2, table3, table4, table5
+from .head_count import converged, figure1b, figure2e, figure3, figure4, table2, table2_draws, table3, table4, table5
 from .rank import figure1, figure_d, figure_n, in_context, positions, random_features
 from .real_data import cifar, marco
 from .real_data.base import RealDataStudy
 
 HEAD_COUNT = (table2, table3, table4, table5, figure1b, figure2e, figure3, figure4)
 RANK = (figure1, figure_n, figure_d, positions, in_context)
+CHOICES = (table2_draws, converged)
+"""Studies of what a published table owes to choices that the paper does not name: the draws, and the training."""
 BEYOND: tuple[ModuleType, ...] = (depth, shared_keys, sparse, architectures, norm, alphabet)
 """Studies of questions that neither paper answers; nothing is published beside them."""
-STUDIES: dict[str, AbstractStudy] = {module.STUDY.name: module.STUDY for module in (*HEAD_COUNT, *RANK, *BEYOND)}
+STUDIES: dict[str, AbstractStudy] = {
+    module.STUDY.name: module.STUDY for module in (*HEAD_COUNT, *CHOICES, *RANK, *BEYOND)
+}
 CLOSED_FORM: dict[str, ClosedFormStudy] = {random_features.STUDY.name: random_features.STUDY}
 """Studies that train nothing."""
 REAL_DATA: dict[str, RealDataStudy] = {each.name: each for each in (cifar.STUDY, cifar.FIXED, marco.STUDY)}
 """Studies of real data, which must be given."""
-ALIASES = {"figure1a": "table2"}
-"""Figure 1a draws what Table 2 prints."""
+ALIASES = {"figure1a": "table2", "variants": "converged"}
+"""Figure 1a draws what Table 2 prints; variants is what `converged` was called in the folders of its first run."""
 
 
 def study(name: str) -> AbstractStudy | ClosedFormStudy:
@@ -49,5 +53,6 @@ def published_claims() -> dict[str, tuple[Claim, ...]]:
 
 def readers_of(trained_by: str) -> list[AbstractStudy]:
     """The studies that read the experiment of the study called `trained_by`, that study first."""
+    trained_by = ALIASES.get(trained_by, trained_by)
     readers = [each for each in (STUDIES | REAL_DATA).values() if each.trained_by == trained_by]
     return sorted(readers, key=lambda each: each.name != trained_by)

@@ -38,12 +38,9 @@ def section_view(section: Section) -> RenderableType:
         published = f", and in parentheses the published {errors.statistic} over seeds"
         judged = Prose(errors.label + (published if errors.source else f": {errors.judged}"))
         parts += [judged, errors_view(errors), ""]
+    parts += _grids(section)
     if section.settings is not None:
-        for grid in section.grids:
-            parts += [Prose(escape(grid.title)), grid_view(grid), ""]
         return Group(*parts, facts(evidence_rows(section) + _computed_by(section)), "", *_in_words(section))
-    for grid in section.grids:
-        parts += [Prose(escape(grid.title)), grid_view(grid), ""]
     for claim in section.claims:
         beside = "" if claim.published is None else f" (published numbers: {_MARKS[claim.published.verdict]})"
         parts.append(Prose(f"{_MARKS[claim.verdict]}{beside}  {escape(claim.statement)}", indent=1))
@@ -54,14 +51,19 @@ def section_view(section: Section) -> RenderableType:
     return Group(*parts, Prose(f"[bold]{escape(section.headline)}[/bold]"), *computed_by, "")
 
 
+def _grids(section: Section) -> list[RenderableType]:
+    """The grids that a page does not fold."""
+    shown = [grid for grid in section.grids if not grid.folded]
+    return [part for grid in shown for part in (Prose(escape(grid.title)), grid_view(grid), "")]
+
+
 def _trained_model_view(section: Section) -> RenderableType:
     """A trained model: what is missing, heads by importance, its grids, evidence, the answer in words, what to do."""
     parts: list[RenderableType] = [Prose(f"[bold]{escape(section.title)}[/bold]"), "", *_warning(section)]
     for chart in section.charts:
         if isinstance(chart, HeatMap) and not chart.counts:
             parts += [Prose(escape(f"{chart.title}: {chart.caption}")), _shades(chart), ""]
-    for grid in (each for each in section.grids if not each.folded):
-        parts += [Prose(escape(grid.title)), grid_view(grid), ""]
+    parts += _grids(section)
     notes = [("does not say", note) for note in section.notes]
     parts += [facts([*evidence_rows(section), *notes]), "", *_in_words(section)]
     return Group(*parts, Prose(f"[bold]{escape(section.headline)}[/bold]"), "")

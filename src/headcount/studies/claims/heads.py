@@ -101,8 +101,8 @@ def growth_claims(table: ErrorTable, published: ErrorTable, transition: int) -> 
         missing = "one length says nothing about growth"
         return Claim(below, Verdict.UNDECIDED, missing), Claim(above, Verdict.UNDECIDED, missing)
     slopes = length_growth(table)
-    theirs = _exponents(table.values("heads"), published.aligned(table), lengths)
-    means = _exponents(table.values("heads"), table.reduced("seed", "mean").ordered("heads", "length").errors, lengths)
+    theirs = exponents(table.values("heads"), published.aligned(table), lengths)
+    means = exponents(table.values("heads"), table.reduced("seed", "mean").ordered("heads", "length").errors, lengths)
 
     def row(heads: int) -> str:
         slope = slopes[heads]
@@ -135,7 +135,7 @@ def drop_claim(table: ErrorTable, published: ErrorTable, transition: int) -> Cla
     statement = f"The error falls sharply from {transition - 1} to {transition} heads."
     measured = measured_like(table, published).ordered("heads", "length").errors
     printed = np.where(np.isfinite(measured), published.aligned(table), np.nan)
-    ours, theirs = (_drop_factor(table.values("heads"), errors, transition) for errors in (measured, printed))
+    ours, theirs = (drop_factor(table.values("heads"), errors, transition) for errors in (measured, printed))
     if ours is None:
         return Claim(statement, Verdict.UNDECIDED, f"{transition - 1} and {transition} heads were not both measured")
     if table.source:
@@ -221,14 +221,16 @@ def _sides(table: ErrorTable, transition: int) -> tuple[list[int], list[int]]:
     return [count for count in heads if count < transition], [count for count in heads if count >= transition]
 
 
-def _exponents(
+def exponents(
     heads: Iterable[int], errors: Float[np.ndarray, "heads lengths"], lengths: tuple[int, ...]
 ) -> dict[int, float]:
+    """The exponent of length by heads; NaN where no power law can be fitted."""
     fits = {count: power_law(np.asarray(lengths, float), row) for count, row in zip(heads, errors, strict=True)}
     return {count: np.nan if fit is None else fit.exponent for count, fit in fits.items()}
 
 
-def _drop_factor(heads: tuple[int, ...], errors: Float[np.ndarray, "heads lengths"], transition: int) -> float | None:
+def drop_factor(heads: tuple[int, ...], errors: Float[np.ndarray, "heads lengths"], transition: int) -> float | None:
+    """By how much the error falls to `transition` heads, a geometric mean over lengths; None where nothing is there."""
     if transition not in heads or transition - 1 not in heads:
         return None
     ratio = finite_ratio(errors[heads.index(transition - 1)], errors[heads.index(transition)])

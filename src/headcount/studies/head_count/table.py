@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...analysis import ErrorTable, answer, count_of_heads, error_table
+from ...analysis import Answer, ErrorTable, answer, count_of_heads, error_table
 from ...analysis.claim import Claim, judged
 from ...analysis.metric import TRAIN_NMSE
 from ...report.charts import error_chart, heat_map
@@ -82,10 +82,10 @@ class TableStudy(HeadCountStudy):
         task = paper_task(self.intrinsic_dim)
         return sweep(task, axes=axes, model=self.model, train=effort.train, **self.named(scale))
 
-    def rules(self, table: ErrorTable) -> tuple[Claim, ...]:
-        """The claims of a table, ours or the published one."""
+    def rules(self, table: ErrorTable, found: Answer | None = None) -> tuple[Claim, ...]:
+        """The claims of a table, ours or the published one; `found` is its answer where that is known already."""
         return (
-            transition_claim(table, answer(table), self.transition, self.transition_statement),
+            transition_claim(table, found or answer(table), self.transition, self.transition_statement),
             *growth_claims(table, self.published, self.transition),
             drop_claim(table, self.published, self.transition),
         )
