@@ -64,7 +64,7 @@ def _table(module) -> None:
                 connection.execute("DELETE FROM cells WHERE key = ?", keys[:1])
         if plant == "alter":
             with store._connection as connection:
-                connection.execute("UPDATE cells SET metrics = '{\"nmse\": 0.5}' WHERE key = ?", keys[:1])
+                connection.execute("UPDATE cells SET metrics = zeroblob(length(metrics)) WHERE key = ?", keys[:1])
 
     def some_settled_keys(store):
         keys = settled_keys(store)

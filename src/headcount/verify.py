@@ -11,7 +11,7 @@ import enum
 import statistics
 import tempfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +74,7 @@ def sample(records: Iterable[Record], count: int, seed: int) -> list[Record]:
 
 def verify(
     records: Iterable[Record],
-    chosen: list[Record],
+    chosen: Sequence[Record],
     task_of: Callable[[dict], AbstractTask],
     *,
     weights_of: Callable[[str], Weights],
@@ -103,7 +103,7 @@ def verify(
     return [_compare(record, again[record.cell.key], _siblings(record, records)) for record in chosen]
 
 
-def sweeps_of(chosen: list[Record], task_of: Callable[[dict], AbstractTask]) -> list[Sweep]:
+def sweeps_of(chosen: Sequence[Record], task_of: Callable[[dict], AbstractTask]) -> list[Sweep]:
     """The cells to be trained again, one sweep per task."""
     by_task: dict[str, list[Record]] = {}
     for record in chosen:
