@@ -1,5 +1,6 @@
 """Buckets on a pretended cluster, whose workers are slow, die, come and go: nothing is lost, nothing trained twice."""
 
+import os
 import random
 import threading
 from collections import Counter
@@ -23,6 +24,7 @@ from headcount.engine.plan import Fit
 from headcount.engine.records import failure
 from headcount.engine.trainer import Glimpse, Trained
 from headcount.store import Outcome, Store
+from headcount.tasks import FunctionTask
 from headcount.tasks.find import load_python_file
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
@@ -48,7 +50,7 @@ class PretendCluster(Cluster):
     def seats(self):
         return tuple(self.living)
 
-    def begin(self, job, tasks):
+    def begin(self, job, tasks, probes):
         self.hands.clear()
 
     def start(self, seat, errand):
@@ -257,6 +259,33 @@ def test_a_worker_trains_tells_and_stops(tmp_path):
     worker.stop(2)
     assert worker.train(replace(errand, job=2), fetch).result is None
     assert worker.train(replace(errand, job=3), fetch).result is not None
+
+
+def test_a_worker_trains_only_the_program_that_the_key_stands_for(monkeypatch):
+    """A function that reads its surroundings, which differ on a worker, or change between two jobs."""
+
+    def target(tokens):
+        return tokens[:, 0].max() + float(os.environ["ALPHA"]) * tokens[:, 1].min()
+
+    task, worker = FunctionTask(function=target, length=4, dim=2), Worker()
+
+    def errand(job, alpha):
+        monkeypatch.setenv("ALPHA", alpha)
+        (bucket,) = plan_sweep(swept(task, length=[4], heads=[1], seed=[0]), machine=CPU).buckets
+        return Errand(job=job, ticket=1, bucket=bucket, parents={}, watched=False)
+
+    def trained(errand):
+        result = worker.train(errand, lambda: task.at(4)).result
+        assert isinstance(result, Trained)
+        return result.records[0].metrics["nmse"]
+
+    one, other = trained(errand(1, "1")), errand(2, "-20")
+    monkeypatch.setenv("ALPHA", "1")
+    refused = worker.train(other, lambda: task.at(4)).result
+    assert isinstance(refused, InputError)
+    assert task.name in str(refused)
+    monkeypatch.setenv("ALPHA", "-20")
+    assert trained(other) != one, "with data of its own"
 
 
 def test_local_modules_are_sent_and_installed_ones_are_not(tmp_path):

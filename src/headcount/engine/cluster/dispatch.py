@@ -65,8 +65,8 @@ class Cluster(ABC):
         """The workers that answer; they may be others each time."""
 
     @abstractmethod
-    def begin(self, job: int, tasks: Mapping[str, Any]) -> None:
-        """Errands of this job will come, about these tasks."""
+    def begin(self, job: int, tasks: Mapping[str, Any], probes: Mapping[str, Mapping[int, str]]) -> None:
+        """Errands of this job will come, about these tasks, whose functions are these programs at each length."""
 
     @abstractmethod
     def start(self, seat: Seat, errand: Errand) -> None:
@@ -103,7 +103,7 @@ class ClusterExecutor(Executor):
 
     def trained(self, job: Job) -> Generator[Trained, None, None]:
         self._jobs += 1
-        self.cluster.begin(self._jobs, job.tasks)
+        self.cluster.begin(self._jobs, job.tasks, _probes(job.buckets))
         shared = self.cluster.shared_programs
         queue = BucketQueue(job.buckets, self.machine, Fit(job.tasks), shared_programs=shared)
         yield from Dispatch(self.cluster, queue, job, self._jobs).trained()
@@ -117,6 +117,14 @@ def planned_for(machines: Sequence[Hardware]) -> Hardware:
     largest = max(machines, key=lambda machine: (machine.side_by_side, machine.memory * machine.side_by_side))
     alike = sum(machine.side_by_side == largest.side_by_side for machine in machines)
     return replace(largest, machines=alike)
+
+
+def _probes(buckets: Sequence[Bucket]) -> dict[str, dict[int, str]]:
+    """By task and length, what `Cell.probe` says of the task's function."""
+    probes: dict[str, dict[int, str]] = {}
+    for bucket in buckets:
+        probes.setdefault(bucket.shape.task, {})[bucket.shape.length] = bucket.cells[0].probe
+    return probes
 
 
 class Dispatch:

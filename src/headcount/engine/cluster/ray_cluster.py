@@ -98,6 +98,7 @@ class RayCluster(Cluster):
         self._max_workers, self._backend, self._cpu_only = workers, backend, os.environ.get("JAX_PLATFORMS") == "cpu"
         self._hired: list[_Hired] = []
         self._tasks: dict[str, Any] = {}
+        self._probes: dict[str, dict[int, str]] = {}
         self._count, self._looked = 0, 0.0
         cores = os.cpu_count() or 1
         self._session = Session(on, cpus=None if workers is None else max(workers, cores))
@@ -115,14 +116,17 @@ class RayCluster(Cluster):
     def seats(self) -> list[Seat]:
         return [hired.seat for hired in self._hired if hired.seat is not None and hired.answers]
 
-    def begin(self, job: int, tasks: Mapping[str, AbstractTask]) -> None:
-        """Put tasks where workers find them; one that another job had is there already."""
+    def begin(self, job: int, tasks: Mapping[str, AbstractTask], probes: Mapping[str, Mapping[int, str]]) -> None:
+        """Put tasks where workers find them; one that another job had is there already, if it is still the same."""
         for hired in self._hired:
             hired.trains.clear()  # what is left of another job is nobody's concern now
-        self._tasks = {key: reference for key, reference in self._tasks.items() if key in tasks}
+        known = {key: reference for key, reference in self._tasks.items() if key in tasks}
+        self._tasks, before, self._probes = {}, self._probes, {}
         for key, task in tasks.items():
-            if key not in self._tasks:
-                self._tasks[key] = _put(task)
+            asked, earlier = dict(probes.get(key, {})), before.get(key, {})
+            same = key in known and all(earlier.get(length, probe) == probe for length, probe in asked.items())
+            self._tasks[key] = known[key] if same else _put(task)
+            self._probes[key] = earlier | asked if same else asked
 
     def start(self, seat: Seat, errand: Errand) -> None:
         hired = next(each for each in self._hired if each.seat == seat)

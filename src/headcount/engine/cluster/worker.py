@@ -9,7 +9,7 @@ import socket
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +191,7 @@ class Worker:
                 self._trainer.stop.clear()
             self._trainer.watch = self._tell_seen if errand.watched else None
         self._here.errand = errand
-        with self._tasks.known(errand.bucket.shape.task, fetch):
+        with self._tasks.known(errand.bucket, fetch):
             yield
 
     def _parent(self, key: str) -> Weights:
@@ -215,31 +215,61 @@ class Worker:
         return {}
 
 
+@dataclass(eq=False)
+class _Known:
+    """A task, its data, and the program that its function was found to be at each length."""
+
+    task: AbstractTask
+    data: PreparedExamples = field(default_factory=PreparedExamples)
+    probes: dict[int, str] = field(default_factory=dict)
+
+    def require_program(self, bucket: Bucket) -> None:
+        """Raise `InputError` where the task's function is another program here than where cells got their keys."""
+        length, wanted = bucket.shape.length, {cell.probe for cell in bucket.cells}
+        if length not in self.probes:
+            self.probes[length] = self.task.at(length).probe()
+        require(
+            wanted == {self.probes[length]},
+            f"{self.task.name}: here the user-supplied function is another program than in the process that "
+            f"planned the training (length {length}). It reads something that differs there or has changed since, such "
+            "as an environment variable or a file: read that outside of the function, so that its value is sent along, "
+            "or make it the same on every machine.",
+        )
+
+
 class _Tasks(PreparedExamples):
     """Tasks by their key, and the data of each; besides those in use, at most `MAX_TASKS`."""
 
     def __init__(self):
         super().__init__()
-        self.by_key: OrderedDict[str, AbstractTask] = OrderedDict()
-        self._data: dict[str, PreparedExamples] = {}
+        self.by_key: dict[str, AbstractTask] = {}
+        self._entries: OrderedDict[str, _Known] = OrderedDict()
         self._users = Counter[str]()
         self._reading = threading.Lock()
 
     @contextlib.contextmanager
-    def known(self, key: str, fetch: Callable[[], AbstractTask]) -> Iterator[None]:
-        """A task is known under its key; those that were not used for longest are forgotten."""
+    def known(self, bucket: Bucket, fetch: Callable[[], AbstractTask]) -> Iterator[None]:
+        """A bucket's task is known under its key; those that were not used for longest are forgotten.
+
+        One whose function has become another program is fetched again, and so are its data: of what the function read
+        when it was first called, nothing is left.
+        """
+        key, length = bucket.shape.task, bucket.shape.length
         with self._reading:
-            if key not in self.by_key:
-                self.by_key[key], self._data[key] = fetch(), PreparedExamples()
-            self.by_key.move_to_end(key)
+            known = self._entries.get(key)
+            if known is None or known.probes.get(length, bucket.cells[0].probe) != bucket.cells[0].probe:
+                known = self._entries[key] = _Known(fetch())
+                self.by_key[key] = known.task
+            known.require_program(bucket)
+            self._entries.move_to_end(key)
             self._users[key] += 1
-            for other in [each for each in self.by_key if not self._users[each]][:-MAX_TASKS]:
-                del self.by_key[other], self._data[other]
+            for other in [each for each in self._entries if not self._users[each]][:-MAX_TASKS]:
+                del self.by_key[other], self._entries[other]
         try:
             yield
         finally:
             self._users[key] -= 1
 
     def of(self, task: AbstractTask, length: int, spec: AbstractSpec, train: TrainSpec) -> PreparedData:
-        key = next(key for key, known in tuple(self.by_key.items()) if known is task)
-        return self._data[key].of(task, length, spec, train)
+        data = next(known.data for known in tuple(self._entries.values()) if known.task is task)
+        return data.of(task, length, spec, train)
