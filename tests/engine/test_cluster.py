@@ -2,6 +2,7 @@
 
 import os
 import random
+import socket
 import threading
 from collections import Counter
 from dataclasses import replace
@@ -284,8 +285,37 @@ def test_a_worker_trains_only_the_program_that_the_key_stands_for(monkeypatch):
     refused = worker.train(other, lambda: task.at(4)).result
     assert isinstance(refused, InputError)
     assert task.name in str(refused)
+    assert socket.gethostname() in str(refused)
     monkeypatch.setenv("ALPHA", "-20")
     assert trained(other) != one, "with data of its own"
+
+
+def opened(path):
+    path.open().close()
+
+
+def imported(path):
+    if not path.exists():
+        raise ModuleNotFoundError(path.name)
+
+
+@pytest.mark.parametrize(("read", "hint"), [(opened, "outside of the function"), (imported, "top of the file")])
+def test_a_worker_without_a_users_file_says_where_and_what_to_do(tmp_path, read, hint):
+    path = tmp_path / "only_here.py"
+    path.touch()
+
+    def target(tokens):
+        read(path)
+        return tokens[:, 0].max()
+
+    task = FunctionTask(function=target, length=4, dim=2)
+    (bucket,) = plan_sweep(swept(task, length=[4]), machine=CPU).buckets
+    path.unlink()
+    errand = Errand(job=1, ticket=1, bucket=bucket, parents={}, watched=False)
+    refused = Worker().train(errand, lambda: task).result
+    assert isinstance(refused, InputError)
+    assert socket.gethostname() in str(refused)
+    assert hint in str(refused)
 
 
 def test_local_modules_are_sent_and_installed_ones_are_not(tmp_path):

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..._cache import keep_compiled_programs, keep_programs_in
-from ..._errors import HeadcountError, require
+from ..._errors import HeadcountError, InputError, require
 from ...models import AbstractSpec
 from ...store import TrainSpec
 from ...store.weights import Weights
@@ -160,7 +160,7 @@ class Worker:
                 with self._on(errand, fetch):
                     result = self._trainer.train(errand.bucket)
             except HeadcountError as error:
-                result = error
+                result = _from_here(error)
         with self._lock:
             news = tuple(each for each in self._news if each.ticket == errand.ticket)
             self._news = [each for each in self._news if each.ticket != errand.ticket]
@@ -215,6 +215,24 @@ class Worker:
         return {}
 
 
+def _from_here(error: HeadcountError) -> HeadcountError:
+    """An error about a task, with the host where it arose; one about the results folder arose in another process."""
+    if not isinstance(error, InputError):
+        return error
+    cause, hint = error.__cause__, ""
+    if isinstance(cause, OSError):
+        hint = (
+            " Workers have none of your files: load it outside of the function, so that what was loaded is sent along."
+        )
+    elif isinstance(cause, ImportError):
+        hint = (
+            " Workers have none of your modules, but get those that are imported when the task is made: import it at "
+            "the top of the file, or install it there."
+        )
+    message = f"a worker on {socket.gethostname()} refuses: {error}{hint}"
+    return InputError(message, what=error.what, given=error.given, needed=error.needed)
+
+
 @dataclass(eq=False)
 class _Known:
     """A task, its data, and the program that its function was found to be at each length."""
@@ -230,8 +248,8 @@ class _Known:
             self.probes[length] = self.task.at(length).probe()
         require(
             wanted == {self.probes[length]},
-            f"{self.task.name}: here the user-supplied function is another program than in the process that "
-            f"planned the training (length {length}). It reads something that differs there or has changed since, such "
+            f"{self.task.name}: there the user-supplied function is another program than in the process that "
+            f"planned the training (length {length}). It reads something that differs or has changed since, such "
             "as an environment variable or a file: read that outside of the function, so that its value is sent along, "
             "or make it the same on every machine.",
         )
