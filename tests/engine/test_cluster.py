@@ -16,7 +16,7 @@ from headcount._errors import InputError
 from headcount.engine import Listener, plan_sweep, run_sweep, versions
 from headcount.engine.cluster import dispatch
 from headcount.engine.cluster.by_value import local_modules
-from headcount.engine.cluster.dispatch import Cluster, ClusterExecutor, Died, Gone, Told, planned_for
+from headcount.engine.cluster.dispatch import Cluster, ClusterExecutor, ClusterLost, Died, Gone, Told, planned_for
 from headcount.engine.cluster.queue import MAX_DEATHS, BucketQueue, Seat
 from headcount.engine.cluster.worker import Checkpoint, Errand, Finished, Introduction, Ready, Seen, Worker
 from headcount.engine.data import PreparedExamples
@@ -177,6 +177,54 @@ def test_what_is_wrong_with_the_task_ends_the_job():
     assert job.stop.is_set()
     assert cluster.stopped
     assert not cluster.hands
+
+
+def test_what_finishes_after_an_error_is_kept():
+    """Here an answer that is read together with the error."""
+    cluster = PretendCluster([CPU] * 3, random.Random(0))
+    one_by_one = cluster.events
+
+    def events(seconds):
+        first, *others = one_by_one(seconds) + one_by_one(seconds)
+        return [first if cluster.stopped else replace(first, result=InputError("no such task")), *others]
+
+    cluster.events = events
+    kept = []
+    with pytest.raises(InputError, match="no such task"):
+        kept.extend(ClusterExecutor(cluster).trained(job_of(SWEEP, CPU)))
+    assert len(kept) == 1
+
+
+class InterruptedCluster(PretendCluster):
+    """An interrupt comes while an answer is read, which nobody gives again; then the cluster is lost, or is not."""
+
+    def __init__(self, *, lost):
+        super().__init__([CPU, CPU], random.Random(0))
+        self.lost, self.interrupted = lost, False
+
+    def idle(self):
+        return not self.hands
+
+    def events(self, seconds):
+        if not self.interrupted:
+            self.interrupted = bool(super().events(seconds))
+            raise KeyboardInterrupt
+        if self.lost:
+            raise ClusterLost("gone")
+        return super().events(seconds)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_an_interrupt_while_an_answer_is_read_ends_the_job(lost):
+    with pytest.raises(KeyboardInterrupt):
+        list(ClusterExecutor(InterruptedCluster(lost=lost)).trained(job_of(SWEEP, CPU)))
+
+
+def test_a_lost_cluster_ends_a_job_that_was_not_stopped_with_its_error():
+    cluster, job = InterruptedCluster(lost=True), job_of(SWEEP, CPU)
+    cluster.interrupted = True
+    with pytest.raises(ClusterLost):
+        list(ClusterExecutor(cluster).trained(job))
 
 
 def test_a_program_is_compiled_by_one_worker_of_a_node_and_kept():

@@ -51,6 +51,10 @@ class Gone:
     seat: Seat
 
 
+class ClusterLost(HeadcountError):
+    """There is no cluster any more; what is committed is safe."""
+
+
 Event = Told | Finished | Died | Gone
 
 
@@ -74,11 +78,15 @@ class Cluster(ABC):
 
     @abstractmethod
     def events(self, seconds: float) -> list[Event]:
-        """What happened since it was last asked for; waits so long at most."""
+        """What happened since it was last asked for; waits so long at most. Raises `ClusterLost` where all is over."""
 
     @abstractmethod
     def stop(self, job: int) -> None:
         """Let the workers end what they train for this job at their next checkpoint."""
+
+    def idle(self) -> bool:
+        """Whether it is sure that no worker has anything in hand, so that no event is to come."""
+        return False
 
     def close(self) -> None:  # noqa: B027 - a pretended one has nothing to close
         """Let go of the workers."""
@@ -141,6 +149,7 @@ class Dispatch:
         self._cluster, self._queue, self._job, self._number = cluster, queue, job, number
         self._seen: dict[str, dict[str, Any]] = {}
         self._shown: tuple[int, int, int] | None = None
+        self._events = deque[Event]()  # heard, but for an error in one of them not looked at yet
 
     def trained(self) -> Generator[Trained, None, None]:
         """What `Executor.trained` promises."""
@@ -149,27 +158,42 @@ class Dispatch:
             while (queue.waiting or queue.in_hand) and not stop.is_set():
                 self._assign()
                 yield from self._heard(POLL_SECONDS)
-        except BaseException as error:
+        except GeneratorExit:
             stop.set()
-            self._cluster.stop(self._number)
-            if isinstance(error, KeyboardInterrupt):
-                yield from self._ended()
-            else:
-                with contextlib.suppress(Exception):  # the next job finds the workers free, if there still are any
-                    deque(self._ended(DRAIN_SECONDS), maxlen=0)
+            with contextlib.suppress(Exception):  # the next job finds the workers free, if there still are any
+                deque(self._ended(DRAIN_SECONDS), maxlen=0)
+            raise
+        except BaseException as error:
+            lost = isinstance(error, ClusterLost)
+            if lost and stop.is_set():
+                return
+            stop.set()
+            if not lost:
+                yield from self._ended(math.inf if isinstance(error, KeyboardInterrupt) else DRAIN_SECONDS)
             raise
         if stop.is_set():
             yield from self._ended()
         self._show()
 
     def _ended(self, seconds: float = math.inf) -> Iterator[Trained]:
-        """What is in hand, once it has ended at its next checkpoint, waited for so long; nothing new is begun."""
+        """What is in hand, once it has ended at its next checkpoint, waited for so long; nothing new is begun.
+
+        Of a cluster that is lost nothing comes any more, and of two errors the first is told.
+        """
         began, told = time.monotonic(), -math.inf
         while self._queue.in_hand and time.monotonic() - began < seconds:
-            if time.monotonic() - told > STOP_AGAIN_SECONDS:
-                self._cluster.stop(self._number)
-                told = time.monotonic()
-            yield from self._heard(POLL_SECONDS)
+            try:
+                if time.monotonic() - told > STOP_AGAIN_SECONDS:
+                    self._cluster.stop(self._number)
+                    told = time.monotonic()
+                yield from self._heard(POLL_SECONDS)
+            except ClusterLost:
+                return
+            except HeadcountError:  # wrong with the task, as the first error said
+                if math.isinf(seconds):
+                    raise
+            if not self._events and self._cluster.idle():
+                return
 
     def _assign(self) -> None:
         """Give every worker what it can have in hand, but no more than its share of what is left.
@@ -221,8 +245,10 @@ class Dispatch:
 
     def _heard(self, seconds: float) -> Iterator[Trained]:
         """What the events of some time have come to."""
-        for event in self._cluster.events(seconds):
-            match event:
+        if not self._events:
+            self._events.extend(self._cluster.events(seconds))
+        while self._events:
+            match event := self._events.popleft():
                 case Told(news):
                     self._tell(news)
                 case Finished():

@@ -8,7 +8,7 @@ import contextlib
 import os
 import pickle
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -90,6 +90,13 @@ class _Hired:
     asked: float = 0.0
     trains: dict[Any, int] = field(default_factory=dict)
 
+    def forget(self, reference: Any) -> None:
+        """An answer was read, or will not come."""
+        if reference == self.introduction:
+            self.introduction = None
+        elif self.trains.pop(reference, None) is None:
+            self.news = None
+
 
 class RayCluster(Cluster):
     """See `ray_executor`."""
@@ -99,6 +106,7 @@ class RayCluster(Cluster):
         self._hired: list[_Hired] = []
         self._tasks: dict[str, Any] = {}
         self._probes: dict[str, dict[int, str]] = {}
+        self._events = deque[Event]()
         self._count, self._looked = 0, 0.0
         cores = os.cpu_count() or 1
         self._session = Session(on, cpus=None if workers is None else max(workers, cores))
@@ -118,6 +126,7 @@ class RayCluster(Cluster):
 
     def begin(self, job: int, tasks: Mapping[str, AbstractTask], probes: Mapping[str, Mapping[int, str]]) -> None:
         """Put tasks where workers find them; one that another job had is there already, if it is still the same."""
+        self._events.clear()
         for hired in self._hired:
             hired.trains.clear()  # what is left of another job is nobody's concern now
         known = {key: reference for key, reference in self._tasks.items() if key in tasks}
@@ -151,7 +160,14 @@ class RayCluster(Cluster):
         ready, _ = ray.wait(list(waited), num_returns=1, timeout=seconds)
         if ready:  # and all others that are
             ready, _ = ray.wait(list(waited), num_returns=len(waited), timeout=0)
-        return [event for reference in ready for event in self._heard(waited[reference], reference)]
+        for reference in ready:  # an interrupt leaves here what was heard before it
+            self._events.extend(self._heard(waited[reference], reference))
+        events = list(self._events)
+        self._events.clear()
+        return events
+
+    def idle(self) -> bool:
+        return not self._events and not any(hired.trains for hired in self._hired)
 
     def close(self) -> None:
         for hired in self._hired:
@@ -171,6 +187,7 @@ class RayCluster(Cluster):
     def _look(self) -> None:
         """Start workers wherever there is place: at first, on nodes that have come, and for those that are gone."""
         self._looked = time.monotonic()
+        self._session.require_answer()
         taken = Counter(hired.place for hired in self._hired)
         for place in places(ray.nodes(), cpu_only=self._cpu_only):
             if taken[place]:
@@ -224,11 +241,7 @@ class RayCluster(Cluster):
         """What an answer means, or that none will come."""
         if hired not in self._hired:
             return
-        ticket, is_introduction = hired.trains.pop(reference, None), reference == hired.introduction
-        if is_introduction:
-            hired.introduction = None
-        elif ticket is None:
-            hired.news = None
+        ticket, is_introduction = hired.trains.get(reference), reference == hired.introduction
         try:
             answer: Any = ray.get(reference)
         except (ActorDiedError, ActorUnschedulableError) as error:  # the latter: its node is gone
@@ -239,14 +252,17 @@ class RayCluster(Cluster):
                 raise InputError(NO_HEADCOUNT, what="on") from error
             return
         except RayActorError:  # it is being started again
+            hired.forget(reference)
             hired.answers = False
             if ticket is not None:
                 yield Died(ticket)
             return
         except RayError as error:
+            hired.forget(reference)
             raise HeadcountError(
                 f"a worker failed: {_last_line(error)}. What is stored is as it was; the same command goes on."
             ) from error
+        hired.forget(reference)
         hired.answers = True
         if is_introduction:
             self._seat(hired, answer)

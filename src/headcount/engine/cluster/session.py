@@ -1,23 +1,33 @@
 """A connection to Ray: to a cluster that is there, or to one that is started on this machine and leaves nothing."""
 
 import contextlib
+import functools
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import ray
+from ray._private import services
 
 from ..._errors import InputError
+from .dispatch import ClusterLost
 from .remains import watch
 
 ANSWER_SECONDS = 5.0
+LOST_SECONDS = 20.0
+"""A head that was not started here may be started again within so many seconds."""
+LOST = (
+    "the Ray cluster does not answer any more: its head, or Ray on this machine, has ended. What is committed is safe; "
+    "start the cluster again where it is not a local one, and the same command goes on."
+)
 FOLDER = "headcount-ray-"
 MAX_FOLDER = 40
 """Characters of the folder for sockets: a socket's path has 107 at most, of which Ray needs 60."""
@@ -35,6 +45,7 @@ class Session:
         self.folder: Path | None = None
         """That of a cluster that was started here."""
         self._watching: subprocess.Popen | None = None
+        self._answered = time.monotonic()
         address = (os.environ.get("RAY_ADDRESS") or "local") if on == "ray" else on
         _knock(on, address)
         self._connected = ray.is_initialized()
@@ -49,7 +60,7 @@ class Session:
         self._silent = contextlib.ExitStack()
         self._silent.enter_context(_silence())
         try:
-            with _our_signals(), warnings.catch_warnings():
+            with _our_signals(), self._sessions_of_their_own(), warnings.catch_warnings():
                 # Ray starts its processes by fork and exec, which JAX's threads do not mind.
                 warnings.filterwarnings("ignore", message="os.fork")
                 ray.init(address, **options)
@@ -69,6 +80,39 @@ class Session:
         """Whether the cluster was started here."""
         return self.folder is not None
 
+    def require_answer(self) -> None:
+        """Raise `ClusterLost` where Ray on this machine, or the head, has ended.
+
+        Ray itself would wait a minute for its head, then end this process with a line of its own.
+        """
+        node = getattr(ray._private.worker.global_worker, "node", None)
+        if node is None:  # a client: its calls raise what is wrong
+            return
+        gcs, _, port = str(node.gcs_address).rpartition(":")
+        lost = not _answers_at(node.raylet_socket_name) or not _answers_at((gcs.strip("[]"), int(port)))
+        now = time.monotonic()
+        if not lost:
+            self._answered = now
+        elif self.local or now - self._answered > LOST_SECONDS:
+            raise ClusterLost(LOST)
+
+    @contextlib.contextmanager
+    def _sessions_of_their_own(self) -> Iterator[None]:
+        """Ray's processes, as far as they are started here, are in another process group than this one.
+
+        A signal to this group, such as Ctrl-C in a terminal or `timeout`, would end them while they are still needed.
+        Where nobody watches over them they stay in the group: whoever kills all of it kills them too.
+        """
+        popen = getattr(services, "ConsolePopen", None)
+        if self._watching is None or popen is None:
+            yield
+            return
+        services.ConsolePopen = functools.partial(popen, start_new_session=True)
+        try:
+            yield
+        finally:
+            services.ConsolePopen = popen
+
     def close(self) -> None:
         """Disconnect; a cluster that was started here ends with it."""
         if not self._connected:
@@ -80,6 +124,19 @@ class Session:
                 self._watching.communicate()
             if self.folder is not None:
                 shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _answers_at(address: str | tuple[str, int]) -> bool:
+    """Whether somebody listens at a socket: a path, or a host and a port."""
+    try:
+        if isinstance(address, str):
+            with socket.socket(socket.AF_UNIX) as knocking:
+                knocking.connect(address)
+        else:
+            socket.create_connection(address, ANSWER_SECONDS).close()
+    except OSError:
+        return False
+    return True
 
 
 def _knock(on: str, address: str) -> None:
@@ -125,11 +182,7 @@ def _runs(pid: int) -> bool:
 
 def _answers(folder: Path) -> bool:
     """Whether a cluster lives there, perhaps of a container that has other process ids."""
-    for path in folder.glob("session_*/sockets/*"):
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as knocking:
-            knocking.connect(str(path))
-            return True
-    return False
+    return any(_answers_at(str(path)) for path in folder.glob("session_*/sockets/*"))
 
 
 @contextlib.contextmanager
