@@ -97,10 +97,10 @@ def signalled_group(bench: Bench, draw: np.random.Generator) -> Trials:
     while True:
         trial, commits = Trial(bench), int(draw.integers(0, 4))
         number = (signal.SIGINT, signal.SIGTERM)[draw.integers(2)]
-        processes: list[int] = []
+        begun: list[int] = []
 
-        def during(process: int, trial: Trial = trial, commits: int = commits, number: int = number) -> None:
-            processes.append(process)
+        def during(process: int, trial: Trial = trial, commits=commits, number=number, begun=begun) -> None:
+            begun.append(process)
             wait_for(lambda: trial.events().count("committed") >= commits or not lives(process))
             wait_for(lambda: trial.events().count("begin") > 0 or not lives(process))
             time.sleep(draw.uniform(0, 0.5))
@@ -111,7 +111,7 @@ def signalled_group(bench: Bench, draw: np.random.Generator) -> Trials:
         problems = trial.check(run) + _nothing_left(trial)
         if run.code not in (0, 130) or (run.code == 130 and "run the same command" not in run.err):
             problems += trial.noted([Problem("no sentence", f"exit code {run.code}: {run.err[-1000:]}")])
-        left = [str(path) for path in Path(tempfile.gettempdir()).glob(f"headcount-ray-{processes[0]}-*")]
+        left = [str(path) for path in Path(tempfile.gettempdir()).glob(f"headcount-ray-{begun[0]}-*")]
         if left:
             problems += trial.noted([Problem("not completed", f"{left[0]} was left behind")])
         yield problems + trial.complete()

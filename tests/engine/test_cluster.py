@@ -16,7 +16,7 @@ from headcount._errors import InputError
 from headcount.engine import Listener, plan_sweep, run_sweep, versions
 from headcount.engine.cluster import dispatch
 from headcount.engine.cluster.by_value import local_modules
-from headcount.engine.cluster.dispatch import Cluster, ClusterExecutor, ClusterLost, Died, Gone, Told, planned_for
+from headcount.engine.cluster.dispatch import Cluster, ClusterExecutor, ClusterLostError, Died, Gone, Told, planned_for
 from headcount.engine.cluster.queue import MAX_DEATHS, BucketQueue, Seat
 from headcount.engine.cluster.worker import Checkpoint, Errand, Finished, Introduction, Ready, Seen, Worker
 from headcount.engine.data import PreparedExamples
@@ -210,7 +210,7 @@ class InterruptedCluster(PretendCluster):
             self.interrupted = bool(super().events(seconds))
             raise KeyboardInterrupt
         if self.lost:
-            raise ClusterLost("gone")
+            raise ClusterLostError("gone")
         return super().events(seconds)
 
 
@@ -223,7 +223,7 @@ def test_an_interrupt_while_an_answer_is_read_ends_the_job(lost):
 def test_a_lost_cluster_ends_a_job_that_was_not_stopped_with_its_error():
     cluster, job = InterruptedCluster(lost=True), job_of(SWEEP, CPU)
     cluster.interrupted = True
-    with pytest.raises(ClusterLost):
+    with pytest.raises(ClusterLostError):
         list(ClusterExecutor(cluster).trained(job))
 
 

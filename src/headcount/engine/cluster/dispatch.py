@@ -51,7 +51,7 @@ class Gone:
     seat: Seat
 
 
-class ClusterLost(HeadcountError):
+class ClusterLostError(HeadcountError):
     """There is no cluster any more; what is committed is safe."""
 
 
@@ -78,7 +78,7 @@ class Cluster(ABC):
 
     @abstractmethod
     def events(self, seconds: float) -> list[Event]:
-        """What happened since it was last asked for; waits so long at most. Raises `ClusterLost` where all is over."""
+        """What happened since it was last asked for; waits so long at most. `ClusterLostError` where all is over."""
 
     @abstractmethod
     def stop(self, job: int) -> None:
@@ -164,7 +164,7 @@ class Dispatch:
                 deque(self._ended(DRAIN_SECONDS), maxlen=0)
             raise
         except BaseException as error:
-            lost = isinstance(error, ClusterLost)
+            lost = isinstance(error, ClusterLostError)
             if lost and stop.is_set():
                 return
             stop.set()
@@ -187,7 +187,7 @@ class Dispatch:
                     self._cluster.stop(self._number)
                     told = time.monotonic()
                 yield from self._heard(POLL_SECONDS)
-            except ClusterLost:
+            except ClusterLostError:
                 return
             except HeadcountError:  # wrong with the task, as the first error said
                 if math.isinf(seconds):

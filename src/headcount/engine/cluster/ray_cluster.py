@@ -187,7 +187,8 @@ class RayCluster(Cluster):
     def _look(self) -> None:
         """Start workers wherever there is place: at first, on nodes that have come, and for those that are gone."""
         self._looked = time.monotonic()
-        self._session.require_answer()
+        if not self._session.answers():  # nor would what follows, for a minute
+            return
         taken = Counter(hired.place for hired in self._hired)
         for place in places(ray.nodes(), cpu_only=self._cpu_only):
             if taken[place]:

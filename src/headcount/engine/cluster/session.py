@@ -18,7 +18,7 @@ import ray
 from ray._private import services
 
 from ..._errors import InputError
-from .dispatch import ClusterLost
+from .dispatch import ClusterLostError
 from .remains import watch
 
 ANSWER_SECONDS = 5.0
@@ -80,21 +80,22 @@ class Session:
         """Whether the cluster was started here."""
         return self.folder is not None
 
-    def require_answer(self) -> None:
-        """Raise `ClusterLost` where Ray on this machine, or the head, has ended.
+    def answers(self) -> bool:
+        """Whether the head answers. Raises `ClusterLostError` where it or Ray on this machine has ended.
 
-        Ray itself would wait a minute for its head, then end this process with a line of its own.
+        Ray itself would end this process with a line of its own: ten seconds or a minute later.
         """
         node = getattr(ray._private.worker.global_worker, "node", None)
         if node is None:  # a client: its calls raise what is wrong
-            return
-        gcs, _, port = str(node.gcs_address).rpartition(":")
-        lost = not _answers_at(node.raylet_socket_name) or not _answers_at((gcs.strip("[]"), int(port)))
+            return True
+        host, _, port = str(node.gcs_address).rpartition(":")
         now = time.monotonic()
-        if not lost:
+        if _answers_at((host.strip("[]"), int(port))):
             self._answered = now
-        elif self.local or now - self._answered > LOST_SECONDS:
-            raise ClusterLost(LOST)
+        waits = LOST_SECONDS if self.folder is None else 0.0
+        if now - self._answered > waits or not _answers_at(node.raylet_socket_name):
+            raise ClusterLostError(LOST)
+        return self._answered == now
 
     @contextlib.contextmanager
     def _sessions_of_their_own(self) -> Iterator[None]:
