@@ -263,10 +263,13 @@ def test_a_slow_worker_leaves_the_last_buckets_to_fast_ones():
 
 
 def test_a_cluster_is_planned_for_by_its_largest_workers():
+    def seats(*machines, cores=0):
+        return [Seat(str(index), f"node {index % 2}", machine, cores) for index, machine in enumerate(machines)]
+
     large = replace(GPU, memory=2 << 30)
-    machine = planned_for([CPU, GPU, large, CPU])
-    assert machine == replace(large, machines=2)
-    assert planned_for([CPU] * 3) == replace(CPU, machines=3)
+    assert planned_for(seats(CPU, GPU, large, CPU, cores=1)) == replace(large, machines=2)
+    assert planned_for(seats(*[CPU] * 3)) == replace(CPU, machines=3)
+    assert planned_for(seats(*[CPU] * 16, cores=2)) == replace(CPU, machines=4), "two nodes of two cores"
     one, many = (plan_sweep(SWEEP, machine=replace(GPU, machines=count)) for count in (1, 10))
     assert many.seconds < one.seconds
     assert many.buckets == one.buckets

@@ -8,7 +8,7 @@ import contextlib
 import math
 import time
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -101,12 +101,12 @@ class ClusterExecutor(Executor):
 
     def __init__(self, cluster: Cluster):
         self.cluster, self._jobs = cluster, 0
-        self._machine = planned_for([seat.machine for seat in cluster.seats()])
+        self._machine = planned_for(cluster.seats())
 
     @property
     def machine(self) -> Hardware:
         if seats := self.cluster.seats():  # else all are being started again
-            self._machine = planned_for([seat.machine for seat in seats])
+            self._machine = planned_for(seats)
         return self._machine
 
     def trained(self, job: Job) -> Generator[Trained, None, None]:
@@ -120,11 +120,20 @@ class ClusterExecutor(Executor):
         self.cluster.close()
 
 
-def planned_for(machines: Sequence[Hardware]) -> Hardware:
-    """What to plan for: the largest worker, and how many there are of its kind. There must be one."""
-    largest = max(machines, key=lambda machine: (machine.side_by_side, machine.memory * machine.side_by_side))
-    alike = sum(machine.side_by_side == largest.side_by_side for machine in machines)
-    return replace(largest, machines=alike)
+def planned_for(seats: Sequence[Seat]) -> Hardware:
+    """What to plan for: the largest worker, and how many there are of its kind. There must be one.
+
+    Of workers that compute on CPUs a node has no more than cores, however many share these.
+    """
+    largest = max(
+        (seat.machine for seat in seats), key=lambda each: (each.side_by_side, each.memory * each.side_by_side)
+    )
+    alike = [seat for seat in seats if seat.machine.side_by_side == largest.side_by_side]
+    per_node = Counter(seat.node for seat in alike)
+    if not largest.side_by_side:
+        cores = {seat.node: seat.cores for seat in alike if seat.cores}
+        per_node = Counter({node: min(count, cores.get(node, count)) for node, count in per_node.items()})
+    return replace(largest, machines=per_node.total())
 
 
 def _probes(buckets: Sequence[Bucket]) -> dict[str, dict[int, str]]:

@@ -24,9 +24,9 @@ from ...tasks import AbstractTask
 from ..executors import POLL_SECONDS
 from ..hardware import GPU_WORKERS
 from .by_value import sent_by_value
-from .dispatch import Cluster, Died, Event, Gone, Told
+from .dispatch import Cluster, ClusterLostError, Died, Event, Gone, Told
 from .queue import Seat
-from .session import Session
+from .session import LOST, Session
 from .worker import Errand, Finished, Introduction, Worker
 
 START_SECONDS = 300.0
@@ -107,7 +107,7 @@ class RayCluster(Cluster):
         self._tasks: dict[str, Any] = {}
         self._probes: dict[str, dict[int, str]] = {}
         self._events = deque[Event]()
-        self._count, self._looked = 0, 0.0
+        self._count, self._looked, self._failed_start = 0, 0.0, ""
         cores = os.cpu_count() or 1
         self._session = Session(on, cpus=None if workers is None else max(workers, cores))
         # Set for this process alone, which does little with a GPU: what it would take, a worker on it has not.
@@ -147,6 +147,12 @@ class RayCluster(Cluster):
             hired.actor.stop.remote(job)
 
     def events(self, seconds: float) -> list[Event]:
+        try:
+            return self._events_within(seconds)
+        except ConnectionError as error:  # of a client
+            raise ClusterLostError(LOST) from error
+
+    def _events_within(self, seconds: float) -> list[Event]:
         if time.monotonic() - self._looked > LOOK_SECONDS:
             self._look()
         self._ask()
@@ -225,9 +231,15 @@ class RayCluster(Cluster):
             if waited > (LAST_SECONDS if self.seats() else START_SECONDS):
                 break
             self.events(POLL_SECONDS)
+        waited = time.monotonic() - began
+        if not self.seats() and self._failed_start:
+            raise HeadcountError(
+                f"no worker of the Ray cluster could start within {waited:.0f} s; the last one ended with: "
+                f"{self._failed_start}. Correct that on its nodes, then try again."
+            )
         if not self.seats():
             raise HeadcountError(
-                f"no worker of the Ray cluster has answered within {START_SECONDS:.0f} s: its CPUs and GPUs may be in "
+                f"no worker of the Ray cluster has answered within {waited:.0f} s: its CPUs and GPUs may be in "
                 "use (`ray status` says so); try again when they are free."
             )
 
@@ -251,6 +263,8 @@ class RayCluster(Cluster):
                 yield Gone(hired.seat)
             elif "No module named 'headcount" in str(error):
                 raise InputError(NO_HEADCOUNT, what="on") from error
+            else:
+                self._failed_start = _last_line(error)
             return
         except RayActorError:  # it is being started again
             hired.forget(reference)
@@ -274,7 +288,8 @@ class RayCluster(Cluster):
         """Count a worker in. Raises `InputError` where it computes with other versions."""
         introduction.require_our_versions()
         self._count += 1
-        hired.seat = Seat(f"worker {self._count}", hired.place.node, introduction.machine)
+        cores = introduction.cores
+        hired.seat = Seat(f"worker {self._count}", hired.place.node, introduction.machine, cores)
 
 
 def _put(task: AbstractTask) -> Any:

@@ -50,6 +50,7 @@ class Session:
         _knock(on, address)
         self._connected = ray.is_initialized()
         if self._connected:  # by whoever calls us, so theirs to end
+            _require_connected_to(on, address)
             return
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
         if address == "local":
@@ -157,6 +158,28 @@ def _knock(on: str, address: str) -> None:
             what="on",
             given=on,
         ) from error
+
+
+def _require_connected_to(on: str, address: str) -> None:
+    """Raise `InputError` where Ray is connected already, to another cluster than the one that was asked for."""
+    client, connected = address.startswith("ray://"), ray.get_runtime_context().gcs_address
+    if address in ("auto", "local") or (client and ray.util.client.ray.is_connected()):
+        return
+    if client or _place(address) != _place(connected):
+        raise InputError(
+            f"on {on} was asked for, but this process is connected to the Ray cluster at {connected}: call "
+            'ray.shutdown() first, or pass "auto" to use that cluster.',
+            what="on",
+            given=on,
+        )
+
+
+def _place(address: str) -> tuple[str, str]:
+    """The host's number and the port of an address; this machine has one number, whichever way it is named."""
+    host, _, port = address.rpartition(":")
+    with contextlib.suppress(OSError):
+        host = socket.gethostbyname(host.strip("[]"))
+    return ray.util.get_node_ip_address() if host.startswith("127.") else host, port
 
 
 def _fresh_folder() -> Path:

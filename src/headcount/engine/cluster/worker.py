@@ -94,11 +94,12 @@ class Finished:
 
 @dataclass(frozen=True)
 class Introduction:
-    """What a worker is: its device, its host, and the versions of what computes there."""
+    """What a worker is: its device, its host, the versions of what computes there, and the CPU cores of the host."""
 
     machine: Hardware
     host: str
     versions: dict[str, str]
+    cores: int = 0
 
     def require_our_versions(self) -> None:
         """Raise `InputError` where a worker computes with other versions than this process has."""
@@ -134,7 +135,8 @@ class Worker:
             keep_programs_in(Path(compiled))
         for name, value in (settings or {}).items():
             jax.config.update(name, value)
-        self._machine = replace(hardware(backend=backend), workers=in_hand)
+        machine = hardware(backend=backend)
+        self._machine, self._cores = replace(machine, workers=in_hand), machine.workers
         self._job, self._stopped_job = 0, 0
         self._tasks, self._news, self._lock = _Tasks(), list[News](), threading.Lock()
         self._here = threading.local()  # the errand of a thread
@@ -150,7 +152,7 @@ class Worker:
 
     def introduction(self) -> Introduction:
         """What this worker is."""
-        return Introduction(self._machine, socket.gethostname(), versions())
+        return Introduction(self._machine, socket.gethostname(), versions(), self._cores)
 
     def train(self, errand: Errand, fetch: Callable[[], AbstractTask]) -> Finished:
         """Train a bucket. `fetch` gives its task, and is called only where it is not known here yet."""
