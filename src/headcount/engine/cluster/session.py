@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -60,8 +61,14 @@ class Session:
             self._watching = watch(str(self.folder))
         self._silent = contextlib.ExitStack()
         self._silent.enter_context(_silence())
+        printed: list[str] = []
         try:
-            with _our_signals(), self._sessions_of_their_own(), warnings.catch_warnings():
+            with (
+                _our_signals(),
+                _printing_into(printed),
+                self._sessions_of_their_own(),
+                warnings.catch_warnings(),
+            ):
                 # Ray starts its processes by fork and exec, which JAX's threads do not mind.
                 warnings.filterwarnings("ignore", message="os.fork")
                 ray.init(address, **options)
@@ -69,12 +76,9 @@ class Session:
             self.close()
             if not isinstance(error, Exception):
                 raise
-            raise InputError(
-                f"no Ray cluster could be joined at {address}: {_first_line(error)}. Start one there with "
-                "`ray start --head`, or leave the address out to use this machine.",
-                what="on",
-                given=on,
-            ) from error
+            way_out = _way_out(address, f"{error} {''.join(printed)}")
+            message = f"no Ray cluster could be joined at {address}: {_first_line(error)}. {way_out}"
+            raise InputError(message, what="on", given=on) from error
 
     @property
     def local(self) -> bool:
@@ -233,6 +237,33 @@ def _silence() -> Iterator[None]:
     finally:
         if printing is not None:
             worker.print_to_stdstream = printing
+
+
+@contextlib.contextmanager
+def _printing_into(printed: list[str]) -> Iterator[None]:
+    """What is written to stderr within it, by the parts of Ray that are not Python too, goes there instead."""
+    with tempfile.TemporaryFile() as file, contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # stderr is closed: nobody sees it anyway
+            sys.stderr.flush()
+            stderr = os.dup(2)
+            stack.callback(os.close, stderr)
+            stack.callback(os.dup2, stderr, 2)
+            os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            file.seek(0)
+            printed.append(file.read().decode(errors="replace"))
+
+
+def _way_out(address: str, said: str) -> str:
+    """What to do where Ray has said this instead of joining a cluster."""
+    token = "set RAY_AUTH_MODE=token, and put the cluster's token into ~/.ray/auth_token or RAY_AUTH_TOKEN"
+    if "InvalidAuthToken" in said or "token is missing" in said:
+        return f"It asks for a token, which is missing here or another one: {token}."
+    if address.startswith("ray://") and "timeout" in said:
+        return f"If its head asks for a token, {token}; otherwise see that the head's Ray client server still runs."
+    return "Start one there with `ray start --head`, or leave the address out to use this machine."
 
 
 def _first_line(error: BaseException) -> str:
