@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
-from headcount.engine import Listener, plan_sweep, run_sweep, versions
+from headcount._errors import InputError, StoreError
+from headcount.engine import Listener, executor_of, plan_sweep, run_sweep, versions
 from headcount.engine.cluster import dispatch
 from headcount.engine.cluster.by_value import local_modules
 from headcount.engine.cluster.dispatch import Cluster, ClusterExecutor, ClusterLostError, Died, Gone, Told, planned_for
@@ -367,6 +367,18 @@ def test_a_worker_without_a_users_file_says_where_and_what_to_do(tmp_path, read,
     assert isinstance(refused, InputError)
     assert socket.gethostname() in str(refused)
     assert hint in str(refused)
+
+
+def test_a_folder_in_use_is_refused_before_a_cluster_is_started(tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr("headcount.engine.cluster.ray_executor", lambda *_, **__: started.append(1))
+    with (
+        Store.open_for_writing(tmp_path),
+        pytest.raises(StoreError, match=tmp_path.name),
+        executor_of("ray", folder=tmp_path),
+    ):
+        pass
+    assert not started
 
 
 def test_local_modules_are_sent_and_installed_ones_are_not(tmp_path):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray._private import services
+from ray._private import services, worker
 
 from ..._errors import InputError
 from .dispatch import ClusterLostError
@@ -90,7 +90,7 @@ class Session:
 
         Ray itself would end this process with a line of its own: ten seconds or a minute later.
         """
-        node = getattr(ray._private.worker.global_worker, "node", None)
+        node = _node()
         if node is None:  # a client: its calls raise what is wrong
             return True
         host, _, port = str(node.gcs_address).rpartition(":")
@@ -166,16 +166,22 @@ def _knock(on: str, address: str) -> None:
 
 def _require_connected_to(on: str, address: str) -> None:
     """Raise `InputError` where Ray is connected already, to another cluster than the one that was asked for."""
-    client, connected = address.startswith("ray://"), ray.get_runtime_context().gcs_address
-    if address in ("auto", "local") or (client and ray.util.client.ray.is_connected()):
+    node, client = _node(), address.startswith("ray://")
+    if address in ("auto", "local") or (client and node is None):
         return
-    if client or _place(address) != _place(connected):
+    connected = "another address" if node is None else str(node.gcs_address)
+    if client or node is None or _place(address) != _place(connected):
         raise InputError(
             f"on {on} was asked for, but this process is connected to the Ray cluster at {connected}: call "
             'ray.shutdown() first, or pass "auto" to use that cluster.',
             what="on",
             given=on,
         )
+
+
+def _node() -> Any:
+    """Ray's description of where this process is connected; None for a client, which is no part of the cluster."""
+    return getattr(worker.global_worker, "node", None)
 
 
 def _place(address: str) -> tuple[str, str]:
@@ -228,8 +234,6 @@ def _our_signals() -> Iterator[None]:
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
     """Ray prints the death of every worker, on stdout; here the count of workers says it, and a bucket's record."""
-    from ray._private import worker
-
     printing = getattr(worker, "print_to_stdstream", None)
     worker.print_to_stdstream = lambda *_, **__: None
     try:
