@@ -24,6 +24,8 @@ HANGS_SECONDS = 900.0
 GONE_SECONDS = 60.0
 """Within so many seconds of the end of a run, nothing of its cluster is left."""
 WORKER = b"ray::RayWorker"
+GCS = b"gcs_server"
+RAY = (GCS, b"raylet/raylet")
 Trials = Iterator[list[Problem]]
 
 
@@ -115,6 +117,28 @@ def signalled_group(bench: Bench, draw: np.random.Generator) -> Trials:
         if left:
             problems += trial.noted([Problem("not completed", f"{left[0]} was left behind")])
         yield problems + trial.complete()
+
+
+def lose_ray(bench: Bench, draw: np.random.Generator) -> Trials:
+    """Ray's own processes are killed: the same command goes on.
+
+    A sentence says so, unless Ray ends this process itself, which it may do where its raylet is gone.
+    """
+    _need_ray()
+    while True:
+        trial, name = Trial(bench), RAY[draw.integers(len(RAY))]
+
+        def during(process: int, trial: Trial = trial, name: bytes = name) -> None:
+            wait_for(lambda: trial.events().count("begin") > 0 or not lives(process))
+            time.sleep(draw.uniform(0, 0.5))
+            for pid, command in processes_of(trial.log):
+                if name in command.split(b"\0")[0]:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+
+        run = _run(trial, draw, during=during)
+        problems = trial.refused(run, 0, 1) if name == GCS else trial.check(run)
+        yield problems + _nothing_left(trial) + trial.complete()
 
 
 def _need_ray() -> None:
