@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import os
 import signal
+import tempfile
 import time
 from pathlib import Path
 
@@ -22,6 +23,8 @@ HANGS_SECONDS = 900.0
 GONE_SECONDS = 60.0
 """Within so many seconds of the end of a run, nothing of its cluster is left."""
 WORKER = b"ray::RayWorker"
+GCS = b"gcs_server"
+RAY = (GCS, b"raylet/raylet")
 
 
 def kill_workers(bench: Bench, draw: np.random.Generator) -> Trials:
@@ -86,6 +89,54 @@ def interrupted(bench: Bench, draw: np.random.Generator) -> Trials:
         if run.code not in (0, 130):
             problems += trial.noted([Problem("no sentence", f"exit code {run.code}: {run.err[-1000:]}")])
         yield problems + trial.complete()
+
+
+def signalled_group(bench: Bench, draw: np.random.Generator) -> Trials:
+    """Ctrl-C in a terminal, `timeout`: the signal goes to all processes of the group, and it ends as without Ray."""
+    _need_ray()
+    while True:
+        trial, commits = Trial(bench), int(draw.integers(0, 4))
+        number = (signal.SIGINT, signal.SIGTERM)[draw.integers(2)]
+        begun: list[int] = []
+
+        def during(process: int, trial: Trial = trial, commits=commits, number=number, begun=begun) -> None:
+            begun.append(process)
+            wait_for(lambda: trial.events().count("committed") >= commits or not lives(process))
+            wait_for(lambda: trial.events().count("begin") > 0 or not lives(process))
+            time.sleep(draw.uniform(0, 0.5))
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process, number)
+
+        run = _run(trial, draw, during=during)
+        problems = trial.check(run) + _nothing_left(trial)
+        if run.code not in (0, 130) or (run.code == 130 and "run the same command" not in run.err):
+            problems += trial.noted([Problem("no sentence", f"exit code {run.code}: {run.err[-1000:]}")])
+        left = [str(path) for path in Path(tempfile.gettempdir()).glob(f"headcount-ray-{begun[0]}-*")]
+        if left:
+            problems += trial.noted([Problem("not completed", f"{left[0]} was left behind")])
+        yield problems + trial.complete()
+
+
+def lose_ray(bench: Bench, draw: np.random.Generator) -> Trials:
+    """Ray's own processes are killed: the same command goes on.
+
+    A sentence says so, unless Ray ends this process itself, which it may do where its raylet is gone.
+    """
+    _need_ray()
+    while True:
+        trial, name = Trial(bench), RAY[draw.integers(len(RAY))]
+
+        def during(process: int, trial: Trial = trial, name: bytes = name) -> None:
+            wait_for(lambda: trial.events().count("begin") > 0 or not lives(process))
+            time.sleep(draw.uniform(0, 0.5))
+            for pid, command in processes_of(trial.log):
+                if name in command.split(b"\0")[0]:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+
+        run = _run(trial, draw, during=during)
+        problems = trial.refused(run, 0, 1) if name == GCS else trial.check(run)
+        yield problems + _nothing_left(trial) + trial.complete()
 
 
 def _need_ray() -> None:

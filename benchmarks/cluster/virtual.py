@@ -176,7 +176,7 @@ class VirtualCluster(Cluster):
     def alive(self) -> int:
         return len(self._seats)
 
-    def begin(self, job: int, tasks: Mapping[str, Any]) -> None:
+    def begin(self, job: int, tasks: Mapping[str, Any], probes: Mapping[str, Mapping[int, str]]) -> None:
         pass
 
     def start(self, seat: Seat, errand: Errand) -> None:

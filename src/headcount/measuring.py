@@ -120,7 +120,7 @@ def measure(
     asked = request.planned()
     folder = default_folder(asked_task.name) if out is None else Path(out)
     with (
-        executor_of(on, workers) as executor,
+        executor_of(on, workers, folder=folder) as executor,
         Store.open_for_writing(folder) as store,
         automatic_progress(progress) as bar,
     ):

@@ -1,6 +1,8 @@
 """Buckets on a pretended cluster, whose workers are slow, die, come and go: nothing is lost, nothing trained twice."""
 
+import os
 import random
+import socket
 import threading
 from collections import Counter
 from dataclasses import replace
@@ -11,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
-from headcount.engine import Listener, plan_sweep, run_sweep, versions
+from headcount._errors import InputError, StoreError
+from headcount.engine import Listener, executor_of, plan_sweep, run_sweep, versions
 from headcount.engine.cluster import dispatch
 from headcount.engine.cluster.by_value import local_modules
-from headcount.engine.cluster.dispatch import Cluster, ClusterExecutor, Died, Gone, Told, planned_for
+from headcount.engine.cluster.dispatch import Cluster, ClusterExecutor, ClusterLostError, Died, Gone, Told, planned_for
 from headcount.engine.cluster.queue import MAX_DEATHS, BucketQueue, Seat
 from headcount.engine.cluster.worker import Checkpoint, Errand, Finished, Introduction, Ready, Seen, Worker
 from headcount.engine.data import PreparedExamples
@@ -24,6 +26,7 @@ from headcount.engine.plan import Fit
 from headcount.engine.records import failure
 from headcount.engine.trainer import Glimpse, Trained
 from headcount.store import Outcome, Store
+from headcount.tasks import FunctionTask
 from headcount.tasks.find import load_python_file
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
@@ -49,7 +52,7 @@ class PretendCluster(Cluster):
     def seats(self):
         return tuple(self.living)
 
-    def begin(self, job, tasks):
+    def begin(self, job, tasks, probes):
         self.hands.clear()
 
     def start(self, seat, errand):
@@ -178,6 +181,54 @@ def test_what_is_wrong_with_the_task_ends_the_job():
     assert not cluster.hands
 
 
+def test_what_finishes_after_an_error_is_kept():
+    """Here an answer that is read together with the error."""
+    cluster = PretendCluster([CPU] * 3, random.Random(0))
+    one_by_one = cluster.events
+
+    def events(seconds):
+        first, *others = one_by_one(seconds) + one_by_one(seconds)
+        return [first if cluster.stopped else replace(first, result=InputError("no such task")), *others]
+
+    cluster.events = events
+    kept = []
+    with pytest.raises(InputError, match="no such task"):
+        kept.extend(ClusterExecutor(cluster).trained(job_of(SWEEP, CPU)))
+    assert len(kept) == 1
+
+
+class InterruptedCluster(PretendCluster):
+    """An interrupt comes while an answer is read, which nobody gives again; then the cluster is lost, or is not."""
+
+    def __init__(self, *, lost):
+        super().__init__([CPU, CPU], random.Random(0))
+        self.lost, self.interrupted = lost, False
+
+    def idle(self):
+        return not self.hands
+
+    def events(self, seconds):
+        if not self.interrupted:
+            self.interrupted = bool(super().events(seconds))
+            raise KeyboardInterrupt
+        if self.lost:
+            raise ClusterLostError("gone")
+        return super().events(seconds)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_an_interrupt_while_an_answer_is_read_ends_the_job(lost):
+    with pytest.raises(KeyboardInterrupt):
+        list(ClusterExecutor(InterruptedCluster(lost=lost)).trained(job_of(SWEEP, CPU)))
+
+
+def test_a_lost_cluster_ends_a_job_that_was_not_stopped_with_its_error():
+    cluster, job = InterruptedCluster(lost=True), job_of(SWEEP, CPU)
+    cluster.interrupted = True
+    with pytest.raises(ClusterLostError):
+        list(ClusterExecutor(cluster).trained(job))
+
+
 def test_a_program_is_compiled_by_one_worker_of_a_node_and_kept():
     sweep = swept(heads=[1, 2], length=[4, 5], seed=range(40))
     queue = BucketQueue(plan_sweep(sweep, machine=CPU).buckets, CPU, Fit(sweep.by_key))
@@ -214,11 +265,15 @@ def test_a_slow_worker_leaves_the_last_buckets_to_fast_ones():
 
 
 def test_a_cluster_is_planned_for_by_its_largest_workers():
+    def seats(*machines, cores=0):
+        return [Seat(str(index), f"node {index % 2}", machine, cores) for index, machine in enumerate(machines)]
+
     large = replace(GPU, memory=2 << 30)
-    machine = planned_for([CPU, GPU, large, CPU])
-    assert machine == replace(large, machines=2)
-    assert planned_for([CPU] * 3) == replace(CPU, machines=3)
-    assert planned_for([CPU, replace(CPU, memory=2 << 30), CPU]).memory == 2 << 30, "it can have what others cannot"
+    assert planned_for(seats(CPU, GPU, large, CPU, cores=1)) == replace(large, machines=2)
+    assert planned_for(seats(*[CPU] * 3)) == replace(CPU, machines=3)
+    assert planned_for(seats(*[CPU] * 16, cores=2)) == replace(CPU, machines=4), "two nodes of two cores"
+    roomy = replace(CPU, memory=2 << 30)
+    assert planned_for(seats(CPU, roomy, CPU)).memory == 2 << 30, "it can have what others cannot"
     one, many = (plan_sweep(SWEEP, machine=replace(GPU, machines=count)) for count in (1, 10))
     assert many.seconds < one.seconds
     assert many.buckets == one.buckets
@@ -260,6 +315,74 @@ def test_a_worker_trains_tells_and_stops(tmp_path):
     worker.stop(2)
     assert worker.train(replace(errand, job=2), fetch).result is None
     assert worker.train(replace(errand, job=3), fetch).result is not None
+
+
+def test_a_worker_trains_only_the_program_that_the_key_stands_for(monkeypatch):
+    """A function that reads its surroundings, which differ on a worker, or change between two jobs."""
+
+    def target(tokens):
+        return tokens[:, 0].max() + float(os.environ["ALPHA"]) * tokens[:, 1].min()
+
+    task, worker = FunctionTask(function=target, length=4, dim=2), Worker()
+
+    def errand(job, alpha):
+        monkeypatch.setenv("ALPHA", alpha)
+        (bucket,) = plan_sweep(swept(task, length=[4], heads=[1], seed=[0]), machine=CPU).buckets
+        return Errand(job=job, ticket=1, bucket=bucket, parents={}, watched=False)
+
+    def trained(errand):
+        result = worker.train(errand, lambda: task.at(4)).result
+        assert isinstance(result, Trained)
+        return result.records[0].metrics["nmse"]
+
+    one, other = trained(errand(1, "1")), errand(2, "-20")
+    monkeypatch.setenv("ALPHA", "1")
+    refused = worker.train(other, lambda: task.at(4)).result
+    assert isinstance(refused, InputError)
+    assert task.name in str(refused)
+    assert socket.gethostname() in str(refused)
+    monkeypatch.setenv("ALPHA", "-20")
+    assert trained(other) != one, "with data of its own"
+
+
+def opened(path):
+    path.open().close()
+
+
+def imported(path):
+    if not path.exists():
+        raise ModuleNotFoundError(path.name)
+
+
+@pytest.mark.parametrize(("read", "hint"), [(opened, "outside of the function"), (imported, "top of the file")])
+def test_a_worker_without_a_users_file_says_where_and_what_to_do(tmp_path, read, hint):
+    path = tmp_path / "only_here.py"
+    path.touch()
+
+    def target(tokens):
+        read(path)
+        return tokens[:, 0].max()
+
+    task = FunctionTask(function=target, length=4, dim=2)
+    (bucket,) = plan_sweep(swept(task, length=[4]), machine=CPU).buckets
+    path.unlink()
+    errand = Errand(job=1, ticket=1, bucket=bucket, parents={}, watched=False)
+    refused = Worker().train(errand, lambda: task).result
+    assert isinstance(refused, InputError)
+    assert socket.gethostname() in str(refused)
+    assert hint in str(refused)
+
+
+def test_a_folder_in_use_is_refused_before_a_cluster_is_started(tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr("headcount.engine.cluster.ray_executor", lambda *_, **__: started.append(1))
+    with (
+        Store.open_for_writing(tmp_path),
+        pytest.raises(StoreError, match=tmp_path.name),
+        executor_of("ray", folder=tmp_path),
+    ):
+        pass
+    assert not started
 
 
 def test_local_modules_are_sent_and_installed_ones_are_not(tmp_path):

@@ -1,6 +1,7 @@
 """Buckets on the workers of a real Ray cluster on this machine."""
 
 import os
+import socket
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,9 @@ from ..helpers.sweeps import TASK, TRAIN, class_token, swept
 from .test_run import everything_in
 
 pytest.importorskip("ray")
+from headcount.engine.cluster import ray_cluster
+from headcount.engine.cluster.worker import Finished
+
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
@@ -131,3 +135,42 @@ def test_without_ray_a_sentence_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match="pip install"):
         ray_executor("ray")
+
+
+def test_an_address_other_than_the_connected_one_is_refused(executor):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(InputError, match=str(port)):
+            ray_executor(f"127.0.0.1:{port}")
+
+
+def test_an_interrupt_while_an_answer_is_read_ends_and_keeps_what_was_finished(executor, tmp_path, monkeypatch):
+    """The answer is read again, and committed."""
+    read, interrupts = ray_cluster.ray.get, [KeyboardInterrupt]
+
+    def get(reference, **options):
+        answer = read(reference, **options)
+        if isinstance(answer, Finished) and interrupts:
+            raise interrupts.pop()
+        return answer
+
+    monkeypatch.setattr(ray_cluster.ray, "get", get)
+    with pytest.raises(KeyboardInterrupt):
+        do(swept(seed=range(40)), tmp_path / "results", executor=executor)
+    assert everything_in(tmp_path / "results")
+
+
+def test_a_file_that_changes_between_two_jobs_is_read_again(executor, tmp_path):
+    """The same function, so the same task, but another program."""
+    path = tmp_path / "scale.txt"
+
+    def target(tokens):
+        return tokens[:, 0].max() + float(path.read_text()) * tokens[:, 1].min()
+
+    contents = []
+    for name, options in (("ray", {"executor": executor}), ("threads", {})):
+        for scale in ("1", "-20"):
+            path.write_text(scale)
+            do(swept(FunctionTask(function=target, length=4, dim=2), length=[4]), tmp_path / name, **options)
+        contents.append(everything_in(tmp_path / name))
+    assert contents[0] == contents[1]

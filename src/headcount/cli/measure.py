@@ -96,7 +96,7 @@ def measure(
     support = say_support(asked_task, lengths_of(asked))
     page = start_live_page(folder) if live else None
     stored = isinstance(asked, Sweep) and settled(folder).issuperset(cell.key for cell in asked.cells)
-    with training_on(on, workers, needed=not stored) as executor:
+    with training_on(on, workers, needed=not stored, folder=folder) as executor:
         if isinstance(asked, Sweep):
             measurement = run(asked, folder, measure_sweep, executor)
         else:

@@ -73,7 +73,7 @@ def print_costs(range_of: Costs, folder: Path, as_json: bool) -> None:
     _say_if_refused(range_of.most)
     if as_json:
         costs = {
-            name: {"cells": plan.cells, "programs": plan.programs} | _expected(plan)
+            name: {"cells": plan.cells, "programs": plan.programs, "buckets": len(plan.buckets)} | _expected(plan)
             for name, plan in range_of._asdict().items()
         }
         print_json({"out": str(folder), **_where(range_of.least), **costs})
@@ -85,7 +85,12 @@ def print_costs(range_of: Costs, folder: Path, as_json: bool) -> None:
         counts = (str(plan.cells), f"{plan.model_steps:,}", str(plan.programs))
         view.add_row(words, *counts, time_range(plan), _memory(plan))
     stored = f"on {_machine(range_of.least)}; what is stored already is not trained again"
-    data.print(Group(view, escape(stored), COMPILED))
+    least, most = range_of
+    buckets = (
+        f"trained in {len(least.buckets)} to {len(most.buckets)} buckets, the longest about "
+        f"{spoken_time(most.bucket_seconds)}"
+    )
+    data.print(Group(view, escape(stored), buckets, COMPILED))
 
 
 def print_plan(plan: Plan, folder: Path, as_json: bool) -> None:
@@ -114,7 +119,8 @@ def print_plan(plan: Plan, folder: Path, as_json: bool) -> None:
     compiling = spoken_time(plan.compile_seconds)
     lines = [
         f"{_models(plan.cells)}, {plan.settled} already done",
-        f"{len(plan.buckets)} buckets (rows), {_programs(plan)} to compile in about {compiling}",
+        f"{len(plan.buckets)} buckets (rows), the longest about {spoken_time(plan.bucket_seconds)}; "
+        f"{_programs(plan)} to compile in about {compiling}",
         escape(f"about {time_range(plan)} and {_memory(plan)} on {_machine(plan)}"),
         COMPILED,
     ]
@@ -139,6 +145,7 @@ def _expected(plan: Plan) -> dict[str, Any]:
         "compile_seconds": round(plan.compile_seconds, 1),
         "compiled_seconds": round(plan.compiled_seconds, 1),
         "expected_seconds": round(plan.seconds, 1),
+        "longest_bucket_seconds": round(plan.bucket_seconds, 1),
         "expected_bytes": plan.bytes,
     }
 

@@ -89,7 +89,7 @@ def reproduce(
     failed, results = 0, []
     trains = any(not isinstance(each, ClosedFormStudy) for each in chosen)
     try:
-        with training_on(on, workers, needed=trains) as executor:
+        with training_on(on, workers, needed=trains, folder=folder) as executor:
             for each in chosen:
                 content, lost = _reproduced(each, part, scale, folder, executor, show=not as_json)
                 failed += lost

@@ -32,8 +32,10 @@ def this_command() -> str:
 
 
 @contextlib.contextmanager
-def training_on(on: str | None, workers: int | None, *, needed: bool = True) -> Iterator[Executor]:
-    """What trains, as `executor_of` gives it; threads where nothing is to be trained.
+def training_on(
+    on: str | None, workers: int | None, *, needed: bool = True, folder: Path | None = None
+) -> Iterator[Executor]:
+    """What trains into a folder, as `executor_of` gives it; threads where nothing is to be trained.
 
     Starting a cluster takes seconds, and is said.
     """
@@ -41,7 +43,7 @@ def training_on(on: str | None, workers: int | None, *, needed: bool = True) -> 
         on = workers = None
     if on not in (None, THREADS):
         say("starting a local Ray cluster" if starts_cluster(on) else "connecting to the Ray cluster")
-    with executor_of(on, workers) as executor:
+    with executor_of(on, workers, folder=folder) as executor:
         yield executor
 
 

@@ -1,4 +1,4 @@
-"""Where buckets are trained. `Threads` of this process; `cluster` has workers of a cluster.
+"""Where buckets are trained: `Threads` of this process, or workers of a cluster (`cluster/`).
 
 An executor only trains. Whoever iterates over what it has trained owns the store and commits, so that work in hand is
 all that a crash can lose.

@@ -63,8 +63,9 @@ class Plan:
 
     `seconds` are for programs that are still to be compiled, `compiled_seconds` for programs that are on disk: which
     they are can only be told by tracing them, half the time of reading one. `compile_seconds` are those of compiling
-    alone, over all workers. `bytes` is the memory of the process at its peak; on a GPU, that of the device. `largest`
-    is what cannot be divided: the examples of a length, or one model with a batch.
+    alone, over all workers, `bucket_seconds` those of the longest bucket: what a worker that dies may lose.
+    `bytes` is the memory of the process at its peak; on a GPU, that of the device. `largest` is what cannot be divided:
+    the examples of a length, or one model with a batch.
     """
 
     machine: Hardware
@@ -76,6 +77,7 @@ class Plan:
     compile_seconds: float
     compiled_seconds: float
     seconds: float
+    bucket_seconds: float
     bytes: int
     largest: Need
 
@@ -114,6 +116,7 @@ def plan_sweep(
         compile_seconds=compiling,
         compiled_seconds=training + reading,
         seconds=training + compiling,
+        bucket_seconds=max(costs, default=0.0),
         bytes=_peak_bytes(left, shapes, machine, len(programs)),
         largest=max((shapes.largest(bucket.shape) for bucket in left), key=lambda need: need.bytes, default=NOTHING),
     )

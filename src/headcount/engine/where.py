@@ -4,9 +4,12 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from .._errors import InputError, require, require_count
 from .._limits import require_size
+from ..store import FILE_NAME, Store
+from ..store.database import holds_tables
 from .executors import Executor, Threads
 from .hardware import hardware
 
@@ -50,7 +53,11 @@ def starts_cluster(on: str | None) -> bool:
 
 @contextlib.contextmanager
 def executor_of(
-    on: str | Executor | None = None, workers: int | None = None, backend: str | None = None
+    on: str | Executor | None = None,
+    workers: int | None = None,
+    backend: str | None = None,
+    *,
+    folder: Path | None = None,
 ) -> Iterator[Executor]:
     """What trains, for a `with` block; let go at its end.
 
@@ -60,9 +67,11 @@ def executor_of(
         workers: How many workers of a Ray cluster train at most, of a local one also more than there are cores; where
             None, one per GPU, or one per core of machines without one.
         backend: As `hardware` takes it.
+        folder: The results folder that will be written: where it cannot be, no cluster is started.
 
     Raises:
         InputError: If there is no such place, Ray is not installed, or its cluster does not answer.
+        StoreError: If another process writes the folder, or it cannot be written.
     """
     if isinstance(on, Executor):
         yield on
@@ -71,6 +80,8 @@ def executor_of(
     if on is None or on == THREADS:
         executor = Threads(hardware(backend=backend))
     else:
+        if folder is not None and holds_tables(folder / FILE_NAME):
+            Store.open_for_writing(folder).close()
         from .cluster import ray_executor  # Ray is an extra, and takes a second to import
 
         executor = ray_executor(on, workers=workers, backend=backend)

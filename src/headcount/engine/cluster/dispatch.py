@@ -8,7 +8,7 @@ import contextlib
 import math
 import time
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -51,6 +51,10 @@ class Gone:
     seat: Seat
 
 
+class ClusterLostError(HeadcountError):
+    """There is no cluster any more; what is committed is safe."""
+
+
 Event = Told | Finished | Died | Gone
 
 
@@ -65,8 +69,8 @@ class Cluster(ABC):
         """The workers that answer; they may be others each time."""
 
     @abstractmethod
-    def begin(self, job: int, tasks: Mapping[str, Any]) -> None:
-        """Errands of this job will come, about these tasks."""
+    def begin(self, job: int, tasks: Mapping[str, Any], probes: Mapping[str, Mapping[int, str]]) -> None:
+        """Errands of this job will come, about these tasks, whose functions are these programs at each length."""
 
     @abstractmethod
     def start(self, seat: Seat, errand: Errand) -> None:
@@ -74,11 +78,15 @@ class Cluster(ABC):
 
     @abstractmethod
     def events(self, seconds: float) -> list[Event]:
-        """What happened since it was last asked for; waits so long at most."""
+        """What happened since it was last asked for; waits so long at most. `ClusterLostError` where all is over."""
 
     @abstractmethod
     def stop(self, job: int) -> None:
         """Let the workers end what they train for this job at their next checkpoint."""
+
+    def idle(self) -> bool:
+        """Whether it is sure that no worker has anything in hand, so that no event is to come."""
+        return False
 
     def close(self) -> None:  # noqa: B027 - a pretended one has nothing to close
         """Let go of the workers."""
@@ -93,17 +101,17 @@ class ClusterExecutor(Executor):
 
     def __init__(self, cluster: Cluster):
         self.cluster, self._jobs = cluster, 0
-        self._machine = planned_for([seat.machine for seat in cluster.seats()])
+        self._machine = planned_for(cluster.seats())
 
     @property
     def machine(self) -> Hardware:
         if seats := self.cluster.seats():  # else all are being started again
-            self._machine = planned_for([seat.machine for seat in seats])
+            self._machine = planned_for(seats)
         return self._machine
 
     def trained(self, job: Job) -> Generator[Sequence[Trained], None, None]:
         self._jobs += 1
-        self.cluster.begin(self._jobs, job.tasks)
+        self.cluster.begin(self._jobs, job.tasks, _probes(job.buckets))
         shared = self.cluster.shared_programs
         queue = BucketQueue(job.buckets, self.machine, Fit(job.tasks), shared_programs=shared)
         yield from Dispatch(self.cluster, queue, job, self._jobs).trained()
@@ -112,11 +120,26 @@ class ClusterExecutor(Executor):
         self.cluster.close()
 
 
-def planned_for(machines: Sequence[Hardware]) -> Hardware:
-    """What to plan for: the largest worker, and how many there are of its kind. There must be one."""
-    largest = max(machines, key=lambda machine: (machine.side_by_side, machine.memory))
-    alike = sum(machine.side_by_side == largest.side_by_side for machine in machines)
-    return replace(largest, machines=alike)
+def planned_for(seats: Sequence[Seat]) -> Hardware:
+    """What to plan for: the largest worker, and how many there are of its kind. There must be one.
+
+    Of workers that compute on CPUs a node has no more than cores, however many share these.
+    """
+    largest = max((seat.machine for seat in seats), key=lambda machine: (machine.side_by_side, machine.memory))
+    alike = [seat for seat in seats if seat.machine.side_by_side == largest.side_by_side]
+    per_node = Counter(seat.node for seat in alike)
+    if not largest.side_by_side:
+        cores = {seat.node: seat.cores for seat in alike if seat.cores}
+        per_node = Counter({node: min(count, cores.get(node, count)) for node, count in per_node.items()})
+    return replace(largest, machines=per_node.total())
+
+
+def _probes(buckets: Sequence[Bucket]) -> dict[str, dict[int, str]]:
+    """By task and length, what `Cell.probe` says of the task's function."""
+    probes: dict[str, dict[int, str]] = {}
+    for bucket in buckets:
+        probes.setdefault(bucket.shape.task, {})[bucket.shape.length] = bucket.cells[0].probe
+    return probes
 
 
 class Dispatch:
@@ -134,6 +157,7 @@ class Dispatch:
         self._seen: dict[str, dict[str, Any]] = {}
         self._shown: tuple[int, int, int] | None = None
         self._finished: list[Trained] = []
+        self._events = deque[Event]()  # heard, but for an error in one of them not looked at yet
 
     def trained(self) -> Generator[Sequence[Trained], None, None]:
         """What `Executor.trained` promises."""
@@ -142,27 +166,42 @@ class Dispatch:
             while (queue.waiting or queue.in_hand) and not stop.is_set():
                 self._assign()
                 yield from self._heard(POLL_SECONDS)
-        except BaseException as error:
+        except GeneratorExit:
             stop.set()
-            self._cluster.stop(self._number)
-            if isinstance(error, KeyboardInterrupt):
-                yield from self._ended()
-            else:
-                with contextlib.suppress(Exception):  # the next job finds the workers free, if there still are any
-                    deque(self._ended(DRAIN_SECONDS), maxlen=0)
+            with contextlib.suppress(Exception):  # the next job finds the workers free, if there still are any
+                deque(self._ended(DRAIN_SECONDS), maxlen=0)
+            raise
+        except BaseException as error:
+            lost = isinstance(error, ClusterLostError)
+            if lost and stop.is_set():
+                return
+            stop.set()
+            if not lost:
+                yield from self._ended(math.inf if isinstance(error, KeyboardInterrupt) else DRAIN_SECONDS)
             raise
         if stop.is_set():
             yield from self._ended()
         self._show()
 
     def _ended(self, seconds: float = math.inf) -> Iterator[Sequence[Trained]]:
-        """What is in hand, once it has ended at its next checkpoint, waited for so long; nothing new is begun."""
+        """What is in hand, once it has ended at its next checkpoint, waited for so long; nothing new is begun.
+
+        Of a cluster that is lost nothing comes any more, and of two errors the first is told.
+        """
         began, told = time.monotonic(), -math.inf
         while self._queue.in_hand and time.monotonic() - began < seconds:
-            if time.monotonic() - told > STOP_AGAIN_SECONDS:
-                self._cluster.stop(self._number)
-                told = time.monotonic()
-            yield from self._heard(POLL_SECONDS)
+            try:
+                if time.monotonic() - told > STOP_AGAIN_SECONDS:
+                    self._cluster.stop(self._number)
+                    told = time.monotonic()
+                yield from self._heard(POLL_SECONDS)
+            except ClusterLostError:
+                break
+            except HeadcountError:  # wrong with the task, as the first error said
+                if math.isinf(seconds):
+                    raise
+            if not self._events and self._cluster.idle():
+                break
         yield from self._given()
 
     def _assign(self) -> None:
@@ -221,8 +260,10 @@ class Dispatch:
 
     def _heard(self, seconds: float) -> Iterator[Sequence[Trained]]:
         """What the events of some time have come to."""
-        for event in self._cluster.events(seconds):
-            match event:
+        if not self._events:
+            self._events.extend(self._cluster.events(seconds))
+        while self._events:
+            match event := self._events.popleft():
                 case Told(news):
                     self._tell(news)
                 case Finished():

@@ -28,11 +28,15 @@ class Fit(Protocol):
 
 @dataclass(frozen=True)
 class Seat:
-    """A worker, as the queue sees it: `machine.workers` buckets at once, on a node that keeps compiled programs."""
+    """A worker, as the queue sees it: `machine.workers` buckets at once, on a node that keeps compiled programs.
+
+    `cores` are those of its node, which the workers on it share; 0 where that is not known.
+    """
 
     name: str
     node: str
     machine: Hardware
+    cores: int = 0
 
 
 @dataclass(eq=False)

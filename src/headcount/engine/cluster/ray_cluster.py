@@ -8,7 +8,7 @@ import contextlib
 import os
 import pickle
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -24,9 +24,9 @@ from ...tasks import AbstractTask
 from ..executors import POLL_SECONDS
 from ..hardware import GPU_WORKERS
 from .by_value import sent_by_value
-from .dispatch import Cluster, Died, Event, Gone, Told
+from .dispatch import Cluster, ClusterLostError, Died, Event, Gone, Told
 from .queue import Seat
-from .session import Session
+from .session import LOST, Session
 from .worker import Errand, Finished, Introduction, Worker
 
 START_SECONDS = 300.0
@@ -91,6 +91,13 @@ class _Hired:
     asked: float = 0.0
     trains: dict[Any, int] = field(default_factory=dict)
 
+    def forget(self, reference: Any) -> None:
+        """An answer was read, or will not come."""
+        if reference == self.introduction:
+            self.introduction = None
+        elif self.trains.pop(reference, None) is None:
+            self.news = None
+
 
 class RayCluster(Cluster):
     """See `ray_executor`."""
@@ -99,7 +106,9 @@ class RayCluster(Cluster):
         self._max_workers, self._backend, self._cpu_only = workers, backend, os.environ.get("JAX_PLATFORMS") == "cpu"
         self._hired: dict[str, _Hired] = {}
         self._tasks: dict[str, Any] = {}
-        self._count, self._looked = 0, 0.0
+        self._probes: dict[str, dict[int, str]] = {}
+        self._events = deque[Event]()
+        self._count, self._looked, self._failed_start = 0, 0.0, ""
         cores = os.cpu_count() or 1
         self._session = Session(on, cpus=None if workers is None else max(workers, cores))
         # Set for this process alone, which does little with a GPU: what it would take, a worker on it has not.
@@ -116,14 +125,18 @@ class RayCluster(Cluster):
     def seats(self) -> list[Seat]:
         return [hired.seat for hired in self._hired.values() if hired.seat is not None and hired.answers]
 
-    def begin(self, job: int, tasks: Mapping[str, AbstractTask]) -> None:
-        """Put tasks where workers find them; one that another job had is there already."""
+    def begin(self, job: int, tasks: Mapping[str, AbstractTask], probes: Mapping[str, Mapping[int, str]]) -> None:
+        """Put tasks where workers find them; one that another job had is there already, if it is still the same."""
+        self._events.clear()
         for hired in self._hired.values():
             hired.trains.clear()  # what is left of another job is nobody's concern now
-        self._tasks = {key: reference for key, reference in self._tasks.items() if key in tasks}
+        known = {key: reference for key, reference in self._tasks.items() if key in tasks}
+        self._tasks, before, self._probes = {}, self._probes, {}
         for key, task in tasks.items():
-            if key not in self._tasks:
-                self._tasks[key] = _put(task)
+            asked, earlier = dict(probes.get(key, {})), before.get(key, {})
+            same = key in known and all(earlier.get(length, probe) == probe for length, probe in asked.items())
+            self._tasks[key] = known[key] if same else _put(task)
+            self._probes[key] = earlier | asked if same else asked
 
     def start(self, seat: Seat, errand: Errand) -> None:
         hired = self._hired[seat.name]
@@ -135,6 +148,12 @@ class RayCluster(Cluster):
             hired.actor.stop.remote(job)
 
     def events(self, seconds: float) -> list[Event]:
+        try:
+            return self._events_within(seconds)
+        except ConnectionError as error:  # of a client
+            raise ClusterLostError(LOST) from error
+
+    def _events_within(self, seconds: float) -> list[Event]:
         if time.monotonic() - self._looked > LOOK_SECONDS:
             self._look()
         self._ask()
@@ -148,7 +167,14 @@ class RayCluster(Cluster):
         ready, _ = ray.wait(list(waited), num_returns=1, timeout=seconds)
         if ready:  # and all others that are
             ready, _ = ray.wait(list(waited), num_returns=len(waited), timeout=0)
-        return [event for reference in ready for event in self._heard(waited[reference], reference)]
+        for reference in ready:  # an interrupt leaves here what was heard before it
+            self._events.extend(self._heard(waited[reference], reference))
+        events = list(self._events)
+        self._events.clear()
+        return events
+
+    def idle(self) -> bool:
+        return not self._events and not any(hired.trains for hired in self._hired.values())
 
     def close(self) -> None:
         for hired in self._hired.values():
@@ -168,6 +194,8 @@ class RayCluster(Cluster):
     def _look(self) -> None:
         """Start workers wherever there is place: at first, on nodes that have come, and for those that are gone."""
         self._looked = time.monotonic()
+        if not self._session.answers():  # nor would what follows, for a minute
+            return
         taken = Counter(hired.place for hired in self._hired.values())
         for place in places(ray.nodes(), cpu_only=self._cpu_only):
             if taken[place]:
@@ -206,9 +234,15 @@ class RayCluster(Cluster):
             if waited > (LAST_SECONDS if self.seats() else START_SECONDS):
                 break
             self.events(POLL_SECONDS)
+        waited = time.monotonic() - began
+        if not self.seats() and self._failed_start:
+            raise HeadcountError(
+                f"no worker of the Ray cluster could start within {waited:.0f} s; the last one ended with: "
+                f"{self._failed_start}. Correct that on its nodes, then try again."
+            )
         if not self.seats():
             raise HeadcountError(
-                f"no worker of the Ray cluster has answered within {START_SECONDS:.0f} s: its CPUs and GPUs may be in "
+                f"no worker of the Ray cluster has answered within {waited:.0f} s: its CPUs and GPUs may be in "
                 "use (`ray status` says so); try again when they are free."
             )
 
@@ -223,11 +257,7 @@ class RayCluster(Cluster):
         """What an answer means, or that none will come."""
         if hired.name not in self._hired:
             return
-        ticket, is_introduction = hired.trains.pop(reference, None), reference == hired.introduction
-        if is_introduction:
-            hired.introduction = None
-        elif ticket is None:
-            hired.news = None
+        ticket, is_introduction = hired.trains.get(reference), reference == hired.introduction
         try:
             answer: Any = ray.get(reference)
         except (ActorDiedError, ActorUnschedulableError) as error:  # the latter: its node is gone
@@ -236,16 +266,21 @@ class RayCluster(Cluster):
                 yield Gone(hired.seat)
             elif "No module named 'headcount" in str(error):
                 raise InputError(NO_HEADCOUNT, what="on") from error
+            else:
+                self._failed_start = _last_line(error)
             return
         except RayActorError:  # it is being started again
+            hired.forget(reference)
             hired.answers = False
             if ticket is not None:
                 yield Died(ticket)
             return
         except RayError as error:
+            hired.forget(reference)
             raise HeadcountError(
                 f"a worker failed: {_last_line(error)}. What is stored is as it was; the same command goes on."
             ) from error
+        hired.forget(reference)
         hired.answers = True
         if is_introduction:
             self._seat(hired, answer)
@@ -255,7 +290,7 @@ class RayCluster(Cluster):
     def _seat(self, hired: _Hired, introduction: Introduction) -> None:
         """Count a worker in. Raises `InputError` where it computes with other versions."""
         introduction.require_our_versions()
-        hired.seat = Seat(hired.name, hired.place.node, introduction.machine)
+        hired.seat = Seat(hired.name, hired.place.node, introduction.machine, introduction.cores)
 
 
 def _put(task: AbstractTask) -> Any:

@@ -1,4 +1,4 @@
-"""End what is left of a local cluster once the process that started it is gone.
+"""End what is left of a local cluster once the process that started it is gone, and remove its files.
 
 A killed process cannot stop its cluster. Ray's own processes notice it, but some of them only after minutes. This file
 is run by itself (`watch` starts it), and imports nothing but Python's own: it waits for the end of that process.
@@ -6,6 +6,7 @@ is run by itself (`watch` starts it), and imports nothing but Python's own: it w
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,6 +51,7 @@ def main(folder: str) -> None:
         for process in processes_of(folder):
             with contextlib.suppress(OSError):
                 os.kill(process, number)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

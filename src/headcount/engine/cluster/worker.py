@@ -9,7 +9,7 @@ import socket
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..._cache import keep_compiled_programs, keep_programs_in
-from ..._errors import HeadcountError, require
+from ..._errors import HeadcountError, InputError, require
 from ...models import AbstractSpec
 from ...store import TrainSpec
 from ...store.weights import Weights
@@ -94,11 +94,12 @@ class Finished:
 
 @dataclass(frozen=True)
 class Introduction:
-    """What a worker is: its device, its host, and the versions of what computes there."""
+    """What a worker is: its device, its host, the versions of what computes there, and the CPU cores of the host."""
 
     machine: Hardware
     host: str
     versions: dict[str, str]
+    cores: int = 0
 
     def require_our_versions(self) -> None:
         """Raise `InputError` where a worker computes with other versions than this process has."""
@@ -134,7 +135,8 @@ class Worker:
             keep_programs_in(Path(compiled))
         for name, value in (settings or {}).items():
             jax.config.update(name, value)
-        self._machine = replace(hardware(backend=backend), workers=in_hand)
+        machine = hardware(backend=backend)
+        self._machine, self._cores = replace(machine, workers=in_hand), machine.workers
         self._job, self._stopped_job = 0, 0
         self._tasks, self._news, self._lock = _Tasks(), list[News](), threading.Lock()
         self._here = threading.local()  # the errand of a thread
@@ -150,7 +152,7 @@ class Worker:
 
     def introduction(self) -> Introduction:
         """What this worker is."""
-        return Introduction(self._machine, socket.gethostname(), versions())
+        return Introduction(self._machine, socket.gethostname(), versions(), self._cores)
 
     def train(self, errand: Errand, fetch: Callable[[], AbstractTask]) -> Finished:
         """Train a bucket. `fetch` gives its task, and is called only where it is not known here yet."""
@@ -160,7 +162,7 @@ class Worker:
                 with self._on(errand, fetch):
                     result = self._trainer.train(errand.bucket)
             except HeadcountError as error:
-                result = error
+                result = _from_here(error)
         with self._lock:
             news = tuple(each for each in self._news if each.ticket == errand.ticket)
             self._news = [each for each in self._news if each.ticket != errand.ticket]
@@ -191,7 +193,7 @@ class Worker:
                 self._trainer.stop.clear()
             self._trainer.watch = self._tell_seen if errand.watched else None
         self._here.errand = errand
-        with self._tasks.known(errand.bucket.shape.task, fetch):
+        with self._tasks.known(errand.bucket, fetch):
             yield
 
     def _parent(self, key: str) -> Weights:
@@ -215,31 +217,79 @@ class Worker:
         return {}
 
 
+def _from_here(error: HeadcountError) -> HeadcountError:
+    """An error about a task, with the host where it arose; one about the results folder arose in another process."""
+    if not isinstance(error, InputError):
+        return error
+    cause, hint = error.__cause__, ""
+    if isinstance(cause, OSError):
+        hint = (
+            " Workers have none of your files: load it outside of the function, so that what was loaded is sent along."
+        )
+    elif isinstance(cause, ImportError):
+        hint = (
+            " Workers have none of your modules, but get those that are imported when the task is made: import it at "
+            "the top of the file, or install it there."
+        )
+    message = f"a worker on {socket.gethostname()} refuses: {error}{hint}"
+    return InputError(message, what=error.what, given=error.given, needed=error.needed)
+
+
+@dataclass(eq=False)
+class _Known:
+    """A task, its data, and the program that its function was found to be at each length."""
+
+    task: AbstractTask
+    data: PreparedExamples = field(default_factory=PreparedExamples)
+    probes: dict[int, str] = field(default_factory=dict)
+
+    def require_program(self, bucket: Bucket) -> None:
+        """Raise `InputError` where the task's function is another program here than where cells got their keys."""
+        length, wanted = bucket.shape.length, {cell.probe for cell in bucket.cells}
+        if length not in self.probes:
+            self.probes[length] = self.task.at(length).probe()
+        require(
+            wanted == {self.probes[length]},
+            f"{self.task.name}: there the user-supplied function is another program than in the process that "
+            f"planned the training (length {length}). It reads something that differs or has changed since, such "
+            "as an environment variable or a file: read that outside of the function, so that its value is sent along, "
+            "or make it the same on every machine.",
+        )
+
+
 class _Tasks(PreparedExamples):
     """Tasks by their key, and the data of each; besides those in use, at most `MAX_TASKS`."""
 
     def __init__(self):
         super().__init__()
-        self.by_key: OrderedDict[str, AbstractTask] = OrderedDict()
-        self._data: dict[str, PreparedExamples] = {}
+        self.by_key: dict[str, AbstractTask] = {}
+        self._entries: OrderedDict[str, _Known] = OrderedDict()
         self._users = Counter[str]()
         self._reading = threading.Lock()
 
     @contextlib.contextmanager
-    def known(self, key: str, fetch: Callable[[], AbstractTask]) -> Iterator[None]:
-        """A task is known under its key; those that were not used for longest are forgotten."""
+    def known(self, bucket: Bucket, fetch: Callable[[], AbstractTask]) -> Iterator[None]:
+        """A bucket's task is known under its key; those that were not used for longest are forgotten.
+
+        One whose function has become another program is fetched again, and so are its data: of what the function read
+        when it was first called, nothing is left.
+        """
+        key, length = bucket.shape.task, bucket.shape.length
         with self._reading:
-            if key not in self.by_key:
-                self.by_key[key], self._data[key] = fetch(), PreparedExamples()
-            self.by_key.move_to_end(key)
+            known = self._entries.get(key)
+            if known is None or known.probes.get(length, bucket.cells[0].probe) != bucket.cells[0].probe:
+                known = self._entries[key] = _Known(fetch())
+                self.by_key[key] = known.task
+            known.require_program(bucket)
+            self._entries.move_to_end(key)
             self._users[key] += 1
-            for other in [each for each in self.by_key if not self._users[each]][:-MAX_TASKS]:
-                del self.by_key[other], self._data[other]
+            for other in [each for each in self._entries if not self._users[each]][:-MAX_TASKS]:
+                del self.by_key[other], self._entries[other]
         try:
             yield
         finally:
             self._users[key] -= 1
 
     def of(self, task: AbstractTask, length: int, spec: AbstractSpec, train: TrainSpec) -> PreparedData:
-        key = next(key for key, known in tuple(self.by_key.items()) if known is task)
-        return self._data[key].of(task, length, spec, train)
+        data = next(known.data for known in tuple(self._entries.values()) if known.task is task)
+        return data.of(task, length, spec, train)
