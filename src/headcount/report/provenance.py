@@ -64,9 +64,7 @@ def provenance(records: Iterable[Record], *, missing: int = 0, runs: Iterable[tu
 
 def backends_of(records: Iterable[Record]) -> dict[str, int]:
     """How many models each back end computed, by its name; those that failed are not counted."""
-    records = Records.of(records)
-    outcomes = records.outcomes
-    return count_backends(records.where(lambda number: outcomes[number] is not Outcome.FAILED).origins)
+    return count_backends(Records.of(records).settled().origins)
 
 
 def _values(parts: Iterable[dict[str, Any]]) -> dict[str, str]:

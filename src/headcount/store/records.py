@@ -133,9 +133,17 @@ class Records(Sequence[Record]):
 
     def finished(self) -> "Records":
         """Those that have errors."""
-        outcomes, done = self._columns.outcome, Outcome.FINISHED
-        kept = [place for place in self._places if outcomes[place] is done]
-        return self if len(kept) == len(self) else Records(self._columns, kept)
+        return self._of_outcomes(Outcome.FINISHED)
+
+    def settled(self) -> "Records":
+        """Those that did not fail."""
+        return self._of_outcomes(Outcome.FINISHED, Outcome.DIVERGED)
+
+    def _of_outcomes(self, *kept: Outcome) -> "Records":
+        outcomes = self.outcomes
+        if not any(outcome in outcomes for outcome in Outcome if outcome not in kept):
+            return self
+        return self.where(lambda number: outcomes[number] in kept)
 
     @property
     def keys(self) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import operator
 import sqlite3
 import struct
 from collections.abc import Iterable, Mapping, Sequence
@@ -159,15 +160,21 @@ def _order(
     ranked = {number: place for place, number in enumerate(tasks)}
     heads = {number: float(contents[number].get("heads", 0)) for number in set(stored["model"])}
     rates = {number: float(trains[number].learning_rate) for number in set(stored["train"])}
-    columns = (
-        stored["key"],
-        stored["seed"],
-        list(map(rates.__getitem__, stored["train"])),
-        list(map(heads.__getitem__, stored["model"])),
-        stored["length"],
-        list(map(ranked.__getitem__, stored["task"])),
+    columns = np.array(
+        [
+            stored["seed"],
+            list(map(rates.__getitem__, stored["train"])),
+            list(map(heads.__getitem__, stored["model"])),
+            stored["length"],
+            list(map(ranked.__getitem__, stored["task"])),
+        ],
+        float,
     )
-    return np.lexsort(columns)
+    order = np.lexsort(columns)
+    along = columns[:, order]
+    if not np.all(along[:, 1:] == along[:, :-1], axis=0).any():
+        return order
+    return np.lexsort((stored["key"], *columns))  # sorting texts takes longer than all else
 
 
 def _metrics(
@@ -199,12 +206,14 @@ def _names(text: str) -> tuple[str, ...]:
 def read_experiments(rows: list[tuple], placed: list[tuple]) -> list[Experiment]:
     """Experiments from the rows of their table, and from those of their places."""
     places: dict[int, dict[str, tuple]] = {row[0]: {} for row in rows}
-    require_texts(key for _, key, _ in placed)
-    coordinates = json.loads(f"[{','.join(place for _, _, place in placed)}]")
+    numbers, keys, texts = zip(*placed, strict=True) if placed else ((), (), ())
+    require_texts(keys)
+    coordinates = json.loads(f"[{','.join(texts)}]")
     if not set(map(type, itertools.chain.from_iterable(coordinates))) <= {*NUMBERS, str}:
         raise TypeError("a coordinate is neither a number nor a word")
-    for (number, key, _), place in zip(placed, map(tuple, coordinates), strict=True):
-        places[number][key] = place
+    cells = zip(numbers, keys, map(tuple, coordinates), strict=True)
+    for number, own in itertools.groupby(cells, key=operator.itemgetter(0)):
+        places[number].update(map(operator.itemgetter(1, 2), own))
     experiments = []
     for number, name, question, task, axes, settings, study, scale in rows:
         parsed, shared = json.loads(axes), json.loads(settings)

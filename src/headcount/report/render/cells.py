@@ -10,6 +10,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LogNorm, to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.transforms import TransformedPatchPath
 
 from ...analysis.words import decimal
 from ..chart import HeatMap, Line
@@ -35,10 +36,10 @@ def draw_cells(axes: Axes, chart: HeatMap) -> None:
     wide, tall = (width - 50) / columns, (height - 46) / rows
     letters = max((len(word) for row in chart.words for word in row), default=VALUE_LETTERS)
     size = min(FONT["value"], 0.23 * wide * VALUE_LETTERS / np.clip(letters, 5, VALUE_LETTERS), 0.7 * tall)
-    shares = chart.colour_shares()
+    shares, clip = chart.colour_shares(), TransformedPatchPath(axes.patch)
     for (i, j), value in np.ndenumerate(chart.values):
         known = decimal(float(value)) if math.isfinite(value) else "-"
-        _draw_cell(axes, (i, j), chart.words[i][j] if chart.words else known, float(shares[i, j]), size)
+        _draw_cell(axes, (i, j), chart.words[i][j] if chart.words else known, float(shares[i, j]), size, clip)
     for k, line in enumerate(chart.lines):
         _draw_over_cells(axes, line, k, min(8.5, 0.16 * wide, 0.42 * tall))
     axes.set_xlim(-0.5, columns - 0.5)
@@ -91,13 +92,16 @@ def _luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def _draw_cell(axes: Axes, at: tuple[int, int], words: str, share: float, size: float) -> None:
+def _draw_cell(
+    axes: Axes, at: tuple[int, int], words: str, share: float, size: float, clip: TransformedPatchPath
+) -> None:
     i, j = at
     known = math.isfinite(share)
     colour = colour_of(share) if known else "none"
     name = f"cell {i} {j}"
     box = Rectangle((j - 0.48, i - 0.48), 0.96, 0.96, facecolor=colour, edgecolor=RULE, linewidth=0.8)
     box.set(gid=name, zorder=1, clip_on=False)
+    box.set_clip_path(clip)  # one for all: each would get one of its own, which takes half the time of drawing
     axes.add_artist(box)  # unlike add_patch, without a look at the limits, which are set
     if size < MIN_FONT:
         return
