@@ -71,7 +71,6 @@ def require_equal(records: Records, plain: list[Record]) -> None:
             records[outside]
     assert list(records.keys) == [each.cell.key for each in plain]
     assert list(records.outcomes) == [each.outcome for each in plain]
-    assert list(records.models) == [each.cell.model for each in plain]
     assert list(records.messages) == [each.message for each in plain]
     assert records.metric_names() == {name for each in plain for name in each.metrics}
     for name in (*METRICS, "no such metric"):
@@ -88,7 +87,7 @@ def require_equal(records: Records, plain: list[Record]) -> None:
     assert records.trains() == list(dict.fromkeys(each.cell.train for each in plain))
     assert records.trains(random=True) == list(dict.fromkeys(e.cell.train for e in plain if not e.cell.parent))
     counts: Counter[str] = Counter()
-    for content, count in records.provenances():
+    for content, count in records.provenances:
         counts[json.dumps(content, sort_keys=True)] += count
     assert counts == Counter(texts(each.provenance for each in plain))
 
@@ -111,12 +110,13 @@ def test_records_by_column_say_what_a_list_says(committed, data):
         for _ in range(2):
             part = data.draw(st.slices(len(plain)))
             keys = {each.cell.key for each in plain if data.draw(st.booleans())}
-            kept = data.draw(st.sets(st.sampled_from(range(len(plain)))) if plain else st.just(set()))
+            model = plain[0].cell.model if plain else {}
             parts = {
                 "slice": (records[part], plain[part]),
                 "among": (records.among(keys), [each for each in plain if each.cell.key in keys]),
                 "finished": (records.finished(), [each for each in plain if each.outcome is Outcome.FINISHED]),
-                "where": (records.where(kept.__contains__), [each for at, each in enumerate(plain) if at in kept]),
+                "settled": (records.settled(), [each for each in plain if each.outcome is not Outcome.FAILED]),
+                "models": (records.of_models(model.__eq__), [each for each in plain if each.cell.model == model]),
             }
             for of_columns, of_list in parts.values():
                 require_equal(of_columns, of_list)

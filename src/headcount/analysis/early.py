@@ -7,7 +7,5 @@ from ..store import Record, Records
 
 def early_record(records: Iterable[Record]) -> Record | None:
     """The record that has the early estimate of an experiment: the one that was made first."""
-    records = Records.of(records)
-    origins = records.origins
-    seen = records.where(lambda number: "early" in origins[number])
+    seen = Records.of(records).of_origins(lambda origin: "early" in origin)
     return min(seen, key=lambda record: record.provenance["early"]["seconds"], default=None)

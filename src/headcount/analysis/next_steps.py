@@ -142,8 +142,7 @@ class Situation:
     def decisive(self) -> Record | None:
         """The record that the answer rests on most: the smallest error at the answer, or of all."""
         finished, heads = self.records.finished(), self.answer.heads
-        models = finished.models
-        at = finished.where(lambda number: models[number].get("heads") == heads)
+        at = finished.of_models(lambda model: model.get("heads") == heads)
         return (at or finished).best()
 
     @property

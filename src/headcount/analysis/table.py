@@ -1,6 +1,7 @@
 """Errors over named axes: measured ones from an experiment's records, and published ones."""
 
 import itertools
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -327,16 +328,17 @@ def error_table(experiment: Experiment, records: Iterable[Record], *, metric: Me
     own = experiment.own(records)
     require(len(own) > 0, f"there are no records of the experiment {experiment.name}.")
     metric = metric or metric_of(own)
-    columns = list(zip(*map(experiment.places.__getitem__, own.keys), strict=True))
+    placed = list(map(experiment.places.__getitem__, own.keys))
     kept = [(i, axis) for i, axis in enumerate(experiment.axes) if axis != BEST_OVER]
-    values = {axis: set(columns[i]) for i, axis in kept}
+    columns = {axis: list(map(operator.itemgetter(i), placed)) for i, axis in kept}
+    values = {axis: set(column) for axis, column in columns.items()}
     axes = {axis: tuple(value for value in experiment.values(axis) if value in values[axis]) for _, axis in kept}
     shape = [len(along) for along in axes.values()]
     errors, baseline, noise = (np.full(shape, np.nan).ravel() for _ in range(3))
     along = []
-    for i, axis in kept:
+    for axis, column in columns.items():
         places = {value: place for place, value in enumerate(axes[axis])}
-        along.append(np.fromiter(map(places.__getitem__, columns[i]), int, len(own)))
+        along.append(np.fromiter(map(places.__getitem__, column), int, len(own)))
     at = np.asarray(np.ravel_multi_index(tuple(along), shape)) if along else np.zeros(len(own), int)
     measured = own.metric(metric.name)
     done = np.array([outcome is Outcome.FINISHED for outcome in own.outcomes]) & ~np.isnan(measured)

@@ -1,11 +1,12 @@
 """Where the numbers of a report come from: commands, settings, machines, time, and what is missing."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..store import Outcome, Record, Records, backend_words, count_backends
+from ..store import Outcome, Record, Records, backend_of, backend_words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,7 @@ def provenance(records: Iterable[Record], *, missing: int = 0, runs: Iterable[tu
     command and the time it began."""
     runs = list(runs)
     records = Records.of(records)
-    outcomes, origins = records.outcomes, records.provenances()
+    outcomes, origins = records.outcomes, records.provenances
     versions = {json.dumps(each["versions"]): each["versions"] for each, _ in origins if "versions" in each}.values()
     return Provenance(
         commands=_distinct(command for command, _ in runs),
@@ -64,7 +65,10 @@ def provenance(records: Iterable[Record], *, missing: int = 0, runs: Iterable[tu
 
 def backends_of(records: Iterable[Record]) -> dict[str, int]:
     """How many models each back end computed, by its name; those that failed are not counted."""
-    return count_backends(Records.of(records).settled().origins)
+    counts: Counter[str] = Counter()
+    for origin, models in Records.of(records).settled().provenances:
+        counts[backend_of(origin)] += models
+    return dict(sorted(counts.items()))
 
 
 def _values(parts: Iterable[dict[str, Any]]) -> dict[str, str]:

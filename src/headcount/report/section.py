@@ -25,7 +25,7 @@ from .charts import about_rank, charts_of
 from .heads import HeadsRead, heads_read_of
 from .heads_map import heads_map_charts, heads_needed_grid
 from .provenance import Provenance
-from .training import curves_chart, fit_chart
+from .training import at_longest, curves_chart, fit_chart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +221,7 @@ def _section(
     found = answer(table)
     stored = attachments.get("baselines", ())
     beside, examples = baselines_of(table, stored), validation_examples(stored)
-    effort = attachments.get("effort", {})
+    effort, longest = attachments.get("effort", {}), at_longest(experiment, records, table)
     situation = Situation(
         experiment=experiment,
         records=records,
@@ -257,8 +257,8 @@ def _section(
         skipped=skipped_baselines(table, stored),
         data_notes=_texts(attachments.get("notes", ())),
         effort=effort,
-        curves=curves_chart(experiment, records, table, found),
-        fit=fit_chart(experiment, records, table),
+        curves=curves_chart(experiment, longest, table, found),
+        fit=fit_chart(experiment, longest, table),
         heads=heads_read_of(attachments.get("heads")),
         support=support_words(attachments.get("support"), found),
     )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..analysis import Answer, ErrorTable, count_of_heads
-from ..store import Experiment, Record, Value
+from ..store import Experiment, Record, Records, Value
 from .chart import Chart, Series
 from .charts import RANDOM, about_rank, axis_label, axis_name, draws_of, main_axis
 
@@ -95,6 +95,14 @@ def _training_error(record: Record, metric: str) -> float:
     return record.metrics.get(f"fitted_{metric}", record.metrics.get(f"train_{metric}", float("nan")))
 
 
+def at_longest(experiment: Experiment, records: Iterable[Record], table: ErrorTable) -> Records:
+    """The finished records of the longest length and the first draw of the data, which charts of training show."""
+    draws = draws_of(table)
+    wanted = {"length": _length(table)} | ({"data_seed": draws[0]} if draws else {})
+    part = experiment.part(**{axis: [value] for axis, value in wanted.items() if axis in experiment.axes})
+    return part.own(records).finished()
+
+
 class _Run(NamedTuple):
     """A model by its coordinates and error; its record is made when it is asked for, since few of many are drawn."""
 
@@ -110,13 +118,10 @@ class _Run(NamedTuple):
 
 def _shown(experiment: Experiment, records: Iterable[Record], table: ErrorTable) -> list[_Run]:
     """The finished models of the longest length and the first draw of the data."""
-    length, draws = _length(table), draws_of(table)
-    wanted = {"length": length} | ({"data_seed": draws[0]} if draws else {})
-    part = experiment.part(**{axis: [value] for axis, value in wanted.items() if axis in experiment.axes})
-    finished = part.own(records).finished()
+    finished = at_longest(experiment, records, table)
     errors = finished.errors.tolist()
     return [
-        _Run(part.coordinates(key), error, functools.partial(finished.__getitem__, number))
+        _Run(experiment.coordinates(key), error, functools.partial(finished.__getitem__, number))
         for number, (key, error) in enumerate(zip(finished.keys, errors, strict=True))
     ]
 

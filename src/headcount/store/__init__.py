@@ -1,6 +1,6 @@
 """The only hand-off between training and reading. Nothing here imports JAX."""
 
-from .backends import backend_of, backend_words, count_backends
+from .backends import backend_of, backend_words
 from .cell import Cell, Content, Outcome, Precision, Record, TrainSpec
 from .experiment import Experiment, Value
 from .live import LIVE_FILE, Live, read_live
@@ -24,6 +24,5 @@ __all__ = [
     "Value",
     "backend_of",
     "backend_words",
-    "count_backends",
     "read_live",
 ]

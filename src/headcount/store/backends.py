@@ -1,18 +1,12 @@
 """Which back ends computed some models, from their provenance."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 
 def backend_of(provenance: Mapping[str, Any]) -> str:
     """What computed a model, such as "fused 0.1.0, AVX-512"; records that do not say it are of plain JAX."""
     return provenance.get("backend", "reference")
-
-
-def count_backends(provenances: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """How many models each back end computed, by its name."""
-    return dict(sorted(Counter(map(backend_of, provenances)).items()))
 
 
 def backend_words(counts: Mapping[str, int]) -> str:

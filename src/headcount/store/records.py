@@ -1,5 +1,6 @@
 """The records of a results folder by column: what is asked of all of them makes no object per record."""
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -116,11 +117,6 @@ class Records(Sequence[Record]):
     def __repr__(self) -> str:
         return f"<{len(self)} records>"
 
-    def where(self, holds: Callable[[int], bool]) -> "Records":
-        """Those for which something holds, given their number among these."""
-        kept = [place for number, place in enumerate(self._places) if holds(number)]
-        return self if len(kept) == len(self) else Records(self._columns, kept)
-
     def among(self, keys: Container[str]) -> "Records":
         """Those of some keys, which are not changed afterwards: asked again for the same, it answers at once."""
         if keys is not self._among:
@@ -133,17 +129,28 @@ class Records(Sequence[Record]):
 
     def finished(self) -> "Records":
         """Those that have errors."""
-        return self._of_outcomes(Outcome.FINISHED)
+        return self._where(self._columns.outcome, lambda outcome: outcome is Outcome.FINISHED)
 
     def settled(self) -> "Records":
         """Those that did not fail."""
-        return self._of_outcomes(Outcome.FINISHED, Outcome.DIVERGED)
+        return self._where(self._columns.outcome, lambda outcome: outcome is not Outcome.FAILED)
 
-    def _of_outcomes(self, *kept: Outcome) -> "Records":
-        outcomes = self.outcomes
-        if not any(outcome in outcomes for outcome in Outcome if outcome not in kept):
+    def of_models(self, holds: Callable[[Content], bool]) -> "Records":
+        """Those of models for which something holds."""
+        return self._where(self._columns.model, holds)
+
+    def of_origins(self, holds: Callable[[Mapping[str, Any]], bool]) -> "Records":
+        """Those for which something holds of what they share with others of their provenance."""
+        return self._where(self._columns.origin, holds)
+
+    def _where(self, column: Sequence[Value], holds: Callable[[Value], bool]) -> "Records":
+        """Those for whose value something holds, which is asked once per distinct object."""
+        values = self._of(column)
+        distinct = _by_identity(values)
+        kept = {id(value) for value in distinct if holds(value)}
+        if len(kept) == len(distinct):
             return self
-        return self.where(lambda number: outcomes[number] in kept)
+        return Records(self._columns, [at for at, value in zip(self._places, values, strict=True) if id(value) in kept])
 
     @property
     def keys(self) -> Sequence[str]:
@@ -152,10 +159,6 @@ class Records(Sequence[Record]):
     @property
     def outcomes(self) -> Sequence[Outcome]:
         return self._of(self._columns.outcome)
-
-    @property
-    def models(self) -> Sequence[Content]:
-        return self._of(self._columns.model)
 
     @property
     def messages(self) -> Sequence[str]:
@@ -184,6 +187,7 @@ class Records(Sequence[Record]):
         """What cells share of their provenance, many times one object."""
         return self._of(self._columns.origin)
 
+    @functools.cached_property
     def provenances(self) -> list[tuple[dict[str, Any], int]]:
         """How they came about, each with the number of records it is that of.
 
@@ -223,4 +227,5 @@ class Records(Sequence[Record]):
 
 def _by_identity(objects: Iterable[Value]) -> list[Value]:
     """Distinct objects: many cells share one."""
-    return list({id(each): each for each in objects}.values())
+    objects = list(objects)
+    return list(dict(zip(map(id, objects), objects, strict=True)).values())

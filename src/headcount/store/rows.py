@@ -40,11 +40,9 @@ _INSERT = (
 USUAL = {"parent": "", "removed": "[]", "probe": "", "message": ""}
 """What almost all cells have in some columns: only what differs is read."""
 READ = ("id", *(name for name in OF_THE_CELL + OF_THE_RESULT if name != "pack" and name not in USUAL))
-_SELECT = f"SELECT {', '.join(READ)} FROM cells"
-_SELECT_UNUSUAL = (
-    f"SELECT id, {', '.join(USUAL)} FROM cells "
-    f"WHERE {' OR '.join(f'{name} IS NOT {usual!r}' for name, usual in USUAL.items())}"
-)
+_IS_UNUSUAL = " OR ".join(f"{name} IS NOT {usual!r}" for name, usual in USUAL.items())
+_SELECT = f"SELECT {', '.join(READ)}, CASE WHEN {_IS_UNUSUAL} THEN 1 END FROM cells"
+_SELECT_UNUSUAL = f"SELECT id, {', '.join(USUAL)} FROM cells WHERE {_IS_UNUSUAL}"
 
 
 def insert(connection: sqlite3.Connection, records: Iterable[Record], packs: Mapping[str, str]) -> None:
@@ -108,18 +106,20 @@ def read_records(connection: sqlite3.Connection, file: Path) -> Records:
         with collection_paused():
             with one_state(connection) as run:
                 texts = dict(run("SELECT id, text FROM texts"))
-                rows, unusual = run(_SELECT).fetchall(), run(_SELECT_UNUSUAL).fetchall()
-            return Records(_columns(_stored(rows, unusual), texts, file))
+                rows = run(_SELECT).fetchall()
+                *columns, is_unusual = zip(*rows, strict=True) if rows else [()] * (len(READ) + 1)
+                unusual = run(_SELECT_UNUSUAL).fetchall() if any(is_unusual) else []
+            return Records(_columns(_stored(columns, unusual), texts, file))
     except UNREADABLE as error:
         raise StoreError(f"{file} holds a row that cannot be read: {reason_of(error)}. {RESTORE}") from error
 
 
-def _stored(rows: list[tuple], unusual_rows: list[tuple]) -> dict[str, Sequence[Any]]:
+def _stored(columns: Sequence[Sequence[Any]], unusual_rows: list[tuple]) -> dict[str, Sequence[Any]]:
     """The columns of all rows. Raises TypeError where a value is not of its column's type."""
-    columns = zip(*rows, strict=True) if rows else [()] * len(READ)
     stored: dict[str, Sequence[Any]] = dict(zip(READ, columns, strict=True))
-    unusual = {name: [usual] * len(rows) for name, usual in USUAL.items()}
-    places = {number: place for place, number in enumerate(stored.pop("id"))}
+    numbers = stored.pop("id")
+    unusual = {name: [usual] * len(numbers) for name, usual in USUAL.items()}
+    places = {number: place for place, number in enumerate(numbers)} if unusual_rows else {}
     for number, *values in unusual_rows:
         for name, value in zip(USUAL, values, strict=True):
             unusual[name][places[number]] = value
