@@ -70,7 +70,7 @@ _CELLS_3 = (
 def to_format_3(root: Path) -> None:
     """Rewrite a folder as format 3 had it: a row of JSON per cell, and a file of weights for each."""
     with Store.open_for_reading(root) as store:
-        records = store.records()
+        records, curves = store.records(), [record.curve for record in store.records()]
         packed = [record.cell.key for record in records if store.weights_path(record.cell.key).exists()]
         for key, arrays in {key: store.weights(key) for key in packed}.items():
             write_weights(root / "weights" / f"{key}.safetensors", arrays)
@@ -80,8 +80,8 @@ def to_format_3(root: Path) -> None:
         for table in ("cells", "texts", "packs"):
             connection.execute(f"DROP TABLE {table}")
         connection.execute(_CELLS_3)
-        for record in records:
-            parts = [record.cell.spec(), record.outcome.value, record.metrics, record.curve, record.provenance]
+        for record, curve in zip(records, curves, strict=True):
+            parts = [record.cell.spec(), record.outcome.value, record.metrics, curve, record.provenance]
             row = [part if isinstance(part, str) else json.dumps(part, sort_keys=True) for part in parts]
             connection.execute(
                 "INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?)", (record.cell.key, *row, record.message)

@@ -1,5 +1,6 @@
 """`headcount report`: everything a results folder says, as one HTML page."""
 
+import gc
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +35,7 @@ def report(
         require(len(sections) > 0, f"a report needs a result. {' '.join(warnings)}")
         out = out or folder / "report.html"
         write_report(sections, out, folder=str(folder), warnings=warnings)
+        gc.freeze()  # what was read is not walked when Python ends either
     say(f"the report is {out}")
     if open_page:
         _show(out)

@@ -1,5 +1,6 @@
 """One part of a report: the question, the answer, and what it is compared with. Page, terminal and figures read it."""
 
+import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -169,9 +170,9 @@ def asked_for(
     """
     axes, counted = tuple(axes), tuple(counted)
     places = experiment.places.values()
-    columns = {axis: [place[i] for place in places] for i, axis in enumerate(experiment.axes)}
+    columns = {axis: list(map(operator.itemgetter(i), places)) for i, axis in enumerate(experiment.axes)}
     models = set(zip(*(columns.get(axis, [1] * len(places)) for axis in axes + counted), strict=True))
-    return Counter(model[: len(axes)] for model in models)
+    return Counter(map(operator.itemgetter(slice(len(axes))), models))
 
 
 def with_provenance(section: Section, provenance: Provenance) -> Section:

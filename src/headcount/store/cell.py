@@ -204,6 +204,7 @@ class Record:
         if name != "curve" or "_stored_curve" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         text, file = self.__dict__["_stored_curve"]
+        text = text if isinstance(text, str) else text(self.cell.key)
         try:
             curve = tuple((step, value) for step, value in json.loads(text))
         except (ValueError, TypeError, RecursionError) as error:

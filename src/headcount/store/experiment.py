@@ -71,7 +71,7 @@ class Experiment:
     def part(self, **kept: Iterable[Value]) -> "Experiment":
         """The same experiment with only these values of some axes: `part(heads=[1, 2], layout=["pairs"])`."""
         wanted = [(self._index(axis), set(values)) for axis, values in kept.items()]
-        places = dict(self.places)
+        places = self.places
         for index, values in wanted:
             places = {key: place for key, place in places.items() if place[index] in values}
-        return replace(self, places=places)
+        return replace(self, places=dict(places))

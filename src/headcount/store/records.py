@@ -19,8 +19,9 @@ class Columns:
     """What records hold, a sequence per field, in their order.
 
     `names` are those of the metrics that a record has; `metrics` has a column per name, NaN where a record lacks it.
-    `origin` is what many share of their provenance, `provenance` the rest of it. `curve` is the text that was stored;
-    `file` is named where one cannot be read. `made` are the records that exist as objects, by their place.
+    `origin` is what many share of their provenance, `provenance` the rest of it. `curve` is the text that was stored,
+    or gives it by a cell's key; `file` is named where one cannot be read. `made` are the records that exist as objects,
+    by their place.
     """
 
     key: Sequence[str]
@@ -38,7 +39,7 @@ class Columns:
     origin: Sequence[Mapping[str, Any]]
     provenance: Sequence[Mapping[str, Any]]
     message: Sequence[str]
-    curve: Sequence[Any]
+    curve: Sequence[str] | Callable[[str], str]
     file: str = ""
     made: dict[int, Record] = field(default_factory=dict)
 
@@ -54,7 +55,7 @@ class Columns:
                 metrics={name: float(self.metrics[name][place]) for name in self.names[place]},
                 provenance={**self.origin[place], **self.provenance[place]},
                 message=self.message[place],
-                _stored_curve=(self.curve[place], self.file),
+                _stored_curve=(self.curve if callable(self.curve) else self.curve[place], self.file),
             )
             self.made[place] = record
         return self.made[place]
@@ -194,7 +195,7 @@ class Records(Sequence[Record]):
         Each distinct one comes once in what was read from a folder; elsewhere equal ones may be several objects.
         """
         pairs = list(zip(self.origins, self._of(self._columns.provenance), strict=True))
-        identities = [(id(origin), id(rest)) for origin, rest in pairs]
+        identities = list(zip(map(id, self.origins), map(id, self._of(self._columns.provenance)), strict=True))
         distinct, counts = dict(zip(identities, pairs, strict=True)), Counter(identities)
         return [({**origin, **rest}, counts[identity]) for identity, (origin, rest) in distinct.items()]
 

@@ -5,7 +5,7 @@ import json
 import operator
 import sqlite3
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,6 @@ USUAL = {"parent": "", "removed": "[]", "probe": "", "message": ""}
 """What almost all cells have in some columns: only what differs is read."""
 READ = ("id", *(name for name in OF_THE_CELL + OF_THE_RESULT if name != "pack" and name not in USUAL))
 _IS_UNUSUAL = " OR ".join(f"{name} IS NOT {usual!r}" for name, usual in USUAL.items())
-_SELECT = f"SELECT {', '.join(READ)}, CASE WHEN {_IS_UNUSUAL} THEN 1 END FROM cells"
 _SELECT_UNUSUAL = f"SELECT id, {', '.join(USUAL)} FROM cells WHERE {_IS_UNUSUAL}"
 
 
@@ -100,23 +99,29 @@ def packed(metrics: Mapping[str, float], texts: Ids) -> tuple[int, bytes]:
     return texts.of(json.dumps(names)), struct.pack(f"<{len(names)}d", *(metrics[name] for name in names))
 
 
-def read_records(connection: sqlite3.Connection, file: Path) -> Records:
-    """Every record, in an order that depends on their content alone. Raises StoreError for one that cannot be read."""
+def read_records(connection: sqlite3.Connection, file: Path, curve_of: Callable[[str], str] | None = None) -> Records:
+    """Every record, in an order that depends on their content alone. Raises StoreError for one that cannot be read.
+
+    Curves are read later, by the keys of their cells, where `curve_of` is given.
+    """
+    read = tuple(name for name in READ if name != "curve" or curve_of is None)
     try:
         with collection_paused():
             with one_state(connection) as run:
                 texts = dict(run("SELECT id, text FROM texts"))
-                rows = run(_SELECT).fetchall()
-                *columns, is_unusual = zip(*rows, strict=True) if rows else [()] * (len(READ) + 1)
+                rows = run(f"SELECT {', '.join(read)}, CASE WHEN {_IS_UNUSUAL} THEN 1 END FROM cells").fetchall()
+                *columns, is_unusual = zip(*rows, strict=True) if rows else [()] * (len(read) + 1)
                 unusual = run(_SELECT_UNUSUAL).fetchall() if any(is_unusual) else []
-            return Records(_columns(_stored(columns, unusual), texts, file))
+            stored = _stored(dict(zip(read, columns, strict=True)), unusual)
+            content = _contents(stored, texts)
+            content |= {} if curve_of is None else {"curve": curve_of}
+            return Records(Columns(**content, file=str(file)))
     except UNREADABLE as error:
         raise StoreError(f"{file} holds a row that cannot be read: {reason_of(error)}. {RESTORE}") from error
 
 
-def _stored(columns: Sequence[Sequence[Any]], unusual_rows: list[tuple]) -> dict[str, Sequence[Any]]:
+def _stored(stored: dict[str, Sequence[Any]], unusual_rows: list[tuple]) -> dict[str, Sequence[Any]]:
     """The columns of all rows. Raises TypeError where a value is not of its column's type."""
-    stored: dict[str, Sequence[Any]] = dict(zip(READ, columns, strict=True))
     numbers = stored.pop("id")
     unusual = {name: [usual] * len(numbers) for name, usual in USUAL.items()}
     places = {number: place for place, number in enumerate(numbers)} if unusual_rows else {}
@@ -131,7 +136,8 @@ def _stored(columns: Sequence[Sequence[Any]], unusual_rows: list[tuple]) -> dict
     return stored
 
 
-def _columns(stored: Mapping[str, Sequence[Any]], texts: dict[int, str], file: Path) -> Columns:
+def _contents(stored: Mapping[str, Sequence[Any]], texts: dict[int, str]) -> dict[str, Any]:
+    """What the columns mean, in the order of their content."""
     contents, trains, origins = _Parsed(texts, Content.parsed), _Parsed(texts, _train), _Parsed(texts, read_origin)
     order = _order(stored, texts, contents, trains).tolist()
     stored = {name: list(map(column.__getitem__, order)) for name, column in stored.items()}
@@ -146,7 +152,7 @@ def _columns(stored: Mapping[str, Sequence[Any]], texts: dict[int, str], file: P
         for name, column in stored.items()
     }
     content["metrics"] = _metrics(stored, names)
-    return Columns(**content, file=str(file))
+    return content
 
 
 def _order(

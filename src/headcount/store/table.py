@@ -22,7 +22,7 @@ import itertools
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from .._errors import StoreError
 from .backends import backend_of
 from .cell import RESTORE, Outcome, Record
 from .connections import lost_log, one_state
+from .curves import Curves
 from .database import FILE_NAME, connect, is_intact, why_unread
 from .experiment import Experiment
 from .filesystem import require_this_host
@@ -255,9 +256,13 @@ class Store:
             return {key for (key,) in self._connection.execute("SELECT key FROM cells WHERE outcome != 'failed'")}
 
     def records(self) -> Records:
-        """Every record, in an order that depends on their content alone."""
+        """Every record, in an order that depends on their content alone.
+
+        Whoever only reads the folder reads a curve when it is asked for, also after `close`.
+        """
+        file = self.root / FILE_NAME
         with _reading(self.root):
-            return read_records(self._connection, self.root / FILE_NAME)
+            return read_records(self._connection, file, Curves(file).text if self._lock is None else None)
 
     def experiments(self) -> list[Experiment]:
         """Every experiment that was begun in this folder, the oldest first."""
@@ -269,18 +274,22 @@ class Store:
                 placed = run("SELECT experiment, key, place FROM places").fetchall()
             return read_experiments(rows, placed)
 
-    def progress(self) -> list[Progress]:
-        """How far each experiment is, the oldest first; no cell is read for it."""
+    def progress(self, settled: Mapping[str, int] | None = None) -> list[Progress]:
+        """How far each experiment is, the oldest first; no cell is read for it.
+
+        `settled` says how many cells of each experiment need no more work, by its name, where records were read.
+        """
         with _reading(self.root):
             with one_state(self._connection) as run:
                 rows = run("SELECT id, name, task, study FROM experiments ORDER BY id").fetchall()
                 asked = dict(run("SELECT experiment, count(*) FROM places GROUP BY experiment").fetchall())
-                settled = dict(
-                    run(  # a left join would read the rows themselves, seven times as long
-                        "SELECT p.experiment, count(*) FROM places p JOIN cells c INDEXED BY settled "
-                        "ON c.key = p.key AND c.outcome != 'failed' GROUP BY p.experiment"
-                    ).fetchall()
-                )
+                if settled is None:
+                    counted = run(  # a left join would read the rows themselves, seven times as long
+                        "SELECT e.name, count(*) FROM places p JOIN cells c INDEXED BY settled "
+                        "ON c.key = p.key AND c.outcome != 'failed' JOIN experiments e ON e.id = p.experiment "
+                        "GROUP BY p.experiment"
+                    )
+                    settled = dict(counted.fetchall())
                 runs = run("SELECT experiment, command, started FROM runs ORDER BY id").fetchall()
                 attached = run("SELECT experiment, name FROM attachments ORDER BY name").fetchall()
             require_texts(text for _, *texts in rows for text in texts)
@@ -290,7 +299,7 @@ class Store:
                     experiment=name,
                     task=task,
                     cells=asked.get(number, 0),
-                    done=settled.get(number, 0),
+                    done=settled.get(name, 0),
                     runs=tuple((command, started) for owner, command, started in runs if owner == number),
                     study=study,
                     attached=tuple(fact for owner, fact in attached if owner == number),

@@ -19,7 +19,6 @@ from ..store.cell import RESTORE
 from ..store.folders import WRITING, results_below, run_state
 from ..store.rows import UNREADABLE, reason_of
 from .base import Scale
-from .registry import CLOSED_FORM, readers_of
 
 
 def sections_of(root: Path) -> tuple[list[Section], list[str]]:
@@ -38,12 +37,14 @@ def _sections_of(root: Path) -> tuple[list[Section], list[str]]:
     _require_one_folder(root)
     with Store.open_for_reading(root) as store:
         experiments, records = store.experiments(), store.records()
-        progress = {each.experiment: each for each in store.progress()}
+        own_records = {each.name: each.own(records) for each in experiments}
+        settled = {name: len(each.settled()) for name, each in own_records.items()}
+        progress = {each.experiment: each for each in store.progress(settled)}
         attachments = {each.name: store.attachments(each.name) for each in experiments}
     running = run_state(root, read_live(root)) in WRITING
     studied, own, warnings = [], [], []
     for experiment in experiments:
-        results, how_far = experiment.own(records), progress[experiment.name]
+        results, how_far = own_records[experiment.name], progress[experiment.name]
         commands = [command for command, _ in how_far.runs if command]
         command = commands[-1] if commands else ""
         if experiment.study == INSPECTION:
@@ -120,6 +121,8 @@ def _study_sections(experiment: Experiment, records: Iterable[Record], root: Pat
         raise StoreError(f"{root} holds {experiment.name} at an unknown scale, {experiment.scale!r:.40}. {RESTORE}")
     scale = Scale(experiment.scale or Scale.PAPER)
     words = f"{scale} scale" if experiment.scale else "run from Python"
+    from .registry import readers_of  # all studies, which a user's own experiment does not need
+
     sections = []
     for each in readers_of(experiment.study):
         section = each.section(experiment, records, scale)
@@ -141,6 +144,10 @@ def _distinct(sections: list[Section]) -> list[Section]:
 
 def _computed_sections(root: Path) -> list[Section]:
     """What closed-form studies have left in a folder."""
+    if not any(any(root.glob(f"*-{scale}.json")) for scale in Scale):
+        return []
+    from .registry import CLOSED_FORM
+
     return [
         replace(section, name=f"{section.name}-{scale}", title=f"{section.title}, {scale} scale")
         for each in CLOSED_FORM.values()
