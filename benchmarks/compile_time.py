@@ -43,14 +43,14 @@ class Watch:
     def now(self) -> float:
         return time.time() - self.began
 
-    def on_span(self, event: str, start: float, end: float, **named: Any) -> None:
+    def on_span(self, event: str, start_time: float, end_time: float, **named: Any) -> None:
         kind = EVENTS.get(event)
         if kind is None:
             return
         name = str(named.get("fun_name", "?")).removeprefix("jit_").removeprefix("jit(").removesuffix(")")
         with self.lock:
-            self.spans[kind].append((start - self.began, end - self.began))
-            self.programs[name][kind] += end - start
+            self.spans[kind].append((start_time - self.began, end_time - self.began))
+            self.programs[name][kind] += end_time - start_time
             self.programs[name]["count"] += kind == "compiling"
 
     def on_event(self, event: str, **_: Any) -> None:

@@ -4,6 +4,7 @@ import math
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from tables import AXES, PROGRAMS, along, described, megabytes_per_model, three_digits
@@ -99,7 +100,7 @@ def _draw_panel(
 def _write_values(panel: Axes) -> None:
     """The numbers of the fused back end, under its points."""
     (line,) = (line for line in panel.get_lines() if line.get_label() == "fused")
-    for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True):
+    for x, y in zip(np.asarray(line.get_xdata()), np.asarray(line.get_ydata()), strict=True):
         panel.annotate(
             three_digits(y),
             xy=(x, y),
@@ -116,9 +117,9 @@ def _name_lines(panel: Axes, limits: tuple[float, float]) -> None:
     """Write the name of every line at its right end, names that would meet moved apart."""
     low, high = map(math.log, limits)
     ends = {
-        str(line.get_label()): (math.log(line.get_ydata()[-1]) - low) / (high - low)
+        str(line.get_label()): (math.log(np.asarray(line.get_ydata())[-1]) - low) / (high - low)
         for line in panel.get_lines()
-        if len(line.get_ydata())
+        if np.size(line.get_ydata())
     }
     names = sorted(ends, key=lambda name: ends[name])
     for _ in range(100):

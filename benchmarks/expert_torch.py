@@ -244,6 +244,6 @@ def gradient_difference(
     """
     device = next(iter(weights.values())).device
     members = len(next(iter(weights.values())))
-    batch = [torch.tensor(part, device=device).expand(members, *part.shape) for part in (tokens, targets)]
-    computed = gradient(weights, *batch, functools.partial(losses, form=form))
+    x, y = (torch.tensor(part, device=device).expand(members, *part.shape) for part in (tokens, targets))
+    computed = gradient(weights, x, y, functools.partial(losses, form=form))
     return max(((computed[name] - expected[name]).abs().max() / expected[name].abs().max()).item() for name in expected)

@@ -14,6 +14,7 @@ import numpy as np
 
 from headcount.datasets.mining import mine
 from headcount.datasets.passages import PassageSet, read_passages
+from headcount.datasets.rankings import Vectors
 
 COUNT = 63
 DIM = 384
@@ -28,8 +29,11 @@ def main() -> None:
     options = parser.parse_args()
     corpus = read_passages(options.data) if options.data else random_corpus(options.queries, options.passages)
     generator = np.random.default_rng(1)
-    vectors = tuple(
-        generator.standard_normal((len(texts), DIM)).astype(np.float32) for texts in (corpus.queries, corpus.passages)
+    vectors = Vectors(
+        *(
+            generator.standard_normal((len(texts), DIM)).astype(np.float32)
+            for texts in (corpus.queries, corpus.passages)
+        )
     )
     began = time.perf_counter()
     mine(corpus, count=COUNT, vectors=vectors)

@@ -22,7 +22,7 @@ from machine import clock
 from headcount import ClassTokenSpec, TrainSpec, find_task, sweep
 from headcount.engine import hardware
 from headcount.engine.buckets import ProgramShape, buckets
-from headcount.engine.data import prepare
+from headcount.engine.data import BucketData, StoredTokens, prepare
 from headcount.engine.hardware import Sizes
 from headcount.engine.plan import sizes_of
 from headcount.engine.train import Program, program
@@ -55,7 +55,7 @@ class WarmProgram:
         spec: AbstractSpec,
         train: TrainSpec,
         members: int = 1,
-        data=None,
+        data: BucketData | None = None,
         backend: str | None = None,
     ):
         cells = sweep(
@@ -64,8 +64,8 @@ class WarmProgram:
             model=lambda _: spec,
             train=train,
         ).cells
-        (bucket,) = buckets(cells, lambda _: members, lambda count, _: count)
-        self.data = prepare(task, bucket.shape.model, train).data if data is None else data
+        (bucket,) = buckets(cells, lambda _: members, lambda shape, count, most: count)
+        self.data: BucketData = prepare(task, bucket.shape.model, train).data if data is None else data
         self.batch, self.members_count = train.batch, members
         self.program = _program(bucket.shape.program, sizes_of(task), task.objective, backend)
         self.states, self.members = _copied(*self.program.start(bucket.cells, self.data), members)
@@ -83,6 +83,13 @@ class WarmProgram:
         jax.block_until_ready(self.states)
         errors = np.asarray(measured.validation[self.program.objective.error])
         return clock() - began, errors
+
+    @property
+    def stored_examples(self) -> StoredTokens:
+        """The training examples, which these programs keep as tokens."""
+        examples = self.data.train
+        assert isinstance(examples, StoredTokens)
+        return examples
 
     def seconds_per_model_step(self, steps: int) -> float:
         """The time of `advance(steps)`, its validation pass included, shared among members and steps."""
@@ -119,7 +126,7 @@ def _program(shape: ProgramShape, sizes: Sizes, objective: AbstractObjective, ba
     """
     machine = hardware(backend=backend)
     # Not out of the cache: threads that compile one and the same object could each replace what the other compiled.
-    chosen = program.__wrapped__(shape, sizes, objective, machine.side_by_side, machine.backend)
+    chosen = program.make(shape, sizes, objective, machine.side_by_side, machine.backend)
     if backend is not None and chosen.backend != backend:
         raise ValueError(f"back end {backend} has no kernels for {shape.model}")
     return chosen
@@ -145,11 +152,11 @@ def _recording_compile(lowered: Lowered, *arguments: Any, **options: Any) -> Com
 
 _recording = threading.local()
 _compile = Lowered.compile
-Lowered.compile = _recording_compile  # JAX tells the memory of a program only to whoever compiled it
+Lowered.compile = _recording_compile  # type: ignore[method-assign] - JAX tells the memory of a program only to whoever compiled it
 
 
 def _bytes(program: Compiled) -> int:
-    size = program.memory_analysis()
+    size: Any = program.memory_analysis()
     kept = size.argument_size_in_bytes + size.output_size_in_bytes - size.alias_size_in_bytes
     return kept + size.temp_size_in_bytes
 

@@ -57,7 +57,7 @@ class Expert:
     def __init__(self, case: Case, device: str, engine: own_engine.Engine, form: expert_torch.Form = "products"):
         self.device, self.form = device, form
         self.problem: str | None = None
-        tokens, targets = np.array(engine.data.train.tokens), np.array(engine.data.train.targets)
+        tokens, targets = np.array(engine.stored_examples.tokens), np.array(engine.stored_examples.targets)
         weights = expert_torch.weights_of(engine.drawn_models(case.members), device)
         self.program = expert_torch.Expert(weights, tokens, targets, recipe_of(own_engine.TRAIN), form=form)
         self.program.compile()
@@ -114,7 +114,7 @@ class Plain:
         self.settings = plain_torch.Settings(
             heads=case.heads, hidden=own_engine.HIDDEN, batch=own_engine.BATCH, warmup=warmup
         )
-        self.tokens, self.targets = np.array(engine.data.train.tokens), np.array(engine.data.train.targets)
+        self.tokens, self.targets = np.array(engine.stored_examples.tokens), np.array(engine.stored_examples.targets)
 
     def seconds(self, steps: int) -> float:
         return plain_torch.seconds_per_step(self.settings, self.tokens, self.targets, steps, self.device)
@@ -133,7 +133,7 @@ def gradient_difference(engine: own_engine.Engine, device: str) -> float:
 
     Raises `AssertionError` above 1e-4: the two would not do the same work.
     """
-    examples = engine.data.train
+    examples = engine.stored_examples
     tokens, targets = examples.tokens[: engine.batch], examples.targets[: engine.batch]
     model = engine.drawn_models(min(CHECKED_MEMBERS, engine.members_count))
     weights = expert_torch.weights_of(model, device)

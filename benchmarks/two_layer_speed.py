@@ -69,7 +69,7 @@ def measure(length: int, device: str, compiles: bool) -> dict:
     task = find_task("sum-of-maxima", length=length, intrinsic_dim=HEADS, dim=DIM)
     engine = WarmProgram(task, spec, TrainSpec(batch=BATCH), members)
     talk.print(f"T = {length}: {members} members")
-    examples = np.array(engine.data.train.tokens), np.array(engine.data.train.targets)
+    examples = np.array(engine.stored_examples.tokens), np.array(engine.stored_examples.targets)
     sizes = {"dim": DIM, "heads": HEADS, "head_dim": spec.head_dim, "hidden": HIDDEN}
     shared = {"sizes": sizes, "batch": BATCH, "device": device}
     plain = plain_layers.Trainer(*examples, members=0, **shared)

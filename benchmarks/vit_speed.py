@@ -216,8 +216,8 @@ def speed_table(results: dict) -> Table:
     """A row for every program and side; each beside the one it is compared with."""
     title = f"images/s, {results['heads']} heads, batch {results['batch']}, {results['steps']} steps a turn"
     table = Table(title=f"{described(results)}\n{title}")
-    for heading, justify in (("T", "right"), ("program", "left"), ("images/s", "right"), ("against", "left")):
-        table.add_column(heading, justify=justify)
+    for heading in ("T", "program", "images/s", "against"):
+        table.add_column(heading, justify="right" if heading in ("T", "images/s") else "left")
     for row in results["sides"]:
         ratios, tokens = row["ratios"], str(row["tokens"])
         named = {

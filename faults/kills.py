@@ -29,10 +29,12 @@ def compile(bench: Bench, draw: np.random.Generator) -> Trials:
     """While programs are compiled and written to a cache that is empty at first: a torn entry must do no harm."""
     while True:
         trial = Trial(bench)
-        cold = {"HEADCOUNT_CACHE": trial.place / "cache"}
+        cold = trial.place / "cache"
         for number in (1, 1, 2):
-            yield trial.killed(trial.run(FAULTS_KILL=f"compile:{number}:{draw.uniform(0, 2):.6f}", **cold))
-        yield trial.killed(trial.run(**cold)) + trial.complete()
+            yield trial.killed(
+                trial.run(FAULTS_KILL=f"compile:{number}:{draw.uniform(0, 2):.6f}", HEADCOUNT_CACHE=cold)
+            )
+        yield trial.killed(trial.run(HEADCOUNT_CACHE=cold)) + trial.complete()
 
 
 def train(bench: Bench, draw: np.random.Generator) -> Trials:

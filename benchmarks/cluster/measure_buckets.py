@@ -42,7 +42,7 @@ def main() -> None:
     machine = replace(hardware(backend=None), workers=1)
     trainer = BucketTrainer(cells.by_key, machine, threading.Event(), Listener(), programs=1, weights_of=lambda key: {})
     measured = []
-    for bucket in buckets(cells.cells, lambda shape: CPU_MEMBERS, lambda members, most: CPU_MEMBERS):
+    for bucket in buckets(cells.cells, lambda shape: CPU_MEMBERS, lambda shape, members, most: CPU_MEMBERS):
         print(f"  length {bucket.shape.length}", file=sys.stderr, flush=True)
         first, _ = _timed(trainer, _shortened(bucket, FEW_STEPS))
         few, _ = _timed(trainer, _shortened(bucket, FEW_STEPS))

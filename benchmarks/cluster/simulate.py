@@ -1,7 +1,7 @@
 """Simulate a cluster of 1 to 10,000 workers under the real dispatch code, from stored measurements.
 
-python benchmarks/cluster/simulate.py                            # tables, and docs/scale.svg; about ten minutes
-python benchmarks/cluster/simulate.py --quick --figure /tmp/a.svg  # to 1,000 workers, fewer buckets: a minute
+python benchmarks/cluster/simulate.py                            # tables, and docs/scale.svg; about a minute
+python benchmarks/cluster/simulate.py --quick --figure /tmp/a.svg  # to 1,000 workers, fewer buckets
 
 `measure_inputs.py` takes the measurements (`measured.json`). Workers train nothing and time is virtual, but which
 worker gets which bucket is decided by `headcount.engine.cluster.dispatch`, and the CPU time that takes here is part of
@@ -138,6 +138,11 @@ def _inputs(measured: dict) -> str:
     return f"Load average of the 2 cores while measuring: {loads}.\n\n" + table(("what", "measured", "how"), rows)
 
 
+def two_digits(value: float) -> str:
+    """Rounded to two digits, and 180 rather than 1.8e+02."""
+    return f"{float(f'{value:.2g}'):g}"
+
+
 def _scaling(results: dict[str, list[Simulated]]) -> str:
     header = ("workers", *results)
     by_workers: dict[int, dict[str, Simulated]] = {}
@@ -147,7 +152,7 @@ def _scaling(results: dict[str, list[Simulated]]) -> str:
     rows = [
         [
             f"{workers:,}",
-            *(f"{each.efficiency:.0%} ({each.buckets_per_second:.2g} buckets/s)" for each in ended.values()),
+            *(f"{each.efficiency:.0%} ({two_digits(each.buckets_per_second)} buckets/s)" for each in ended.values()),
         ]
         for workers, ended in by_workers.items()
     ]
