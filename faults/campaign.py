@@ -42,13 +42,13 @@ class Kind:
 
 KINDS: dict[str, Kind] = {
     "kill at start": Kind(kills.start, 20),
-    "kill while compiling": Kind(kills.compile, 25),
-    "kill while training": Kind(kills.train, 25),
-    "kill while committing": Kind(kills.commit, 25),
+    "kill while compiling": Kind(kills.compile, 15),
+    "kill while training": Kind(kills.train, 15),
+    "kill while committing": Kind(kills.commit, 15),
     "kill while exporting": Kind(kills.export, 8),
-    "two writers, killed": Kind(kills.two_writers, 25),
-    "kill at a system call, commits only": Kind(syscalls.commit_loop, 40),
-    "kill at a system call, sweep": Kind(syscalls.sweep, 25),
+    "two writers, killed": Kind(kills.two_writers, 15),
+    "kill at a system call, commits only": Kind(syscalls.commit_loop, 25),
+    "kill at a system call, sweep": Kind(syscalls.sweep, 20),
     "system calls fail": Kind(syscalls.errors, 20),
     "SIGTERM": Kind(signals.sigterm, 12),
     "SIGINT": Kind(signals.sigint, 12),
@@ -68,10 +68,10 @@ KINDS: dict[str, Kind] = {
     "SIGINT with Ray workers": Kind(cluster.interrupted, 15),
     "signal to the group of Ray workers": Kind(cluster.signalled_group, 20, least_long=10),
     "kill Ray itself": Kind(cluster.lose_ray, 20, least_long=10),
-    "bad inputs": Kind(script("inputs.py", ("--count", "300"), ("--count", "3000")), 35),
-    "200 tasks in one process": Kind(script("soak.py", ("--tasks", "20"), ("--tasks", "200")), 35),
+    "bad inputs": Kind(script("inputs.py", ("--count", "300"), ("--count", "3000")), 25),
+    "200 tasks in one process": Kind(script("soak.py", ("--tasks", "20"), ("--tasks", "200")), 25),
 }
-LONG = 6
+LONG = 7
 """So many times that in the long form."""
 THREADS = 2
 

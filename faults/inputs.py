@@ -26,7 +26,7 @@ os.environ |= {"JAX_PLATFORMS": "cpu", "HF_HUB_OFFLINE": "1"}
 from inputs_arguments import absurd_sizes, bad_arguments, several_options  # noqa: E402
 from inputs_bombs import bombs, run_bombs  # noqa: E402
 from inputs_case import Input  # noqa: E402
-from inputs_files import changed_files, changed_folders, listed_files, python_files  # noqa: E402
+from inputs_files import UNWRITABLE, changed_files, changed_folders, listed_files, python_files  # noqa: E402
 from inputs_judge import FAULTS, SECONDS, Verdict, judged  # noqa: E402
 
 from tests.helpers.commands import headcount  # noqa: E402
@@ -120,6 +120,8 @@ def report(seen: list[tuple[Input, Verdict]], examples: int, seconds: float) -> 
             shown[each.kind, fault] += 1
             if shown[each.kind, fault] <= examples:
                 print(f"\n{fault}: {each.kind}, {each.words}\n    {verdict.message[:400]}")
+    if UNWRITABLE:
+        print(f"left out, because torch is not installed: {', '.join(UNWRITABLE)} files")
     return int(any(totals.values()))
 
 
