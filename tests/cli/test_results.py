@@ -169,6 +169,8 @@ def test_an_answer_from_a_part_says_so_first(part, own, tmp_path):
         assert COMMAND in " ".join(first.split())
     (content,) = strict_json(headcount("show", part, "--json").out)
     assert (content["complete"], content["missing"], content["command"]) == (False, 18, COMMAND)
+    assert list(content).index("warning") < list(content).index("headline")
+    assert "6 of 24" in content["warning"]
     compared = strict_json(headcount("compare", part, own, "--json").out)["experiments"]
     assert [(each["complete"], each["missing"]) for each in compared] == [(False, 18), (False, 1)]
     (reported,) = strict_json(headcount("report", part, "--out", tmp_path / "page.html", "--json").out)["found"]

@@ -117,8 +117,10 @@ class Section:
     def as_dict(self) -> dict[str, Any]:
         """The section's content as JSON; a number that is missing is None."""
         claims = [asdict(claim) for claim in self.claims]
-        content = {"name": self.name, "title": self.title, "headline": self.headline, "claims": claims}
+        content: dict[str, Any] = {"name": self.name, "title": self.title}
+        content |= {"warning": self.warning} if self.warning else {}
         content |= {} if self.coverage is None else self.coverage.as_dict()
+        content |= {"headline": self.headline, "claims": claims}
         content |= {"grids": [grid.as_dict() for grid in self.grids]} if self.grids else {}
         content |= {} if self.answer is None else self.answer.as_dict()
         if self.experiment is not None:
