@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -170,12 +170,21 @@ def _kill(process: int) -> None:
 
 @contextlib.contextmanager
 def plain(
-    scratch: Scratch, *arguments: object, environment: Mapping[str, str] | None = None, **options: Any
+    scratch: Scratch,
+    *arguments: object,
+    environment: Mapping[str, str] | None = None,
+    closed: Sequence[int] = (),
+    **options: Any,
 ) -> Iterator[subprocess.Popen]:
-    """`headcount` in a process of its own from its very start; whatever of it is left at the end is killed."""
+    """`headcount` in a process of its own from its very start; whatever of it is left at the end is killed.
+
+    `closed` are streams that it does not have at all: a shell closes them, since closing them in a fork of this process
+    would fork one that computes.
+    """
+    without = ["sh", "-c", f'exec "$@" {" ".join(f"{each}>&-" for each in closed)}', "sh"] if closed else []
     streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = subprocess.Popen(
-        [sys.executable, "-m", "headcount", *map(str, arguments)],
+        [*without, sys.executable, "-m", "headcount", *map(str, arguments)],
         env=scratch.environment() | dict(environment or {}),
         text=True,
         start_new_session=True,

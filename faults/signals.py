@@ -101,14 +101,14 @@ def closed_streams(bench: Bench, draw: np.random.Generator) -> Trials:
     """stdout, stderr or both are closed before the start; a sweep is completed all the same."""
     for closed in ((1,), (2,), (1, 2)):
         trial = Trial(bench)
-        run = _run(bench, trial, trial.command, preexec_fn=lambda closed=closed: [os.close(each) for each in closed])
+        run = _run(bench, trial, trial.command, closed=closed)
         problems = trial.check(run)
         if trial.settled != trial.subject.contents.keys:
             problems += trial.noted([Problem("not completed", f"{len(trial.settled)} cells with {closed} closed")])
         yield problems + trial.complete()
     for name in ("show", "status", "export"):
         trial = Trial(bench, folder=bench.sweep.folder)
-        run = _run(bench, trial, VERBS[name](trial.folder), preexec_fn=lambda: os.close(1))
+        run = _run(bench, trial, VERBS[name](trial.folder), closed=(1,))
         yield trial.check(run)
         trial.let_go()
 

@@ -30,4 +30,8 @@ def no_support_search():
 def forget_programs():
     """No module keeps another's programs in memory: they add up to gigabytes. On disk they stay."""
     yield
+    from headcount import _compile  # not before the hook is in place
+
+    for programs in _compile._kept:  # another module may compile the same program with other options
+        programs.let_go()
     jax.clear_caches()

@@ -25,6 +25,7 @@ def nodes(monkeypatch):
 
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2] / "src"))
+    Path("/tmp/ray").mkdir(exist_ok=True)  # where Ray writes the cluster's address, whatever its own folder is
     with tempfile.TemporaryDirectory(prefix="hc-", dir="/tmp", ignore_cleanup_errors=True) as folder:
         settings = {"num_cpus": 0, "include_dashboard": False, "temp_dir": folder}
         cluster = Cluster(initialize_head=True, head_node_args=settings)

@@ -123,8 +123,12 @@ def _study_sections(experiment: Experiment, records: Iterable[Record], root: Pat
     words = f"{scale} scale" if experiment.scale else "run from Python"
     from .registry import readers_of  # all studies, which a user's own experiment does not need
 
+    readers = readers_of(experiment.study)
+    if not readers:
+        unknown = f"{root} holds {experiment.name} of a study that is not known here, {experiment.study!r:.40}"
+        raise StoreError(f"{unknown}. Read it with the version of headcount that made it. {RESTORE}")
     sections = []
-    for each in readers_of(experiment.study):
+    for each in readers:
         section = each.section(experiment, records, scale)
         title = f"{section.title}, {words}"
         sections.append(replace(section, title=title, pictures=each.pictures(root)))

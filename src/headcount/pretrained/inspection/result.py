@@ -43,8 +43,8 @@ class Inspection:
         >>> config = LlamaConfig(vocab_size=50, hidden_size=16, intermediate_size=16, num_hidden_layers=2,
         ...     num_attention_heads=4, num_key_value_heads=4, max_position_embeddings=32)
         >>> inspection = hc.inspect(LlamaForCausalLM(config).eval(), effort="quick", length=8, examples=6)
-        >>> [layer.heads for layer in inspection.layers]
-        [4, 4]
+        >>> {layer.heads for layer in inspection.layers}
+        {4}
         >>> smaller = inspection.plan(keep=3).apply(inspection.model)
         >>> smaller.config.num_attention_heads
         3
