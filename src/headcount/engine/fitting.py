@@ -5,11 +5,9 @@ Whether it can be trained is asked of the machine that trains: `Plan.require_tra
 
 import math
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import asdict
 from typing import Any
 
 from .._limits import require_size, require_within
-from ..store import TrainSpec
 
 DRAWN_FREELY = ("seed", "data_seed", "task_seed")
 """Axes whose values are names of draws, not sizes."""
@@ -25,9 +23,9 @@ def require_axes_fit(axes: Mapping[str, Sequence[Any]]) -> None:
         _require_sizes(axis, values if isinstance(values, Sized) else ())
 
 
-def require_train_fits(train: TrainSpec) -> None:
-    """Raise `InputError` if a training has a size that no machine can have."""
-    for name, value in asdict(train).items():
+def require_sizes_fit(settings: Mapping[str, Any]) -> None:
+    """Raise `InputError` if settings of a model or of its training have a size that no machine can have."""
+    for name, value in settings.items():
         _require_sizes(name, [value])
 
 

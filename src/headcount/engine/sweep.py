@@ -6,7 +6,7 @@ import functools
 import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..models import AbstractSpec, EncoderSpec
 from ..store import Cell, Content, Experiment, TrainSpec, Value
 from ..tasks import AbstractTask
 from ..tasks.base import user_supplied
-from .fitting import require_axes_fit, require_train_fits
+from .fitting import require_axes_fit, require_sizes_fit
 
 HEADS_QUESTION = "How many attention heads does this task need?"
 RANK_QUESTION = "Does this task need more heads, or heads of a higher rank?"
@@ -99,8 +99,8 @@ def sweep(
         place: replace(train, **dict(zip(train_axes, place, strict=True)))  # pyright: ignore[reportArgumentType]
         for place in _product(axes, train_axes)
     }
-    for each in trains.values():
-        require_train_fits(each)
+    for settings in (*(spec.as_dict() for spec in specs.values()), *map(asdict, trains.values())):
+        require_sizes_fit(settings)
     for spec, each in itertools.product(specs.values(), trains.values()):
         _require_fit(task, spec, each)
     require(
