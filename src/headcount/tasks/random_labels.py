@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .._choices import AnsweredAt, require_choice
-from .._errors import require_count
+from .._errors import require, require_count
 from .._keys import named_generator
 from .._shapes import AnyArray, Key, Tokens
 from .base import Examples, Split, Tokenise
@@ -48,6 +48,8 @@ class RandomLabels(LabelledTask):
         dim: Numbers per token.
         classes: Labels to choose from.
         context: "shared", one context for all examples, or "own", another one for every example.
+        distinct: Different training examples, which are repeated in turn to as many as are asked for; 0: all are
+            different. A program is compiled for a number of stored examples, and so one serves every `distinct`.
         task_seed: The draw of a shared context; the seed of `examples` draws everything else.
 
     Raises:
@@ -65,19 +67,29 @@ class RandomLabels(LabelledTask):
     dim: int = eqx.field(static=True)
     classes: int = eqx.field(static=True)
     context: Context = eqx.field(static=True)
+    distinct: int = eqx.field(static=True)
     task_seed: int = eqx.field(static=True)
     name: str = eqx.field(static=True)
     uses_positions: bool = eqx.field(static=True)
 
     def __init__(
-        self, *, length: int = 9, dim: int = 16, classes: int = 4, context: Context = "shared", task_seed: int = 0
+        self,
+        *,
+        length: int = 9,
+        dim: int = 16,
+        classes: int = 4,
+        context: Context = "shared",
+        distinct: int = 0,
+        task_seed: int = 0,
     ):
         require_count("length", length, least=2)  # a token of the context, and the query
         require_count("dim", dim)
         require_count("classes", classes, least=2)
+        require_count("distinct", distinct, least=0)
         require_count("task_seed", task_seed, least=0)
         require_choice("context", context, get_args(Context))
-        self.length, self.dim, self.classes, self.context, self.task_seed = length, dim, classes, context, task_seed
+        self.length, self.dim, self.classes, self.context = length, dim, classes, context
+        self.distinct, self.task_seed = distinct, task_seed
         self.name, self.uses_positions = "random-labels", False
 
     @property
@@ -105,23 +117,33 @@ class RandomLabels(LabelledTask):
         return True
 
     def at(self, length: int) -> "RandomLabels":
-        return RandomLabels(
-            length=length, dim=self.dim, classes=self.classes, context=self.context, task_seed=self.task_seed
-        )
+        options = {option: value for option, value in self.spec().items() if option != "task"}
+        return RandomLabels(length=length, **options)
 
     def spec(self) -> dict[str, Any]:
-        shared = {"task": self.name, "dim": self.dim, "classes": self.classes, "context": self.context}
-        return shared | {"task_seed": self.task_seed}
+        options = ("dim", "classes", "context", "distinct", "task_seed")
+        return {"task": self.name} | {option: getattr(self, option) for option in options}
 
     def examples(self, train_examples: int, validation_examples: int, seed: int = 0) -> Split:
         """As many as asked for; fewer are the first of more.
 
         Validation examples are other queries with other labels: no model can be better on them than by chance.
+
+        Raises:
+            InputError: The different examples cannot all be there equally often.
         """
-        return Split(
-            self._drawn(train_examples, seed, "train examples"),
-            self._drawn(validation_examples, seed, "validation examples"),
+        distinct = self.distinct or train_examples
+        require(
+            train_examples % distinct == 0,
+            f"{distinct} different examples are to be repeated equally often, got train_examples {train_examples}.",
+            what="train_examples",
+            given=train_examples,
+            needed=f"a multiple of {distinct}",
         )
+        content, labels = self._drawn(distinct, seed, "train examples")
+        places = np.arange(train_examples) % max(distinct, 1)
+        train = Examples(content[places], labels[places])
+        return Split(train, self._drawn(validation_examples, seed, "validation examples"))
 
     def _drawn(self, count: int, seed: int, part: str) -> Examples:
         shape = (count, self.dim) if self.context == "shared" else (count, self.length, self.dim)
