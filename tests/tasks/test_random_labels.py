@@ -1,4 +1,4 @@
-"""Random labels: drawn by the seed alone, one label per query, the same context for all examples or another for each."""
+"""Random labels: drawn by the seed alone, one per query, after a context for all examples or another for each."""
 
 import jax
 import jax.numpy as jnp
@@ -50,6 +50,16 @@ def test_fewer_examples_are_the_first_of_more(task):
 
 
 @every_context
+def test_few_examples_are_repeated_equally_often(task):
+    few = RandomLabels(**{name: getattr(task, name) for name in ("length", "dim", "classes", "context")}, distinct=7)
+    repeated, all_different = few.examples(21, 20, 1).train, task.examples(7, 20, 1).train
+    for third in range(3):
+        assert_trees_equal(jax.tree.map(lambda leaf, at=7 * third: leaf[at : at + 7], repeated), all_different)
+    with refused("train_examples", "20"):
+        few.examples(20, 20)
+
+
+@every_context
 def test_labels_are_uniform_whatever_the_query(task):
     content, labels = task.examples(3000, 20).train
     np.testing.assert_allclose(np.bincount(labels) / len(labels), 1 / 3, atol=0.04)
@@ -87,6 +97,13 @@ def test_a_stored_spec_gives_the_task_again(task):
 
 
 def test_sizes_that_cannot_be_are_refused():
-    for option, value in {"length": 1, "dim": 0, "classes": 1, "task_seed": -1, "context": "none"}.items():
+    for option, value in {
+        "length": 1,
+        "dim": 0,
+        "classes": 1,
+        "distinct": -1,
+        "task_seed": -1,
+        "context": "none",
+    }.items():
         with refused(option, str(value)):
             RandomLabels(**{option: value})

@@ -110,7 +110,8 @@ class RandomLabels(LabelledTask):
         if self.context == "own":
             return AsStored()
         drawn = named_generator(self.task_seed, "shared context").standard_normal((self.length - 1, self.dim))
-        return AfterContext(drawn.astype(np.float32))
+        context: Any = drawn.astype(np.float32)
+        return AfterContext(context)
 
     @property
     def resamples(self) -> bool:
@@ -132,7 +133,7 @@ class RandomLabels(LabelledTask):
         Raises:
             InputError: The different examples cannot all be there equally often.
         """
-        distinct = self.distinct or train_examples
+        distinct = self.distinct or max(1, train_examples)
         require(
             train_examples % distinct == 0,
             f"{distinct} different examples are to be repeated equally often, got train_examples {train_examples}.",
@@ -141,12 +142,12 @@ class RandomLabels(LabelledTask):
             needed=f"a multiple of {distinct}",
         )
         content, labels = self._drawn(distinct, seed, "train examples")
-        places = np.arange(train_examples) % max(distinct, 1)
+        places = np.arange(train_examples) % distinct
         train = Examples(content[places], labels[places])
         return Split(train, self._drawn(validation_examples, seed, "validation examples"))
 
     def _drawn(self, count: int, seed: int, part: str) -> Examples:
         shape = (count, self.dim) if self.context == "shared" else (count, self.length, self.dim)
         content = named_generator(seed, part, "tokens").standard_normal(shape, np.float32)
-        labels = named_generator(seed, part, "labels").integers(0, self.classes, count, np.int32)
+        labels: Any = named_generator(seed, part, "labels").integers(0, self.classes, count, np.int32)
         return Examples(content, labels)

@@ -7,7 +7,7 @@ n. Their plots print no numbers.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +17,7 @@ from ...report.section import Section
 from ...store import Experiment, Record, TrainSpec
 from ..base import AbstractStudy, Effort, Scale
 from ..claims.memorise import (
+    CONTEXTS,
     WRONG,
     below_claim,
     beyond_claim,
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from ...engine import Sweep
     from ...models import EncoderSpec
 
-CONTEXTS = ("shared", "own")
-"""One context for all examples, as in the paper's figure, or another one for each."""
 CLASSES = 10
 VALIDATION = 20
 """As few as there may be: labels are random, and held-out examples can show nothing."""
@@ -132,21 +131,21 @@ class MemoriseStudy(AbstractStudy):
         effort, paper = self.efforts[scale], self.efforts[Scale.PAPER]
         smaller = (
             f"At {scale} scale: d = {effort.dim}, n = {effort.fixed_length - 1}, {effort.seeds} seeds, "
-            f"{effort.steps:,} steps of {effort.batch}; the paper has d = {paper.dim}, n = {paper.fixed_length - 1} and "
+            f"{effort.steps:,} steps of {effort.batch}; the paper has d = {paper.dim}, n = {paper.fixed_length - 1}, "
             f"up to {max(paper.heads)} heads.",
         )
         return (
             *(smaller if scale is not Scale.PAPER else ()),
-            f"Memorised: the median seed has at least {100 * (1 - WRONG):g} % of the training labels right at the end; "
-            "between two numbers of examples it is interpolated. The bound of the theorem is for every label right.",
-            "One layer of attention alone: no net, no residual sum, no norm, no bias; the answer is linear in the sum of "
-            f"the heads. Ours: {CLASSES} classes, values of as many numbers per head, Adam, numbers of examples in "
+            f"Memorised: at least {100 * (1 - WRONG):g} % of the training labels are right at the end, interpolated "
+            "between two numbers of examples; median of seeds. What is proved is for every label right.",
+            "One layer of attention alone: no net, no residual sum, no norm, no bias; the answer is linear in the sum "
+            f"of the heads. Ours: {CLASSES} classes, values of as many numbers per head, Adam, numbers of examples in "
             "proportion to the heads. A seed draws the examples and the weights; a shared context is one draw.",
             "The lengths are swept with d_h = d, so that all contexts have the same number of weights.",
         )
 
 
-def _layer(dim: int) -> "Any":
+def _layer(dim: int) -> "Callable[..., EncoderSpec]":
     """Attention alone; a head carries as many numbers as there are classes, so no map to the classes is left out."""
     from ...models import EncoderSpec
 
@@ -185,7 +184,7 @@ STUDY = MemoriseStudy(
         ),
         Scale.LAPTOP: MemoriseEffort(
             lengths=(5, 9, 13),
-            seeds=3,
+            seeds=5,
             steps=3000,
             dim=16,
             heads=(1, 2, 4, 8),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ...analysis import ErrorTable
 from ...report.chart import Chart, Series
 from ...report.section import Grid
-from ..claims.memorise import WRONG, Capacity, heads_exponent, lines
+from ..claims.memorise import WRONG, Capacity, contexts_of, heads_exponent, lines
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,9 @@ def capacity_grid(found: Sequence[Capacity]) -> Grid:
 def error_grid(table: ErrorTable) -> Grid:
     """The errors that capacities were read from, a row per shape."""
     rows = []
-    part = table.reduced("seed", "median").ordered("context", "length", "rank", "heads", "examples")
+    kept = {axis: sorted(table.values(axis)) for axis in ("length", "rank", "heads")}
+    part = table.reduced("seed", "median").select(context=contexts_of(table), **kept)
+    part = part.ordered("context", "length", "rank", "heads", "examples")
     for at, line in part.lines("examples"):
         cells = "; ".join(f"{count}: {100 * error:.1f}" for count, error in sorted(line.items()))
         sizes = (str(at["heads"]), str(at["length"] - 1), str(at["rank"]))
@@ -93,7 +95,7 @@ def _chart(found: Sequence[Capacity], along: Along) -> Chart | None:
         log_y=False,
         series=(*series, bound),
         caption=(
-            f"at least {100 * (1 - WRONG):g} % of random labels right, median of seeds; bands hold 90 % of resamples of "
-            "seeds; dashed: what Mahdavi et al. prove that some weights memorise"
+            f"at least {100 * (1 - WRONG):g} % of random labels right, median of seeds; bands hold 90 % of resamples; "
+            "dashed: what Mahdavi et al. prove that some weights memorise"
         ),
     )
