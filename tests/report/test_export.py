@@ -8,7 +8,7 @@ from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.report.export import to_csv, to_json, to_summary
 from headcount.store import Cell, Experiment, Outcome, Store, TrainSpec
 
-from ..helpers.fabricated import LINE, MAP, descent, finished, graded, graded, lost, record, sharp, sweep, write
+from ..helpers.fabricated import LINE, MAP, descent, finished, graded, lost, record, sharp, sweep, write
 
 MODELS = (
     ClassTokenSpec(heads=2),

@@ -84,8 +84,10 @@ def capacities(table: ErrorTable) -> list[Capacity]:
     part = table.select(**kept).ordered("context", *sizes, "seed")
     places = itertools.product(*(part.values(axis) for axis in ("context", "length", "rank", "heads")))
     rows = part.errors.reshape(-1, len(part.values("examples")), len(part.values("seed")))
+    counts = np.asarray(part.values("examples"))
     found = [
-        _capacity(*place, np.asarray(part.values("examples")), row) for place, row in zip(places, rows, strict=True)
+        _capacity(context, length, rank, heads, counts, row)
+        for (context, length, rank, heads), row in zip(places, rows, strict=True)
     ]
     return [each for each in found if each is not None]
 
