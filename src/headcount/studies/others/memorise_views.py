@@ -11,17 +11,18 @@ from ..claims.memorise import WRONG, Capacity, contexts_of, heads_exponent, line
 
 @dataclass(frozen=True)
 class Along:
-    """An axis that capacities are drawn along: the field of `Capacity`, and what a chart calls it."""
+    """An axis that capacities are drawn along: the field of `Capacity`, what a chart calls it, and its title."""
 
     axis: str
     field: str
     label: str
+    title: str
 
 
 ALONG = (
-    Along("heads", "heads", "attention heads H"),
-    Along("length", "tokens", "tokens of the context n"),
-    Along("rank", "rank", "key width d_h"),
+    Along("heads", "heads", "attention heads H", "Examples memorised, by heads"),
+    Along("length", "tokens", "tokens of the context n", "Examples memorised, by context size"),
+    Along("rank", "rank", "key width d_h", "Examples memorised, by key width"),
 )
 
 
@@ -88,7 +89,7 @@ def _chart(found: Sequence[Capacity], along: Along) -> Chart | None:
     )
     return Chart(
         name=f"capacity-{along.axis}",
-        title=f"Examples memorised against {along.label}",
+        title=along.title,
         x_label=along.label,
         y_label="examples memorised",
         x_ticks=ticks,
