@@ -61,7 +61,7 @@ def test_a_dry_run_counts_what_is_done(table5):
     assert contents(table5) == before
 
 
-@pytest.mark.parametrize("name", ["table5", "rank-figure1", "rank-figure-d", "figure3"])
+@pytest.mark.parametrize("name", ["table5", "rank-figure1", "rank-figure-d", "figure3", "memorise"])
 def test_a_finished_study_is_told_again_without_training(tmp_path, no_training, name):
     study = STUDIES[name]
     made = study.sweep(Scale.SMOKE)

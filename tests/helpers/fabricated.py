@@ -19,6 +19,7 @@ from headcount.studies.head_count import table2
 from headcount.studies.head_count.converged import TABLES, ConvergedStudy
 from headcount.studies.head_count.table2_draws import DrawsStudy
 from headcount.studies.head_count.width import HEADS, WidthStudy
+from headcount.studies.others.memorise import MemoriseStudy
 from headcount.studies.rank.base import RankStudy
 from headcount.studies.real_data.cifar import CifarStudy
 from headcount.studies.real_data.marco import MarcoStudy
@@ -120,11 +121,12 @@ def record(cell: Cell, outcome: Outcome = Outcome.FINISHED, message: str = "", *
 
 
 def finished(made: Any, error: Errors = sharp) -> list[Record]:
-    """A finished record per cell of a sweep, with the NMSE that `error` gives for its coordinates."""
+    """A finished record per cell of a sweep, with the error that `error` gives for its coordinates."""
     records = []
     for cell in made.cells:
         nmse = error(made.experiment.coordinates(cell.key))
-        records.append(record(cell, nmse=nmse, final_nmse=nmse, train_nmse=nmse, baseline=1.0))
+        fitted = {"fitted_error": nmse} if made.experiment.study == "memorise" else {}  # what that study is judged by
+        records.append(record(cell, nmse=nmse, final_nmse=nmse, train_nmse=nmse, baseline=1.0, **fitted))
     return records
 
 
@@ -161,7 +163,7 @@ def study_names(study: AbstractStudy, scale: Scale) -> dict[str, str]:
 def _study_axes(study: AbstractStudy, scale: Scale) -> list[dict[str, Sequence[Any]]]:
     effort = study.efforts[scale]
     rest = {"length": effort.lengths, "seed": tuple(range(effort.seeds))}
-    if isinstance(study, DepthStudy):
+    if isinstance(study, DepthStudy | MemoriseStudy):
         return list(study.efforts[scale].grid())
     if isinstance(study, WidthStudy):
         return [{"heads": HEADS, "hidden": study.widths[scale]} | rest]

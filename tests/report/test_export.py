@@ -118,3 +118,16 @@ def test_a_summary_has_a_row_per_place_and_says_where_it_comes_from():
     assert [row[name] for name in ("seeds", "minimum", "mean")] == ["2", f"{min(errors):.4g}", f"{sum(errors) / 2:.4g}"]
     assert all(line.startswith("# ") for line in second.splitlines())
     assert "# command: run from Python" in second
+
+
+def test_a_summary_has_the_training_error_at_the_end_where_it_was_measured():
+    made = sweep({"heads": (1, 2), "seed": (0, 1, 2)}, name="labels")
+    records = graded(made, lambda at: {"error": 0.9, "baseline": 0.9, "fitted_error": 0.1 * at["heads"] + at["seed"]})
+    text = to_summary([made.experiment], records, {})
+    rows = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("# ")))
+    assert [row["median"] for row in rows] == ["0.9", "0.9"]
+    assert [[row[f"fitted_{name}"] for name in ("minimum", "median", "maximum")] for row in rows] == [
+        ["0.1", "1.1", "2.1"],
+        ["0.2", "1.2", "2.2"],
+    ]
+    assert "fitted_median" not in to_summary([made.experiment], finished(made), {})

@@ -43,3 +43,9 @@ def test_labels_that_are_kept_do_not_overlap(labels):
     assert kept[0] == 0
     for i, j in pairwise(kept):
         assert places[j] - widths[j] / 2 >= places[i] + widths[i] / 2 - 1e-9
+
+
+def test_thousands_are_written_plainly():
+    _, _, ticks = linear_ticks(0, 2300)
+    assert [tick_text(tick, ticks, log=False) for tick in ticks] == ["0", "500", "1,000", "1,500", "2,000", "2,500"]
+    assert tick_text(250_000.0, [250_000.0], log=False) == "2.5e+05"

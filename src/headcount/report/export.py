@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._collection import collection_paused
-from ..analysis import error_table
+from ..analysis import Metric, Summary, error_table
+from ..analysis.metric import FITTED_ERROR
 from ..store import Cell, Content, Experiment, Outcome, Record, Records, backend_of
 from ..store.cell import train_text
 from .provenance import provenance
@@ -89,7 +90,8 @@ def csv_of(table: list[dict[str, Any]]) -> str:
 def to_summary(experiments: Iterable[Experiment], records: Iterable[Record], runs: Mapping[str, Sequence[Run]]) -> str:
     """A row per place of every experiment: statistics over seeds, as CSV, small enough to keep beside a text.
 
-    Lines that begin with # say where the numbers come from. `runs` are the commands and times by experiment.
+    Lines that begin with # say where the numbers come from. `runs` are the commands and times by experiment. The first
+    statistics are of the validation error; those of the training error at the end follow where it was measured.
     """
     records = Records.of(records)
     return "\n".join(_summary(each, each.own(records), runs.get(each.name, ())) for each in experiments)
@@ -110,12 +112,19 @@ def _summary(experiment: Experiment, records: Records, runs: Sequence[Run]) -> s
     header = "".join(f"# {name}: {words}\n" for name, words in facts.items() if words)
     if Outcome.FINISHED not in records.outcomes:
         return header
-    summaries = [each for each in error_table(experiment, records).summaries() if each.seeds]
-    table = [
-        each.coordinates | {"seeds": each.seeds} | {name: f"{getattr(each, name):.4g}" for name in STATISTICS}
-        for each in summaries
-    ]
+    table = [each.coordinates | {"seeds": each.seeds} | _statistics(each) for each in _finished(experiment, records)]
+    if FITTED_ERROR.name in records.metric_names():
+        fitted = _finished(experiment, records, FITTED_ERROR)
+        table = [row | _statistics(each, "fitted_") for row, each in zip(table, fitted, strict=True)]
     return header + csv_of(table)
+
+
+def _finished(experiment: Experiment, records: Records, metric: Metric | None = None) -> list[Summary]:
+    return [each for each in error_table(experiment, records, metric=metric).summaries() if each.seeds]
+
+
+def _statistics(summary: Summary, prefix: str = "") -> dict[str, str]:
+    return {f"{prefix}{name}": f"{getattr(summary, name):.4g}" for name in STATISTICS}
 
 
 def to_json(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> str:

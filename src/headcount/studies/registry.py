@@ -7,6 +7,7 @@ from ..analysis.claim import Claim
 from .base import AbstractStudy, ClosedFormStudy
 from .beyond import alphabet, architectures, depth, norm, shared_keys, sparse
 from .head_count import converged, figure1b, figure2e, figure3, figure4, table2, table2_draws, table3, table4, table5
+from .others import memorise
 from .rank import figure1, figure_d, figure_n, in_context, positions, random_features
 from .real_data import cifar, marco
 from .real_data.base import RealDataStudy
@@ -17,8 +18,10 @@ CHOICES = (table2_draws, converged)
 """Studies of what a published table owes to choices that the paper does not name: the draws, and the training."""
 BEYOND: tuple[ModuleType, ...] = (depth, shared_keys, sparse, architectures, norm, alphabet)
 """Studies of questions that neither paper answers; nothing is published beside them."""
+OTHERS: tuple[ModuleType, ...] = (memorise,)
+"""Studies of what other papers say of heads."""
 STUDIES: dict[str, AbstractStudy] = {
-    module.STUDY.name: module.STUDY for module in (*HEAD_COUNT, *CHOICES, *RANK, *BEYOND)
+    module.STUDY.name: module.STUDY for module in (*HEAD_COUNT, *CHOICES, *RANK, *BEYOND, *OTHERS)
 }
 CLOSED_FORM: dict[str, ClosedFormStudy] = {random_features.STUDY.name: random_features.STUDY}
 """Studies that train nothing."""

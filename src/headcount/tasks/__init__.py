@@ -24,6 +24,7 @@ from .presets import (
     sum_of_maxima,
     value_at_maximum,
 )
+from .random_labels import RandomLabels
 from .ranking import LAYOUTS, Layout, Ranking, ranking
 from .retrieval import Retrieval
 
@@ -47,6 +48,7 @@ __all__ = [
     "LabelledTask",
     "Layout",
     "NearestNeighbour",
+    "RandomLabels",
     "Ranking",
     "Regression",
     "Retrieval",

@@ -7,6 +7,7 @@ line.
 import inspect
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -21,10 +22,11 @@ from .._keys import named_generator
 from .._limits import require_fits, require_size
 from .._shapes import Tokens
 from .alphabet import AlphabetMaxima
-from .base import GeneratedTask
+from .base import AbstractTask, GeneratedTask
 from .function import FunctionTask
 from .in_context import InContextRegression
 from .nearest import BiasedNearestNeighbour, FarthestPoint, NearestNeighbour, Points
+from .random_labels import RandomLabels
 from .retrieval import Distribution, Retrieval, Windows
 
 
@@ -239,7 +241,10 @@ PRESETS = {
     "in-context-regression": in_context_regression,
 }
 
-OF_STUDIES = {"alphabet-maxima": AlphabetMaxima}
+OF_STUDIES: dict[str, Callable[..., AbstractTask]] = {
+    "alphabet-maxima": AlphabetMaxima,
+    "random-labels": RandomLabels,
+}
 """Tasks that studies train on and that no command names; a stored cell of them can be trained again."""
 
 
@@ -278,7 +283,7 @@ def preset_options(name: str) -> dict[str, object]:
     return {option: parameter.default for option, parameter in inspect.signature(PRESETS[name]).parameters.items()}
 
 
-def preset_from_spec(spec: dict[str, Any]) -> GeneratedTask | None:
+def preset_from_spec(spec: dict[str, Any]) -> AbstractTask | None:
     """The preset whose `spec()` this is; None for a user's task, or one of another version."""
     name = spec["task"]
     if name not in PRESETS and name not in OF_STUDIES:

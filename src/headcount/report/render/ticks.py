@@ -48,7 +48,8 @@ def tick_text(value: float, ticks: Sequence[float], *, log: bool) -> str:
     plain = PLAIN_FROM * (1 - 1e-9) <= abs(value) < 1e5
     if log and all(abs(power - round(power)) < 1e-9 for power in powers) and len(ticks) > 1 and not plain:
         return f"10{str(round(math.log10(value))).translate(_SUPERSCRIPTS)}"
-    return f"{value:.3g}".replace("-", "\u2212")
+    text = f"{value:,.0f}" if plain and abs(value) >= 1000 else f"{value:.3g}"
+    return text.replace("-", "\u2212")
 
 
 def far_enough(places: Float[np.ndarray, " ticks"], widths: Sequence[float]) -> list[int]:

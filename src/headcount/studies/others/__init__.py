@@ -1,0 +1,1 @@
+"""Published results on heads from other papers than the two that the project is about."""
