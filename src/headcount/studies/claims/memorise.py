@@ -22,7 +22,7 @@ CONTEXTS = ("shared", "own")
 """One context for all examples, as in the paper's figure, or another one for each."""
 WRONG = 0.05
 """Share of wrong labels up to which examples count as memorised."""
-LINEAR = 0.25
+LINEAR = 0.15
 """How far from 1 the exponent of the heads may be where growth is called linear."""
 SAME = 1.1
 """Times the capacity that is no gain: two equal shapes differ by a few per cent."""
