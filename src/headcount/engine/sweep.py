@@ -43,6 +43,12 @@ class Sweep:
         cells = tuple(cell for cell in self.cells if cell.key in experiment.places)
         return replace(self, experiment=experiment, cells=cells)
 
+    def where(self, keeps: Callable[[Cell], bool]) -> "Sweep":
+        """The same sweep with only the cells that `keeps` is true of."""
+        cells = tuple(cell for cell in self.cells if keeps(cell))
+        places = {cell.key: self.experiment.places[cell.key] for cell in cells}
+        return replace(self, experiment=replace(self.experiment, places=places), cells=cells)
+
 
 def sweep(
     task: AbstractTask,

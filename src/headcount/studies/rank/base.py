@@ -79,6 +79,16 @@ class RankStudy(AbstractStudy):
     task: Callable[[int, int], "AbstractTask"] = farthest_point
     notes: tuple[str, ...] = ()
 
+    def changed(self, scale: Scale, *, steps: int | None = None, norm_first: bool | None = None) -> "RankStudy":
+        """The same study with another number of steps or other norms at a scale; None leaves either as it is."""
+        effort = self.efforts[scale]
+        effort = replace(
+            effort,
+            steps=effort.steps if steps is None else steps,
+            norm_first=effort.norm_first if norm_first is None else norm_first,
+        )
+        return replace(self, efforts=self.efforts | {scale: effort})
+
     def sweep(self, scale: Scale) -> "Sweep":
         from ...engine import joined
 
@@ -132,15 +142,16 @@ class RankStudy(AbstractStudy):
         table, published = _with_logarithms(best), published_points(self.figure)
         claims = judged(self.claims, table, self._printed())
         claims += () if published is None else (magnitude_claim(table, published),)
+        changes = _changes(experiment, self.efforts[scale])
         return Section(
             name=self.name,
-            title=self.title,
+            title=", ".join([self.title, *changes]),
             asks=self.asks,
             headline=f"{claims[0].statement.rstrip('.')}: {claims[0].verdict.value}",
             claims=claims,
             grids=(rank_grid(table, published),),
             charts=rank_charts(table, published),
-            notes=(*self.notes, *self.choices(scale)),
+            notes=(*self.notes, *_said(changes, scale), *self.choices(scale)),
         )
 
     def choices(self, scale: Scale) -> tuple[str, ...]:
@@ -163,6 +174,18 @@ class RankStudy(AbstractStudy):
         if effort.norm_first and not paper.norm_first:
             smaller += " Norms come before attention and net here: in so few steps deep encoders learn only that way."
         return (smaller, *ours)
+
+
+def _changes(experiment: Experiment, effort: RankEffort) -> list[str]:
+    """What the models of an experiment have in place of the scale's own, in words: it was asked for by an option."""
+    steps = experiment.settings.get("train", {}).get("steps", effort.steps)
+    norm_first = experiment.settings.get("model", {}).get("norm_first", effort.norm_first)
+    words = [] if steps == effort.steps else [f"{steps:,} steps"]
+    return words if norm_first == effort.norm_first else [*words, "norms first" if norm_first else "norms after sums"]
+
+
+def _said(changes: list[str], scale: Scale) -> tuple[str, ...]:
+    return (f"Changed from the {scale} scale, which is described below: {', '.join(changes)}.",) if changes else ()
 
 
 def _with_logarithms(table: ErrorTable) -> ErrorTable:
