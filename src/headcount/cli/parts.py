@@ -10,6 +10,7 @@ from ..engine import Sweep
 from ..store.experiment import Value
 from ..studies.base import AbstractStudy, ClosedFormStudy, Scale
 from ..studies.rank.base import RankStudy
+from ..studies.rank.norms import NormsStudy
 from ..studies.real_data.base import RealDataStudy
 
 REAL_DATA_AXES = {"heads": "heads", "lengths": "length"}
@@ -77,9 +78,12 @@ class Part:
         return self._selected(sweep, {"heads": self.heads, "length": lengths})
 
     def _of_rank(self, each: RankStudy, scale: Scale) -> Sweep:
-        norm_first = None if self.norms is None else self.norms == "first"
-        sweep = each.changed(scale, steps=self.steps, norm_first=norm_first).sweep(scale)
         kept = {axis: getattr(self, option) for option, axis in RANK_AXES.items()}
+        norm_first = None if self.norms is None else self.norms == "first"
+        if isinstance(each, NormsStudy):  # norms are one of its axes
+            kept["recipe"] = None if self.norms is None else each.recipes_of(self.norms)
+            norm_first = None
+        sweep = each.changed(scale, steps=self.steps, norm_first=norm_first).sweep(scale)
         for axis, asked in kept.items():
             _require_known(each.name, scale, axis, asked, sweep.experiment.values(axis))
         _require_known(each.name, scale, "heads", self.heads, each.efforts[scale].heads)

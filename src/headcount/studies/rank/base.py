@@ -17,6 +17,7 @@ from ...analysis.claim import Claim, judged
 from ...report.chart import Chart, Series
 from ...report.section import Grid, Section
 from ...store import Experiment, Record, TrainSpec
+from ...store.cell import MAX_WARMUP
 from ..base import AbstractStudy, Effort, Scale
 from ..claims.heads import magnitude_claim
 from ..claims.rank import named, varying
@@ -33,7 +34,10 @@ SMALLEST = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class RankEffort(Effort):
-    """How much of a study is done. `lengths` are the numbers of points N, `heads` those of one attention block."""
+    """How much of a study is done. `lengths` are the numbers of points N, `heads` those of one attention block.
+
+    `warmup` is the share of the steps over which the learning rate rises.
+    """
 
     dims: tuple[int, ...]
     heads: tuple[int, ...]
@@ -43,6 +47,7 @@ class RankEffort(Effort):
     hidden: int = 2048
     batch: int = 256
     learning_rate: float = 0.01
+    warmup: float = 0.05
     norm: Norm = "unit"
     norm_first: bool = False
 
@@ -53,7 +58,8 @@ class RankEffort(Effort):
             steps=self.steps,
             batch=self.batch,
             learning_rate=self.learning_rate,
-            warmup=self.steps // 20,
+            warmup=round(self.steps * self.warmup),
+            max_warmup=max(MAX_WARMUP, self.warmup),
             second_moment_decay=0.95,
             train_examples=0,
         )
@@ -93,13 +99,12 @@ class RankStudy(AbstractStudy):
         from ...engine import joined
 
         effort = self.efforts[scale]
-        return joined(self._part(scale, dim, positions) for dim in effort.dims for positions in effort.positions)
+        return joined(self._part(scale, effort, dim, each) for dim in effort.dims for each in effort.positions)
 
-    def _part(self, scale: Scale, dim: int, positions: Positions) -> "Sweep":
-        """The models of one width; a position code beside the points doubles it."""
+    def _part(self, scale: Scale, effort: RankEffort, dim: int, positions: Positions, **at: str) -> "Sweep":
+        """The models of one width, trained as `effort` says; a position code beside the points doubles the width."""
         from ...engine import sweep
 
-        effort = self.efforts[scale]
         task = self.task(dim, effort.lengths[0])
         stream = 2 * dim if positions == "concatenated" else dim
 
@@ -126,8 +131,8 @@ class RankStudy(AbstractStudy):
             "length": effort.lengths,
             "seed": range(effort.seeds),
         }
-        at = {"dim": dim, "positions": positions}
-        return sweep(task, axes=axes, model=model, train=effort.train, at=at, **self.named(scale))
+        further = {"dim": dim, "positions": positions, **at}
+        return sweep(task, axes=axes, model=model, train=effort.train, at=further, **self.named(scale))
 
     def published_claims(self) -> tuple[Claim, ...]:
         printed = self._printed()
@@ -135,14 +140,14 @@ class RankStudy(AbstractStudy):
 
     def _printed(self) -> ErrorTable | None:
         published = published_points(self.figure)
-        return None if published is None else _with_logarithms(published)
+        return None if published is None else with_logarithms(published)
 
     def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
         best = error_table(experiment, records).reduced("seed").trimmed()
-        table, published = _with_logarithms(best), published_points(self.figure)
+        table, published = with_logarithms(best), published_points(self.figure)
         claims = judged(self.claims, table, self._printed())
         claims += () if published is None else (magnitude_claim(table, published),)
-        changes = _changes(experiment, self.efforts[scale])
+        changes = changes_of(experiment, self.efforts[scale])
         return Section(
             name=self.name,
             title=", ".join([self.title, *changes]),
@@ -151,7 +156,7 @@ class RankStudy(AbstractStudy):
             claims=claims,
             grids=(rank_grid(table, published),),
             charts=rank_charts(table, published),
-            notes=(*self.notes, *_said(changes, scale), *self.choices(scale)),
+            notes=(*self.notes, *said_of(changes, scale), *self.choices(scale)),
         )
 
     def choices(self, scale: Scale) -> tuple[str, ...]:
@@ -176,7 +181,7 @@ class RankStudy(AbstractStudy):
         return (smaller, *ours)
 
 
-def _changes(experiment: Experiment, effort: RankEffort) -> list[str]:
+def changes_of(experiment: Experiment, effort: RankEffort) -> list[str]:
     """What the models of an experiment have in place of the scale's own, in words: it was asked for by an option."""
     steps = experiment.settings.get("train", {}).get("steps", effort.steps)
     norm_first = experiment.settings.get("model", {}).get("norm_first", effort.norm_first)
@@ -184,15 +189,15 @@ def _changes(experiment: Experiment, effort: RankEffort) -> list[str]:
     return words if norm_first == effort.norm_first else [*words, "norms first" if norm_first else "norms after sums"]
 
 
-def _said(changes: list[str], scale: Scale) -> tuple[str, ...]:
+def said_of(changes: list[str], scale: Scale) -> tuple[str, ...]:
     return (f"Changed from the {scale} scale, which is described below: {', '.join(changes)}.",) if changes else ()
 
 
-def _with_logarithms(table: ErrorTable) -> ErrorTable:
+def with_logarithms(table: ErrorTable) -> ErrorTable:
     return replace(table, errors=np.maximum(table.errors, SMALLEST))
 
 
-def rank_grid(table: ErrorTable, published: ErrorTable | None) -> Grid:
+def rank_grid(table: ErrorTable, published: ErrorTable | None, title: str = "smallest error over seeds") -> Grid:
     """Error by rank, a row per line, the published value in parentheses."""
     ranks, differing = table.values("rank"), varying(table)
     rows, beside = [], False
@@ -204,7 +209,7 @@ def rank_grid(table: ErrorTable, published: ErrorTable | None) -> Grid:
             reference = f" ({theirs:.2g})" if np.isfinite(theirs) else ""
             cells.append(f"{line[rank]:.2g}{reference}" if rank in line else "-")
         rows.append((named(at, differing), *cells))
-    title = "smallest error over seeds" + (" (published, read off a plot)" if beside else "")
+    title += " (published, read off a plot)" if beside else ""
     return Grid(title=title, columns=("", *(f"rank {rank}" for rank in ranks)), rows=tuple(rows))
 
 
