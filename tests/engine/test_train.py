@@ -302,6 +302,19 @@ def test_the_rate_rises_in_a_line_and_falls_in_a_cosine_to_nothing(steps, warmup
     assert share[-1] == pytest.approx(math.sin(math.pi / (2 * (steps - turn))) ** 2, abs=1e-5)
 
 
+@pytest.mark.parametrize(("max_warmup", "rise"), [(MAX_WARMUP, 4), (0.5, 20)])
+def test_warm_up_takes_as_many_steps_as_it_may(max_warmup, rise):
+    """In Adam's first step a weight moves by the rate, unless its gradient is zero."""
+    first = a_cell(1, 0)
+    cell = replace(first, train=replace(first.train, warmup=30, max_warmup=max_warmup))
+    parts = program_for(shape_of(cell))
+    states, members = parts.start((cell,), data())
+    before = jax.tree.map(np.array, states.model)
+    after, _ = parts.advance(states, members, data(), 1)
+    moves = jax.tree.map(lambda a, b: np.max(np.abs(a - b)), before, after.model)
+    assert max(jax.tree.leaves(moves)) == pytest.approx(0.01 / rise, rel=1e-2)
+
+
 @given(st.integers(1, 100_000))
 def test_a_curve_is_measured_from_the_first_step_to_the_last(steps):
     points = checkpoint_steps(steps)

@@ -48,7 +48,7 @@ def same_rank_claim(table: ErrorTable, recipes: Sequence[str], statement: str) -
     if len(drops) < len(recipes):
         return Claim(statement, Verdict.UNDECIDED, evidence or "one layer was not measured at two ranks")
     falls = [drop >= DROP for drop in drops.values()]
-    evidence = f"one layer's error falls from rank {half} to {full}, the full one, {evidence}"
+    evidence = f"from rank {half} to {full} one layer's error falls, {evidence} (needed from {DROP:.2g}-fold on)"
     return Claim(statement, decided(all(falls) or not any(falls)), evidence)
 
 
