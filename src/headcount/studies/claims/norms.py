@@ -33,7 +33,7 @@ def collapses_claim(table: ErrorTable, recipe: str, statement: str) -> Claim:
 
 
 def same_rank_claim(table: ErrorTable, recipes: Sequence[str], statement: str) -> Claim:
-    """Of the best seeds, one layer's error falls from half to full rank with every recipe, or with none."""
+    """One layer's error, of the best seed, falls from half to full rank with every recipe."""
     half, full = table.values("rank")[-2:] if len(table.values("rank")) > 1 else (0, 0)
     drops = {}
     for recipe in recipes:
@@ -49,7 +49,8 @@ def same_rank_claim(table: ErrorTable, recipes: Sequence[str], statement: str) -
         return Claim(statement, Verdict.UNDECIDED, evidence or "one layer was not measured at two ranks")
     falls = [drop >= DROP for drop in drops.values()]
     evidence = f"from rank {half} to {full} one layer's error falls, {evidence} (needed from {DROP:.2g}-fold on)"
-    return Claim(statement, decided(all(falls) or not any(falls)), evidence)
+    # Where it falls with none, it is too roughly trained to tell.
+    return Claim(statement, decided(all(falls)) if any(falls) else Verdict.UNDECIDED, evidence)
 
 
 def _smallest(table: ErrorTable) -> float:
