@@ -12,6 +12,8 @@ Positions = Literal["none", "additive", "concatenated"]
 Padding = Literal["zeros", "nan"]
 """What a padding token holds: zeros, as padded texts do, or NaN, where zeros are numbers like any other."""
 Norm = Literal["unit", "layer", "none"]
+NormPlace = Literal["first", "after"]
+"""Where an encoder's norms are: before attention and net, or after the sums around them."""
 AttentionKind = Literal["soft", "hard", "linear", "top-k"]
 """How weights come of queries and keys: a softmax, all on the largest score, a kernel, a softmax of the largest."""
 Activation = Literal["relu", "gelu"]
@@ -27,6 +29,7 @@ ANSWERED_AT: tuple[AnsweredAt, ...] = get_args(AnsweredAt)
 POSITIONS: tuple[Positions, ...] = get_args(Positions)
 PADDINGS: tuple[Padding, ...] = get_args(Padding)
 NORMS: tuple[Norm, ...] = get_args(Norm)
+NORM_PLACES: tuple[NormPlace, ...] = get_args(NormPlace)
 ATTENTION_KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)
 ACTIVATIONS: tuple[Activation, ...] = get_args(Activation)
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)

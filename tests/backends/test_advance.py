@@ -27,6 +27,7 @@ from ..helpers.tolerance import assert_close, assert_trees_close, assert_trees_e
 ON_GPU = jax.default_backend() == "gpu"
 TRAIN = TrainSpec(steps=100, batch=5, warmup=3, train_examples=24, validation_examples=20, clip=0.3)
 LARGE = replace(TRAIN, batch=256, train_examples=300)
+LONG_WARMUP = replace(TRAIN, batch=19, warmup=30, max_warmup=0.5)
 STEPS = 5
 
 
@@ -49,7 +50,7 @@ LABELS = Setting(
     train=replace(TRAIN, weight_decay=0.1, second_moment_decay=0.9),
 )
 SHARED = Setting(ClassTokenSpec(heads=3, head_dim=2, hidden=4, kv_heads=1), outputs=1)
-PLAIN = Setting(ClassTokenSpec(heads=1, head_dim=4, hidden=33), outputs=1, train=replace(TRAIN, batch=19))
+PLAIN = Setting(ClassTokenSpec(heads=1, head_dim=4, hidden=33), outputs=1, train=LONG_WARMUP)
 NORMED = Setting(ClassTokenSpec(heads=2, head_dim=2, hidden=4, final_norm=True))
 """Pooled by kernels, and advanced step by step."""
 SHORT = Setting(ClassTokenSpec(heads=4, head_dim=8, hidden=32), outputs=1, train=LARGE, length=8, dim=5)
@@ -124,7 +125,8 @@ def plainly(setting: Setting, seed: int = 0):
     stored = data_of(setting).train
     keys = [jr.fold_in(named_key(seed, "batches"), step) for step in range(STEPS)]
     chosen = [np.asarray(jr.randint(key, (train.batch,), 0, train.train_examples)) for key in keys]
-    rates = [float(rate_at(jnp.asarray(i), train.learning_rate, train.steps, train.warmup)) for i in range(STEPS)]
+    rise = train.warmup, train.max_warmup
+    rates = [float(rate_at(jnp.asarray(i), train.learning_rate, train.steps, *rise)) for i in range(STEPS)]
     tokens, targets = np.asarray(stored.tokens, np.float64), np.asarray(stored.targets)
     with jax.enable_x64(True):
         optimiser = optax.chain(

@@ -102,6 +102,14 @@ def test_fewer_values_are_the_same_experiment(names, data):
     assert kept.experiment.places == some.experiment.places
 
 
+def test_the_cells_that_are_kept_are_the_same_experiment():
+    whole = sweep(TASK, axes={"heads": [1, 2], "seed": [0, 1, 2]}, model=class_token, train=TRAIN)
+    kept = whole.where(lambda cell: cell.model["heads"] == 2 and cell.seed > 0)
+    assert [(cell.model["heads"], cell.seed) for cell in kept.cells] == [(2, 1), (2, 2)]
+    assert kept.experiment.places.keys() == {cell.key for cell in kept.cells}
+    assert kept.experiment.identity == whole.experiment.identity
+
+
 def test_one_value_is_the_same_experiment_as_several_where_other_fields_follow_it():
     task = Numbers("classes")
     for heads in ([1], [2]):

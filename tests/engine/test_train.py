@@ -22,6 +22,7 @@ from headcount.engine.schedule import schedule
 from headcount.engine.train import program, respond, sequential_map
 from headcount.models import EncoderSpec, folded, textbook
 from headcount.store import Cell
+from headcount.store.cell import MAX_WARMUP
 from headcount.tasks import FarthestPoint, Regression, sum_of_maxima
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
@@ -283,17 +284,35 @@ def test_members_take_turns_in_a_loop_that_no_compiler_unrolls(count):
     assert_trees_equal(compiled(members, begun), jax.lax.map(one, members))
 
 
-@given(steps=st.integers(1, 20_000), warmup=st.integers(0, 2_000))
-def test_the_rate_rises_in_a_line_and_falls_in_a_cosine_to_nothing(steps, warmup):
+@given(
+    steps=st.integers(1, 20_000),
+    warmup=st.integers(0, 2_000),
+    limit=st.sampled_from([(MAX_WARMUP, 1, 10), (0.5, 1, 2), (0.75, 3, 4)]),
+)
+def test_the_rate_rises_in_a_line_and_falls_in_a_cosine_to_nothing(steps, warmup, limit):
+    max_warmup, parts, of = limit
     at = np.unique(np.linspace(0, steps - 1, 64).astype(np.int32))
     at = np.pad(at, (0, 64 - len(at)), mode="edge")
-    share = np.asarray(jax.vmap(lambda step: schedule(step, steps, warmup))(jnp.asarray(at)))
-    turn = min(warmup, steps // 10)
+    share = np.asarray(jax.vmap(lambda step: schedule(step, steps, warmup, max_warmup))(jnp.asarray(at)))
+    turn = min(warmup, parts * steps // of)
     rising, falling = share[at < turn], share[at >= turn]
     np.testing.assert_allclose(rising, (at[at < turn] + 1) / max(turn, 1), rtol=1e-5)
     assert np.all(np.diff(falling) <= 1e-6)
     assert np.all((share >= 0) & (share <= 1 + 1e-6))
     assert share[-1] == pytest.approx(math.sin(math.pi / (2 * (steps - turn))) ** 2, abs=1e-5)
+
+
+@pytest.mark.parametrize(("max_warmup", "rise"), [(MAX_WARMUP, 4), (0.5, 20)])
+def test_warm_up_takes_as_many_steps_as_it_may(max_warmup, rise):
+    """In Adam's first step a weight moves by the rate, unless its gradient is zero."""
+    first = a_cell(1, 0)
+    cell = replace(first, train=replace(first.train, warmup=30, max_warmup=max_warmup))
+    parts = program_for(shape_of(cell))
+    states, members = parts.start((cell,), data())
+    before = jax.tree.map(np.array, states.model)
+    after, _ = parts.advance(states, members, data(), 1)
+    moves = jax.tree.map(lambda a, b: np.max(np.abs(a - b)), before, after.model)
+    assert max(jax.tree.leaves(moves)) == pytest.approx(0.01 / rise, rel=1e-2)
 
 
 @given(st.integers(1, 100_000))

@@ -20,6 +20,7 @@ from headcount.studies.head_count.converged import TABLES, ConvergedStudy
 from headcount.studies.head_count.table2_draws import DrawsStudy
 from headcount.studies.head_count.width import HEADS, WidthStudy
 from headcount.studies.others.memorise import MemoriseStudy
+from headcount.studies.rank import norms
 from headcount.studies.rank.base import RankStudy
 from headcount.studies.real_data.cifar import CifarStudy
 from headcount.studies.real_data.marco import MarcoStudy
@@ -174,6 +175,7 @@ def _study_axes(study: AbstractStudy, scale: Scale) -> list[dict[str, Sequence[A
         return [
             {"rank": tuple(width // h for h in effort.heads), "layers": effort.layers, "multiplier": effort.multipliers}
             | {"dim": (dim,), "positions": (positions,)}
+            | ({"recipe": tuple(norms.RECIPES)} if isinstance(study, norms.NormsStudy) else {})
             | rest
             for dim in effort.dims
             for positions in effort.positions

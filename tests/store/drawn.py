@@ -29,6 +29,7 @@ trains = st.builds(
     data_seed=count,
     weight_decay=st.just(0.0) | st.floats(0, 10),
     precision=st.sampled_from(["float32", "bfloat16"]),
+    max_warmup=st.just(0.1) | st.floats(0.01, 0.99),
 )
 keys = st.text("0123456789abcdef", min_size=20, max_size=20)
 content = {"task": contents, "length": count, "model": contents, "train": trains, "seed": count}

@@ -152,6 +152,9 @@ def test_a_whole_number_is_the_same_content_as_an_int_and_as_a_float():
         ("weight_decay", float("nan")),
         ("weight_decay", float("inf")),
         ("precision", "float16"),
+        ("max_warmup", 0.0),
+        ("max_warmup", 1.0),
+        ("max_warmup", float("nan")),
     ],
 )
 def test_a_way_of_training_that_cannot_be_right_is_refused(name, value):
@@ -166,6 +169,15 @@ def test_a_cell_that_cannot_be_right_is_refused(name, value):
         a_cell(**{name: value})
     assert isinstance(caught.value, InputError)
     assert (caught.value.what, caught.value.given) == (name, value)
+
+
+def test_the_usual_limit_of_warm_up_is_no_part_of_a_key():
+    """Cells from before it was a field keep their keys."""
+    assert "max_warmup" not in a_cell().spec()["train"]
+    longer = a_cell(train=TrainSpec(max_warmup=0.5))
+    assert longer.spec()["train"]["max_warmup"] == 0.5
+    assert longer.key != a_cell(train=TrainSpec()).key == a_cell(train=TrainSpec(max_warmup=0.1)).key
+    assert cell_from_spec(longer.spec()) == longer
 
 
 def test_no_warm_up_is_a_way_of_training():

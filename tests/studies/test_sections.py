@@ -21,6 +21,7 @@ errors = st.floats(1e-12, 1e3) | st.sampled_from([1e-12, 1e-3, 1.0, 1e3])
 CLAIMS = {
     "table2": 5, "table3": 5, "table4": 5, "table5": 5, "figure1b": 4, "figure4": 4, "figure2e": 2, "figure3": 2,
     "rank-figure1": 5, "rank-figure-n": 5, "rank-figure-d": 2, "rank-positions": 3, "rank-in-context": 1,
+    "rank-norms": 6,
     "table2-draws": 5, "converged": 5,
     "norm": 6,
     "depth": 6,

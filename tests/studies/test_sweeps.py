@@ -12,6 +12,7 @@ from headcount.studies.base import Scale
 from headcount.studies.head_count.table import ALL_LENGTHS, TableStudy
 from headcount.studies.published import published_points
 from headcount.studies.rank.base import RankEffort, RankStudy
+from headcount.studies.rank.norms import RECIPES
 from headcount.studies.real_data import cifar, marco
 from headcount.studies.real_data.base import LabelledEffort
 from headcount.studies.registry import HEAD_COUNT, RANK, REAL_DATA, STUDIES
@@ -123,7 +124,8 @@ def test_every_rank_has_the_same_number_of_parameters(study, sweep_of):
             others = tuple(value for axis, value in at.items() if axis not in ("rank", "seed"))
             count = model.parameters(length=cell.length, dim=model.width, outputs=model.width)
             counts.setdefault(others, set()).add(count)
-            assert (model.hidden, model.norm_first) == (study.efforts[scale].hidden, study.efforts[scale].norm_first)
+            places = [RECIPES[at["recipe"]]["norm_first"]] if "recipe" in at else [study.efforts[scale].norm_first]
+            assert (model.hidden, [model.norm_first]) == (study.efforts[scale].hidden, places)
         assert {len(several) for several in counts.values()} == {1}
         answered = {task.answered_at for task in sweep.tasks}
         assert answered == {spec_from_dict(cell.model).answered_at for cell in sweep.cells}

@@ -49,6 +49,7 @@ EXAMPLES = {
     "reproduce": (
         ("headcount reproduce", "the studies and what they cost here"),
         ("headcount reproduce table2 --scale smoke", "one of them, in a minute or two"),
+        ("headcount reproduce rank-figure1 --scale paper --layers 3 --seeds 1", "a part; others are added to it"),
     ),
     "calibrate": (
         ("headcount calibrate --effort quick", "how often the answer comes out right"),

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from .._cache import keep_compiled_programs
 from .._errors import InputError, require
-from ..engine import Executor, Hardware, RunSummary, Sweep, check_where, hardware, plan_sweep, run_sweep
+from ..engine import Executor, Hardware, RunSummary, check_where, hardware, plan_sweep, run_sweep
 from ..report.progress import bytes_progress, counted_progress
 from ..report.render import write_report
 from ..report.render.terminal import section_view
@@ -27,6 +27,7 @@ from .app import Json, data, messages, print_json, say, show_view
 from .arguments import counts
 from .backend import BackendOption
 from .options import On, Workers
+from .parts import EVERYTHING, Part
 from .plans import describe_plan
 from .running import run, settled, training_on
 
@@ -53,11 +54,36 @@ def reproduce(
     patch: Annotated[
         int | None, typer.Option(help="cifar: side of a patch in pixels, 4 (the tables) or 8 (the text).")
     ] = None,
-    heads: Annotated[str | None, typer.Option(help="cifar, cifar-fixed, marco: only these head counts: 1,2,4.")] = None,
-    lengths: Annotated[
-        str | None, typer.Option(help="cifar, cifar-fixed, marco: only these T, as the tables count: 65,145.")
+    heads: Annotated[
+        str | None, typer.Option(help="cifar, cifar-fixed, marco, rank-*: only these head counts: 1,2,4.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="cifar, cifar-fixed, marco: only so many seeds.")] = None,
+    ranks: Annotated[str | None, typer.Option(help="rank-*: only these ranks (width / heads): 32,64.")] = None,
+    layers: Annotated[str | None, typer.Option(help="rank-*: only these numbers of layers: 1,3.")] = None,
+    multipliers: Annotated[
+        str | None, typer.Option(help="rank-*: only these numbers of attention blocks: 1,8.")
+    ] = None,
+    dims: Annotated[str | None, typer.Option(help="rank-*: only these dimensions of a point: 16,64.")] = None,
+    positions: Annotated[
+        str | None, typer.Option(help="rank-*: only these position codes: none,additive,concatenated.")
+    ] = None,
+    lengths: Annotated[
+        str | None,
+        typer.Option(help="cifar, cifar-fixed, marco: only these T, as the tables count: 65,145; rank-*: these N."),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="cifar, cifar-fixed, marco, rank-*: only so many seeds.")
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="rank-*: so many training steps instead; they are another experiment of the folder."),
+    ] = None,
+    norms: Annotated[
+        str | None,
+        typer.Option(
+            help="rank-*: norms `first`, before attention and net, or `after` each sum, as published; another "
+            "experiment of the folder unless they are the scale's own."
+        ),
+    ] = None,
     backend: BackendOption = None,
     on: On = None,
     workers: Workers = None,
@@ -71,15 +97,25 @@ def reproduce(
         _list_studies(out, as_json)
         return
     chosen: list[AnyStudy] = [*STUDIES.values(), *CLOSED_FORM.values()] if name == "all" else [study(name)]
-    part = Part(heads=counts(heads, "--heads"), lengths=counts(lengths, "--lengths"), seeds=seeds)
+    part = Part(
+        heads=counts(heads, "--heads"),
+        ranks=counts(ranks, "--ranks"),
+        layers=counts(layers, "--layers"),
+        multipliers=counts(multipliers, "--multipliers"),
+        dims=counts(dims, "--dims"),
+        positions=None if positions is None else positions.split(","),
+        lengths=counts(lengths, "--lengths"),
+        seeds=seeds,
+        steps=steps,
+        norms=norms,
+    )
+    part.require_of(None if name == "all" else chosen[0], name)
     if name in REAL_DATA:
         chosen = [_bound(_with_patch(REAL_DATA[name], patch), real_data, embeddings, dry_run)]
     else:
-        given = [real_data, embeddings, patch, heads, lengths, seeds]
-        require(
-            given == [None] * len(given),
-            f"{name} takes none of --data, --embeddings, --patch, --heads, --lengths, --seeds.",
-        )
+        given = {"--data": real_data, "--embeddings": embeddings, "--patch": patch}
+        refused = ", ".join(option for option, value in given.items() if value is not None)
+        require(not refused, f"{name} does not take {refused}: only {', '.join(REAL_DATA)} read data.")
     folder = out or Path("results") / f"{name}-{scale}"
     if dry_run:
         with training_on(on, workers) as executor:
@@ -107,7 +143,7 @@ def reproduce(
 
 
 def _reproduced(
-    each: AnyStudy, part: "Part", scale: Scale, folder: Path, executor: Executor, *, show: bool
+    each: AnyStudy, part: Part, scale: Scale, folder: Path, executor: Executor, *, show: bool
 ) -> tuple[dict[str, Any], int]:
     """What a study came to, shown where `show`, and how many of its cells failed."""
     messages.print(f"[bold]{each.title}[/bold]: {each.asks}", highlight=False)
@@ -124,34 +160,6 @@ def _reproduced(
         if show:
             show_view(section_view(section))
     return content | {"scale": scale.value, "seconds": round(time.monotonic() - began, 2)}, failed
-
-
-@dataclass(frozen=True)
-class Part:
-    """The part of a study's cells that was asked for; None stands for all."""
-
-    heads: list[int] | None = None
-    lengths: list[int] | None = None
-    seeds: int | None = None
-
-    def of(self, each: AbstractStudy, scale: Scale) -> Sweep:
-        sweep = each.sweep(scale)
-        if not isinstance(each, RealDataStudy):
-            return sweep
-        experiment = sweep.experiment
-        printed = {each.printed(length): length for length in experiment.values("length")}
-        known = {"heads": list(experiment.values("heads")), "T": sorted(printed)}
-        for axis, asked in (("heads", self.heads), ("T", self.lengths)):
-            others = sorted(set(asked or ()) - set(known[axis]))
-            require(not others, f"{each.name} at {scale} scale has {axis} {known[axis]}, not {others}.")
-        kept: dict[str, list[int]] = {} if self.heads is None else {"heads": self.heads}
-        kept |= {} if self.lengths is None else {"length": [printed[length] for length in self.lengths]}
-        if self.seeds is not None:
-            kept["seed"] = [seed for seed in experiment.values("seed") if seed < self.seeds]
-        return sweep.part(**kept)
-
-
-EVERYTHING = Part()
 
 
 def _with_patch(each: RealDataStudy, patch: int | None) -> RealDataStudy:

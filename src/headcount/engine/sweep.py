@@ -1,7 +1,6 @@
 """From named axes to cells, and the experiment that remembers where each cell lies."""
 
 import contextlib
-import dataclasses
 import functools
 import itertools
 import json
@@ -42,6 +41,12 @@ class Sweep:
         experiment = self.experiment.part(**kept)
         cells = tuple(cell for cell in self.cells if cell.key in experiment.places)
         return replace(self, experiment=experiment, cells=cells)
+
+    def where(self, keeps: Callable[[Cell], bool]) -> "Sweep":
+        """The same sweep with only the cells that `keeps` is true of."""
+        cells = tuple(cell for cell in self.cells if keeps(cell))
+        places = {cell.key: self.experiment.places[cell.key] for cell in cells}
+        return replace(self, experiment=replace(self.experiment, places=places), cells=cells)
 
 
 def sweep(
@@ -135,7 +140,7 @@ def sweep(
     settings = {
         "task": task_spec,
         "model": _shared(models.values()),
-        "train": _shared(dataclasses.asdict(each) for each in trains.values()),
+        "train": _shared(each.as_dict() for each in trains.values()),
     }
     # A value tried alone must leave the same settings as several: the experiment can be extended along its axes.
     following = {*model_axes, *_following(model, dict(zip(model_axes, next(iter(specs)), strict=True)))}

@@ -279,7 +279,7 @@ class Program:
         tokens, targets = data.train.batch(key, train.batch)
         (_, error), gradient = jax.value_and_grad(self.loss_one, has_aux=True)(state.model, tokens, targets, keys)
         update, moments = self._optimiser.update(gradient, state.optimiser)
-        rate = rate_at(state.step, member.learning_rate, member.steps, train.warmup)
+        rate = rate_at(state.step, member.learning_rate, member.steps, train.warmup, train.max_warmup)
         # AdamW: the decay is no part of the gradient, so Adam does not rescale it.
         decay = (
             (lambda weight: (1 - rate * train.weight_decay) * weight) if train.weight_decay else (lambda weight: weight)

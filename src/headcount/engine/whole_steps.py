@@ -20,6 +20,7 @@ from .._compile import compile_ahead, deterministic_jit
 from ..backends.advance import ModelSizes, Moving, Step, advance
 from ..backends.aside import Aside, advance_aside
 from ..models import AbstractModel
+from ..store.cell import MAX_WARMUP
 from ..tasks import AbstractObjective, Classification
 from .buckets import ProgramShape
 from .data import StoredTokens, chosen_examples
@@ -41,6 +42,7 @@ class WholeSteps:
     step: Step
     batch: int
     warmup: int
+    max_warmup: float = MAX_WARMUP
 
     @classmethod
     def of(
@@ -57,7 +59,7 @@ class WholeSteps:
             second_moment_decay=train.second_moment_decay,
             weight_decay=train.weight_decay,
         )
-        return cls(model, step, train.batch, train.warmup)
+        return cls(model, step, train.batch, train.warmup, train.max_warmup)
 
     def advance(self, course: "Course", steps: int) -> tuple[Moving, Totals]:
         """The members' weights and moments after some steps, and the sum of the errors of each one's batches."""
@@ -70,11 +72,13 @@ class WholeSteps:
 
     def draw(self, course: "Course", done: int) -> tuple[Array, Array, Array]:
         """The steps taken before the next ones, their learning rates, and their examples."""
-        return _drawing(self.batch)(course.members, course.taken, done, len(course.stored.tokens), self.warmup)
+        return _drawing(self.batch, self.max_warmup)(
+            course.members, course.taken, done, len(course.stored.tokens), self.warmup
+        )
 
     def compile(self, course: "Course") -> tuple[Any, Any]:
         """Compile what `advance` and `advance_together` run, and give the shapes of its results."""
-        drawing = _drawing(self.batch)
+        drawing = _drawing(self.batch, self.max_warmup)
         draws = (course.members, course.taken, 0, len(course.stored.tokens), self.warmup)
         moving, totals, heads, targets = jax.eval_shape(begin, *course)
         now, rates, chosen = jax.eval_shape(drawing, *draws)
@@ -115,12 +119,12 @@ class Course(NamedTuple):
 
 
 @functools.cache
-def _drawing(batch: int) -> Callable[..., tuple[Array, Array, Array]]:
+def _drawing(batch: int, max_warmup: float) -> Callable[..., tuple[Array, Array, Array]]:
     """The steps that every member has taken, and the learning rates and the examples of its next ones."""
 
     def draw(members: "Member", taken: Int[Array, " members"], done, examples, warmup) -> tuple[Array, Array, Array]:
         def one(member: "Member", step: Int[Array, ""]) -> tuple[Array, Array]:
-            rate = rate_at(step, member.learning_rate, member.steps, warmup)
+            rate = rate_at(step, member.learning_rate, member.steps, warmup, max_warmup)
             return rate, chosen_examples(batch_key(member.key, step), batch, examples)
 
         now = taken + done

@@ -17,6 +17,7 @@ from .._choices import PRECISIONS, Precision, Start, require_choice
 from .._errors import StoreError, require, require_count
 
 MIN_VALIDATION_EXAMPLES = 20
+MAX_WARMUP = 0.1
 RESTORE = "Restore the folder from a copy, or choose another."
 """What to do about stored results that are damaged."""
 
@@ -58,7 +59,7 @@ class TrainSpec:
         steps: Training steps.
         batch: Examples per step.
         learning_rate: Peak learning rate.
-        warmup: Steps of linear warm-up, at most a tenth of `steps`.
+        warmup: Steps of linear warm-up, at most the share `max_warmup` of `steps`.
         clip: Largest gradient norm.
         second_moment_decay: Adam's beta2.
         train_examples: Training examples; 0 draws a fresh batch every step, from a key named by seed and step.
@@ -66,6 +67,7 @@ class TrainSpec:
         data_seed: Draws the examples.
         weight_decay: Decoupled weight decay, as in AdamW.
         precision: "float32", or "bfloat16": products in half precision; weights, norms, softmax and loss in float32.
+        max_warmup: Largest share of `steps` that warm-up takes.
 
     Raises:
         InputError: If a value is out of range.
@@ -87,6 +89,7 @@ class TrainSpec:
     data_seed: int = 0
     weight_decay: float = 0.0
     precision: Precision = "float32"
+    max_warmup: float = MAX_WARMUP
 
     def __post_init__(self):
         require_count("data_seed", self.data_seed, least=0)
@@ -105,6 +108,13 @@ class TrainSpec:
         require(0 <= decay < float("inf"), what="weight_decay", given=decay, needed="finite and not negative")
         object.__setattr__(self, "weight_decay", float(self.weight_decay))
         require_choice("precision", self.precision, PRECISIONS)
+        share = self.max_warmup
+        require(0 < share < 1, what="max_warmup", given=share, needed="a share between 0 and 1")
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON, without `max_warmup` where it is the default: cells from before it was a field keep their keys."""
+        content = dataclasses.asdict(self)
+        return content if self.max_warmup != MAX_WARMUP else {k: v for k, v in content.items() if k != "max_warmup"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +176,7 @@ class Cell:
 @functools.lru_cache(maxsize=4096)
 def train_text(train: TrainSpec) -> str:
     """The JSON of a way of training, with sorted keys."""
-    return json.dumps(dataclasses.asdict(train), sort_keys=True)
+    return json.dumps(train.as_dict(), sort_keys=True)
 
 
 class Outcome(enum.Enum):

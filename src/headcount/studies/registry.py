@@ -8,12 +8,12 @@ from .base import AbstractStudy, ClosedFormStudy
 from .beyond import alphabet, architectures, depth, norm, shared_keys, sparse
 from .head_count import converged, figure1b, figure2e, figure3, figure4, table2, table2_draws, table3, table4, table5
 from .others import memorise
-from .rank import figure1, figure_d, figure_n, in_context, positions, random_features
+from .rank import figure1, figure_d, figure_n, in_context, norms, positions, random_features
 from .real_data import cifar, marco
 from .real_data.base import RealDataStudy
 
 HEAD_COUNT = (table2, table3, table4, table5, figure1b, figure2e, figure3, figure4)
-RANK = (figure1, figure_n, figure_d, positions, in_context)
+RANK = (figure1, figure_n, figure_d, positions, in_context, norms)
 CHOICES = (table2_draws, converged)
 """Studies of what a published table owes to choices that the paper does not name: the draws, and the training."""
 BEYOND: tuple[ModuleType, ...] = (depth, shared_keys, sparse, architectures, norm, alphabet)

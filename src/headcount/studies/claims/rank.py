@@ -38,6 +38,7 @@ def named(at: dict[str, Any], differing: frozenset[str], otherwise: str = "measu
         "dim": f"d = {at.get('dim')}",
         "length": f"{at.get('length')} points",
         "positions": f"positions {at.get('positions')}",
+        "recipe": at.get("recipe", ""),
     }
     return ", ".join(word for axis, word in words.items() if axis in differing and axis in at) or otherwise
 

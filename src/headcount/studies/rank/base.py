@@ -17,6 +17,7 @@ from ...analysis.claim import Claim, judged
 from ...report.chart import Chart, Series
 from ...report.section import Grid, Section
 from ...store import Experiment, Record, TrainSpec
+from ...store.cell import MAX_WARMUP
 from ..base import AbstractStudy, Effort, Scale
 from ..claims.heads import magnitude_claim
 from ..claims.rank import named, varying
@@ -33,7 +34,10 @@ SMALLEST = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class RankEffort(Effort):
-    """How much of a study is done. `lengths` are the numbers of points N, `heads` those of one attention block."""
+    """How much of a study is done. `lengths` are the numbers of points N, `heads` those of one attention block.
+
+    `warmup` is the share of the steps over which the learning rate rises.
+    """
 
     dims: tuple[int, ...]
     heads: tuple[int, ...]
@@ -43,6 +47,7 @@ class RankEffort(Effort):
     hidden: int = 2048
     batch: int = 256
     learning_rate: float = 0.01
+    warmup: float = 0.05
     norm: Norm = "unit"
     norm_first: bool = False
 
@@ -53,7 +58,8 @@ class RankEffort(Effort):
             steps=self.steps,
             batch=self.batch,
             learning_rate=self.learning_rate,
-            warmup=self.steps // 20,
+            warmup=round(self.steps * self.warmup),
+            max_warmup=max(MAX_WARMUP, self.warmup),
             second_moment_decay=0.95,
             train_examples=0,
         )
@@ -79,17 +85,26 @@ class RankStudy(AbstractStudy):
     task: Callable[[int, int], "AbstractTask"] = farthest_point
     notes: tuple[str, ...] = ()
 
+    def changed(self, scale: Scale, *, steps: int | None = None, norm_first: bool | None = None) -> "RankStudy":
+        """The same study with another number of steps or other norms at a scale; None leaves either as it is."""
+        effort = self.efforts[scale]
+        effort = replace(
+            effort,
+            steps=effort.steps if steps is None else steps,
+            norm_first=effort.norm_first if norm_first is None else norm_first,
+        )
+        return replace(self, efforts=self.efforts | {scale: effort})
+
     def sweep(self, scale: Scale) -> "Sweep":
         from ...engine import joined
 
         effort = self.efforts[scale]
-        return joined(self._part(scale, dim, positions) for dim in effort.dims for positions in effort.positions)
+        return joined(self._part(scale, effort, dim, each) for dim in effort.dims for each in effort.positions)
 
-    def _part(self, scale: Scale, dim: int, positions: Positions) -> "Sweep":
-        """The models of one width; a position code beside the points doubles it."""
+    def _part(self, scale: Scale, effort: RankEffort, dim: int, positions: Positions, **at: str) -> "Sweep":
+        """The models of one width, trained as `effort` says; a position code beside the points doubles the width."""
         from ...engine import sweep
 
-        effort = self.efforts[scale]
         task = self.task(dim, effort.lengths[0])
         stream = 2 * dim if positions == "concatenated" else dim
 
@@ -116,8 +131,8 @@ class RankStudy(AbstractStudy):
             "length": effort.lengths,
             "seed": range(effort.seeds),
         }
-        at = {"dim": dim, "positions": positions}
-        return sweep(task, axes=axes, model=model, train=effort.train, at=at, **self.named(scale))
+        further = {"dim": dim, "positions": positions, **at}
+        return sweep(task, axes=axes, model=model, train=effort.train, at=further, **self.named(scale))
 
     def published_claims(self) -> tuple[Claim, ...]:
         printed = self._printed()
@@ -125,22 +140,23 @@ class RankStudy(AbstractStudy):
 
     def _printed(self) -> ErrorTable | None:
         published = published_points(self.figure)
-        return None if published is None else _with_logarithms(published)
+        return None if published is None else with_logarithms(published)
 
     def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
         best = error_table(experiment, records).reduced("seed").trimmed()
-        table, published = _with_logarithms(best), published_points(self.figure)
+        table, published = with_logarithms(best), published_points(self.figure)
         claims = judged(self.claims, table, self._printed())
         claims += () if published is None else (magnitude_claim(table, published),)
+        changes = changes_of(experiment, self.efforts[scale])
         return Section(
             name=self.name,
-            title=self.title,
+            title=", ".join([self.title, *changes]),
             asks=self.asks,
             headline=f"{claims[0].statement.rstrip('.')}: {claims[0].verdict.value}",
             claims=claims,
             grids=(rank_grid(table, published),),
             charts=rank_charts(table, published),
-            notes=(*self.notes, *self.choices(scale)),
+            notes=(*self.notes, *said_of(changes, scale), *self.choices(scale)),
         )
 
     def choices(self, scale: Scale) -> tuple[str, ...]:
@@ -165,11 +181,23 @@ class RankStudy(AbstractStudy):
         return (smaller, *ours)
 
 
-def _with_logarithms(table: ErrorTable) -> ErrorTable:
+def changes_of(experiment: Experiment, effort: RankEffort) -> list[str]:
+    """What the models of an experiment have in place of the scale's own, in words: it was asked for by an option."""
+    steps = experiment.settings.get("train", {}).get("steps", effort.steps)
+    norm_first = experiment.settings.get("model", {}).get("norm_first", effort.norm_first)
+    words = [] if steps == effort.steps else [f"{steps:,} steps"]
+    return words if norm_first == effort.norm_first else [*words, "norms first" if norm_first else "norms after sums"]
+
+
+def said_of(changes: list[str], scale: Scale) -> tuple[str, ...]:
+    return (f"Changed from the {scale} scale, which is described below: {', '.join(changes)}.",) if changes else ()
+
+
+def with_logarithms(table: ErrorTable) -> ErrorTable:
     return replace(table, errors=np.maximum(table.errors, SMALLEST))
 
 
-def rank_grid(table: ErrorTable, published: ErrorTable | None) -> Grid:
+def rank_grid(table: ErrorTable, published: ErrorTable | None, title: str = "smallest error over seeds") -> Grid:
     """Error by rank, a row per line, the published value in parentheses."""
     ranks, differing = table.values("rank"), varying(table)
     rows, beside = [], False
@@ -181,7 +209,7 @@ def rank_grid(table: ErrorTable, published: ErrorTable | None) -> Grid:
             reference = f" ({theirs:.2g})" if np.isfinite(theirs) else ""
             cells.append(f"{line[rank]:.2g}{reference}" if rank in line else "-")
         rows.append((named(at, differing), *cells))
-    title = "smallest error over seeds" + (" (published, read off a plot)" if beside else "")
+    title += " (published, read off a plot)" if beside else ""
     return Grid(title=title, columns=("", *(f"rank {rank}" for rank in ranks)), rows=tuple(rows))
 
 
