@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class QueriesEffort(LabelledEffort):
-    """How much is done, and which numbers of queries are tried; `train_examples` stands for all that there are."""
+    """How much is done, and which numbers of queries are tried; `train_examples` stands for all that there are.
+
+    `batch` is that of the published number of queries. Fewer have a smaller one, so that all have as many steps: with
+    one batch for all, fewer queries would be fewer steps, and a learning curve one of the steps.
+    """
 
     tried: tuple[int, ...]
 
@@ -41,7 +45,11 @@ class QueriesEffort(LabelledEffort):
         counts = sorted({min(count, most) for count in self.tried})
         # All queries are asked for as elsewhere, so that studies in one folder share these models.
         return {
-            count: replace(self, train_examples=self.train_examples if count == most else count).of(count)
+            count: replace(
+                self,
+                batch=max(1, round(self.batch * count / TRAINED)),
+                train_examples=self.train_examples if count == most else count,
+            ).of(count)
             for count in counts
         }
 
@@ -90,10 +98,10 @@ class MarcoQueriesStudy(PassageStudy):
     def choices(self, scale: Scale) -> tuple[str, ...]:
         effort = self.efforts[scale]
         ours = (
-            f"{OUR_TRAINING} Every number of queries is trained on for {effort.epochs} epochs in batches of "
-            f"{effort.batch}, so that more queries mean more steps. Smaller sets of queries are parts of the larger, "
-            "and the same for all seeds: intervals do not cover the draw of the queries. Validation queries are the "
-            "same throughout.",
+            f"{OUR_TRAINING} Every number of queries is trained on for {effort.epochs} epochs and about as many steps: "
+            f"the batch grows with the queries, to {effort.batch} for {TRAINED:,}. Smaller sets of queries are parts "
+            "of the larger, and the same for all seeds: intervals do not cover the draw of the queries. Validation "
+            "queries are the same throughout.",
             f"What {TRAINED:,} queries would give is read off a line through the log-odds of wrong answers against the "
             "logarithm of the number of queries. Its 90 % interval covers the scatter of the means around the line, or "
             "of the seeds where that is larger, and the line's own error. It does not cover a curve that bends beyond "
@@ -118,15 +126,15 @@ STUDY = MarcoQueriesStudy(
     asks="MS MARCO: how does accuracy depend on the number of training queries, and what would 28,000 give?",
     efforts={
         Scale.SMOKE: QueriesEffort(
-            lengths=(8,), heads=(1, 4), seeds=1, steps=125, epochs=4, tried=(250, 500, 1000), batch=32,
+            lengths=(8,), heads=(1, 4), seeds=1, steps=125, epochs=4, tried=(250, 500, 1000), batch=896,
             train_examples=1000, validation_examples=200, weight_decay=DECAY,
         ),
         Scale.LAPTOP: QueriesEffort(
-            lengths=(8, 16), heads=(1, 2, 4, 8), seeds=2, steps=1750, epochs=8, tried=SHARES[:4], batch=128,
+            lengths=(8, 16), heads=(1, 2, 4, 8), seeds=2, steps=350, epochs=8, tried=SHARES[:4], batch=640,
             train_examples=TRAINED, validation_examples=VALIDATED, weight_decay=DECAY,
         ),
         Scale.PAPER: QueriesEffort(
-            lengths=LENGTHS, heads=HEADS, seeds=5, steps=6562, epochs=30, tried=SHARES, batch=128,
+            lengths=LENGTHS, heads=HEADS, seeds=5, steps=1312, epochs=30, tried=SHARES, batch=640,
             train_examples=TRAINED, validation_examples=VALIDATED, weight_decay=DECAY, precision="bfloat16",
         ),
     },
