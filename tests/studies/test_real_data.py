@@ -15,7 +15,7 @@ from headcount.report.render.pictures import frames_png
 from headcount.store import Outcome
 from headcount.studies.base import Scale
 from headcount.studies.real_data import cifar, marco, passages
-from headcount.studies.real_data.base import means_of, to_be_fetched
+from headcount.studies.real_data.base import margin_of, means_of, to_be_fetched
 from headcount.studies.registry import REAL_DATA
 from headcount.tasks import ImageTask
 
@@ -99,6 +99,18 @@ def test_every_published_accuracy_stands_beside_its_own(study):
         means = means_of(study, part, records)
         np.testing.assert_allclose(module.TRAINING.aligned(means.training), means.training.errors)
         np.testing.assert_allclose(module.VALIDATION.aligned(means.training), means.validation.errors)
+
+
+def test_shares_of_fewer_validation_examples_than_asked_for_are_less_sure():
+    study = marco.STUDY
+    made = fabricated.study_sweep(study, Scale.LAPTOP)
+    asked = min(cell.train.validation_examples for cell in made.cells)
+    margins = []
+    for count in (asked * 4, asked // 4):
+        noise = {"baseline_noise": (0.9 * 0.1 / count) ** 0.5}
+        records = fabricated.graded(made, lambda at, noise=noise: metrics(0.5) | noise)
+        margins.append(means_of(study, made.experiment, records).validation_margin)
+    assert margins == pytest.approx([margin_of(asked), margin_of(asked // 4)])
 
 
 def test_means_keep_the_axes_that_are_asked_for():

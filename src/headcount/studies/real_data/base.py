@@ -168,15 +168,23 @@ def means_of(study: RealDataStudy, experiment: Experiment, records: Iterable[Rec
         axes = dict(means.axes) | {"length": tuple(map(study.printed, means.values("length")))}
         return dataclasses.replace(means, axes=axes).ordered(*along, "heads", "length")
 
+    validation = table(FINAL_ERROR)
     return Means(
         training=table(TRAIN_ERROR),
         fitted=table(FITTED_ERROR),
-        validation=table(FINAL_ERROR),
+        validation=validation,
         fitted_mrr=table(FITTED_MRR),
         seeds=len({record.cell.seed for record in done}),
         training_margin=margin_of(min(record.cell.train.steps // 20 * record.cell.train.batch for record in done)),
-        validation_margin=margin_of(min(record.cell.train.validation_examples for record in done)),
+        validation_margin=margin_of(_validated(validation, min(r.cell.train.validation_examples for r in done))),
     )
+
+
+def _validated(validation: ErrorTable, asked: int) -> int:
+    """How many validation examples there were, of as many as asked for: the noise of a constant answer's error says."""
+    known = np.isfinite(validation.errors) & (validation.noise > 0)
+    share, noise = validation.baseline[known], validation.noise[known]
+    return min([asked, *np.rint(share * (1 - share) / noise**2).astype(int).tolist()])
 
 
 def margin_of(examples: int) -> float:
