@@ -176,6 +176,13 @@ def test_what_the_published_number_of_queries_would_give(kind):
     assert verdicts(marco_queries.STUDY, accuracies, Scale.SMOKE)[:2] == (UNDECIDED,) * 2
 
 
+def test_one_interval_of_eight_may_miss_by_chance():
+    def one_cell_apart(at):
+        return far_from_published(at) if (at["heads"], at["length"]) == (1, 8) else printed(at)
+
+    assert verdicts(marco_queries.STUDY, curve_to(one_cell_apart))[:2] == (UNDECIDED, UNDECIDED)
+
+
 def test_a_curve_that_bends_does_not_foretell():
     found = verdicts(marco_queries.STUDY, curve_to(lambda at: (0.9, 0.5), slope=2.0, bend=0.8))
     assert found[3:] == (DIFFERS, DIFFERS)

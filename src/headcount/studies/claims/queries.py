@@ -4,11 +4,12 @@
 answers; what it says of a number of queries that was not measured has an interval.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ...analysis import ErrorTable, LearningCurve, count_of_heads, learning_curve
+from ...analysis.bootstrap import COVERAGE
 from ...analysis.claim import Claim, Verdict, decided, verdict_of
 from .labels import NEAR
 
@@ -30,7 +31,10 @@ def learning_curves(table: ErrorTable) -> dict[Place, LearningCurve]:
 def would_be_claim(
     what: str, curves: Mapping[Place, LearningCurve], published: ErrorTable, queries: int, *, whole: bool
 ) -> Claim:
-    """With the published number of queries the published accuracies: judged by whether intervals lie near them."""
+    """With the published number of queries the published accuracies: judged by whether intervals lie near them.
+
+    It differs where more of them lie apart than would by chance.
+    """
     statement = (
         f"With {queries:,} queries every {what} accuracy would be within {100 * NEAR:.0f} points of the published one."
     )
@@ -50,7 +54,8 @@ def would_be_claim(
         f"near in {sum(inside)}, not near in {sum(outside)} of {len(parts)} cells; per cent [90 % interval] "
         f"(published): {'; '.join(parts)}"
     )
-    return Claim(statement, verdict_of(inside, outside) if whole else Verdict.UNDECIDED, evidence)
+    verdict = verdict_of(inside, [_beyond_chance(outside)])
+    return Claim(statement, verdict if whole else Verdict.UNDECIDED, evidence)
 
 
 def foretold_claim(what: str, table: ErrorTable) -> Claim:
@@ -85,4 +90,10 @@ def costs_claim(curves: Mapping[Place, LearningCurve], transition: int) -> Claim
         for (heads, length), slope in slopes.items()
     )
     rising, falling = ([s.low > 0 for s in slopes.values()], [s.high < 0 for s in slopes.values()])
-    return Claim(statement, verdict_of(rising, falling), evidence)
+    return Claim(statement, verdict_of(rising, [_beyond_chance(falling)]), evidence)
+
+
+def _beyond_chance(outside: Sequence[bool]) -> bool:
+    """Whether more intervals miss than those that each miss one time in ten: by two deviations of that number."""
+    count = len(outside)
+    return sum(outside) > count * (1 - COVERAGE) + 2 * (count * COVERAGE * (1 - COVERAGE)) ** 0.5
