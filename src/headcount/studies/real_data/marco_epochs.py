@@ -107,7 +107,7 @@ STUDY = MarcoEpochsStudy(
             validation_examples=200, weight_decay=DECAY,
         ),
         Scale.LAPTOP: EpochsEffort(
-            lengths=(8, 16), heads=(1, 2, 4, 8), seeds=1, steps=3281, tried=EPOCHS[:-1], batch=128,
+            lengths=(8, 16), heads=(1, 2, 4, 8), seeds=2, steps=3281, tried=EPOCHS[:-1], batch=128,
             train_examples=TRAINED, validation_examples=VALIDATED, weight_decay=DECAY,
         ),
         Scale.PAPER: EpochsEffort(
