@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._errors import InputError
-from headcount.analysis.fits import power_law, surface_fit
+from headcount.analysis.fits import learning_curve, power_law, surface_fit
 
 WIDTHS = np.array([8.0, 16, 32, 64, 128])
 HEADS, LENGTHS = (2, 4, 6, 8, 10), (8, 16, 32, 64)
@@ -96,3 +96,60 @@ def test_too_few_cells_for_a_surface_are_refused(kept):
     errors[kept] = surface()[kept]
     with pytest.raises(InputError, match="at least five cells"):
         surface_fit(HEADS, LENGTHS, errors)
+
+
+# Learning curves
+
+QUERIES = (700, 1400, 2800, 5584)
+
+
+def shares(slope: float, level: float, noise: float = 0.0, seeds: int = 3, seed: int = 0) -> np.ndarray:
+    """Shares whose log-odds are a line in log(queries), with noise per seed."""
+    scatter = noise * np.random.default_rng(seed).standard_normal((len(QUERIES), seeds))
+    return 1 / (1 + np.exp(-(level + slope * np.log(np.array(QUERIES) / 2000)[:, None] + scatter)))
+
+
+@given(st.floats(-1, 1), st.floats(-3, 3))
+def test_an_exact_learning_curve_is_found_and_goes_on(slope, level):
+    curve = learning_curve(QUERIES, shares(slope, level))
+    assert curve is not None
+    expected = 1 / (1 + np.exp(-(level + slope * np.log(14))))
+    low, value, high = curve.at(28_000)
+    assert (low, value, high) == pytest.approx((expected,) * 3, abs=1e-6)
+    assert curve.slopes.value == pytest.approx(slope, abs=1e-6)
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_the_interval_of_a_number_of_examples_that_was_not_measured_holds_nine_in_ten(seeds):
+    generator, held = np.random.default_rng(1), []
+    for draw in range(400):
+        curve = learning_curve(QUERIES, shares(0.4, -1.0, 0.3, seeds, seed=draw))
+        odds = -1.0 + 0.4 * np.log(14) + 0.3 * generator.standard_normal(seeds).mean()
+        low, value, high = curve.at(28_000)
+        assert low < value < high
+        held.append(low <= 1 / (1 + np.exp(-odds)) <= high)
+    assert 0.86 <= np.mean(held) <= (0.94 if seeds == 1 else 1.0), "the larger of two margins is the safer one"
+
+
+def test_a_curve_through_points_that_bend_is_less_sure_than_through_points_on_a_line():
+    line, bent = shares(0.4, -1.0), shares(0.4, -1.0)
+    bent[0] = bent[1]
+    widths = [np.ptp(learning_curve(QUERIES, each).at(28_000)) for each in (line, bent)]
+    assert widths[0] < 1e-6
+    assert widths[1] > 0.1
+
+
+def test_seeds_that_scatter_widen_the_interval_even_where_their_means_are_on_a_line():
+    scattered = shares(0.4, -1.0, seeds=2)
+    odds = np.log(scattered / (1 - scattered)) + np.array([-0.5, 0.5])
+    assert np.ptp(learning_curve(QUERIES, 1 / (1 + np.exp(-odds))).at(28_000)) > 0.1
+
+
+def test_seeds_and_numbers_of_examples_that_are_missing_are_left_out():
+    some = shares(0.4, -1.0, 0.1)
+    holes = np.concatenate([some, np.full_like(some, np.nan)])
+    holes = np.concatenate([holes, np.full((len(holes), 1), np.nan)], axis=1)
+    assert learning_curve(QUERIES * 2, holes) == learning_curve(QUERIES, some)
+    assert learning_curve(QUERIES, np.where(np.arange(4)[:, None] < 2, some, np.nan)) is None
+    low, value, high = learning_curve(QUERIES, np.zeros((4, 1))).at(28_000)
+    assert 0 < low <= value <= high < 0.001, "no wrong answer at all"

@@ -25,6 +25,12 @@ from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..tasks.labelled import some_passages
 from .real_data import METRICS, lines, records_in, said_on, tiny_bert
 
+TINY = {
+    "cifar": {"lengths": (64,), "seeds": 2},
+    "marco": {"lengths": (3,), "seeds": 1},
+    "marco-epochs": {"lengths": (3,), "seeds": 1, "tried": (1, 2)},
+    "marco-queries": {"lengths": (3,), "seeds": 1, "tried": (25, 50, 100, 200), "epochs": 1, "batch": 1120},
+}
 FEW = {"heads": (1,), "steps": 4, "batch": 4, "train_examples": 100, "validation_examples": 20}
 
 
@@ -35,9 +41,9 @@ def small():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(recipes, "labelled_encoder", lambda *args, **options: whole(*args, **(options | {"layers": 1})))
         patch.setattr(cifar_study, "SIDES", (32, 48))
-        for name, tiny in (("cifar", {"lengths": (64,), "seeds": 2}), ("marco", {"lengths": (3,), "seeds": 1})):
+        for name, tiny in TINY.items():
             study = REAL_DATA[name]
-            effort = dataclasses.replace(study.efforts[Scale.SMOKE], **FEW, **tiny)
+            effort = dataclasses.replace(study.efforts[Scale.SMOKE], **FEW | tiny)
             if name == "marco":
                 effort = dataclasses.replace(effort, pairs=dataclasses.replace(effort.pairs, **FEW, **tiny))
             patch.setitem(REAL_DATA, name, dataclasses.replace(study, efforts=study.efforts | {Scale.SMOKE: effort}))
@@ -231,7 +237,7 @@ def test_embeddings_are_fetched_into_an_empty_folder_too(passages, tmp_path, no_
 @pytest.mark.parametrize("name", REAL_DATA)
 def test_a_folder_of_something_else_is_refused(bert, tmp_path, no_network, name):
     write(tmp_path / "data" / "notes.txt", "mine")
-    options = ("--embeddings", bert) if name == "marco" else ()
+    options = ("--embeddings", bert) if name.startswith("marco") else ()
     result = headcount("reproduce", name, "--data", tmp_path / "data", "--out", tmp_path / "results", *options)
     a_sentence(result, 2, str(tmp_path / "data"))
     assert contents(tmp_path) == {tmp_path / "data" / "notes.txt": b"mine"}
@@ -259,7 +265,7 @@ def test_passages_are_reproduced_in_both_layouts(ranked, tmp_path):
     assert all(record.metrics.keys() >= METRICS | {"mrr", "fitted_mrr"} for record in ranked.records[0])
     page = headcount("report", ranked.folder, "--json", "-o", tmp_path / "page.html")  # neither data nor embeddings
     (section,) = strict_json(page.out)["found"]
-    assert (section["name"], len(section["claims"])) == ("marco", 12)
+    assert (section["name"], len(section["claims"])) == ("marco", 14)
     said, pictures = said_on(tmp_path / "page.html")
     assert REAL_DATA["marco"].asks in said
     assert pictures == []
@@ -285,6 +291,37 @@ def test_cells_of_passages_come_out_again_with_the_same_embeddings_only(ranked, 
     assert [row["agreement"] for row in strict_json(result.out)] == ["same", "same"]
     other = tiny_bert(tmp_path / "other", dim=5)
     a_sentence(headcount("verify", ranked.folder, "--task", passages, "--embeddings", other), 2, "embeddings")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "axis", "values"), [("marco-epochs", "epochs", (1, 2)), ("marco-queries", "queries", (25, 50, 100))]
+)
+def test_passages_are_reproduced_along_another_axis(passages, bert, tmp_path, name, axis, values):
+    out = tmp_path / "results"
+    command = ("reproduce", name, "--data", passages, "--embeddings", bert, "--scale", "smoke", "--out", out)
+    (answer,) = strict_json(headcount(*command, "--json").out)
+    assert (answer["name"], {claim["verdict"] for claim in answer["claims"]}) == (name, {"undecided"})
+    rows = list(csv.DictReader(headcount("export", out).out.splitlines()))
+    assert tuple(sorted(int(row[axis]) for row in rows)) == values
+    assert {row["outcome"] for row in rows} == {"finished"}
+    assert REAL_DATA[name].asks in said_on(out / "report.html")[0]
+
+
+@pytest.mark.parametrize(
+    ("part", "cells"),
+    [
+        ("marco-epochs --scale laptop", 4 * 4 * 2 * 2),
+        ("marco-epochs --scale laptop --heads 1,8 --lengths 8 --seeds 1", 4 * 2),
+        ("marco-epochs --scale paper --heads 12 --lengths 64 --seeds 2", 5 * 2),
+        ("marco-queries --scale paper --heads 2 --lengths 8,64 --seeds 1", 6 * 2),
+    ],
+)
+def test_a_part_along_another_axis_is_planned_without_data(tmp_path, no_training, part, cells):
+    plan = strict_json(headcount("reproduce", *part.split(), "--dry-run", "--json", "--out", tmp_path / "results").out)
+    assert plan[part.split()[0]]["cells"] == cells
+    assert plan[part.split()[0]]["expected_seconds"] > 0
+    assert contents(tmp_path) == {}
 
 
 def test_embeddings_that_are_missing_or_of_another_model_are_named(passages, mine, tmp_path, monkeypatch):

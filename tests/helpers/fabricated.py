@@ -24,6 +24,9 @@ from headcount.studies.rank import norms
 from headcount.studies.rank.base import RankStudy
 from headcount.studies.real_data.cifar import CifarStudy
 from headcount.studies.real_data.marco import MarcoStudy
+from headcount.studies.real_data.marco_epochs import MarcoEpochsStudy
+from headcount.studies.real_data.marco_queries import MarcoQueriesStudy
+from headcount.studies.real_data.passages import TRAINED
 
 PROVENANCE = {"device": "a test", "versions": {"headcount": "0"}, "seconds": 2.0, "finished": "2026-01-01T00:00:00"}
 LINE = {"heads": (1, 2, 3, 4, 5, 6), "length": (8, 16), "seed": (0, 1)}
@@ -198,6 +201,11 @@ def _study_axes(study: AbstractStudy, scale: Scale) -> list[dict[str, Sequence[A
             {"heads": e.heads, "layout": (layout,), "length": e.lengths, "seed": tuple(range(e.seeds))}
             for layout, e in efforts.items()
         ]
+    if isinstance(study, MarcoEpochsStudy):
+        return [{"heads": study.efforts[scale].heads, "epochs": study.efforts[scale].tried} | rest]
+    if isinstance(study, MarcoQueriesStudy):
+        effort = study.efforts[scale]
+        return [{"heads": effort.heads, "queries": tuple(effort.among(TRAINED))} | rest]
     if isinstance(study, SharedKeysStudy):
         effort = study.efforts[scale]
         return [

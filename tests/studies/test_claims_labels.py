@@ -12,12 +12,14 @@ from headcount.studies.claims.labels import (
     length_costs_claim,
     levelling_claim,
     nearness_claim,
+    no_gain_claim,
     overfitting_claim,
     reversal_turns_claim,
     surface_claim,
 )
 from headcount.studies.real_data.base import margin_of
-from headcount.studies.real_data.marco import PUBLISHED_A, PUBLISHED_DELTA, TRAINING, _surface
+from headcount.studies.real_data.marco import PUBLISHED_A, PUBLISHED_DELTA, _surface
+from headcount.studies.real_data.passages import TRAINING, VALIDATED, VALIDATION
 
 HOLDS, DIFFERS, UNDECIDED = Verdict.HOLDS, Verdict.DIFFERS, Verdict.UNDECIDED
 NAN = float("nan")
@@ -43,6 +45,8 @@ levels_off = partial(levelling_claim, transition=4)
 turns = partial(reversal_turns_claim, published=HALF, transition=4)
 overfits = partial(overfitting_claim, margin=margin_of(10_000))
 overfits_of_few_examples = partial(overfitting_claim, margin=margin_of(20))
+gains_nothing = partial(no_gain_claim, margin=margin_of(10_000))
+gains_nothing_of_few_examples = partial(no_gain_claim, margin=margin_of(20))
 near = partial(nearness_claim, "training", published=HALF, whole=True)
 near_of_less = partial(nearness_claim, "training", published=HALF, whole=False)
 
@@ -95,6 +99,14 @@ JUDGED = {
     "overfits: within the noise": (overfits_of_few_examples, of(PEAKED), UNDECIDED),
     "overfits: two head counts": (overfits, of(PEAKED[1:]), UNDECIDED),
     "overfits: a hole": (overfits, of([*PEAKED[:2], [0.6, NAN]]), UNDECIDED),
+    "gains nothing": (gains_nothing, of([[0.5, 0.4], [0.6, 0.5], [0.5, 0.4]]), HOLDS),
+    "gains nothing: it falls": (gains_nothing, of(STEEP[::-1]), HOLDS),
+    "gains nothing: it gains": (gains_nothing, of(STEEP), DIFFERS),
+    "gains nothing: it gains at one length": (gains_nothing, of([[0.5, 0.4], [0.6, 0.5], [0.5, 0.45]]), DIFFERS),
+    "gains nothing: within the noise": (gains_nothing_of_few_examples, of(PEAKED), UNDECIDED),
+    "gains nothing: a fall beyond the noise": (gains_nothing_of_few_examples, of([[0.9, 0.9], [0.1, 0.1]]), HOLDS),
+    "gains nothing: one head count": (gains_nothing, of(STEEP[:1]), UNDECIDED),
+    "gains nothing: a hole": (gains_nothing, of([*STEEP[:2], [0.5, 0.5, NAN]]), UNDECIDED),
     "near": (near, of([[0.46, 0.54], [0.5, NAN]]), HOLDS),
     "near: one is off": (near, of([[0.44, 0.55], [0.5, 0.5]]), DIFFERS),
     "near: nothing printed": (near, of([[0.5]], heads=(7,)), UNDECIDED),
@@ -128,6 +140,14 @@ def test_no_evidence_names_a_cell_that_is_missing(kind):
             errors[place] = value
             if np.isfinite(errors).any(axis=0).all() and np.isfinite(errors).any(axis=1).all():
                 assert "nan" not in claim(replace(table, errors=errors)).evidence
+
+
+def test_published_validation_accuracy_is_level_with_8_candidates_and_falls_with_more():
+    claim = no_gain_claim(VALIDATION, margin_of(VALIDATED))
+    assert claim.verdict is HOLDS
+    gains = VALIDATION.errors[0] - VALIDATION.errors[-1]
+    assert abs(gains[0]) < margin_of(VALIDATED), "T = 8"
+    assert (gains[1:] < -margin_of(VALIDATED)).all()
 
 
 def test_the_surface_of_the_published_numbers_is_near_the_published_one():

@@ -13,7 +13,7 @@ from headcount.studies.head_count.table import ALL_LENGTHS, TableStudy
 from headcount.studies.published import published_points
 from headcount.studies.rank.base import RankEffort, RankStudy
 from headcount.studies.rank.norms import RECIPES
-from headcount.studies.real_data import cifar, marco
+from headcount.studies.real_data import cifar, marco, passages
 from headcount.studies.real_data.base import LabelledEffort
 from headcount.studies.registry import HEAD_COUNT, RANK, REAL_DATA, STUDIES
 
@@ -181,9 +181,10 @@ def test_every_published_point_is_measured_at_paper_scale(name, figure, sweep_of
 
 LABELLED_GRIDS = {
     "cifar": ((1, 2, 4, 8, 10, 11, 12, 13, 14, 16, 20, 24), (65, 145, 257, 577, 1025), cifar),
-    "marco": ((1, 2, 4, 6, 8, 10, 12, 14, 16), (8, 16, 32, 64), marco),
+    "marco": ((1, 2, 4, 6, 8, 10, 12, 14, 16), (8, 16, 32, 64), passages),
 }
 LABELLED_GRIDS["cifar-fixed"] = LABELLED_GRIDS["cifar"]
+LABELLED_GRIDS |= dict.fromkeys(("marco-epochs", "marco-queries"), LABELLED_GRIDS["marco"])
 
 
 @pytest.mark.parametrize("name", REAL_DATA)
@@ -200,13 +201,15 @@ def test_the_paper_scale_of_real_data_is_the_published_grid(name, sweep_of):
 
 @pytest.mark.parametrize("scale", Scale)
 def test_models_of_real_data_are_the_published_ones(scale, sweep_of):
-    for name, layers, head_dim, dropout in (("cifar", 4, 16, 0.1), ("marco", 2, 32, 0.0)):
+    passage_studies = ((name, 2, 32, 0.0) for name in ("marco", "marco-epochs", "marco-queries"))
+    for name, layers, head_dim, dropout in (("cifar", 4, 16, 0.1), *passage_studies):
         sweep = sweep_of(REAL_DATA[name], scale)
         for cell in sweep.cells:
             model, at = spec_from_dict(cell.model), sweep.experiment.coordinates(cell.key)
             assert (model.layers, model.head_dim, model.dropout) == (layers, head_dim, dropout)
             assert (model.heads, model.width) == (at["heads"], head_dim * at["heads"])
-            places = {"candidates": "tokens", "pairs": "query"}.get(at.get("layout"), "sequence")
+            usual = "sequence" if name == "cifar" else "tokens"
+            places = {"candidates": "tokens", "pairs": "query"}.get(at.get("layout"), usual)
             assert model.answered_at == places
             assert cell.train.warmup == cell.train.steps // 20
 

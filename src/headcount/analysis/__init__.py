@@ -2,7 +2,7 @@
 
 from .answer import Answer, Interval, answer
 from .claim import Claim, Verdict
-from .fits import PowerLaw, Surface, power_law, surface_fit
+from .fits import LearningCurve, PowerLaw, Surface, learning_curve, power_law, surface_fit
 from .metric import ERROR_RATE, METRICS, NMSE, Metric, metric_of
 from .table import ErrorTable, Summary, error_table
 from .words import count_of_heads, size_of
@@ -15,6 +15,7 @@ __all__ = [
     "Claim",
     "ErrorTable",
     "Interval",
+    "LearningCurve",
     "Metric",
     "PowerLaw",
     "Summary",
@@ -23,6 +24,7 @@ __all__ = [
     "answer",
     "count_of_heads",
     "error_table",
+    "learning_curve",
     "metric_of",
     "power_law",
     "size_of",

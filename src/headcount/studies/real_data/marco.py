@@ -2,57 +2,59 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..._cache import cache_folder
 from ..._errors import InputError
 from ...analysis import ERROR_RATE, ErrorTable, Surface, surface_fit
 from ...analysis.claim import Claim, judged
-from ...analysis.metric import FINAL_ERROR, TRAIN_ERROR
 from ...report.chart import Chart, Series
 from ...report.section import Grid, Section
 from ...store import Experiment, Record
 from ..base import Scale
-from ..claims.labels import first_fit_claim, length_costs_claim, levelling_claim, nearness_claim, surface_claim
-from ..published import published_accuracies
+from ..claims.labels import (
+    first_fit_claim,
+    length_costs_claim,
+    levelling_claim,
+    nearness_claim,
+    no_gain_claim,
+    surface_claim,
+)
 from .base import (
     SMALLEST,
     LabelledEffort,
     Means,
-    OnBytes,
-    RealDataStudy,
     accuracy_grid,
     error_chart,
     margin_of,
     means_of,
-    to_be_fetched,
     wrong_at_both_ends,
+)
+from .passages import (
+    DECAY,
+    HEADS,
+    LAYOUTS,
+    LENGTHS,
+    OUR_CHOICES,
+    OUR_TRAINING,
+    TRAINED,
+    TRAINING,
+    TRANSITION,
+    VALIDATED,
+    VALIDATION,
+    PassageStudy,
+    layout_of,
+    training_queries,
 )
 
 if TYPE_CHECKING:
-    from ...models import EncoderSpec
     from ...store.experiment import Value
     from ...tasks import AbstractTask
 
-LAYOUTS = ("candidates", "pairs")
-LAYERS = 2
-TRANSITION = 12
 SMALL = 0.01
-QUERIES, TRAINED = 30_000, 28_000
-"""28,000 training and 2,000 validation queries, as published, where a collection has them."""
-PASSAGES = 200_000
-"""Of a larger collection so many are searched for negatives, the positives among them."""
-OF_TRAINING = ("queries.train.tsv", "queries.train.tsv.gz", "qrels/train.tsv")
-"""Files by which a folder with several sets of queries shows that the published one is among them."""
 LEFT_OUT_OF_FIT = (1, 12, 14, 16)
 PUBLISHED_DELTA, PUBLISHED_A = 0.25, -1.40
-BERT_DIM = 768
-PAIR_TOKENS = 64
-TRAINING = published_accuracies("table6", TRAIN_ERROR)
-VALIDATION = published_accuracies("table7", FINAL_ERROR)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,54 +65,17 @@ class MarcoEffort(LabelledEffort):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MarcoStudy(RealDataStudy):
+class MarcoStudy(PassageStudy):
     """Accuracy by heads and candidates, in both layouts; the layout is an axis of the experiment."""
 
     efforts: dict[Scale, MarcoEffort]  # type: ignore[assignment]
 
-    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> "tuple[AbstractTask, ...]":
-        from ...datasets.embeddings import find_embeddings, load_embeddings
-        from ...datasets.hub import BERT_FILES, JUDGED, MARCO_FILES, fetch_bert, fetch_marco
-        from ...datasets.passages import is_passages, read_passages
-        from ...tasks import ranking
-
-        if not is_passages(data) and to_be_fetched(data, (JUDGED, *MARCO_FILES)):
-            fetch_marco(data, on_bytes)
-        weights = BERT_FILES[-1]  # the last file downloaded; a folder that has it holds a whole model
-        if embeddings is not None and not (embeddings / weights).exists() and to_be_fetched(embeddings, BERT_FILES):
-            fetch_bert(embeddings, on_bytes)
-        words = load_embeddings(find_embeddings(embeddings))
-        if not is_passages(data):
-            raise InputError(
-                f"{data} has no passages; give a folder with collection.tsv, queries.tsv and qrels.tsv, or with "
-                "corpus.jsonl, queries.jsonl and qrels/, or one JSON-lines file."
-            )
-        split = "train" if any((data / name).exists() for name in OF_TRAINING) else None
-        corpus = read_passages(data, split=split, max_queries=QUERIES, max_passages=PASSAGES)
-        return tuple(ranking(corpus, words, layout=layout, cache=cache_folder()) for layout in LAYOUTS)  # type: ignore[arg-type]
-
-    def stand_ins(self) -> "tuple[AbstractTask, ...]":
-        from ...tasks.stand_in import StandIn
-
-        return tuple(
-            StandIn("marco", length=LENGTHS[0], dim=BERT_DIM, count=QUERIES, pair_tokens=tokens)
-            for tokens in (0, PAIR_TOKENS)
-        )
-
-    def model(self, task: "AbstractTask", heads: int) -> "EncoderSpec":
-        from ... import recipes
-
-        return recipes.labelled_encoder(task, heads, layers=LAYERS)
-
     def coordinates_of(self, task: "AbstractTask") -> "dict[str, Value]":
-        return {"layout": _layout(task)}
+        return {"layout": layout_of(task)}
 
     def effort_of(self, scale: Scale, task: "AbstractTask") -> LabelledEffort:
-        from ...tasks.labelled import train_count
-
         effort = self.efforts[scale]
-        queries = getattr(task, "count", None) or task.spec()["queries"]
-        return (effort.pairs if _layout(task) == "pairs" else effort).of(train_count(queries))
+        return (effort.pairs if layout_of(task) == "pairs" else effort).of(training_queries(task))
 
     def published_claims(self) -> tuple[Claim, ...]:
         return _rules(_printed())
@@ -145,19 +110,9 @@ class MarcoStudy(RealDataStudy):
     def choices(self, scale: Scale) -> tuple[str, ...]:
         effort, paper = self.efforts[scale], self.efforts[Scale.PAPER]
         ours = (
-            "Published: two layers, head_dim 32, frozen BERT word, position and segment embeddings, of which a linear "
-            "map to 32 h numbers is learned. How candidates enter is not: here they are tokens of one sequence "
-            '(layout "candidates": each the mean of its embedded words, the query last) or sequences of their own '
-            '(layout "pairs": query and passage joined, read at [CLS]). Of a query 16 word pieces are kept, of a '
-            "passage 45; BERT's own norm of the embeddings is kept too.",
-            "Negatives are in turn the best by BM25 (k1 0.9, b 0.4) and the nearest by the cosine of mean embeddings; "
-            "the published proportion is not known. Lists of fewer candidates hold the hardest of the longer ones. A "
-            "fifth of the queries is set apart for validation.",
-            "Not published: optimiser, learning rate, epochs. Ours: AdamW, peak learning rate "
-            f"{paper.learning_rate:g}, decay {paper.weight_decay:g}, no dropout, a cosine; at paper scale "
-            f"{paper.epochs} epochs in batches of {paper.batch} queries, for pairs {paper.pairs.epochs} in batches of "
-            f"{paper.pairs.batch}.",
-            "Training accuracy is that of the last twentieth of the steps; the one at the end is the finished model's.",
+            *OUR_CHOICES,
+            f"{OUR_TRAINING} At paper scale {paper.epochs} epochs in batches of {paper.batch} queries, for pairs "
+            f"{paper.pairs.epochs} in batches of {paper.pairs.batch}.",
         )
         if scale is Scale.PAPER:
             return ours
@@ -166,11 +121,6 @@ class MarcoStudy(RealDataStudy):
             f"{effort.batch}, {effort.seeds} seed(s); pairs {effort.pairs.steps:,} steps of {effort.pairs.batch}."
         )
         return (smaller, *ours)
-
-
-def _layout(task: "AbstractTask") -> str:
-    """One sequence per candidate is the layout of pairs."""
-    return "pairs" if task.padded else "candidates"
 
 
 def _words(layout: str) -> str:
@@ -202,7 +152,7 @@ def _charts(layout: str, means: Means, fit: Surface | None) -> list[Chart]:
 
 def _claims(layout: str, means: Means, fit: Surface | None, *, whole: bool) -> list[Claim]:
     claims = (
-        *judged(_rules, _Judged(means.training, means.training_margin, fit), _printed()),
+        *judged(_rules, _judged(means, fit), _printed()),
         nearness_claim("training", means.training, TRAINING, whole=whole),
         nearness_claim("validation", means.validation, VALIDATION, whole=whole),
     )
@@ -213,24 +163,31 @@ def _claims(layout: str, means: Means, fit: Surface | None, *, whole: bool) -> l
 
 
 class _Judged(NamedTuple):
-    """The table that the claims are about, the margin within which two shares are equal, and its fitted surface."""
+    """The tables that the claims are about, the margins within which two shares are equal, and the fitted surface."""
 
     training: ErrorTable
-    margin: float
+    validation: ErrorTable
+    training_margin: float
+    validation_margin: float
     fit: Surface | None
 
 
+def _judged(means: Means, fit: Surface | None) -> _Judged:
+    return _Judged(means.training, means.validation, means.training_margin, means.validation_margin, fit)
+
+
 def _printed() -> _Judged:
-    """Table 6; its shares are taken as counted once on all training queries."""
-    return _Judged(TRAINING, margin_of(TRAINED), _surface(TRAINING))
+    """Tables 6 and 7; their shares are taken as counted once on all queries."""
+    return _Judged(TRAINING, VALIDATION, margin_of(TRAINED), margin_of(VALIDATED), _surface(TRAINING))
 
 
 def _rules(of: _Judged) -> tuple[Claim, ...]:
     return (
         first_fit_claim(of.training, TRANSITION, SMALL),
-        length_costs_claim(of.training, TRANSITION, of.margin),
+        length_costs_claim(of.training, TRANSITION, of.training_margin),
         levelling_claim(of.training, TRANSITION),
         surface_claim(of.fit, a=PUBLISHED_A, delta=PUBLISHED_DELTA),
+        no_gain_claim(of.validation, of.validation_margin),
     )
 
 
@@ -263,7 +220,6 @@ def _surface_chart(layout: str, training: ErrorTable, fit: Surface) -> Chart:
     )
 
 
-LENGTHS = (8, 16, 32, 64)
 STUDY = MarcoStudy(
     name="marco",
     title="Tables 6 and 7, Figures 2a, 2b and 5",
@@ -271,26 +227,26 @@ STUDY = MarcoStudy(
     efforts={
         Scale.SMOKE: MarcoEffort(
             lengths=(8, 16), heads=(1, 4), seeds=1, steps=300, batch=32, train_examples=1000, validation_examples=200,
-            weight_decay=0.01,
+            weight_decay=DECAY,
             pairs=LabelledEffort(
                 lengths=(8,), heads=(1, 2), seeds=1, steps=30, batch=8, train_examples=100, validation_examples=50,
-                weight_decay=0.01,
+                weight_decay=DECAY,
             ),
         ),
         Scale.LAPTOP: MarcoEffort(
-            lengths=LENGTHS, heads=(1, 2, 4), seeds=1, steps=800, batch=32, train_examples=28_000,
-            validation_examples=2000, weight_decay=0.01,
+            lengths=LENGTHS, heads=(1, 2, 4), seeds=1, steps=800, batch=32, train_examples=TRAINED,
+            validation_examples=VALIDATED, weight_decay=DECAY,
             pairs=LabelledEffort(
                 lengths=(8,), heads=(1, 2, 4), seeds=1, steps=150, batch=16, train_examples=1000,
-                validation_examples=200, weight_decay=0.01,
+                validation_examples=200, weight_decay=DECAY,
             ),
         ),
         Scale.PAPER: MarcoEffort(
-            lengths=LENGTHS, heads=(1, 2, 4, 6, 8, 10, 12, 14, 16), seeds=5, steps=6562, epochs=30, batch=128,
-            train_examples=28_000, validation_examples=2000, weight_decay=0.01, precision="bfloat16",
+            lengths=LENGTHS, heads=HEADS, seeds=5, steps=6562, epochs=30, batch=128,
+            train_examples=TRAINED, validation_examples=VALIDATED, weight_decay=DECAY, precision="bfloat16",
             pairs=LabelledEffort(
-                lengths=LENGTHS, heads=(1, 2, 4, 6, 8, 10, 12, 14, 16), seeds=5, steps=8750, epochs=10, batch=32,
-                train_examples=28_000, validation_examples=2000, weight_decay=0.01, precision="bfloat16",
+                lengths=LENGTHS, heads=HEADS, seeds=5, steps=8750, epochs=10, batch=32,
+                train_examples=TRAINED, validation_examples=VALIDATED, weight_decay=DECAY, precision="bfloat16",
             ),
         ),
     },
