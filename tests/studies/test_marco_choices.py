@@ -67,6 +67,16 @@ def test_a_number_of_epochs_meets_the_tables_or_is_out_of_reach(kind):
     assert verdicts(marco_epochs.STUDY, off_by(shift), Scale.SMOKE) == (UNDECIDED,) * 6
 
 
+@pytest.mark.parametrize("scale", [Scale.LAPTOP, Scale.PAPER])
+@pytest.mark.parametrize("towards", [1, -1])
+def test_accuracies_that_are_nearest_at_the_most_or_the_fewest_epochs_may_meet_beyond(scale, towards):
+    def nearing(at):
+        return towards * 10 * np.log2(at["epochs"]) - (70 if towards > 0 else 0)
+
+    found = verdicts(marco_epochs.STUDY, off_by(nearing), scale, lambda at: at["heads"] not in (10, 14))
+    assert (found[0], found[3]) == (UNDECIDED, UNDECIDED)
+
+
 def test_both_tables_must_be_met_by_the_same_number_of_epochs():
     def training_early_validation_late(at):
         training, validation = printed(at)
@@ -115,7 +125,8 @@ def test_a_cell_that_one_number_of_epochs_lacks_is_not_compared():
 def test_between_numbers_of_epochs_it_is_never_further_than_at_the_nearest(rows):
     epochs = (2, 4, 8, 15)[: len(rows)]
     distance = Apart(epochs, np.array(rows))
-    place, least = distance.between()
+    place, least, at_end = distance.between()
+    assert at_end == any(place == pytest.approx(end, abs=1e-9) for end in (epochs[0], epochs[-1]))
     assert epochs[0] <= place * (1 + 1e-9)
     assert place <= epochs[-1] * (1 + 1e-9)
     assert least <= distance.worst[distance.nearest] + 1e-12

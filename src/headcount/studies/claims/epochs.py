@@ -41,15 +41,15 @@ class Apart:
         """The number of epochs tried at which the largest distance is smallest."""
         return min(self.worst, key=self.worst.__getitem__)
 
-    def between(self) -> tuple[float, float]:
-        """The number of epochs, tried or between, of the smallest largest distance, and that distance."""
+    def between(self) -> tuple[float, float, bool]:
+        """The number of epochs, tried or between, of the smallest largest distance; that distance; is it at an end?"""
         tried = np.log(self.epochs)
         between = [np.linspace(low, high, BETWEEN) for low, high in itertools.pairwise(tried)]
         places = np.unique(np.concatenate([tried, *between]))
         cells = [np.interp(places, tried, column) for column in self.points.T]
         worst = np.abs(cells).max(axis=0)
         best = int(np.argmin(worst))
-        return float(np.exp(places[best])), float(worst[best])
+        return float(np.exp(places[best])), float(worst[best]), best in (0, len(places) - 1)
 
 
 def apart(table: ErrorTable, published: ErrorTable, *, rise: bool = False) -> Apart | None:
@@ -81,7 +81,7 @@ def met_claim(what: str, distance: Apart | None, *, whole: bool) -> Claim:
     statement = f"Some number of epochs brings {what} within {100 * NEAR:.0f} points of the published one."
     if distance is None or len(distance.epochs) < 2:
         return Claim(statement, Verdict.UNDECIDED, "no published cell was measured at two numbers of epochs")
-    nearest, (place, least) = distance.nearest, distance.between()
+    nearest, (place, least, at_end) = distance.nearest, distance.between()
     row = distance.points[distance.epochs.index(nearest)]
     evidence = (
         f"nearest {nearest} epochs: {int(np.sum(np.abs(row) <= NEAR))} of {len(row)} cells, ours less published from "
@@ -90,8 +90,7 @@ def met_claim(what: str, distance: Apart | None, *, whole: bool) -> Claim:
     )
     if distance.worst[nearest] > NEAR:
         evidence += f"; interpolated it is least at {place:.1f} epochs, {100 * least:.1f}"
-    inside = distance.epochs[0] < place < distance.epochs[-1]
-    verdict = verdict_of([distance.worst[nearest] <= NEAR], [least > NEAR and inside])
+    verdict = verdict_of([distance.worst[nearest] <= NEAR], [least > NEAR and not at_end])
     return Claim(statement, verdict if whole else Verdict.UNDECIDED, evidence)
 
 
