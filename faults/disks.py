@@ -19,11 +19,14 @@ from .trial import Bench, Trial, exports
 
 
 def size_limit(bench: Bench, draw: np.random.Generator) -> Trials:
-    """No file may grow beyond a limit, drawn between nothing and enough: told, and kept is what was committed."""
+    """No file may grow beyond a limit, drawn between nothing and enough: told, and kept is what was committed.
+
+    What is told is written to a file too: the least limit leaves room for it.
+    """
     while True:
         trial = Trial(bench)
         for _ in range(2):
-            run = trial.run(file_bytes=int(2 ** draw.uniform(6, 18)))
+            run = trial.run(file_bytes=int(2 ** draw.uniform(10, 18)))
             yield trial.refused(run, 0, 1)
         yield trial.complete()
 

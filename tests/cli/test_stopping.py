@@ -22,6 +22,21 @@ with stop_on_signals(lambda: os.write(1, b"told\\n") / 0) as stop:  # what fails
     time.sleep(60)
 """
 
+ENDING = """
+import atexit, os, sys
+from headcount.cli import main
+atexit.register(lambda: os.kill(os.getpid(), int(number)))
+number = sys.argv.pop()
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_python_ends_has_no_traceback(number):
+    process = start("--version", int(number), script=ENDING)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out.split()[0], err) == (130, "headcount", "")
+
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_sets_the_event_once_and_what_was_before_comes_back(number, capsys):

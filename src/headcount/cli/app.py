@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -116,15 +117,14 @@ def start(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 def main() -> NoReturn:
     """Run a command; a mistake or a failure ends in one sentence and an exit code, never in a traceback."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # a polite kill is a Ctrl-C
-        signal.signal(number, _interrupt)
+    _on_interrupt(_interrupt)
     with quiet_stderr():
         try:
             with told_stdout():
                 try:
                     app(standalone_mode=True)
                 finally:  # a Ctrl-C while Python ends interrupts nothing that matters, and has no message
-                    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+                    _on_interrupt(lambda *_: os._exit(130))
         except HeadcountError as error:
             say(f"headcount: {error.on_command_line(_flags())}", style="red")
             sys.exit(error.exit_code)
@@ -137,6 +137,11 @@ def main() -> NoReturn:
             )
             sys.exit(1)
     sys.exit(0)
+
+
+def _on_interrupt(handler: Callable[[int, types.FrameType | None], Any]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):  # a polite kill is a Ctrl-C
+        signal.signal(number, handler)
 
 
 def _interrupt(number: int, frame: types.FrameType | None) -> None:
