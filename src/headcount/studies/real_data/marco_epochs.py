@@ -22,6 +22,7 @@ from .passages import (
     VALIDATED,
     VALIDATION,
     PassageStudy,
+    smaller,
     training_queries,
 )
 
@@ -86,14 +87,7 @@ class MarcoEpochsStudy(PassageStudy):
             f"{effort.batch} queries.",
             *OUR_CHOICES,
         )
-        if scale is Scale.PAPER:
-            return ours
-        smaller = (
-            f"At {scale} scale: {', '.join(map(str, effort.heads))} heads, T = "
-            f"{', '.join(map(str, effort.lengths))}, up to {effort.train_examples:,} training queries, "
-            f"{effort.seeds} seed(s)."
-        )
-        return (smaller, *ours)
+        return (*smaller(scale, effort), *ours)
 
 
 EPOCHS = (2, 4, 8, 15, 30)

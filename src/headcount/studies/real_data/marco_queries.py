@@ -21,6 +21,7 @@ from .passages import (
     TRANSITION,
     VALIDATED,
     PassageStudy,
+    smaller,
     training_queries,
 )
 
@@ -108,14 +109,7 @@ class MarcoQueriesStudy(PassageStudy):
             "what was measured.",
             *OUR_CHOICES,
         )
-        if scale is Scale.PAPER:
-            return ours
-        smaller = (
-            f"At {scale} scale: {', '.join(map(str, effort.heads))} heads, T = "
-            f"{', '.join(map(str, effort.lengths))}, up to {effort.train_examples:,} training queries, "
-            f"{effort.seeds} seed(s)."
-        )
-        return (smaller, *ours)
+        return (*smaller(scale, effort), *ours)
 
 
 SHARES = tuple(TRAINED // part for part in (40, 20, 10, 5, 2, 1))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from ..._cache import cache_folder
 from ..._errors import InputError
 from ...analysis.metric import FINAL_ERROR, TRAIN_ERROR
+from ..base import Scale
 from ..published import published_accuracies
-from .base import OnBytes, RealDataStudy, to_be_fetched
+from .base import LabelledEffort, OnBytes, RealDataStudy, to_be_fetched
 
 if TYPE_CHECKING:
     from ...models import EncoderSpec
@@ -45,6 +46,15 @@ OUR_TRAINING = (
     "Not published: optimiser, learning rate, epochs. Ours: AdamW, peak learning rate "
     f"{RATE:g}, decay {DECAY:g}, no dropout, a cosine."
 )
+
+
+def smaller(scale: Scale, effort: LabelledEffort) -> tuple[str, ...]:
+    """What is less than published at a scale, as a note; none at paper scale."""
+    if scale is Scale.PAPER:
+        return ()
+    heads, lengths = (", ".join(map(str, values)) for values in (effort.heads, effort.lengths))
+    queries = f"up to {effort.train_examples:,} training queries"
+    return (f"At {scale} scale: {heads} heads, T = {lengths}, {queries}, {effort.seeds} seed(s).",)
 
 
 @dataclass(frozen=True, kw_only=True)
