@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from .._choices import NORM_PLACES, require_choice
+from .._choices import NORM_PLACES, PRECISIONS, require_choice
 from .._errors import require
 from ..engine import Sweep
 from ..store.experiment import Value
@@ -12,6 +12,8 @@ from ..studies.base import AbstractStudy, ClosedFormStudy, Scale
 from ..studies.rank.base import RankStudy
 from ..studies.rank.norms import NormsStudy
 from ..studies.real_data.base import RealDataStudy
+from ..studies.real_data.cifar import CifarStudy
+from ..studies.real_data.marco_epochs import MarcoEpochsStudy
 
 REAL_DATA_AXES = {"heads": "heads", "lengths": "length"}
 RANK_AXES = {
@@ -29,8 +31,8 @@ RANK_AXES = {
 class Part:
     """The part of a study's cells that was asked for; None stands for all.
 
-    Values of axes leave the experiment what it is, so that another command adds to it. `steps` and `norms` change every
-    model: such cells are another experiment of the folder.
+    Values of axes leave the experiment what it is, so that another command adds to it. `steps`, `norms`, `precision`
+    and, where they are no axis, `epochs` change every model: such cells are another experiment of the folder.
     """
 
     heads: list[int] | None = None
@@ -43,10 +45,14 @@ class Part:
     seeds: int | None = None
     steps: int | None = None
     norms: str | None = None
+    epochs: list[int] | None = None
+    precision: str | None = None
 
     def __post_init__(self):
         if self.norms is not None:
             require_choice("norms", self.norms, NORM_PLACES)
+        if self.precision is not None:
+            require_choice("precision", self.precision, PRECISIONS)
 
     def require_of(self, each: AbstractStudy | ClosedFormStudy | None, name: str) -> None:
         """Raise InputError where an option was given that the study called `name` does not take."""
@@ -70,12 +76,23 @@ class Part:
         return each.sweep(scale)
 
     def _of_real_data(self, each: RealDataStudy, scale: Scale) -> Sweep:
-        sweep = each.sweep(scale)
+        tried = self.epochs if isinstance(each, MarcoEpochsStudy) else None
+        lasting = self.epochs if tried is None else None
+        require(
+            lasting is None or len(lasting) == 1,
+            f"{each.name} is trained for one number of epochs, got {lasting}.",
+            what="epochs",
+            given=lasting,
+        )
+        changed = each.changed(scale, epochs=lasting[0] if lasting else None, precision=self.precision)
+        sweep = changed.sweep(scale)
+        if tried is not None:
+            _require_known(each.name, scale, "epochs", tried, sweep.experiment.values("epochs"))
         printed = {each.printed(length): length for length in sweep.experiment.values("length")}
         _require_known(each.name, scale, "heads", self.heads, sweep.experiment.values("heads"))
         _require_known(each.name, scale, "T", self.lengths, sorted(printed))
         lengths = None if self.lengths is None else [printed[length] for length in self.lengths]
-        return self._selected(sweep, {"heads": self.heads, "length": lengths})
+        return self._selected(sweep, {"heads": self.heads, "length": lengths, "epochs": tried})
 
     def _of_rank(self, each: RankStudy, scale: Scale) -> Sweep:
         kept = {axis: getattr(self, option) for option, axis in RANK_AXES.items()}
@@ -110,7 +127,8 @@ EVERYTHING = Part()
 def options_of(each: AbstractStudy | ClosedFormStudy | None) -> tuple[str, ...]:
     """The options that select a part of a study, or change its training; none of a study of which all is trained."""
     if isinstance(each, RealDataStudy):
-        return (*REAL_DATA_AXES, "seeds")
+        epochs = ("epochs",) if isinstance(each, CifarStudy | MarcoEpochsStudy) else ()
+        return (*REAL_DATA_AXES, "seeds", *epochs, "precision")
     if isinstance(each, RankStudy):
         return ("heads", *RANK_AXES, "seeds", "steps", "norms")
     return ()

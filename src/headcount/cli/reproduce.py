@@ -78,6 +78,19 @@ def reproduce(
             "experiment of the folder unless they are the scale's own."
         ),
     ] = None,
+    epochs: Annotated[
+        str | None,
+        typer.Option(
+            help="cifar*: so many epochs instead; they are another experiment of the folder; marco-epochs: only these."
+        ),
+    ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            help="cifar*, marco*: products in `float32` or `bfloat16`, which a CPU does slowly; another experiment of "
+            "the folder unless it is the scale's own."
+        ),
+    ] = None,
     backend: BackendOption = None,
     on: On = None,
     workers: Workers = None,
@@ -102,6 +115,8 @@ def reproduce(
         seeds=seeds,
         steps=steps,
         norms=norms,
+        epochs=counts(epochs, "--epochs"),
+        precision=precision,
     )
     part.require_of(None if name == "all" else chosen[0], name)
     if name in REAL_DATA:

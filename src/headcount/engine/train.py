@@ -27,13 +27,15 @@ from ..tasks import AbstractObjective, Choice
 from ..tasks.objective import Grades
 from .buckets import ProgramShape, spec_of
 from .data import BucketData, RawExamples, StoredTokens
-from .hardware import FUSED_BLOCK, Sizes
+from .gradients import gradient_of
+from .hardware import FUSED_BLOCK, Sizes, examples_at_once
 from .schedule import batch_key, rate_at
 from .together import Request
 from .whole_steps import Course, Moving, Totals, WholeSteps, restored
 
 EVALUATION_BLOCK = 256
-"""Examples evaluated at a time, of lists of candidates at most a batch: bounds the memory of a validation pass."""
+"""Examples evaluated at a time, of lists of candidates and where batches come in parts at most so many as in training:
+bounds the memory of a validation pass."""
 CALIBRATED = 8
 """Models calibrated at a time."""
 DROPOUT = 1
@@ -271,13 +273,18 @@ class Program:
         """The kernel that takes whole steps of stored tokens; None where the back end has none for this program."""
         return WholeSteps.of(self.shape, self.sizes, self.objective, self.backend)
 
+    @functools.cached_property
+    def _at_once(self) -> int:
+        """Examples of a batch that are worked on at a time."""
+        return examples_at_once(self.shape, self.sizes, side_by_side=self.side_by_side)
+
     def step_one(self, state: TrainState, member: Member, data: BucketData) -> tuple[TrainState, Float[Array, ""]]:
         """One step of Adam; the error is that of its batch, before the update."""
         train = self.shape.train
         key = batch_key(member.key, state.step)
         keys = jr.split(jr.fold_in(key, DROPOUT), train.batch) if self.shape.model.drops else None
         tokens, targets = data.train.batch(key, train.batch)
-        (_, error), gradient = jax.value_and_grad(self.loss_one, has_aux=True)(state.model, tokens, targets, keys)
+        error, gradient = gradient_of(self.loss_one, state.model, (tokens, targets, keys), self._at_once)
         update, moments = self._optimiser.update(gradient, state.optimiser)
         rate = rate_at(state.step, member.learning_rate, member.steps, train.warmup, train.max_warmup)
         # AdamW: the decay is no part of the gradient, so Adam does not rescale it.
@@ -295,7 +302,8 @@ class Program:
     def judge_one(self, model: AbstractModel, examples: StoredTokens | RawExamples) -> Grades:
         """The grades on all examples, some of them at a time."""
         block = FUSED_BLOCK if self.backend == "fused" else EVALUATION_BLOCK
-        block = min(block, self.shape.train.batch) if isinstance(self.objective, Choice) else block
+        in_parts = isinstance(self.objective, Choice) or self._at_once < self.shape.train.batch
+        block = min(block, self._at_once) if in_parts else block
         rounded = self._rounded(model)
 
         def answers(indices: Int[Array, " block"]) -> Array:

@@ -33,6 +33,11 @@ class Scale(enum.StrEnum):
     PAPER = "paper"
 
 
+def said_of(changes: list[str], scale: Scale) -> tuple[str, ...]:
+    """What an experiment changes of its scale, as a note."""
+    return (f"Changed from the {scale} scale, which is described below: {', '.join(changes)}.",) if changes else ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Effort:
     """How much of a study is done: which lengths, how many seeds, how many training steps."""

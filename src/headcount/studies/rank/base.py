@@ -18,7 +18,7 @@ from ...report.chart import Chart, Series
 from ...report.section import Grid, Section
 from ...store import Experiment, Record, TrainSpec
 from ...store.cell import MAX_WARMUP
-from ..base import AbstractStudy, Effort, Scale
+from ..base import AbstractStudy, Effort, Scale, said_of
 from ..claims.heads import magnitude_claim
 from ..claims.rank import named, varying
 from ..published import published_points
@@ -187,10 +187,6 @@ def changes_of(experiment: Experiment, effort: RankEffort) -> list[str]:
     norm_first = experiment.settings.get("model", {}).get("norm_first", effort.norm_first)
     words = [] if steps == effort.steps else [f"{steps:,} steps"]
     return words if norm_first == effort.norm_first else [*words, "norms first" if norm_first else "norms after sums"]
-
-
-def said_of(changes: list[str], scale: Scale) -> tuple[str, ...]:
-    return (f"Changed from the {scale} scale, which is described below: {', '.join(changes)}.",) if changes else ()
 
 
 def with_logarithms(table: ErrorTable) -> ErrorTable:

@@ -13,9 +13,9 @@ from ...analysis import ErrorTable, error_table
 from ...analysis.claim import Claim
 from ...report.section import Grid, Section
 from ...store import Experiment, Record
-from ..base import Scale
+from ..base import Scale, said_of
 from ..claims.norms import collapses_claim, same_rank_claim, trains_claim
-from .base import RankEffort, RankStudy, changes_of, rank_charts, rank_grid, said_of, with_logarithms
+from .base import RankEffort, RankStudy, changes_of, rank_charts, rank_grid, with_logarithms
 
 if TYPE_CHECKING:
     from ...engine import Sweep

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -50,9 +50,13 @@ class LabelledEffort(Effort):
             return self
         return dataclasses.replace(self, steps=self.epochs * min(examples, self.train_examples) // self.batch)
 
-    def lasting(self, epochs: int) -> "LabelledEffort":
+    def lasting(self, epochs: int) -> Self:
         """The same for so many epochs."""
         return dataclasses.replace(self, epochs=epochs)
+
+    def rounding(self, precision: Precision) -> Self:
+        """The same with products of this precision."""
+        return dataclasses.replace(self, precision=precision)
 
     @property
     def train(self) -> TrainSpec:
@@ -88,6 +92,13 @@ class RealDataStudy(AbstractStudy):
     @abstractmethod
     def model(self, task: "AbstractTask", heads: int) -> "EncoderSpec":
         """The model of so many heads for a task."""
+
+    def changed(self, scale: Scale, *, epochs: int | None = None, precision: Precision | None = None) -> Self:
+        """The same study with another number of epochs or other products at a scale; None leaves either as it is."""
+        effort = self.efforts[scale]
+        effort = effort if epochs is None else effort.lasting(epochs)
+        effort = effort if precision is None else effort.rounding(precision)
+        return dataclasses.replace(self, efforts=self.efforts | {scale: effort})
 
     def effort_of(self, scale: Scale, task: "AbstractTask") -> LabelledEffort:
         """How much is done of one task."""
@@ -135,6 +146,12 @@ class RealDataStudy(AbstractStudy):
             for task in self.tasks or self.stand_ins()
             for coordinates, effort in self.trainings(scale, task)
         )
+
+
+def changes_of(experiment: Experiment, effort: LabelledEffort) -> list[str]:
+    """What the models of an experiment have in place of the scale's own, in words: it was asked for by an option."""
+    precision = experiment.settings.get("train", {}).get("precision", effort.precision)
+    return [] if precision == effort.precision else [f"products in {precision}"]
 
 
 class Means(NamedTuple):

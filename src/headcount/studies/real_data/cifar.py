@@ -16,7 +16,7 @@ from ...report.charts import reversal_chart
 from ...report.files import write_whole
 from ...report.section import Picture, Section
 from ...store import Experiment, Record
-from ..base import Scale
+from ..base import Scale, said_of
 from ..claims.labels import (
     first_fit_claim,
     length_costs_claim,
@@ -31,6 +31,7 @@ from .base import (
     OnBytes,
     RealDataStudy,
     accuracy_grid,
+    changes_of,
     error_chart,
     margin_of,
     means_of,
@@ -95,7 +96,7 @@ class CifarStudy(RealDataStudy):
 
     def effort_of(self, scale: Scale, task: "AbstractTask") -> LabelledEffort:
         """The same frames, cut into patches of this size."""
-        effort = self.efforts[scale]
+        effort = self.efforts[scale].of(_training_images(task))
         finer = self.patch // PATCH
         return replace(effort, lengths=tuple(length // finer**2 for length in effort.lengths))
 
@@ -121,32 +122,43 @@ class CifarStudy(RealDataStudy):
     def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
         means = means_of(self, experiment, records)
         training, validation, whole = means.training, means.validation, scale is Scale.PAPER
+        patch = experiment.settings.get("task", {}).get("patch", self.patch)
+        table8, table9 = (_of_patch(table, patch) for table in (TRAINING, VALIDATION))
+        changes = self._changes(experiment, scale, patch)
         return Section(
             name=self.name,
-            title=self.title,
+            title=", ".join([self.title, *changes]),
             asks=self.asks,
             headline=f"CIFAR-10: {wrong_at_both_ends(training, 'of the training set wrong')}",
             claims=(
                 *judged(_rules, _Judged(training, validation, means.training_margin, means.validation_margin), PRINTED),
-                nearness_claim("training", training, TRAINING, whole=whole),
-                nearness_claim("validation", validation, VALIDATION, whole=whole),
+                nearness_claim("training", training, table8, whole=whole),
+                nearness_claim("validation", validation, table9, whole=whole),
             ),
             grids=(
                 accuracy_grid(
                     "training accuracy, per cent: while training / at the end (Table 8)",
                     (training, means.fitted),
-                    TRAINING,
+                    table8,
                 ),
-                accuracy_grid("validation accuracy, per cent (Table 9)", (validation,), VALIDATION),
+                accuracy_grid("validation accuracy, per cent (Table 9)", (validation,), table9),
             ),
             charts=(
-                error_chart("training-error", "Training error against heads", training, TRAINING, means.seeds),
-                error_chart("validation-error", "Validation error against heads", validation, VALIDATION, means.seeds),
+                error_chart("training-error", "Training error against heads", training, table8, means.seeds),
+                error_chart("validation-error", "Validation error against heads", validation, table9, means.seeds),
                 *_reversal_chart(training),
             ),
-            notes=self.choices(scale),
+            notes=(*said_of(changes, scale), *self.choices(scale)),
             metric=ERROR_RATE,
         )
+
+    def _changes(self, experiment: Experiment, scale: Scale, patch: int) -> list[str]:
+        """What the models have in place of the scale's own, in words."""
+        effort = self.efforts[scale]
+        steps = experiment.settings.get("train", {}).get("steps", effort.steps)
+        epochs = [] if steps == effort.steps else [f"{steps * effort.batch / effort.train_examples:.3g} epochs"]
+        patches = [] if patch == PATCH else [f"patches of {patch} pixels"]
+        return [*patches, *epochs, *changes_of(experiment, effort)]
 
     def choices(self, scale: Scale) -> tuple[str, ...]:
         effort, paper = self.efforts[scale], self.efforts[Scale.PAPER]
@@ -200,6 +212,11 @@ def _rules(tables: _Judged) -> tuple[Claim, ...]:
     )
 
 
+def _of_patch(published: ErrorTable, patch: int) -> ErrorTable:
+    """A published table; empty beside other patches than its own, whose equal T are frames of other sizes."""
+    return published if patch == PATCH else replace(published, errors=np.full_like(published.errors, np.nan))
+
+
 def framed(task: "ImageTask", sides: tuple[int, ...], count: int = SHOWN) -> list[list[np.ndarray]]:
     """The first images of the data in each frame, a row for each side."""
     import jax
@@ -225,6 +242,13 @@ def _reversal_chart(training: ErrorTable) -> tuple[Chart, ...]:
         Series("from the published means", heads, tuple(published), place=1, kind="published"),
     )
     return (reversal_chart(heads, series),)
+
+
+def _training_images(task: "AbstractTask") -> int:
+    """The images that there are to learn from."""
+    from ...tasks import ImageTask
+
+    return len(task.images) - (task.held_out or 0) if isinstance(task, ImageTask) else EPOCH
 
 
 def _lengths(*sides: int) -> tuple[int, ...]:

@@ -11,8 +11,8 @@ from ...analysis import ERROR_RATE, ErrorTable, Surface, surface_fit
 from ...analysis.claim import Claim, judged
 from ...report.chart import Chart, Series
 from ...report.section import Grid, Section
-from ...store import Experiment, Record
-from ..base import Scale
+from ...store import Experiment, Precision, Record
+from ..base import Scale, said_of
 from ..claims.labels import (
     first_fit_claim,
     length_costs_claim,
@@ -26,6 +26,7 @@ from .base import (
     LabelledEffort,
     Means,
     accuracy_grid,
+    changes_of,
     error_chart,
     margin_of,
     means_of,
@@ -63,6 +64,9 @@ class MarcoEffort(LabelledEffort):
 
     pairs: LabelledEffort
 
+    def rounding(self, precision: Precision) -> "MarcoEffort":
+        return replace(self, precision=precision, pairs=self.pairs.rounding(precision))
+
 
 @dataclass(frozen=True, kw_only=True)
 class MarcoStudy(PassageStudy):
@@ -95,15 +99,16 @@ class MarcoStudy(PassageStudy):
             claims += _claims(layout, means, fit, whole=scale is Scale.PAPER)
         first, means = next(iter(of_layouts.items()))
         left = wrong_at_both_ends(means.training, "of the training queries wrong")
+        changes = changes_of(experiment, self.efforts[scale])
         return Section(
             name=self.name,
-            title=self.title,
+            title=", ".join([self.title, *changes]),
             asks=self.asks,
             headline=f"MS MARCO, {_words(first)}: {left}",
             claims=tuple(claims),
             grids=tuple(grids),
             charts=tuple(charts),
-            notes=self.choices(scale),
+            notes=(*said_of(changes, scale), *self.choices(scale)),
             metric=ERROR_RATE,
         )
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from ...analysis import ERROR_RATE
 from ...report.section import Section
 from ...store import Experiment, Record
-from ..base import Scale
+from ..base import Scale, said_of
 from ..claims.epochs import apart, met_claim, no_gain_somewhere_claim, together
-from .base import LabelledEffort, means_of
+from .base import LabelledEffort, changes_of, means_of
 from .marco_epochs_views import charts, grids, headline
 from .passages import (
     DECAY,
@@ -60,9 +60,10 @@ class MarcoEpochsStudy(PassageStudy):
         training, validation = apart(means.training, TRAINING), apart(means.validation, VALIDATION)
         fitted, rise = apart(means.fitted, TRAINING), apart(means.training, TRAINING, rise=True)
         distances = {"training": training, "at the end": fitted, "rise with heads": rise, "validation": validation}
+        changes = changes_of(experiment, self.efforts[scale])
         return Section(
             name=self.name,
-            title=self.title,
+            title=", ".join([self.title, *changes]),
             asks=self.asks,
             headline=headline(training),
             claims=(
@@ -75,7 +76,7 @@ class MarcoEpochsStudy(PassageStudy):
             ),
             grids=grids(means, distances),
             charts=charts(means, training, validation),
-            notes=self.choices(scale),
+            notes=(*said_of(changes, scale), *self.choices(scale)),
             metric=ERROR_RATE,
         )
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from ...analysis import ERROR_RATE, error_table
 from ...report.section import Section
 from ...store import Experiment, Record
-from ..base import Scale
+from ..base import Scale, said_of
 from ..claims.queries import costs_claim, foretold_claim, learning_curves, would_be_claim
-from .base import LabelledEffort
+from .base import LabelledEffort, changes_of
 from .marco_queries_views import METRICS, chart, grid, headline
 from .passages import (
     DECAY,
@@ -73,9 +73,10 @@ class MarcoQueriesStudy(PassageStudy):
             for what, (metric, _, _) in METRICS.items()
         }
         curves = {what: learning_curves(table) for what, table in tables.items()}
+        changes = changes_of(experiment, self.efforts[scale])
         return Section(
             name=self.name,
-            title=self.title,
+            title=", ".join([self.title, *changes]),
             asks=self.asks,
             headline=headline(curves["training"]),
             claims=(
@@ -92,7 +93,7 @@ class MarcoQueriesStudy(PassageStudy):
                 for what, table in tables.items()
                 for length in table.values("length")
             ),
-            notes=self.choices(scale),
+            notes=(*said_of(changes, scale), *self.choices(scale)),
             metric=ERROR_RATE,
         )
 
