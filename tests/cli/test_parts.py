@@ -65,6 +65,8 @@ REFUSED = {
     "table5 --steps 9": ("--steps", "table5"),
     "cifar --data . --layers 1 --heads 1": ("--layers", "--heads, --lengths, --seeds"),
     "all --norms first": ("--norms", "all"),
+    "marco --epochs 8": ("--epochs", "--heads, --lengths, --seeds, --precision"),
+    "marco-epochs --epochs 3 --dry-run": ("[1, 4]", "[3]", "--epochs"),
 }
 
 

@@ -177,6 +177,7 @@ def test_labelled_metrics_are_exported(reproduced):
         ("--seeds 7", 6),
         (f"--seeds {10**18}", 6),
         ("--patch 8", 6),
+        ("--epochs 3 --precision bfloat16 --heads 4", 2),
     ],
 )
 def test_a_part_is_counted_before_it_is_trained(cifar, tmp_path, no_training, part, cells):
@@ -193,6 +194,8 @@ def test_a_part_is_counted_before_it_is_trained(cifar, tmp_path, no_training, pa
         ("--heads 1,99", ("[1, 2, 4]", "[99]")),
         ("--lengths 64", ("[65, 145]", "[64]")),
         ("--heads 4 --lengths 257", ("[65, 145]", "[257]")),
+        ("--epochs 1,2", ("--epochs", "one number", "[1, 2]")),
+        ("--precision float16", ("--precision", "float32, bfloat16", '"float16"')),
     ],
 )
 def test_a_part_that_is_not_there_is_refused(cifar, tmp_path, no_training, part, words):
@@ -314,6 +317,7 @@ def test_passages_are_reproduced_along_another_axis(passages, bert, tmp_path, na
         ("marco-epochs --scale laptop", 4 * 4 * 2 * 2),
         ("marco-epochs --scale laptop --heads 1,8 --lengths 8 --seeds 1", 4 * 2),
         ("marco-epochs --scale paper --heads 12 --lengths 64 --seeds 2", 5 * 2),
+        ("marco-epochs --scale paper --epochs 8,30 --heads 12 --lengths 64 --precision float32", 2 * 5),
         ("marco-queries --scale paper --heads 2 --lengths 8,64 --seeds 1", 6 * 2),
     ],
 )

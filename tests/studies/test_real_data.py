@@ -55,6 +55,12 @@ def graded(study, scale, accuracies=lambda at: (0.5,), kept=lambda at: True):
     return made.experiment, fabricated.graded(made, lambda at: metrics(*accuracies(at)))
 
 
+def planned(study, scale):
+    """The experiment that a study plans without data, and records of its cells."""
+    sweep = study.sweep(scale)
+    return sweep.experiment, fabricated.graded(fabricated.Sweep(sweep.experiment, sweep.cells), lambda at: metrics(0.5))
+
+
 def as_published(study):
     """The paper scale with the published accuracies, where the tables have one."""
     module = module_of(study)
@@ -194,6 +200,33 @@ def test_grids_have_ours_and_the_published_number_in_parentheses():
         ("1 head", "25.0 (50.5)", "25.0 (45.9)"),
         ("4 heads", "25.0 (68.0)", "25.0 (63.5)"),
     )
+
+
+@every_study
+def test_a_section_says_what_its_models_have_in_place_of_the_scale_s_own(study):
+    changed = study.changed(Scale.SMOKE, precision="bfloat16")
+    records = planned(changed, Scale.SMOKE)
+    section = study.section(*records, Scale.SMOKE)
+    assert section.title == f"{study.title}, products in bfloat16"
+    assert section.notes[0].startswith("Changed from the smoke scale")
+    assert changed.section(*records, Scale.SMOKE).title == study.title
+
+
+def test_other_epochs_are_said_and_counted_in_steps():
+    changed = cifar.STUDY.changed(Scale.SMOKE, epochs=2)
+    experiment, records = planned(changed, Scale.SMOKE)
+    assert {record.cell.train.steps for record in records} == {2 * 1000 // 32}
+    assert cifar.STUDY.section(experiment, records, Scale.SMOKE).title == f"{cifar.STUDY.title}, 1.98 epochs"
+
+
+def test_beside_other_patches_stand_no_published_numbers():
+    """T = 65 of patches of 8 pixels is a frame of 64 of them, of the tables one of 32."""
+    experiment, records = planned(cifar.STUDY, Scale.SMOKE)
+    experiment = replace(experiment, settings={**experiment.settings, "task": {"patch": 8}})
+    section = cifar.STUDY.section(experiment, records, Scale.SMOKE)
+    assert section.title == f"{cifar.STUDY.title}, patches of 8 pixels"
+    assert not any("(" in cell for grid in section.grids for row in grid.rows for cell in row)
+    assert "published" not in {series.kind for chart in section.charts for series in chart.series}
 
 
 def test_heads_without_a_published_number_stand_alone():
