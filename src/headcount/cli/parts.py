@@ -84,7 +84,8 @@ class Part:
             what="epochs",
             given=lasting,
         )
-        changed = each.changed(scale, epochs=lasting[0] if lasting else None, precision=self.precision)
+        precision: Any = self.precision  # one of PRECISIONS
+        changed = each.changed(scale, epochs=lasting[0] if lasting else None, precision=precision)
         sweep = changed.sweep(scale)
         if tried is not None:
             _require_known(each.name, scale, "epochs", tried, sweep.experiment.values("epochs"))

@@ -16,7 +16,7 @@ from ..models import AbstractModel
 Loss = Callable[..., tuple[Float[Array, ""], Float[Array, ""]]]
 
 
-def gradient_of(loss: Loss, model: AbstractModel, batch: Any, at_once: int) -> tuple[Float[Array, ""], AbstractModel]:
+def gradient_of(loss: Loss, model: AbstractModel, batch: Any, at_once: int) -> tuple[Float[Array, ""], Any]:
     """The error of a batch and the gradient of its loss, both means over its examples.
 
     `loss` takes the model and the arrays of `batch`, whose first axis is the examples. It must itself be a mean over
