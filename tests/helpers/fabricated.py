@@ -15,6 +15,7 @@ from headcount.studies.beyond.depth import DepthStudy
 from headcount.studies.beyond.norm import NormStudy
 from headcount.studies.beyond.shared_keys import SharedKeysStudy, _divisors
 from headcount.studies.beyond.sparse import SparseStudy
+from headcount.studies.claims.places import EACH_TIME, ONCE
 from headcount.studies.head_count import table2
 from headcount.studies.head_count.converged import TABLES, ConvergedStudy
 from headcount.studies.head_count.table2_draws import DrawsStudy
@@ -23,6 +24,7 @@ from headcount.studies.others.memorise import MemoriseStudy
 from headcount.studies.rank import norms
 from headcount.studies.rank.base import RankStudy
 from headcount.studies.real_data.cifar import CifarStudy
+from headcount.studies.real_data.cifar_places import CifarPlacesStudy
 from headcount.studies.real_data.marco import MarcoStudy
 from headcount.studies.real_data.marco_epochs import MarcoEpochsStudy
 from headcount.studies.real_data.marco_queries import MarcoQueriesStudy
@@ -194,6 +196,12 @@ def _study_axes(study: AbstractStudy, scale: Scale) -> list[dict[str, Sequence[A
             | {"length": effort.lengths, "learning_rate": effort.learning_rates, "seed": rest["seed"]}
             for task in effort.tasks
             for name in (architectures.ATTENTION, *architectures.controls_of(task))
+        ]
+    if isinstance(study, CifarPlacesStudy):
+        heads, lengths = study.efforts[scale].heads, {EACH_TIME: effort.lengths, ONCE: effort.lengths[1:]}
+        return [
+            {"heads": heads, "places": (places,), "length": some, "seed": rest["seed"]}
+            for places, some in lengths.items()
         ]
     if isinstance(study, MarcoStudy):
         efforts = {"candidates": study.efforts[scale], "pairs": study.efforts[scale].pairs}

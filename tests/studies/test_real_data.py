@@ -14,7 +14,7 @@ from headcount.analysis.signals import reversal_scores
 from headcount.report.render.pictures import frames_png
 from headcount.store import Outcome
 from headcount.studies.base import Scale
-from headcount.studies.real_data import cifar, marco, passages
+from headcount.studies.real_data import cifar, cifar_places, marco, passages
 from headcount.studies.real_data.base import margin_of, means_of, to_be_fetched
 from headcount.studies.registry import REAL_DATA
 from headcount.tasks import ImageTask
@@ -26,7 +26,7 @@ from ..tasks.labelled import SPECIAL, WORDS, some_images, some_passages
 
 HOLDS, DIFFERS, UNDECIDED = Verdict.HOLDS, Verdict.DIFFERS, Verdict.UNDECIDED
 every_study = pytest.mark.parametrize("study", REAL_DATA.values(), ids=REAL_DATA)
-TABLES = {name: REAL_DATA[name] for name in ("cifar", "cifar-fixed", "marco")}
+TABLES = {name: REAL_DATA[name] for name in ("cifar", "marco")}
 """Studies of the published tables; the others are of what a table owes to choices."""
 every_table = pytest.mark.parametrize("study", TABLES.values(), ids=TABLES)
 
@@ -182,7 +182,7 @@ def test_its_section_has_grids_charts_and_notes(study, scale):
     assert len(names) == len(set(names))
     assert any("published" in grid.columns or "(" in row[1] for grid in section.grids for row in grid.rows)
     assert "published" in {series.kind for chart in section.charts for series in chart.series}
-    if isinstance(study, cifar.CifarStudy):
+    if study is cifar.STUDY:
         assert ("reversal" in names) == (scale is Scale.PAPER)
     elif study is marco.STUDY and scale is Scale.PAPER:
         assert {"candidates-surface", "pairs-surface"} <= set(names)
@@ -285,9 +285,12 @@ def test_models_of_images_are_known_by_the_content_of_the_data(tmp_path):
     assert keys["batches"] == keys["archive"]
     assert not keys["batches"] & keys["other"]
     assert not keys["batches"] & places(study.sweep(Scale.SMOKE)), "a stand-in is no data"
-    (task,) = cifar.FIXED.bound(tmp_path / "batches").tasks
-    assert task.fixed_places
-    assert not keys["batches"] & places(replace(cifar.FIXED, tasks=(task,)).sweep(Scale.SMOKE))
+    drawn, fixed = cifar_places.STUDY.bound(tmp_path / "batches").tasks
+    assert (drawn.fixed_places, fixed.fixed_places) == (False, True)
+    both = cifar_places.STUDY.bound(tmp_path / "batches").sweep(Scale.SMOKE)
+    assert places(both) > keys["batches"], "the models of the tables are shared"
+    once = [both.experiment.coordinates(cell.key) for cell in both.cells if cell.key not in keys["batches"]]
+    assert {(at["places"], at["length"]) for at in once} == {("once", 144)}, "there is one place in the smallest frame"
 
 
 def test_models_of_passages_are_known_by_corpus_and_embeddings(tmp_path):
@@ -366,7 +369,7 @@ def test_frames_hold_the_whole_image_and_have_the_right_sizes(images, frames):
 
 @pytest.mark.parametrize("scale", [Scale.SMOKE, Scale.PAPER])
 def test_the_notes_say_whether_places_are_fixed(scale):
-    for study, words in ((cifar.STUDY, "a new place each time"), (cifar.FIXED, "keep one place")):
+    for study, words in ((cifar.STUDY, "a new place each time"), (cifar_places.STUDY, "or once per image")):
         assert words in " ".join(study.choices(scale))
 
 

@@ -183,7 +183,7 @@ LABELLED_GRIDS = {
     "cifar": ((1, 2, 4, 8, 10, 11, 12, 13, 14, 16, 20, 24), (65, 145, 257, 577, 1025), cifar),
     "marco": ((1, 2, 4, 6, 8, 10, 12, 14, 16), (8, 16, 32, 64), passages),
 }
-LABELLED_GRIDS["cifar-fixed"] = LABELLED_GRIDS["cifar"]
+LABELLED_GRIDS["cifar-places"] = LABELLED_GRIDS["cifar"]
 LABELLED_GRIDS |= dict.fromkeys(("marco-epochs", "marco-queries"), LABELLED_GRIDS["marco"])
 
 

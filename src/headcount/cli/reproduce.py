@@ -175,7 +175,7 @@ def _with_patch(each: RealDataStudy, patch: int | None) -> RealDataStudy:
     if patch is None:
         return each
     if not isinstance(each, CifarStudy):
-        raise InputError(f"--patch is for cifar and cifar-fixed; {each.name} takes none.", what="patch", given=patch)
+        raise InputError(f"--patch is for cifar and cifar-places; {each.name} takes none.", what="patch", given=patch)
     require(patch in PATCHES, what="patch", given=patch, needed=" or ".join(map(str, PATCHES)))
     return replace(each, patch=patch)
 

@@ -9,7 +9,7 @@ from .beyond import alphabet, architectures, depth, norm, shared_keys, sparse
 from .head_count import converged, figure1b, figure2e, figure3, figure4, table2, table2_draws, table3, table4, table5
 from .others import memorise
 from .rank import figure1, figure_d, figure_n, in_context, norms, positions, random_features
-from .real_data import cifar, marco, marco_epochs, marco_queries
+from .real_data import cifar, cifar_places, marco, marco_epochs, marco_queries
 from .real_data.base import RealDataStudy
 
 HEAD_COUNT = (table2, table3, table4, table5, figure1b, figure2e, figure3, figure4)
@@ -26,7 +26,7 @@ STUDIES: dict[str, AbstractStudy] = {
 CLOSED_FORM: dict[str, ClosedFormStudy] = {random_features.STUDY.name: random_features.STUDY}
 """Studies that train nothing."""
 REAL_DATA: dict[str, RealDataStudy] = {
-    each.name: each for each in (cifar.STUDY, cifar.FIXED, marco.STUDY, marco_epochs.STUDY, marco_queries.STUDY)
+    module.STUDY.name: module.STUDY for module in (cifar, cifar_places, marco, marco_epochs, marco_queries)
 }
 """Studies of real data, which must be given."""
 ALIASES = {"figure1a": "table2", "variants": "converged"}

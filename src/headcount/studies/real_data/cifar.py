@@ -40,6 +40,7 @@ from .base import (
 )
 
 if TYPE_CHECKING:
+    from ...datasets.images import ImageSet
     from ...models import EncoderSpec
     from ...tasks import AbstractTask, ImageTask
 
@@ -62,21 +63,22 @@ VALIDATION = published_accuracies("table9", FINAL_ERROR)
 
 @dataclass(frozen=True, kw_only=True)
 class CifarStudy(RealDataStudy):
-    """Accuracy by heads and frame. A frame of s pixels is (s / patch)^2 patches; T counts the class token too.
-
-    `fixed_places`: an image keeps one place in the frame, drawn once.
-    """
+    """Accuracy by heads and frame. A frame of s pixels is (s / patch)^2 patches; T counts the class token too."""
 
     patch: int = PATCH
-    fixed_places: bool = False
 
     def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> "tuple[AbstractTask, ...]":
-        from ...datasets.cifar import ARCHIVE, fetch_cifar10, is_cifar10, read_cifar10
         from ...tasks import ImageTask
+
+        return (ImageTask(self.images(data, on_bytes), patch=self.patch),)
+
+    def images(self, data: Path, on_bytes: OnBytes) -> "ImageSet":
+        """The images in a folder, downloaded where it is empty."""
+        from ...datasets.cifar import ARCHIVE, fetch_cifar10, is_cifar10, read_cifar10
 
         if not is_cifar10(data) and to_be_fetched(data, (ARCHIVE.file_name,)):
             fetch_cifar10(data, on_bytes)
-        return (ImageTask(read_cifar10(data), patch=self.patch, fixed_places=self.fixed_places),)
+        return read_cifar10(data)
 
     def is_ready(self, data: Path) -> bool:
         from ...datasets.cifar import is_cifar10
@@ -106,7 +108,7 @@ class CifarStudy(RealDataStudy):
     def keep_pictures(self, folder: Path) -> None:
         from ...report.render.pictures import frames_png
 
-        (task,) = self.tasks
+        task = self.tasks[0]
         write_whole(folder / FRAMES, frames_png(framed(task, SIDES), SIDES), "the picture")  # type: ignore[arg-type]
 
     def pictures(self, folder: Path) -> tuple[Picture, ...]:
@@ -117,14 +119,14 @@ class CifarStudy(RealDataStudy):
         return (Picture(name="frames", title="What the models see", png=path.read_bytes(), caption=caption),)
 
     def published_claims(self) -> tuple[Claim, ...]:
-        return () if self.fixed_places else _rules(PRINTED)
+        return _rules(PRINTED)
 
     def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
         means = means_of(self, experiment, records)
         training, validation, whole = means.training, means.validation, scale is Scale.PAPER
-        patch = experiment.settings.get("task", {}).get("patch", self.patch)
-        table8, table9 = (_of_patch(table, patch) for table in (TRAINING, VALIDATION))
-        changes = self._changes(experiment, scale, patch)
+        patch = self.patch_of(experiment)
+        table8, table9 = (of_patch(table, patch) for table in (TRAINING, VALIDATION))
+        changes = self.changes_of(experiment, scale)
         return Section(
             name=self.name,
             title=", ".join([self.title, *changes]),
@@ -152,9 +154,13 @@ class CifarStudy(RealDataStudy):
             metric=ERROR_RATE,
         )
 
-    def _changes(self, experiment: Experiment, scale: Scale, patch: int) -> list[str]:
+    def patch_of(self, experiment: Experiment) -> int:
+        """The side of the patches that an experiment was run with."""
+        return experiment.settings.get("task", {}).get("patch", self.patch)
+
+    def changes_of(self, experiment: Experiment, scale: Scale) -> list[str]:
         """What the models have in place of the scale's own, in words."""
-        effort = self.efforts[scale]
+        effort, patch = self.efforts[scale], self.patch_of(experiment)
         steps = experiment.settings.get("train", {}).get("steps", effort.steps)
         epochs = [] if steps == effort.steps else [f"{steps * effort.batch / effort.train_examples:.3g} epochs"]
         patches = [] if patch == PATCH else [f"patches of {patch} pixels"]
@@ -162,11 +168,6 @@ class CifarStudy(RealDataStudy):
 
     def choices(self, scale: Scale) -> tuple[str, ...]:
         effort, paper = self.efforts[scale], self.efforts[Scale.PAPER]
-        places = (
-            "Images keep one place in the frame, drawn once per image"
-            if self.fixed_places
-            else "Images take a new place each time they are shown, in validation always the same one"
-        )
         ours = (
             "Published: four layers, head_dim 16, layer norm, residuals, dropout, a class token, AdamW with a cosine. "
             "The text says patches of 8 pixels (--patch 8), the tables' T says 4: we take 4. Not published are the "
@@ -175,8 +176,8 @@ class CifarStudy(RealDataStudy):
             f"{paper.weight_decay:g}, dropout 0.1, batch {paper.batch}, {paper.steps * paper.batch / EPOCH:.0f} epochs "
             "at paper scale, examples drawn with replacement.",
             "Training accuracy is that of the last twentieth of the steps, each batch seen before its own update and "
-            f"with dropout; the one at the end is that of the finished model on the same images. {places}; which of "
-            "the two the paper does is not published.",
+            f"with dropout; the one at the end is that of the finished model on the same images. "
+            f"{self.places_note()}; what the paper does is not published.",
             "Layer norms have no gain and shift of their own: norms come first, and the maps after them learn both.",
         )
         if scale is Scale.PAPER:
@@ -187,6 +188,10 @@ class CifarStudy(RealDataStudy):
             f"At paper scale: all of them, {paper.steps:,} steps of {paper.batch}."
         )
         return (smaller, *ours)
+
+    def places_note(self) -> str:
+        """How the places of images are drawn."""
+        return "Images take a new place each time they are shown, in validation always the same one"
 
 
 class _Judged(NamedTuple):
@@ -212,7 +217,7 @@ def _rules(tables: _Judged) -> tuple[Claim, ...]:
     )
 
 
-def _of_patch(published: ErrorTable, patch: int) -> ErrorTable:
+def of_patch(published: ErrorTable, patch: int) -> ErrorTable:
     """A published table; empty beside other patches than its own, whose equal T are frames of other sizes."""
     return published if patch == PATCH else replace(published, errors=np.full_like(published.errors, np.nan))
 
@@ -280,11 +285,3 @@ STUDY = CifarStudy(
         ),
     },
 )  # fmt: skip
-FIXED = replace(
-    STUDY,
-    name="cifar-fixed",
-    title="Tables 8 and 9 with fixed places",
-    asks="CIFAR-10 as in Tables 8 and 9, an image's place in the frame drawn once instead of each time it is shown.",
-    fixed_places=True,
-)
-"""Whether a place is drawn once is not published; drawn each time, it is augmentation."""
