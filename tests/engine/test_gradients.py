@@ -1,6 +1,7 @@
-"""A batch worked off in parts: the same gradient as the whole one, of every objective; and how large parts are."""
+"""A batch computed in parts: the same gradient as the whole one, of every objective; and how large parts are."""
 
 import dataclasses
+import math
 import sys
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from headcount.engine.buckets import shape_of
 from headcount.engine.data import prepare
 from headcount.engine.gradients import gradient_of
-from headcount.engine.hardware import MAX_IN_PART, TOKENS_AT_ONCE, Sizes, examples_at_once, needs
+from headcount.engine.hardware import TOKENS_AT_ONCE, Sizes, examples_at_once, needs
 from headcount.engine.plan import sizes_of
 from headcount.engine.train import Program, respond
 from headcount.store import TrainSpec
@@ -68,7 +69,7 @@ def test_parts_give_the_gradient_of_the_whole_batch(name, at_once):
     assert_trees_close(parts, whole)
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", [name for name in TASKS if name != "an answer"])
 def test_a_model_trained_in_parts_is_the_model_trained_on_whole_batches(name, monkeypatch):
     task, _ = TASKS[name]
     shape = shape_for(name)
@@ -96,8 +97,12 @@ def test_parts_divide_a_batch_and_are_near_the_wanted_size(batch, tokens, sequen
     assert batch % at_once == 0
     assert examples_at_once(shape, sizes, side_by_side=True) == batch
     if at_once < batch:
-        assert at_once <= MAX_IN_PART
-        assert at_once == 1 or at_once * sequences * tokens <= TOKENS_AT_ONCE**2
+        away = {
+            count: abs(math.log(count * sequences * tokens / TOKENS_AT_ONCE))
+            for count in range(1, batch + 1)
+            if batch % count == 0
+        }
+        assert away[at_once] == min(away.values())
     in_turn, at_the_same_time = (
         needs(shape, sizes, FARTHEST.objective, 1, "reference", side_by_side=whole).turn for whole in (False, True)
     )
@@ -105,9 +110,16 @@ def test_parts_divide_a_batch_and_are_near_the_wanted_size(batch, tokens, sequen
 
 
 def test_of_the_largest_batch_not_every_number_is_tried():
+    """It would take minutes; 2^31 - 1 is a prime."""
     shape = shape_for("answers at tokens", dataclasses.replace(TRAIN, batch=2**31 - 1))
-    assert examples_at_once(shape, Sizes(3, 3, 1, 16), side_by_side=False) in (1, 2**31 - 1)
+    assert examples_at_once(shape, Sizes(3, 3, 1, 16), side_by_side=False) == 1
 
 
-def test_what_the_caches_hold_is_worked_on_as_a_whole():
+def test_class_token_models_are_computed_as_a_whole_however_large():
+    """Theirs is little per token; in parts their steps, and above all validation by kernels, take longer."""
+    shape = shape_for("an answer", dataclasses.replace(TRAIN, batch=4096))
+    assert examples_at_once(shape, Sizes(3, 1, 1, 512), side_by_side=False) == 4096
+
+
+def test_what_the_caches_hold_is_computed_as_a_whole():
     assert examples_at_once(shape_for("an answer"), sizes_of(TASK), side_by_side=False) == BATCH

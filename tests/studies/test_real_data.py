@@ -216,17 +216,20 @@ def test_other_epochs_are_said_and_counted_in_steps():
     changed = cifar.STUDY.changed(Scale.SMOKE, epochs=2)
     experiment, records = planned(changed, Scale.SMOKE)
     assert {record.cell.train.steps for record in records} == {2 * 1000 // 32}
-    assert cifar.STUDY.section(experiment, records, Scale.SMOKE).title == f"{cifar.STUDY.title}, 1.98 epochs"
+    assert cifar.STUDY.section(experiment, records, Scale.SMOKE).title == f"{cifar.STUDY.title}, 62 steps of 32"
 
 
-def test_beside_other_patches_stand_no_published_numbers():
+@pytest.mark.parametrize("study", [cifar.STUDY, cifar_places.STUDY], ids=lambda study: study.name)
+def test_beside_other_patches_stand_no_published_numbers(study):
     """T = 65 of patches of 8 pixels is a frame of 64 of them, of the tables one of 32."""
-    experiment, records = planned(cifar.STUDY, Scale.SMOKE)
+    experiment, records = planned(study, Scale.PAPER)
     experiment = replace(experiment, settings={**experiment.settings, "task": {"patch": 8}})
-    section = cifar.STUDY.section(experiment, records, Scale.SMOKE)
-    assert section.title == f"{cifar.STUDY.title}, patches of 8 pixels"
-    assert not any("(" in cell for grid in section.grids for row in grid.rows for cell in row)
+    section = study.section(experiment, records, Scale.PAPER)
+    assert section.title == f"{study.title}, patches of 8 pixels"
+    assert not any("(" in text for grid in section.grids for row in (grid.title, *grid.rows) for text in row)
     assert "published" not in {series.kind for chart in section.charts for series in chart.series}
+    assert not any("published" in chart.caption for chart in section.charts)
+    assert not any("of the published means" in claim.evidence for claim in section.claims)
 
 
 def test_heads_without_a_published_number_stand_alone():

@@ -81,7 +81,8 @@ def reproduce(
     epochs: Annotated[
         str | None,
         typer.Option(
-            help="cifar*: so many epochs instead; they are another experiment of the folder; marco-epochs: only these."
+            help="cifar*: so many epochs instead, another experiment of the folder unless they are the scale's own; "
+            "marco-epochs: only these."
         ),
     ] = None,
     precision: Annotated[

@@ -39,9 +39,9 @@ TOKENS_AT_ONCE = 256
 """Of the parts of a batch on a CPU. Training steps of encoders from 16 to 384 wide took 0.3 to 0.8 times as long as
 whole batches on one core with AVX-512; with half or twice the tokens 0.9 to 1.4 times as long as with these."""
 WHOLE_BYTES = 4 << 20
-"""What a batch may keep for its gradient on a CPU and be worked on as a whole: about what the caches hold."""
+"""What a batch may keep for its gradient on a CPU and be computed as a whole: about what the caches hold."""
 MAX_IN_PART = 4 * TOKENS_AT_ONCE
-"""Examples of a part of a batch."""
+"""Examples of a part of a batch, at most."""
 
 
 @dataclass(frozen=True)
@@ -110,16 +110,17 @@ def kernel_sizes(
 
 
 def examples_at_once(shape: Shape | ProgramShape, sizes: Sizes, *, side_by_side: bool) -> int:
-    """How many examples of a batch are worked on at a time: all on a GPU, or where they keep little.
+    """How many examples of a batch are computed at a time: all on a GPU, of models without parts, or where they keep
+    little.
 
     Otherwise a divisor of the batch, the one that gives parts of about `TOKENS_AT_ONCE` tokens.
     """
     batch = shape.train.batch
     kept = 4 * batch * sizes.sequences * shape.model.activations(length=sizes.tokens, dim=sizes.dim)
-    if side_by_side or kept <= WHOLE_BYTES:
+    if side_by_side or not shape.model.in_parts or kept <= WHOLE_BYTES:
         return batch
     tokens = sizes.sequences * sizes.tokens
-    divisors = [*(count for count in range(1, min(batch, MAX_IN_PART)) if batch % count == 0), batch]
+    divisors = [*(count for count in range(1, min(batch, MAX_IN_PART + 1)) if batch % count == 0), batch]
     return min(divisors, key=lambda count: abs(log(count * tokens / TOKENS_AT_ONCE)))
 
 
@@ -144,7 +145,8 @@ def needs(
     if model is None:
         activations = sizes.sequences * shape.model.activations(length=sizes.tokens, dim=sizes.dim)
         at_once = examples_at_once(shape, sizes, side_by_side=side_by_side)
-        shown = train.batch * sizes.sequences * sizes.tokens * sizes.dim
+        # Of a batch in parts the tokens are there as a whole; otherwise they are among the activations.
+        shown = train.batch * sizes.sequences * sizes.tokens * sizes.dim if at_once < train.batch else 0
         return Needs(members * state, members * (state + 4 * (shown + at_once * activations)))
     scratch = 4 * _scratch_floats(model, members, train.batch) if side_by_side else 0
     batches = 2 * 4 * FUSED_STEPS * (train.batch + 1)

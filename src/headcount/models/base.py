@@ -68,6 +68,8 @@ class AbstractSpec(ABC):
     left_out_at_default: ClassVar[tuple[str, ...]] = ()
     """Fields that `as_dict` leaves out where they have their default value: those that were added after results had
     been stored, whose cells would otherwise be other cells."""
+    in_parts: ClassVar[bool] = False
+    """Whether a CPU trains it faster on batches in parts, because a layer keeps more than the caches hold."""
     heads: int
     rank: int
     head_dim: int

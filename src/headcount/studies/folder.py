@@ -42,7 +42,7 @@ def _sections_of(root: Path) -> tuple[list[Section], list[str]]:
         progress = {each.experiment: each for each in store.progress(settled)}
         attachments = {each.name: store.attachments(each.name) for each in experiments}
     running = run_state(root, read_live(root)) in WRITING
-    studied, own, warnings = [], [], []
+    studied, own, warnings, unknown = [], [], [], []
     for experiment in experiments:
         results, how_far = own_records[experiment.name], progress[experiment.name]
         commands = [command for command, _ in how_far.runs if command]
@@ -64,12 +64,20 @@ def _sections_of(root: Path) -> tuple[list[Section], list[str]]:
         coverage = coverage_of(how_far, attachments[experiment.name], running=running)
         if experiment.study:
             sections = _study_sections(experiment, results, root)
+            if not sections:
+                unknown.append(
+                    f"{root} holds {experiment.name} of a study that is not known here, {experiment.study!r:.40}. Read "
+                    f"it with the version of headcount that made it. {RESTORE}"
+                )
             studied += [with_coverage(with_provenance(each, origin), coverage) for each in sections]
         else:
             section = experiment_section(
                 experiment, results, attachments[experiment.name], folder=str(root), command=command
             )
             own.append(with_coverage(with_provenance(section, origin), coverage))
+    if unknown and not (studied or own or computed):
+        raise StoreError(unknown[0])
+    warnings += unknown
     if not experiments:
         warnings.append(f"{root} holds no experiment yet; `headcount measure TASK --out {root}` makes one.")
     return [*_distinct(studied), *computed, *own], warnings
@@ -113,7 +121,8 @@ def what_was_lost(records: Iterable[Record]) -> str:
 
 
 def _study_sections(experiment: Experiment, records: Iterable[Record], root: Path) -> list[Section]:
-    """The sections of the studies that read an experiment; its scale is added to their titles.
+    """The sections of the studies that read an experiment, none where its study is not known; its scale is added to
+    their titles.
 
     A study's cells run from Python may name no scale; they count as the published grid, with a title that says so.
     """
@@ -123,12 +132,8 @@ def _study_sections(experiment: Experiment, records: Iterable[Record], root: Pat
     words = f"{scale} scale" if experiment.scale else "run from Python"
     from .registry import readers_of  # all studies, which a user's own experiment does not need
 
-    readers = readers_of(experiment.study)
-    if not readers:
-        unknown = f"{root} holds {experiment.name} of a study that is not known here, {experiment.study!r:.40}"
-        raise StoreError(f"{unknown}. Read it with the version of headcount that made it. {RESTORE}")
     sections = []
-    for each in readers:
+    for each in readers_of(experiment.study):
         section = each.section(experiment, records, scale)
         title = f"{section.title}, {words}"
         sections.append(replace(section, title=title, pictures=each.pictures(root)))

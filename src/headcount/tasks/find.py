@@ -28,7 +28,7 @@ from .ranking import LAYOUTS, ranking
 from .user_code import is_installed
 
 LABELLED_ENDINGS = (".jsonl", ".jsonl.gz", ".tar.gz")
-IMAGE_OPTIONS = ("patch", "side")
+IMAGE_OPTIONS = ("patch", "side", "fixed_places")
 PASSAGE_OPTIONS = ("embeddings", "layout", "split")
 FILE_OPTIONS = (
     "targets", "sequence", "labels", "answered_at", "vocabulary", "shorter", "validation_fraction",
@@ -137,9 +137,9 @@ def _labelled(path: Path, cache: Path | None, options: dict[str, Any]) -> Labell
     require(not (path / FILE_NAME).exists(), results, what="task", given=str(path))
     _require_images(path)
     _require_known(str(path), options, IMAGE_OPTIONS)
-    side, patch = options.get("side"), options.get("patch", 4)
+    side, patch, fixed_places = options.get("side"), options.get("patch", 4), options.get("fixed_places", False)
     if not is_cifar10(path):
-        return ImageTask(read_image_folder(path, side=side), patch=patch)
+        return ImageTask(read_image_folder(path, side=side), patch=patch, fixed_places=fixed_places)
     source = read_cifar10(path)
     pixels = source.images.shape[1]
     require(
@@ -150,7 +150,7 @@ def _labelled(path: Path, cache: Path | None, options: dict[str, Any]) -> Labell
         given=side,
         needed=str(pixels),
     )
-    return ImageTask(source, patch=patch)
+    return ImageTask(source, patch=patch, fixed_places=fixed_places)
 
 
 def _require_images(path: Path) -> None:
@@ -203,7 +203,7 @@ def task_of_spec(
         given = {"targets": targets, "sequence": sequence}
         options |= {name: value for name, value in given.items() if value is not None}
     elif "layout" in spec or "patch" in spec:
-        options = {name: spec[name] for name in ("layout", "patch") if name in spec}
+        options = {name: spec[name] for name in ("layout", "patch", "fixed_places") if name in spec}
         options |= {"side": spec["pixels"]} if "pixels" in spec else {}
         options |= {} if embeddings is None else {"embeddings": embeddings}
     task = find_task(reference, cache=cache, **options)

@@ -79,6 +79,7 @@ class EncoderSpec(AbstractSpec):
     """
 
     kind: ClassVar[str] = "encoder"
+    in_parts: ClassVar[bool] = True
     left_out_at_default: ClassVar[tuple[str, ...]] = (
         "padding",
         "vocabulary",

@@ -64,20 +64,21 @@ def levelling_claim(training: ErrorTable, transition: int) -> Claim:
     return Claim(statement, decided(float(np.mean(many)) < float(np.mean(few))), evidence)
 
 
-def reversal_turns_claim(training: ErrorTable, published: ErrorTable, transition: int) -> Claim:
+def reversal_turns_claim(training: ErrorTable, published: ErrorTable | None, transition: int) -> Claim:
     """The weighted reversal score of the training errors turns positive at the transition."""
     statement = f"The weighted reversal score turns positive at {transition} heads."
     table = training.ordered("heads", "length")
+    nothing = np.full_like(table.errors, np.nan)
     ours, theirs = (
         dict(zip(table.values("heads"), reversal_scores(errors), strict=True))
-        for errors in (table.errors, published.aligned(table))
+        for errors in (table.errors, nothing if published is None else published.aligned(table))
     )
     ours = {heads: score for heads, score in ours.items() if np.isfinite(score)}
     few = [score <= REVERSED for heads, score in ours.items() if heads < transition]
     many = [score > REVERSED for heads, score in ours.items() if heads >= transition]
     if len(table.values("length")) < 3 or not few or not many:
         return Claim(statement, Verdict.UNDECIDED, "it takes three lengths and head counts on both sides")
-    evidence = "R(h) (of the published means): " + "; ".join(
+    evidence = f"R(h){'' if published is None else ' (of the published means)'}: " + "; ".join(
         f"{count_of_heads(heads)} {score:.2f}" + (f" ({theirs[heads]:.2f})" if np.isfinite(theirs[heads]) else "")
         for heads, score in ours.items()
     )

@@ -31,33 +31,30 @@ def answered_less_claim(validation: ErrorTable, margin: float) -> Claim:
 
 
 def frame_claim(validation: ErrorTable, margin: float) -> Claim:
-    """What a larger frame does to validation tells which of the two was published."""
+    """What a larger frame does to validation is as published."""
     statement = (
-        "At the most heads a larger frame lowers validation accuracy, as in Table 9, where a place is drawn once, and "
-        "raises it where one is drawn each time."
+        "With a place drawn once, a larger frame lowers the validation accuracy of the most heads, as in Table 9."
     )
     table = validation.ordered("places", "heads", "length")
     heads, smallest = table.values("heads")[-1], table.values("length")[0]
-    base = table.at(places=EACH_TIME, heads=heads, length=smallest)
-    costs = {
-        (length, places): table.at(places=places, heads=heads, length=length) - base
-        for length in table.values("length")[1:]
-        for places in table.values("places")
-    }
-    known = {
-        length for length, _ in costs if all(np.isfinite(costs.get((length, way), np.nan)) for way in (ONCE, EACH_TIME))
-    }
-    if not known:
+
+    def wrong(places: str, length: int) -> float:
+        return table.at(places=places, heads=heads, length=length)
+
+    # In the frame with one place nothing is drawn, so that no model is said to have it drawn once.
+    one_place = np.isnan([table.at(places=ONCE, heads=count, length=smallest) for count in table.values("heads")]).all()
+    larger = [length for length in table.values("length")[1:] if np.isfinite(wrong(ONCE, length))]
+    if not (one_place and larger and np.isfinite(wrong(EACH_TIME, smallest))):
         return Claim(
-            statement, Verdict.UNDECIDED, "it takes the smallest frame and a larger one with places of both kinds"
+            statement, Verdict.UNDECIDED, "it takes the smallest frame, and a larger one with places drawn once"
         )
-    signs = {ONCE: 1, EACH_TIME: -1}
-    signed = [signs[places] * cost for (length, places), cost in costs.items() if length in known]
-    evidence = f"{count_of_heads(heads)}, points over T = {smallest}: " + "; ".join(
-        f"T = {length} once {-100 * costs[length, ONCE]:+.1f}, each time {-100 * costs[length, EACH_TIME]:+.1f}"
-        for length in sorted(known)
+    costs = [wrong(ONCE, length) - wrong(EACH_TIME, smallest) for length in larger]
+    evidence = f"{count_of_heads(heads)}, points more than at T = {smallest}: " + "; ".join(
+        f"T = {length} once {-100 * cost:+.1f}" + _each_time(wrong(EACH_TIME, smallest) - wrong(EACH_TIME, length))
+        for length, cost in zip(larger, costs, strict=True)
     )
-    return Claim(statement, verdict_of([x > margin for x in signed], [x < -margin for x in signed]), evidence)
+    verdict = verdict_of([cost > margin for cost in costs], [cost < -margin for cost in costs])
+    return Claim(statement, verdict, evidence + _chance(margin))
 
 
 def gains(table: ErrorTable) -> dict[tuple[int, int], float]:
@@ -77,8 +74,16 @@ def _judged(statement: str, gained: Mapping[tuple[int, int], float], margin: flo
         return Claim(statement, Verdict.UNDECIDED, "no model was trained with places of both kinds")
     most = max(heads for heads, _ in gained)
     signed = [sign * gain for (heads, _), gain in gained.items() if heads == most]
-    evidence = "points more: " + "; ".join(
-        f"{count_of_heads(heads)} at T = {length} {100 * gain:+.1f}" for (heads, length), gain in gained.items()
+    evidence = f"points more with a place drawn once, {count_of_heads(most)}: " + "; ".join(
+        f"T = {length} {100 * gain:+.1f}" for (heads, length), gain in gained.items() if heads == most
     )
-    chance = f"; by chance up to {100 * margin:.1f}"
-    return Claim(statement, verdict_of([x > margin for x in signed], [x < -margin for x in signed]), evidence + chance)
+    verdict = verdict_of([x > margin for x in signed], [x < -margin for x in signed])
+    return Claim(statement, verdict, evidence + _chance(margin))
+
+
+def _each_time(gain: float) -> str:
+    return f", each time {100 * gain:+.1f}" if np.isfinite(gain) else ""
+
+
+def _chance(margin: float) -> str:
+    return f"; by chance up to {100 * margin:.1f}"

@@ -14,7 +14,7 @@ from ...analysis.signals import reversal_scores
 from ...report.chart import Chart, Series
 from ...report.charts import reversal_chart
 from ...report.files import write_whole
-from ...report.section import Picture, Section
+from ...report.section import Grid, Picture, Section
 from ...store import Experiment, Record
 from ..base import Scale, said_of
 from ..claims.labels import (
@@ -28,6 +28,7 @@ from ..claims.labels import (
 from ..published import published_accuracies
 from .base import (
     LabelledEffort,
+    Means,
     OnBytes,
     RealDataStudy,
     accuracy_grid,
@@ -123,7 +124,7 @@ class CifarStudy(RealDataStudy):
 
     def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
         means = means_of(self, experiment, records)
-        training, validation, whole = means.training, means.validation, scale is Scale.PAPER
+        training, validation = means.training, means.validation
         patch = self.patch_of(experiment)
         table8, table9 = (of_patch(table, patch) for table in (TRAINING, VALIDATION))
         changes = self.changes_of(experiment, scale)
@@ -133,22 +134,18 @@ class CifarStudy(RealDataStudy):
             asks=self.asks,
             headline=f"CIFAR-10: {wrong_at_both_ends(training, 'of the training set wrong')}",
             claims=(
-                *judged(_rules, _Judged(training, validation, means.training_margin, means.validation_margin), PRINTED),
-                nearness_claim("training", training, table8, whole=whole),
-                nearness_claim("validation", validation, table9, whole=whole),
-            ),
-            grids=(
-                accuracy_grid(
-                    "training accuracy, per cent: while training / at the end (Table 8)",
-                    (training, means.fitted),
-                    table8,
+                *judged(
+                    _rules,
+                    _Judged(training, validation, means.training_margin, means.validation_margin, table8),
+                    PRINTED,
                 ),
-                accuracy_grid("validation accuracy, per cent (Table 9)", (validation,), table9),
+                *_nearness(means, table8, table9, whole=scale is Scale.PAPER),
             ),
+            grids=accuracies("", (training, means.fitted, validation), (table8, table9)),
             charts=(
                 error_chart("training-error", "Training error against heads", training, table8, means.seeds),
                 error_chart("validation-error", "Validation error against heads", validation, table9, means.seeds),
-                *_reversal_chart(training),
+                *_reversal_chart(training, table8),
             ),
             notes=(*said_of(changes, scale), *self.choices(scale)),
             metric=ERROR_RATE,
@@ -162,9 +159,9 @@ class CifarStudy(RealDataStudy):
         """What the models have in place of the scale's own, in words."""
         effort, patch = self.efforts[scale], self.patch_of(experiment)
         steps = experiment.settings.get("train", {}).get("steps", effort.steps)
-        epochs = [] if steps == effort.steps else [f"{steps * effort.batch / effort.train_examples:.3g} epochs"]
+        lasting = [] if steps == effort.steps else [f"{steps:,} steps of {effort.batch}"]
         patches = [] if patch == PATCH else [f"patches of {patch} pixels"]
-        return [*patches, *epochs, *changes_of(experiment, effort)]
+        return [*patches, *lasting, *changes_of(experiment, effort)]
 
     def choices(self, scale: Scale) -> tuple[str, ...]:
         effort, paper = self.efforts[scale], self.efforts[Scale.PAPER]
@@ -177,7 +174,7 @@ class CifarStudy(RealDataStudy):
             "at paper scale, examples drawn with replacement.",
             "Training accuracy is that of the last twentieth of the steps, each batch seen before its own update and "
             f"with dropout; the one at the end is that of the finished model on the same images. "
-            f"{self.places_note()}; what the paper does is not published.",
+            f"{self.places_note()} How the paper draws them is not published.",
             "Layer norms have no gain and shift of their own: norms come first, and the maps after them learn both.",
         )
         if scale is Scale.PAPER:
@@ -191,19 +188,21 @@ class CifarStudy(RealDataStudy):
 
     def places_note(self) -> str:
         """How the places of images are drawn."""
-        return "Images take a new place each time they are shown, in validation always the same one"
+        return "Images take a new place each time they are shown, in validation always the same one."
 
 
 class _Judged(NamedTuple):
-    """The tables that the claims are about, and the margins within which two shares are equal."""
+    """The tables that the claims are about, the margins within which two shares are equal, and the published table
+    that stands beside the training shares, if one does."""
 
     training: ErrorTable
     validation: ErrorTable
     training_margin: float
     validation_margin: float
+    beside: ErrorTable | None
 
 
-PRINTED = _Judged(TRAINING, VALIDATION, margin_of(EPOCH), margin_of(VALIDATED))
+PRINTED = _Judged(TRAINING, VALIDATION, margin_of(EPOCH), margin_of(VALIDATED), TRAINING)
 """The published tables; their shares are taken as counted once on all images."""
 
 
@@ -212,14 +211,38 @@ def _rules(tables: _Judged) -> tuple[Claim, ...]:
         first_fit_claim(tables.training, TRANSITION, SMALL),
         length_costs_claim(tables.training, TRANSITION, tables.training_margin),
         levelling_claim(tables.training, TRANSITION),
-        reversal_turns_claim(tables.training, TRAINING, TRANSITION),
+        reversal_turns_claim(tables.training, tables.beside, TRANSITION),
         overfitting_claim(tables.validation, tables.validation_margin),
     )
 
 
-def of_patch(published: ErrorTable, patch: int) -> ErrorTable:
-    """A published table; empty beside other patches than its own, whose equal T are frames of other sizes."""
-    return published if patch == PATCH else replace(published, errors=np.full_like(published.errors, np.nan))
+def of_patch(published: ErrorTable, patch: int) -> ErrorTable | None:
+    """A published table; None beside other patches than its own, whose equal T are frames of other sizes."""
+    return published if patch == PATCH else None
+
+
+def accuracies(
+    of: str, ours: tuple[ErrorTable, ErrorTable, ErrorTable], published: tuple[ErrorTable | None, ErrorTable | None]
+) -> tuple[Grid, Grid]:
+    """Training accuracy while training and at the end, and validation accuracy; `of` says what they are of."""
+    training, fitted, validation = ours
+    table8, table9 = (
+        "" if table is None else f" ({name})" for table, name in zip(published, ("Table 8", "Table 9"), strict=True)
+    )
+    title = f"{of}training accuracy, per cent: while training / at the end{table8}"
+    return (
+        accuracy_grid(title, (training, fitted), published[0]),
+        accuracy_grid(f"{of}validation accuracy, per cent{table9}", (validation,), published[1]),
+    )
+
+
+def _nearness(means: Means, table8: ErrorTable | None, table9: ErrorTable | None, *, whole: bool) -> tuple[Claim, ...]:
+    if table8 is None or table9 is None:
+        return ()
+    return (
+        nearness_claim("training", means.training, table8, whole=whole),
+        nearness_claim("validation", means.validation, table9, whole=whole),
+    )
 
 
 def framed(task: "ImageTask", sides: tuple[int, ...], count: int = SHOWN) -> list[list[np.ndarray]]:
@@ -237,23 +260,25 @@ def framed(task: "ImageTask", sides: tuple[int, ...], count: int = SHOWN) -> lis
     return rows
 
 
-def _reversal_chart(training: ErrorTable) -> tuple[Chart, ...]:
+def _reversal_chart(training: ErrorTable, published: ErrorTable | None) -> tuple[Chart, ...]:
     heads = training.values("heads")
     if len(training.values("length")) < 3:
         return ()
-    ours, published = reversal_scores(training.errors), reversal_scores(TRAINING.aligned(training))
-    series = (
-        Series("while training", heads, tuple(ours), place=0),
-        Series("from the published means", heads, tuple(published), place=1, kind="published"),
-    )
-    return (reversal_chart(heads, series),)
+    series = [Series("while training", heads, tuple(reversal_scores(training.errors)), place=0)]
+    if published is not None:
+        theirs = tuple(reversal_scores(published.aligned(training)))
+        series.append(Series("from the published means", heads, theirs, place=1, kind="published"))
+    return (reversal_chart(heads, tuple(series)),)
 
 
 def _training_images(task: "AbstractTask") -> int:
     """The images that there are to learn from."""
     from ...tasks import ImageTask
+    from ...tasks.labelled import train_and_validation
 
-    return len(task.images) - (task.held_out or 0) if isinstance(task, ImageTask) else EPOCH
+    if not isinstance(task, ImageTask):
+        return EPOCH
+    return len(train_and_validation(len(task.images), task.held_out)[0])
 
 
 def _lengths(*sides: int) -> tuple[int, ...]:

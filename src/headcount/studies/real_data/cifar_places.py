@@ -13,8 +13,8 @@ from ...store import Experiment, Record
 from ..base import Scale, said_of
 from ..claims.labels import nearness_claim
 from ..claims.places import EACH_TIME, ONCE, answered_less_claim, fitted_more_claim, frame_claim, gains
-from .base import LabelledEffort, Means, OnBytes, accuracy_grid, error_chart, means_of
-from .cifar import CLASSES, EPOCH, TRAINING, VALIDATION, CifarStudy, of_patch
+from .base import LabelledEffort, Means, OnBytes, error_chart, means_of
+from .cifar import CLASSES, EPOCH, PATCH, TRAINING, VALIDATION, CifarStudy, accuracies, of_patch
 from .cifar import STUDY as CIFAR
 
 if TYPE_CHECKING:
@@ -65,9 +65,11 @@ class CifarPlacesStudy(CifarStudy):
                 fitted_more_claim(means.training, means.training_margin),
                 answered_less_claim(means.validation, means.validation_margin),
                 frame_claim(means.validation, means.validation_margin),
-                *_nearness(means, table8, table9, whole=scale is Scale.PAPER),
+                *(_nearness(means, scale) if patch == PATCH else ()),
             ),
-            grids=tuple(grid for way in means.training.values("places") for grid in _grids(way, means, table8, table9)),
+            grids=tuple(
+                grid for way in means.training.values("places") for grid in _grids(way, means, (table8, table9))
+            ),
             charts=(
                 _chart("training-error", "Training error against heads", means.training, table8, means.seeds),
                 _chart("validation-error", "Validation error against heads", means.validation, table9, means.seeds),
@@ -79,7 +81,7 @@ class CifarPlacesStudy(CifarStudy):
     def places_note(self) -> str:
         return (
             f"Places are drawn {EACH_TIME} that an image is shown, in validation always the same one, or {ONCE} per "
-            "image. In the smallest frame there is only one place, so nothing is drawn"
+            "image. In the smallest frame there is only one place, and nothing is drawn."
         )
 
 
@@ -98,28 +100,24 @@ def _headline(means: Means) -> str:
     )
 
 
-def _nearness(means: Means, table8: ErrorTable, table9: ErrorTable, *, whole: bool) -> tuple[Claim, ...]:
+def _nearness(means: Means, scale: Scale) -> tuple[Claim, ...]:
     """Of both kinds of places, whether they give the published accuracies."""
-    parts = (("training", means.training, table8), ("validation", means.validation, table9))
+    parts = (("training", means.training, TRAINING), ("validation", means.validation, VALIDATION))
     return tuple(
-        nearness_claim(f"{what} ({way})", table.select(places=way), published, whole=whole)
+        nearness_claim(f"{what} (places drawn {way})", table.select(places=way), published, whole=scale is Scale.PAPER)
         for way in means.training.values("places")
         for what, table, published in parts
     )
 
 
-def _grids(way: str, means: Means, table8: ErrorTable, table9: ErrorTable) -> tuple[Grid, Grid]:
+def _grids(way: str, means: Means, published: tuple[ErrorTable | None, ErrorTable | None]) -> tuple[Grid, Grid]:
     training, fitted, validation = (
         table.select(places=way).trimmed() for table in (means.training, means.fitted, means.validation)
     )
-    title = f"places drawn {way}: training accuracy, per cent: while training / at the end (Table 8)"
-    return (
-        accuracy_grid(title, (training, fitted), table8),
-        accuracy_grid(f"places drawn {way}: validation accuracy, per cent (Table 9)", (validation,), table9),
-    )
+    return accuracies(f"places drawn {way}: ", (training, fitted, validation), published)
 
 
-def _chart(name: str, title: str, table: ErrorTable, published: ErrorTable, seeds: int) -> Chart:
+def _chart(name: str, title: str, table: ErrorTable, published: ErrorTable | None, seeds: int) -> Chart:
     """A line per length and kind of places, the published ones dashed, once per length."""
     ways = table.values("places")
     drawn = [error_chart(name, title, table.select(places=way).trimmed(), published, seeds) for way in ways]
