@@ -103,6 +103,18 @@ def test_an_unknown_scale_is_refused(tmp_path):
         sections_of(fabricated.write(tmp_path, fabricated.finished(made), {"python": made}))
 
 
+def test_a_study_that_is_not_known_is_named_beside_those_that_are(tmp_path):
+    known = fabricated.study_sweep(STUDIES["table2"])
+    other = fabricated.study_sweep(STUDIES["table3"])
+    other = replace(other, experiment=replace(other.experiment, name="newer-smoke", study="newer"))
+    with pytest.raises(StoreError, match="newer-smoke of a study that is not known here, 'newer'"):
+        sections_of(fabricated.write(tmp_path / "alone", fabricated.finished(other), {"python": other}))
+    records = [*fabricated.finished(known), *fabricated.finished(other)]
+    sections, (warning,) = sections_of(fabricated.write(tmp_path / "both", records, {"one": known, "other": other}))
+    assert "table2" in [section.name for section in sections]
+    assert "newer-smoke of a study that is not known" in warning
+
+
 def test_what_has_not_begun_or_came_to_nothing_is_named_beside_what_has(tmp_path):
     table2, table5 = (fabricated.study_sweep(STUDIES[name]) for name in ("table2", "table5"))
     broken = fabricated.sweep(task="broken")

@@ -32,9 +32,7 @@ def answered_less_claim(validation: ErrorTable, margin: float) -> Claim:
 
 def frame_claim(validation: ErrorTable, margin: float) -> Claim:
     """What a larger frame does to validation is as published."""
-    statement = (
-        "With a place drawn once, a larger frame lowers the validation accuracy of the most heads, as in Table 9."
-    )
+    statement = "With a place drawn once, a larger frame lowers validation accuracy at the most heads, as in Table 9."
     table = validation.ordered("places", "heads", "length")
     heads, smallest = table.values("heads")[-1], table.values("length")[0]
 
@@ -46,7 +44,7 @@ def frame_claim(validation: ErrorTable, margin: float) -> Claim:
     larger = [length for length in table.values("length")[1:] if np.isfinite(wrong(ONCE, length))]
     if not (one_place and larger and np.isfinite(wrong(EACH_TIME, smallest))):
         return Claim(
-            statement, Verdict.UNDECIDED, "it takes the smallest frame, and a larger one with places drawn once"
+            statement, Verdict.UNDECIDED, "it takes the smallest frame, and larger ones with places drawn once"
         )
     costs = [wrong(ONCE, length) - wrong(EACH_TIME, smallest) for length in larger]
     evidence = f"{count_of_heads(heads)}, points more than at T = {smallest}: " + "; ".join(
