@@ -28,7 +28,7 @@ class Pace(NamedTuple):
 
 
 CPU_PACE = Pace(5.0, 5e-5, 1.2e10, 0.8)
-PARTS_PACE = Pace(5.0, 5e-5, 6e10, 0.8)
+PARTS_PACE = Pace(5.0, 5e-5, 8e10, 0.8)
 """A CPU that computes a batch in parts: encoders from 16 to 384 wide did 40 to 160 GFLOP per second on a core with
 AVX-512."""
 GPU_PACE = Pace(10.0, 1.5e-4, 4e12, 2.0)
