@@ -36,7 +36,7 @@ FUSED_STEPS = 32
 """Steps per call of the kernel that takes whole steps: enough that starting a call costs little, few enough that
 drawing their batches needs no memory."""
 TOKENS_AT_ONCE = 256
-"""Of the parts of a batch on a CPU. Training steps of encoders from 16 to 384 wide took 0.3 to 0.8 times as long as
+"""Of the parts of a batch on a CPU. Training steps of encoders from 64 to 384 wide took 0.4 to 0.9 times as long as
 whole batches on one core with AVX-512; with half or twice the tokens 0.9 to 1.4 times as long as with these."""
 WHOLE_BYTES = 4 << 20
 """What a batch may keep for its gradient on a CPU and be computed as a whole: about what the caches hold."""
