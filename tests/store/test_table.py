@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
 from headcount._errors import StoreError
-from headcount.store import Outcome, Store
+from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 
 from .drawn import experiments, law, records, several, unchecked_randomness
 from .records import a_cell, a_record, an_experiment, bucket
@@ -66,6 +66,15 @@ def test_the_order_of_records_is_not_the_order_of_arrival(orders):
                 store.commit([record])
             seen_orders.append(store.records())
     assert seen_orders[0] == seen_orders[1]
+
+
+@pytest.mark.parametrize("heads", [None, "two", [2]])
+def test_a_model_whose_heads_are_no_number_is_read(heads):
+    cell = Cell(task={}, length=1, model={"heads": heads}, train=TrainSpec(), seed=0)
+    record = Record(cell=cell, outcome=Outcome.FINISHED, metrics={}, curve=(), provenance={}, message="")
+    with new_store() as store:
+        store.commit([record])
+        assert store.records() == [record]
 
 
 @law

@@ -164,7 +164,8 @@ def _order(
     """Places by task, length, heads, learning rate, seed and key."""
     tasks = sorted(set(stored["task"]), key=texts.__getitem__)
     ranked = {number: place for place, number in enumerate(tasks)}
-    heads = {number: float(contents[number].get("heads", 0)) for number in set(stored["model"])}
+    counts = {number: contents[number].get("heads") for number in set(stored["model"])}
+    heads = {number: float(count) if isinstance(count, int | float) else 0.0 for number, count in counts.items()}
     rates = {number: float(trains[number].learning_rate) for number in set(stored["train"])}
     columns = np.array(
         [
