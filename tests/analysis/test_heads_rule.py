@@ -44,6 +44,26 @@ def test_an_error_that_slides_by_a_constant_factor_has_no_transition(start, rati
     assert said.reason in said.sentence
 
 
+@pytest.mark.parametrize("lucky", [1.0, 1.05])
+def test_one_lucky_model_does_not_hide_a_plain_drop(lucky):
+    """Three values asked for by a query: 38-fold down at three heads, the last two within a tenth of each other."""
+    best = np.array([0.68, 0.36, 0.0095, 0.0040, 0.0075, 0.0068])
+    errors = best[:, None] * np.array([1.0, 1.05, 1.1, 1.3])
+    errors[3] = 0.0040 * np.array([1.0, lucky, 2.2, 2.6])
+    axes = {"heads": (1, 2, 3, 4, 5, 6), "length": (9,), "seed": (0, 1, 2, 3)}
+    said = answer(ErrorTable(axes=axes, errors=errors[:, None, :]))
+    assert (said.kind, said.heads) == ("needs", 3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(transition=st.integers(2, 4), lucky=st.integers(5, 7), after=st.floats(3e-3, 9e-3), by=st.floats(1.3, 2.4))
+def test_a_lucky_head_count_does_not_hide_a_plain_drop(transition, lucky, after, by):
+    errors = [0.8 * 0.6**i if i + 1 < transition else after for i in range(9)]
+    errors[lucky - 1] = after / by
+    said = answer(table(errors, heads=range(1, 10), lengths=(8,), noise=0.02), resamples=40)
+    assert said.heads == transition
+
+
 def test_an_unsolved_error_that_creeps_down_does_not_need_one_head():
     """Ten maxima seen with one to six heads: 0.10 to 0.07, and most of the way still to go."""
     creeping = [0.10, 0.095, 0.098, 0.092, 0.079]

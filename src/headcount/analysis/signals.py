@@ -92,6 +92,8 @@ def levels(
     best: Float[np.ndarray, "*resamples heads lengths"],
     median: Float[np.ndarray, "*resamples heads lengths"],
     grain: Float[np.ndarray, " lengths"] | float = 0.0,
+    *,
+    subtract_floor: bool = True,
 ) -> Float[np.ndarray, "*resamples heads_and_none"]:
     """Mean over lengths of log10 error, after any floor that heads do not move is taken off.
 
@@ -108,7 +110,7 @@ def levels(
     chance = 2 * np.sqrt(least * grain)  # two standard errors of a share of wrong answers
     near = np.where(lowest <= LOW_FLOOR, FLAT, FLAT_HIGH)
     flat = ((np.log10(highest / lowest) <= near) & (lowest >= MIN_FLOOR)) | (highest - lowest <= chance)
-    flat &= (np.asarray(grain) > 0) | (lowest >= MIN_FLOOR)
+    flat &= subtract_floor & ((np.asarray(grain) > 0) | (lowest >= MIN_FLOOR))
     floor = np.where(flat, least, 0.0)
     apart = median[..., -2:, :] - tail
     # Of the two head counts the one whose seeds agree better: starts that got stuck are no noise in the targets.
@@ -128,11 +130,28 @@ def drop_indices(
     unlearned: Float[np.ndarray, "..."] | float = NOTHING_LEARNED,
     grain: Float[np.ndarray, " lengths"] | float = 0.0,
 ) -> Int[np.ndarray, "*resamples"]:
-    """The first head count whose drop is large and leaves little for more heads to gain; NONE where there is none."""
-    found = np.full(best.shape[:-2], NONE)
+    """The first head count whose drop is large and leaves little for more heads to gain; NONE where there is none.
+
+    A floor is subtracted to show a drop that it flattens, never to hide one: where nothing is left after it, the errors
+    are compared as they are. One lucky model below the last two head counts would otherwise hide a plain drop.
+    """
     if best.shape[-2] < 2:
-        return found
-    level = levels(best, median, grain)
+        return np.full(best.shape[:-2], NONE)
+    found = _first_drops(best, levels(best, median, grain), grain)
+    plain = _first_drops(best, levels(best, median, grain, subtract_floor=False), grain)
+    found = np.where((found == NONE) & (plain > 0), plain, found)
+    # No wrong answer at all: enough, however few the validation examples and so however small the drop that they show.
+    found = np.where(np.all(best[..., 0, :] == 0, axis=-1), 0, found)
+    return np.where(np.all(best > unlearned, axis=(-2, -1)), NONE, found)
+
+
+def _first_drops(
+    best: Float[np.ndarray, "*resamples heads lengths"],
+    level: Float[np.ndarray, "*resamples heads_and_none"],
+    grain: Float[np.ndarray, " lengths"] | float,
+) -> Int[np.ndarray, "*resamples"]:
+    """The first head count whose drop in `level` is large and stays; NONE where there is none."""
+    found = np.full(best.shape[:-2], NONE)
     drops = level[..., :-1] - level[..., 1:]
     solved = np.maximum(best, SOLVED)
     from_first = (best[..., 0, :].max(axis=-1) <= SMALL) | _is_even(solved) | _is_chance(solved, grain, 2.0)
@@ -142,9 +161,7 @@ def drop_indices(
         if index == 0:  # its drop is from no head at all, which any model makes
             enough &= from_first & ((-later.min(axis=-1) <= FIRST_TO_GAIN) | _is_chance(solved, grain, 3.0))
         found = np.where(enough, index, found)
-    # No wrong answer at all: enough, however few the validation examples and so however small the drop that they show.
-    found = np.where(np.all(best[..., 0, :] == 0, axis=-1), 0, found)
-    return np.where(np.all(best > unlearned, axis=(-2, -1)), NONE, found)
+    return found
 
 
 def smallest_error(grain: Float[np.ndarray, " lengths"] | float) -> Float[np.ndarray, "..."]:
