@@ -8,7 +8,7 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: built-kernels demo test slow-test hf-test ray-test faults faults-long docs gallery picture calibration clean
+.PHONY: built-kernels demo test golden photographs slow-test hf-test ray-test faults faults-long docs gallery picture calibration clean
 
 demo: .venv/ready built-kernels
 	$(BIN)/headcount measure sum-of-maxima --intrinsic-dim 4 --steps 2000 --out demo --figure demo/answer.svg
@@ -23,6 +23,14 @@ test: .venv/ready-for-development built-kernels
 slow-test: .venv/ready-for-development .venv/ready-for-docs built-kernels
 	$(BIN)/python -m pytest -n 2 -m slow
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile=thorough tests/datasets tests/analysis tests/report tests/store
+
+# What headcount says, compared with photographs taken before: everything here takes minutes, `make test` the quick part.
+golden: .venv/ready-for-development built-kernels
+	$(BIN)/python -m pytest -m "golden or not golden" tests/golden
+
+# Take them again after a change that is meant; the commit says why they differ.
+photographs: .venv/ready-for-development built-kernels
+	HEADCOUNT_TAKE_PHOTOGRAPHS=1 $(BIN)/python -m pytest -m "golden or not golden" tests/golden
 
 # Trained models need torch and transformers, a gigabyte; `make test` checks what can be checked without them.
 # TORCH says which torch: a plain `torch` brings its GPU libraries along, gigabytes more.
