@@ -12,6 +12,7 @@ from pathlib import Path
 import bm25s
 import numpy as np
 
+from headcount._draws import named_generator
 from headcount.datasets.mining import mine
 from headcount.datasets.passages import PassageSet, read_passages
 from headcount.datasets.rankings import Vectors
@@ -28,7 +29,7 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=7000)
     options = parser.parse_args()
     corpus = read_passages(options.data) if options.data else random_corpus(options.queries, options.passages)
-    generator = np.random.default_rng(1)
+    generator = named_generator(0, "random vectors")
     vectors = Vectors(
         *(
             generator.standard_normal((len(texts), DIM)).astype(np.float32)
@@ -44,7 +45,7 @@ def main() -> None:
 
 
 def random_corpus(queries: int, passages: int) -> PassageSet:
-    generator = np.random.default_rng(0)
+    generator = named_generator(0, "random texts")
 
     def texts(count: int, words: int) -> tuple[str, ...]:
         drawn = generator.zipf(1.3, (count, words)) % 30_000

@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import headcount
 from headcount import ClassTokenSpec, TrainSpec, find_task
+from headcount._draws import named_generator
 from headcount.engine import Sweep, plan_sweep, sweep
 from headcount.engine.hardware import hardware
 from headcount.store import Record, Store
@@ -80,7 +81,7 @@ def _resident_bytes() -> int:
 
 def records_of(made: Sweep) -> list[Record]:
     """Finished records with curves of 21 points, each bucket with its own seconds and time."""
-    generator = np.random.default_rng(0)
+    generator = named_generator(0, "curves")
     steps = [150 * point for point in range(21)]
     records = []
     for place, record in enumerate(finished(made)):

@@ -148,10 +148,11 @@ def random_images(side: int):
     """The task of `EXAMPLES` images without content, and as many more to validate on as a task must have."""
     import numpy as np
 
+    from headcount._draws import named_generator
     from headcount.datasets.images import ImageSet
     from headcount.tasks import ImageTask
 
-    generator, count = np.random.default_rng(0), EXAMPLES + VALIDATION
+    generator, count = named_generator(0, "random images"), EXAMPLES + VALIDATION
     source = ImageSet(
         name="random images",
         images=generator.integers(0, 256, (count, IMAGE, IMAGE, 3), dtype=np.uint8),

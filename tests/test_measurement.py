@@ -1,5 +1,7 @@
 """What `measure` returns and `load` reads: the answer, the table, the figure, the models."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,28 @@ def test_what_is_loaded_is_what_was_measured(measured):
 def test_the_support_dimension_at_the_longest_length_is_kept(measured):
     support = measured.support()
     assert (support["value"], support["length"]) == (TASK.intrinsic_dim, 4)
+
+
+@pytest.mark.filterwarnings("error")
+def test_models_that_all_diverge_are_the_answer(tmp_path):
+    train = replace(TRAIN, learning_rate=1e6)
+    measured = hc.measure(TASK, heads=[1, 2], lengths=[4], seeds=2, model=class_token, train=train, out=tmp_path)
+    assert measured.answer().sentence.startswith("no transition found: all 4 models diverged; ")
+    (loaded,) = hc.load(tmp_path)
+    assert loaded.answer().as_dict()["verdict"] == measured.answer().sentence
+
+
+@pytest.mark.parametrize("scaled", ["x", "y"])
+def test_numbers_of_any_size_are_standardised(scaled, tmp_path):
+    """In float32 squares of 1e30 are infinite: all tokens became 0, or all models diverged, after NumPy's warnings."""
+    x = np.random.default_rng(0).normal(size=(100, 4, 2))
+    errors = []
+    for scale in (1.0, 1e30):
+        by = {"x": 1.0, "y": 1.0} | {scaled: scale}
+        task = hc.ArrayTask(by["x"] * x, by["y"] * x[:, :, 0].max(axis=1), name="large")
+        out = tmp_path / str(scale)
+        errors.append(hc.measure(task, heads=[1, 2], seeds=2, steps=50, out=out, progress=False).table.errors)
+    np.testing.assert_allclose(errors[0], errors[1], rtol=0.02)
 
 
 def test_measuring_again_trains_nothing(measured):

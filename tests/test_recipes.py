@@ -149,6 +149,16 @@ def test_a_total_dim_is_shared_by_the_heads():
         recipes.model_for(LABELLED["classes"], total_dim=8)
 
 
+@pytest.mark.parametrize("name", ["total_dim", "head_dim"])
+def test_a_width_above_the_one_that_is_projected_is_refused_by_the_name_it_was_given_by(name):
+    task = ArrayTask(ARRAYS.x, ARRAYS.y, answered_at="query", name="mine")
+    model = recipes.model_for(task, **{name: 48})
+    with refused(name, "at most", "32", "48") as caught:
+        model(1)
+    assert caught.value.what == name
+    assert name != "total_dim" or (model(2).rank, model(2).total_dim) == (24, 48)
+
+
 def test_training_is_the_recipe_s_but_for_what_is_said():
     assert recipes.train_for(max_plus_min(), steps=7, batch=None) == TrainSpec(steps=7)
     assert recipes.train_for(LABELLED["classes"], steps=7) == replace(recipes.LABELLED_TRAIN, steps=7)

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
+from headcount._draws import named_generator
 from headcount.models import ClassTokenSpec
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 from headcount.store.database import SCHEMA_VERSION
@@ -95,7 +96,7 @@ def _record(seed: int) -> Record:
 
 def _weights(seed: int) -> dict[str, np.ndarray]:
     """As many numbers as a model has, in ten arrays."""
-    numbers = np.random.default_rng(seed).standard_normal(PARAMETERS).astype(np.float32)
+    numbers = named_generator(seed, "weights").standard_normal(PARAMETERS).astype(np.float32)
     return {f"array{place}": part.copy() for place, part in enumerate(np.array_split(numbers, 10))}
 
 

@@ -9,6 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
+LARGE = 1e12
+"""Sums of squares of numbers up to this fit into float32."""
+
+
+def wide(values: np.ndarray) -> np.ndarray:
+    """The same, in float64 where sums of their squares could be too large for float32.
+
+    Example:
+        >>> float(np.std(wide(np.array([1e30, 3e30], np.float32))))
+        1e+30
+    """
+    large = values.dtype == np.float32 and np.abs(values).max(initial=0.0) > LARGE
+    return values.astype(np.float64) if large else values
+
 
 def in_double(tree: Any) -> Any:
     """The same with every number it carries in float64; call it and use it under `jax.enable_x64(True)`."""

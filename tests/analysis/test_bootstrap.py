@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headcount._draws import named_generator
 from headcount.analysis.bootstrap import bootstrap, interval_of
 
 
 def one_by_one(errors: np.ndarray, resamples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The slow, obvious way: of every cell's finished seeds, in rising order, as many draws as there are."""
-    generator = np.random.default_rng(seed)
+    generator = named_generator(seed, "resampled seeds")
     best, median = (np.empty((resamples, *errors.shape[:-1])) for _ in range(2))
     for resample in range(resamples):
         uniform = generator.random(errors.shape)

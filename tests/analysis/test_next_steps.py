@@ -147,6 +147,20 @@ def test_models_that_diverged_ask_for_a_smaller_rate():
     assert "--learning-rates" in next_steps(situation(made, records))[0].command
 
 
+def test_where_all_models_diverged_answer_and_advice_say_so():
+    made = sweep(LINE)
+    records = lost(made.cells, Outcome.DIVERGED)
+    found = situation(made, records)
+    assert found.answer.reason.startswith(f"all {len(records)} models diverged")
+    assert found.answer.kind == "none"
+    assert found.answer.as_dict()["verdict"].endswith(found.answer.reason)
+    steps = next_steps(found)
+    assert "--learning-rates" in steps[0].command
+    assert not any("--seeds" in step.command for step in steps), "more seeds of them diverge too"
+    for others in (finished(made)[-1:], lost(made.cells[-1:], Outcome.FAILED)):
+        assert "diverged" not in situation(made, records[:-1] + others).answer.reason
+
+
 def test_a_curve_that_still_falls_asks_for_more_steps():
     made, records = errors_of(lambda at: 0.5 if at["heads"] < 4 else 0.06)
     falling = tuple((step, 0.5 - 0.02 * step) for step in range(21))

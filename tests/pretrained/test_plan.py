@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from headcount._errors import InputError
 from headcount.analysis.bootstrap import COVERAGE
+from headcount.analysis.trained_model.facts import Facts
+from headcount.analysis.trained_model.whole import read_configurations
 from headcount.pretrained.layers.architectures import FAMILIES
 from headcount.pretrained.layers.weights import HeadWeights
 from headcount.pretrained.storing.changing import kept_count, loss_facts
@@ -184,6 +186,24 @@ def test_the_interval_of_an_increase_is_paired():
     low, high = loss_facts("loss", before, before + np.random.default_rng(1).normal(0.5, 0.1, 200))["increase_interval"]
     assert 0.45 < low < 0.5 < high < 0.55
     assert facts["coverage"] == COVERAGE
+
+
+@pytest.mark.parametrize("examples", [4, 8, 16])
+def test_the_interval_of_few_examples_covers_what_it_says(examples):
+    """Of 2,000 means of normal losses 90 % lie inside, within four standard errors of that share."""
+    drawn = np.random.default_rng(examples).normal(0.5, 1.0, (2000, examples))
+    bounds = np.array([loss_facts("loss", np.zeros(examples), row)["increase_interval"] for row in drawn])
+    inside = np.mean((bounds[:, 0] <= 0.5) & (bounds[:, 1] >= 0.5))
+    assert inside == pytest.approx(COVERAGE, abs=4 * (COVERAGE * (1 - COVERAGE) / 2000) ** 0.5)
+
+
+@pytest.mark.parametrize("examples", [2, 8, 200])
+def test_a_model_card_and_an_inspection_give_one_interval(examples):
+    before, after = np.random.default_rng(0).normal(3.0, 1.0, (2, examples))
+    base = {"losses": before.tolist()}
+    inspected = Facts({"base": base, "configurations": [{"name": "small", "losses": after.tolist()}]})
+    (configuration,) = read_configurations(inspected)
+    assert loss_facts("loss", before, after)["increase_interval"] == [configuration.low, configuration.high]
 
 
 def test_the_cache_is_two_numbers_per_key_head_dimension(tmp_path):

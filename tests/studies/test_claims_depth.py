@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from headcount.analysis import ErrorTable
+from headcount.analysis.bootstrap import RESAMPLES, bootstrap
 from headcount.analysis.claim import Verdict
 from headcount.studies.beyond.depth import TOTAL_DIM, near_laws
 from headcount.studies.beyond.depth_views import headline, largest_chart
@@ -15,6 +16,7 @@ from headcount.studies.claims.depth import (
     LAWS,
     ONE_MISSED,
     ROLES,
+    _resampled,
     inside_claim,
     is_solved,
     law_claim,
@@ -130,3 +132,13 @@ def test_the_chart_counts_maxima_per_head_beside_the_laws():
     assert [series.y for series in measured] == [(1.0, 3.0, 5.0)] * len(HEADS)
     assert {series.name for series in chart.series if series.thin} == {f"D = {law.name}" for law in LAWS[:4]}
     assert ROLES.name in headline(limited)
+
+
+def test_resampled_places_do_not_depend_on_resampled_seeds():
+    """No pair of resamples is correlated: of seeds, two of one place; of places, two of one seed, which both count."""
+    dims = range(1, 401)
+    seeds = np.array([bootstrap(np.array([[0.0, 1.0]]), seed=dim).best[:, 0] for dim in dims])
+    places = np.array([_resampled(np.array([[1e-9], [1e9]]), dim) for dim in dims])
+    correlations = np.corrcoef(seeds.T, places.T)[:RESAMPLES, RESAMPLES:]
+    chance = 6 / len(dims) ** 0.5  # of 160,000 correlations none is expected above 5.2 standard errors
+    assert np.abs(correlations).max() < chance, np.argwhere(np.abs(correlations) > chance)[:4]

@@ -30,6 +30,7 @@ constexpr int vector_registers = 16;
 
 typedef float Lanes __attribute__((vector_size(4 * lane_count)));
 typedef int32_t IntLanes __attribute__((vector_size(4 * lane_count)));  // also the result of a comparison: 0 or -1
+typedef uint32_t BitLanes __attribute__((vector_size(4 * lane_count)));  // the bits of numbers: sums wrap around
 typedef float LanesAnywhere __attribute__((vector_size(4 * lane_count), may_alias, aligned(4)));
 
 #define HEADCOUNT_INLINED __attribute__((always_inline))
@@ -90,7 +91,7 @@ inline Lanes exp_of_nonpositive(Lanes x) {
   series = series * rest + 1.6666665459e-1f;
   series = series * rest + 5.0000001201e-1f;
   series = series * (rest * rest) + rest + 1.0f;
-  const IntLanes exponent = ((IntLanes)shifted << 23) + 0x3f800000;
+  const BitLanes exponent = ((BitLanes)shifted << 23) + 0x3f800000u;
   const Lanes result = series * (Lanes)exponent;
   return x < smallest ? Lanes{} : result;
 }
@@ -142,7 +143,7 @@ inline Lanes scaled_tail(Lanes x) {
 // The square root of normal numbers and 0, to 2 units in the last place: a guess from the bits, and three of Newton's
 // steps towards 1 / sqrt(x). Compilers make a vector of sqrtf only where it must not set errno.
 inline Lanes square_root(Lanes x) {
-  Lanes inverse = (Lanes)(0x5f3759df - ((IntLanes)x >> 1));
+  Lanes inverse = (Lanes)(0x5f3759dfu - (BitLanes)((IntLanes)x >> 1));
   const Lanes half = 0.5f * x;
   unrolled<3>([&](auto) HEADCOUNT_INLINED { inverse = inverse * (1.5f - half * inverse * inverse); });
   return x * inverse;

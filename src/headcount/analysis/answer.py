@@ -8,7 +8,7 @@ import numpy as np
 from .answer_base import Answer, HeadsAt, Interval, Limit
 from .bootstrap import RESAMPLES
 from .heads_map import answer_by_place, has_heads_map
-from .heads_rule import answer_by_heads
+from .heads_rule import all_diverged, answer_by_heads
 from .rank_rule import answer_by_rank
 from .table import ErrorTable
 
@@ -35,6 +35,8 @@ def answer(table: ErrorTable, *, resamples: int = RESAMPLES, seed: int = 0) -> A
     Returns:
         The answer; `needs` is empty and `reason` says why where there is none.
     """
+    if table.diverged:
+        return all_diverged(table.diverged)
     if has_heads_map(table):
         return answer_by_place(table, partial(answer, resamples=resamples, seed=seed))
     lengthless = not table.has("length")

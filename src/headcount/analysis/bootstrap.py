@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from .._draws import named_generator
 from .table import middle_of
 
 RESAMPLES = 400
@@ -29,10 +30,10 @@ def bootstrap(errors: Float[np.ndarray, "*cells seeds"], resamples: int = RESAMP
     Every cell has a finished seed; NaN marks the others, which are errors of no size and are never drawn.
     """
     finished = np.sum(~np.isnan(errors), axis=-1, keepdims=True)
-    seeds = errors.shape[-1]
+    seeds, generator = errors.shape[-1], named_generator(seed, "resampled seeds")
     if seeds > MANY_SEEDS:
-        return _of_many(np.sort(errors, axis=-1), finished, resamples, np.random.default_rng(seed))
-    drawn = (np.random.default_rng(seed).random((resamples, *errors.shape)) * finished).astype(np.int64)
+        return _of_many(np.sort(errors, axis=-1), finished, resamples, generator)
+    drawn = (generator.random((resamples, *errors.shape)) * finished).astype(np.int64)
     # Places among the sorted errors, NaN last: the smallest place drawn is the smallest error.
     drawn = np.where(np.arange(seeds) < finished, drawn, seeds - 1) if (finished < seeds).any() else drawn
     values = _gathered(np.sort(errors, axis=-1), np.sort(drawn, axis=-1))

@@ -35,6 +35,7 @@ MAX_MISSED = 0.05
 MIN_SLOPE_SEEDS = 3
 """Finished seeds that every head count needs at every length before the slope in length says anything."""
 ONE_SEED = "one seed is not evidence; give at least 2"
+DIVERGED = "diverged; a smaller learning rate, or data scaled to about 1, may help"
 MUCH = 0.1
 """An error above this where heads are enough is worth a note."""
 
@@ -268,6 +269,11 @@ def _at(heads: tuple[int, ...], index: int | None) -> int | None:
 
 def _by_heads(heads: tuple[int, ...], values: np.ndarray) -> dict[int, float | None]:
     return {count: None if np.isnan(value) else float(value) for count, value in zip(heads, values, strict=True)}
+
+
+def all_diverged(models: int) -> Answer:
+    """The answer where no model has an error."""
+    return _no_answer(f"{f'all {models} models' if models > 1 else 'the one model'} {DIVERGED}")
 
 
 def _no_answer(reason: str, notes: tuple[str, ...] = ()) -> Answer:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..store import Experiment, Outcome, Record, Records
+from ..store import Experiment, Outcome, Record, Records, TrainSpec
 from .answer import asked_table, has_map
 from .answer_base import Answer
 from .baselines import CONSTANT, Baseline
 from .commands import as_arguments, as_option, changed, task_of, value_of
 from .heads_map import has_heads_map
-from .heads_rule import ONE_SEED, judged_errors
+from .heads_rule import DIVERGED, ONE_SEED, judged_errors
 from .prose import differ_by_chance
 from .signals import (
     GROWS_WITH_LENGTH,
@@ -199,8 +199,8 @@ def _stopped(of: Situation) -> Iterator[NextStep]:
         yield NextStep(f"Of {len(of.records)} models {failed} failed; the same command trains them again", again)
     diverged = of.records.outcomes.count(Outcome.DIVERGED)
     if diverged:
-        why = f"Of {len(of.records)} models {diverged} diverged; a smaller learning rate may help"
-        yield of.step(why, learning_rates=[SLOWER * _learning_rate(of)])
+        why = f"Of {len(of.records)} models {diverged} {DIVERGED}"
+        yield of.step(why, learning_rates=[min(SLOWER * _learning_rate(of), TrainSpec().learning_rate)])
 
 
 def _one_seed(of: Situation) -> Iterator[NextStep]:
@@ -314,7 +314,7 @@ def _not_converged(of: Situation) -> Iterator[NextStep]:
 
 def _uncertain(of: Situation) -> Iterator[NextStep]:
     """An interval of several head counts, or an answer that the seeds do not bear out."""
-    if of.answer.reason in (ONE_SEED, ONE_HEAD_COUNT):
+    if of.answer.reason in (ONE_SEED, ONE_HEAD_COUNT) or of.answer.reason.endswith(DIVERGED):
         return
     if has_map(of.table) or has_heads_map(of.table):
         if of.answer.kind == "none":

@@ -49,6 +49,7 @@ class ErrorTable:
     `baseline` is the error of the best constant answer and `noise` its standard error over the validation examples (0
     where unknown); both are given in any shape that broadcasts to `errors`. A published table has a `source`, the
     `statistic` over seeds that was printed ("mean" or "minimum") and the `deviation` printed beside it.
+    `diverged` is the number of models where every one of them diverged, and otherwise 0.
 
     Example:
         >>> import numpy as np, headcount as hc
@@ -65,6 +66,7 @@ class ErrorTable:
     source: str = ""
     statistic: str = ""
     deviation: Float[np.ndarray, "..."] | None = None
+    diverged: int = 0
 
     def __post_init__(self):
         axes = {axis: tuple(values) for axis, values in self.axes.items()}
@@ -354,4 +356,5 @@ def error_table(experiment: Experiment, records: Iterable[Record], *, metric: Me
         metric=metric,
         baseline=np.where(np.isnan(baseline), usual, baseline),
         noise=np.where(np.isnan(noise), 0.0, noise),
+        diverged=len(own) if set(own.outcomes) == {Outcome.DIVERGED} else 0,
     )

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import zlib
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from .._draws import named_generator
 from .._errors import InputError, require, require_count
 from .lines import bad_line
 from .passage_files import PassageFiles, Row, is_passages, open_passages
@@ -96,7 +96,7 @@ def read_passages(
     files = open_passages(Path(path), split)
     queries = _answered(files)
     if max_queries is not None and max_queries < len(queries):
-        drawn = _generator(seed, "queries").choice(len(queries), max_queries, replace=False)
+        drawn = named_generator(seed, "queries").choice(len(queries), max_queries, replace=False)
         queries = [queries[place] for place in np.sort(drawn)]
     needed = {judgement.passage: judgement.line for query in queries for judgement in files.judged[query.id]}
     if files.negatives is not None:
@@ -107,7 +107,9 @@ def read_passages(
         f"{files.passages_path}: {len(queries)} queries need {len(needed)} passages, more than max_passages "
         f"{max_passages}; lower max_queries.",
     )
-    rows = sorted(_sampled(files.passages(), needed, spare, _generator(seed, "passages")), key=lambda row: row.line)
+    rows = sorted(
+        _sampled(files.passages(), needed, spare, named_generator(seed, "passages")), key=lambda row: row.line
+    )
     places = _places(rows, files.passages_path)
     for passage, line in needed.items():
         if passage not in places:
@@ -122,11 +124,6 @@ def read_passages(
         if files.negatives is None
         else tuple(tuple(places[passage] for passage in files.negatives[query.id]) for query in queries),
     )
-
-
-def _generator(seed: int, name: str) -> np.random.Generator:
-    """The stream of `seed` for one purpose (as `named_generator`, without importing JAX)."""
-    return np.random.default_rng([seed, zlib.crc32(name.encode())])
 
 
 def _answered(files: PassageFiles) -> list[Row]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
+from .._precision import wide
 from ..store import Store, TrainSpec
 from ..tasks import AbstractTask, Classification, Regression
 from . import baseline_fits as fits
@@ -202,6 +203,7 @@ def _standardised(known: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _middle_and_scale(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    values = wide(values)
     deviation = values.std(axis=0)
     return values.mean(axis=0), np.where(deviation > 0, deviation, 1.0)
 

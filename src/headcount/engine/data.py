@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from .._compile import on_device
 from .._keys import named_key
+from .._precision import wide
 from .._shapes import AnyArray, Key
 from ..models import AbstractSpec
 from ..store import TrainSpec
@@ -222,5 +223,8 @@ def _token_units(task: AbstractTask, tokens: Any) -> tuple[Any, Any]:
 
 def _mean_and_scale(values: Any, axes: tuple[int, ...]) -> tuple[Any, Any]:
     """Mean and standard deviation; a number that never varies is only centred."""
-    deviation = np.std(values, axis=axes)
-    return np.mean(values, axis=axes), np.where(deviation > 0, deviation, 1.0).astype(deviation.dtype)
+    known = wide(values)
+    mean, deviation = np.mean(known, axis=axes), np.std(known, axis=axes)
+    if known is not values:
+        mean, deviation = mean.astype(values.dtype), deviation.astype(values.dtype)
+    return mean, np.where(deviation > 0, deviation, 1.0).astype(deviation.dtype)

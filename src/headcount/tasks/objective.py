@@ -16,6 +16,8 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
 
+from .._precision import wide
+
 Grades = dict[str, Float[Array, ""]]
 
 
@@ -52,6 +54,7 @@ class Regression(AbstractObjective):
 
     def baseline(self, targets: np.ndarray) -> tuple[float, float]:
         """Of the mean of the targets, which is 1 by definition."""
+        targets = wide(targets)
         squares = np.mean((targets - targets.mean(axis=0)) ** 2, axis=tuple(range(1, targets.ndim)))
         return 1.0, float(squares.std() / squares.mean() / len(targets) ** 0.5)
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,11 +64,34 @@ def _first_enough(mean: Float[np.ndarray, "*resamples places"], budget: float) -
     return np.asarray(np.argmax(stays, axis=-1))
 
 
-class Losses(NamedTuple):
-    """Mean losses over held-out examples: of all of them, and of every resample, widened where they are few."""
+class Increases(NamedTuple):
+    """Mean loss increases over held-out examples: of all of them, and of every resample, widened where they are few."""
 
     mean: Float[np.ndarray, " rows"]
     drawn: Float[np.ndarray, "resamples rows"]
+
+    @property
+    def bounds(self) -> Float[np.ndarray, "2 rows"]:
+        """What 90 % of resamples lie in."""
+        return np.quantile(self.drawn, [TAIL, 1 - TAIL], axis=0)
+
+
+def resampled(increases: Float[np.ndarray, "rows examples"]) -> Increases:
+    """The mean increase of every row, resampled with the draws that all rows of as many examples share.
+
+    Example:
+        >>> resampled(np.array([[0.0, 1.0, 2.0, 3.0]])).bounds.round(1).ravel().tolist()
+        [0.3, 3.1]
+    """
+    mean, count = increases.mean(axis=1), increases.shape[1]
+    return Increases(mean, mean + widening(count) * (_shares(count) @ increases.T - mean))
+
+
+@lru_cache(1)
+def _shares(count: int) -> Float[np.ndarray, "resamples examples"]:
+    """How much each held-out example counts in every resample."""
+    drawn = named_generator(0, "held-out examples").integers(count, size=(RESAMPLES, count))
+    return np.stack([np.bincount(row, minlength=count) for row in drawn]) / count
 
 
 def widening(count: int) -> float:
@@ -90,10 +113,7 @@ def widening(count: int) -> float:
 
 
 class Facts:
-    """The attachments of an inspection, and losses compared with those of the original.
-
-    All losses are resampled with the same draws of examples, so that differences are paired.
-    """
+    """The attachments of an inspection, and losses compared with those of the original."""
 
     def __init__(self, attachments: Mapping[str, Any], tolerance: float | None = None):
         self.attachments = attachments
@@ -106,13 +126,6 @@ class Facts:
         scale = float(self.data.get("scale") or 0.0)
         self.scale = scale if np.isfinite(scale) else 0.0
         self.budget = max(0.0, tolerance) * self.scale
-
-    @cached_property
-    def shares(self) -> Float[np.ndarray, "resamples examples"]:
-        """How much each held-out example counts in every resample."""
-        count = len(self.base)
-        drawn = named_generator(0, "held-out examples").integers(count, size=(RESAMPLES, count))
-        return np.stack([np.bincount(row, minlength=count) for row in drawn]) / count
 
     def of(self, fact: str) -> Mapping[str, Any]:
         """An attachment; empty where it is missing."""
@@ -156,7 +169,7 @@ class Facts:
         parts.sort(key=lambda each: each.get("parameters") or 0, reverse=True)
         return list(self.attachments.get("configurations") or parts)
 
-    def increases(self, losses: Any, fact: str) -> Losses:
+    def increases(self, losses: Any, fact: str) -> Increases:
         """The loss increases of rows of held-out losses. Raises StoreError where they are of other examples."""
         rows = np.atleast_2d(np.asarray(losses, float))
         if rows.shape[-1] != len(self.base):
@@ -164,9 +177,7 @@ class Facts:
                 f"{fact} has losses of {rows.shape[-1]} held-out examples, the original of {len(self.base)}; "
                 "run `headcount inspect` into a new folder."
             )
-        rows = np.where(np.isfinite(rows), np.minimum(rows, NO_LOSS), NO_LOSS) - np.nan_to_num(self.base)
-        mean = rows.mean(axis=1)
-        return Losses(mean, mean + widening(len(self.base)) * (self.shares @ rows.T - mean))
+        return resampled(np.where(np.isfinite(rows), np.minimum(rows, NO_LOSS), NO_LOSS) - np.nan_to_num(self.base))
 
     def curve(self, content: Mapping[str, Any], at: str, full: int, fact: str) -> IncreaseCurve | None:
         """The loss increase against what `content[at]` names, with the original at `full`; None where it is missing."""

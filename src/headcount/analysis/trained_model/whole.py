@@ -5,10 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ..answer_base import Interval
-from ..bootstrap import TAIL
 from .facts import Facts, IncreaseCurve
 from .layers import LayerReading
 from .pairs import Correlation, correlation
@@ -190,8 +187,8 @@ def read_configurations(facts: Facts) -> tuple[Configuration, ...]:
 
 
 def _configuration(facts: Facts, stored: Mapping[str, Any]) -> Configuration:
-    (mean,), drawn = facts.increases(stored["losses"], f"the configuration {stored.get('name')}")
-    low, high = np.quantile(drawn[:, 0], [TAIL, 1 - TAIL])
+    found = facts.increases(stored["losses"], f"the configuration {stored.get('name')}")
+    (mean,), (low, high) = found.mean, found.bounds[:, 0]
     sizes = {name: stored.get(name) for name in ("parameters", "cache_bytes_per_token", "seconds")}
     return Configuration(
         name=str(stored.get("name", "")),

@@ -114,6 +114,7 @@ class EncoderSpec(AbstractSpec):
     top_k: int | None = None
 
     def __post_init__(self):
+        widths = ("rank",) if self.head_dim is None else ("head_dim", "rank")  # first what was given
         if self.head_dim is None:
             object.__setattr__(self, "head_dim", self.rank)
         for name in ("heads", "rank", "width", "head_dim", "multiplier", "layers"):
@@ -128,7 +129,7 @@ class EncoderSpec(AbstractSpec):
         for name, known in CHOICES.items():
             require_choice(name, getattr(self, name), known)
         require_attention(self)
-        for name in ("rank", "head_dim"):
+        for name in widths:
             require(
                 getattr(self, name) <= self.stream_dim,
                 f"{name} must be at most the width that is projected, {self.stream_dim}; got {getattr(self, name)}.",
@@ -197,9 +198,17 @@ class EncoderSpec(AbstractSpec):
     def with_total_dim(cls, total_dim: int, *, heads: int, **others) -> Self:
         """The usual tie: heads that share `total_dim` numbers, rank = total_dim / heads.
 
-        Raises `InputError` where heads do not divide total_dim.
+        Raises `InputError` where heads do not divide total_dim, or each had more numbers than the width projected.
         """
         require_count("heads", heads)
+        most = cls(heads=heads, rank=1, **others).stream_dim
+        require(
+            total_dim <= heads * most,
+            f"total_dim must be at most {heads * most}, the width that is projected times the heads, got {total_dim}; "
+            f"at least {-(-total_dim // most)} heads may share that.",
+            what="total_dim",
+            given=total_dim,
+        )
         require(
             total_dim >= heads and total_dim % heads == 0,
             f"{heads} heads do not divide total_dim {total_dim}; choose heads that do, or set rank instead.",

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Float
 
 from ..._errors import InputError, require
-from ..._keys import named_generator
-from ...analysis.bootstrap import COVERAGE, RESAMPLES, TAIL
+from ...analysis.bootstrap import COVERAGE
+from ...analysis.trained_model.facts import resampled
 from ..evaluation.layer_statistics import LayerStatistics
 from ..layers.weights import HeadWeights
 from .cost import BYTES, cache_bytes_per_token, keeps_cache, stored_dtype
@@ -258,20 +258,19 @@ def prune_words(layers: Sequence[Any], kept: Sequence[Sequence[int]]) -> str:
 
 
 def loss_facts(
-    name: str, before: Float[np.ndarray, " examples"], after: Float[np.ndarray, " examples"], seed: int = 0
+    name: str, before: Float[np.ndarray, " examples"], after: Float[np.ndarray, " examples"]
 ) -> dict[str, Any]:
-    """Mean losses before and after, the increase, and its interval over resampled examples (in pairs)."""
-    increase = after - before
-    draws = named_generator(seed, "loss increase").integers(0, len(increase), (RESAMPLES, len(increase)))
-    low, high = np.quantile(increase[draws].mean(axis=1), [TAIL, 1 - TAIL])
+    """Mean losses before and after, the increase, and its interval over resampled examples, as `inspect` gives it."""
+    found = resampled((after - before)[None])
+    (increase,), (low, high) = found.mean, found.bounds[:, 0]
     return {
         "name": name,
         "before": float(before.mean()),
         "after": float(after.mean()),
-        "increase": float(increase.mean()),
+        "increase": float(increase),
         "increase_interval": [float(low), float(high)],
         "coverage": COVERAGE,
-        "examples": len(increase),
+        "examples": len(before),
     }
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
+from ..._draws import named_generator
 from ...analysis import ErrorTable
 from ...analysis.bootstrap import RESAMPLES, TAIL, bootstrap
 from ...analysis.claim import Claim, Verdict
@@ -151,7 +152,7 @@ def _resampled(errors: Float[np.ndarray, "places seeds"], dim: int) -> Bool[np.n
     """Whether each resample of seeds, and of lengths and draws, solves it."""
     errors = _finished(errors)
     best = np.log(bootstrap(errors, seed=dim).best)
-    drawn = np.random.default_rng(dim).integers(len(errors), size=(RESAMPLES, len(errors)))
+    drawn = named_generator(dim, "resampled places").integers(len(errors), size=(RESAMPLES, len(errors)))
     return is_solved(np.exp(np.take_along_axis(best, drawn, axis=1).mean(axis=1)), dim)
 
 

@@ -250,10 +250,12 @@ def framed(task: "ImageTask", sides: tuple[int, ...], count: int = SHOWN) -> lis
     import jax
     import jax.random as jr
 
+    from ..._keys import named_key
+
     rows = []
     for side in sides:
         tokenise = task.at((side // task.patch) ** 2).tokenise
-        keys = jr.split(jr.key(side), count)
+        keys = jr.split(named_key(side, "shown frames"), count)
         stored = jax.tree.map(jax.numpy.asarray, task.stored(np.arange(count)))
         placed = jax.vmap(tokenise.placed)(stored, keys)
         rows.append([np.asarray(frame) for frame in placed])

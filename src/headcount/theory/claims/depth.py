@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from ..._keys import named_key
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval, quadratic_basins, sum_of_maxima
 from ..bounds import Setting, depth_conjecture
@@ -110,7 +111,7 @@ def _by_content(without_roles: bool = False) -> Result:
 
 def _sampled(model: ClassTokenTransformer, task: Retrieval, sequences: int) -> tuple[float, int]:
     """The NMSE on random sequences, and on how many of them a maximum was missed."""
-    tokens = jr.normal(jr.key(0), (sequences, task.length, task.dim))
+    tokens = jr.normal(named_key(0, "ledger", "sequences by content"), (sequences, task.length, task.dim))
     single = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), model)
     answers, targets = jax.jit(lambda x: (jax.vmap(single)(x), jax.vmap(task.target)(x)))(tokens)
     off = jnp.abs(answers - targets)

@@ -29,7 +29,7 @@ def sampled(task: GeneratedTask, count: int, draw: np.random.Generator) -> Seque
     if distribution is not None:
         return draw.standard_normal(shape) if distribution == "gaussian" else draw.random(shape)
     # The default generator's programs take seconds to compile on a CPU.
-    keys = jr.split(jr.key(int(draw.integers(2**31)), impl="unsafe_rbg"), count)
+    keys = jr.split(jr.key(int(draw.integers(2**31)), impl="unsafe_rbg"), count)  # noqa: TID251, of a named draw
     return np.asarray(jax.jit(jax.vmap(task.sample))(keys), np.float64)
 
 
