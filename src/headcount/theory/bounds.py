@@ -265,7 +265,9 @@ def _too_few_heads(setting: Setting, k: float) -> tuple[Bound, Bound]:
     """
     from_there = averaging_error(setting)
     limit = "" if math.isinf(from_there) else f" = {from_there:.3g}"
-    small = "" if setting.eps < from_there else f"; averages and small nets reach eps = {from_there:.3g} for max + min"
+    small = (
+        "" if setting.eps < from_there else f"; averages and small nets reach eps = {from_there:.3g} for a linear F0"
+    )
     conditions = (
         Condition(f"eps < L0 / (2 floor(h n / D)){limit}", setting.eps < from_there),
         Condition("h < D", setting.heads < setting.intrinsic_dim),

@@ -256,6 +256,10 @@ def test_a_comparison_that_the_box_leaves_open_is_not_decided(of):
         enclose(jax.grad(decided_on(of, ball(tied, 1e-9))), ball(tied, 1e-9))
 
 
+def test_sequences_may_be_longer_than_the_pool_that_starts_are_drawn_from():
+    assert support_dim(max_plus_min(length=600), starts=8, rounds=0).exact
+
+
 def test_components_get_distinct_places_of_their_sets():
     task = sum_of_maxima(length=8, intrinsic_dim=3, windows=[(0, 0.25), (0, 0.25), (0, 1)])
     places = distinct_places(task, np.random.default_rng(0))
