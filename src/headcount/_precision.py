@@ -18,7 +18,7 @@ class _InDouble:
     JAX remembers such an array in the precision in which it first met it, and a program of both does not compile.
     """
 
-    function: Callable[..., jax.Array]
+    function: Callable[..., Any]
 
     def __call__(self, *arguments: jax.Array) -> jax.Array:
         shapes = [jax.ShapeDtypeStruct(jnp.shape(each), jnp.result_type(each)) for each in arguments]
@@ -46,7 +46,7 @@ def traced_in_double(function: Callable[[jax.Array], jax.Array], *shape: int) ->
     return _traced(in_double(function), jax.ShapeDtypeStruct(shape, jnp.float64))
 
 
-def _traced(function: Callable[..., jax.Array], *shapes: jax.ShapeDtypeStruct) -> Callable[..., jax.Array]:
+def _traced(function: Callable[..., Any], *shapes: jax.ShapeDtypeStruct) -> Callable[..., jax.Array]:
     closed = jax.make_jaxpr(function)(*shapes)
     with jax.ensure_compile_time_eval():  # arrays, also where the call is traced itself
         constants = in_double([jnp.asarray(np.asarray(constant)) for constant in closed.consts])

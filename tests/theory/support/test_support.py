@@ -151,7 +151,8 @@ def test_stopped_gradients_are_gradients_of_the_target():
     [
         lambda x: jax.lax.cond(x[0, 0] > 9, jnp.sum, lambda x: jax.lax.stop_gradient(jnp.max(x)) + jnp.min(x), x),
         lambda x: (
-            jnp.min(x) + jax.lax.scan(lambda most, y: (jnp.maximum(most, jax.lax.stop_gradient(y[0])), 0), -9.0, x)[0]
+            jnp.min(x)
+            + jax.lax.scan(lambda most, y: (jnp.maximum(most, jax.lax.stop_gradient(y[0])), 0), jnp.array(-9.0), x)[0]
         ),
     ],
     ids=["cond", "scan"],
@@ -164,7 +165,7 @@ def test_the_sentence_leads_with_what_is_proved():
     def rounding(x):
         return jnp.sum(jnp.sin(2 * x[:, 0]) - 2 * jnp.sin(x[:, 0]) * jnp.cos(x[:, 0]))
 
-    task = FunctionTask(lambda x: jnp.max(x[:, 0]) + 1e12 * rounding(x), length=8, dim=1, distribution="cube")
+    task = FunctionTask(function=lambda x: jnp.max(x[:, 0]) + 1e12 * rounding(x), length=8, dim=1, distribution="cube")
     noise = support_dim(task, lengths=())
     assert (noise.value, noise.proved) == (8, 1)
     assert noise.sentence.startswith("support dimension at least 1 (proved): a search computed gradients at 8 of 8")
@@ -172,7 +173,8 @@ def test_the_sentence_leads_with_what_is_proved():
     small = quick(function(lambda x: jnp.max(x[:, 0]) + 1e-9 * jnp.sum(x)), lengths=())
     assert small.sentence.startswith("support dimension at least 1 (proved): 1 of 6")
     looped = quick(
-        function(lambda x: jax.lax.scan(lambda most, y: (jnp.maximum(most, y[0]), 0), -9.0, x)[0]), lengths=()
+        function(lambda x: jax.lax.scan(lambda most, y: (jnp.maximum(most, y[0]), 0), jnp.array(-9.0), x)[0]),
+        lengths=(),
     )
     assert looped.sentence.startswith("support dimension not proved: a search computed gradients at 1 of 6")
     assert quick(max_plus_min(length=8)).sentence.startswith("support dimension 2: ")
