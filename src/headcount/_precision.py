@@ -1,6 +1,7 @@
 """Models, tasks and functions in float64."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -24,18 +25,44 @@ def wide(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float64) if large else values
 
 
+@dataclass(frozen=True)
+class _InDouble:
+    """A function of arrays to one array in float64, also where it closes over NumPy arrays.
+
+    JAX remembers such an array in the precision in which it first met it, and a program of both does not compile.
+    """
+
+    function: Callable[..., Any]
+
+    def __call__(self, *arguments: jax.Array) -> jax.Array:
+        shapes = [jax.ShapeDtypeStruct(jnp.shape(each), jnp.result_type(each)) for each in arguments]
+        return _traced(self.function, *shapes)(*arguments)
+
+
 def in_double(tree: Any) -> Any:
-    """The same with every number it carries in float64; call it and use it under `jax.enable_x64(True)`."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float64) if eqx.is_inexact_array_like(leaf) else leaf, tree)
+    """The same with every number and every function it carries in float64; call and use it under
+    `jax.enable_x64(True)`.
+    """
+    return jax.tree.map(_leaf_in_double, tree)
+
+
+def _leaf_in_double(leaf: Any) -> Any:
+    if eqx.is_inexact_array_like(leaf):
+        return jnp.asarray(leaf, jnp.float64)
+    return _InDouble(leaf) if callable(leaf) and not isinstance(leaf, _InDouble) else leaf
 
 
 def traced_in_double(function: Callable[[jax.Array], jax.Array], *shape: int) -> Callable[[jax.Array], jax.Array]:
-    """The function of an array of this shape in float64, also where it closes over NumPy arrays.
+    """The function of an array of this shape in float64, traced once; what `in_double` does to functions it carries.
 
-    JAX remembers such an array in the precision in which it first met it, and a program of both does not compile. Call
-    it and use it under `jax.enable_x64(True)`.
+    Call it and use it under `jax.enable_x64(True)`.
     """
-    closed = jax.make_jaxpr(in_double(function))(jax.ShapeDtypeStruct(shape, jnp.float64))
-    constants = in_double([jnp.asarray(np.asarray(constant)) for constant in closed.consts])
+    return _traced(in_double(function), jax.ShapeDtypeStruct(shape, jnp.float64))
+
+
+def _traced(function: Callable[..., Any], *shapes: jax.ShapeDtypeStruct) -> Callable[..., jax.Array]:
+    closed = jax.make_jaxpr(function)(*shapes)
+    with jax.ensure_compile_time_eval():  # arrays, also where the call is traced itself
+        constants = in_double([jnp.asarray(np.asarray(constant)) for constant in closed.consts])
     traced = jaxpr_as_fun(ClosedJaxpr(closed.jaxpr, constants))
-    return lambda x: traced(x)[0]
+    return lambda *arguments: traced(*arguments)[0]

@@ -1,5 +1,6 @@
 """Tokens of an alphabet are symbols, and the target is a sum of maxima of their values."""
 
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
@@ -36,3 +37,13 @@ def test_sizes_that_cannot_be_are_refused():
         AlphabetMaxima(symbols=1)
     with refused("intrinsic_dim", "0"):
         AlphabetMaxima(intrinsic_dim=0)
+
+
+def test_as_many_validation_examples_as_there_are_sequences_are_all_of_them():
+    task = AlphabetMaxima(length=3, intrinsic_dim=2, symbols=4)
+    tokens, targets = task.examples(50, 4**3).validation
+    assert len({row.tobytes() for row in np.asarray(tokens)}) == len(tokens) == 4**3
+    assert_close(targets, np.stack([np.asarray(task.target(jnp.asarray(row))) for row in tokens]))
+    drawn, of_drawn = task.examples(50, 4**3 - 1), task.examples(50, 4**3)
+    assert len(drawn.validation.targets) == 4**3 - 1
+    assert_close(drawn.train.content, of_drawn.train.content)

@@ -209,7 +209,7 @@ def _exponent_chart(setting: Setting) -> Chart:
             Series(f"{t} tokens", heads, tuple(k if k > 0 else float("nan") for k in row), place=place)
             for place, (t, row) in enumerate(rows.items())
         ),
-        caption="Theorem 2(2), arXiv 2510.06662; a gap where the bound is vacuous",
+        caption="Theorem 2(2), arXiv 2510.06662, as eps goes to 0; a gap where the bound is vacuous",
     )
 
 

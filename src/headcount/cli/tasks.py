@@ -95,7 +95,7 @@ def _in_short(support: Support) -> str:
         return "the token that is read; the choice has no gradient"
     if support.exact and support.components is not None:
         return f"D = {support.value}, exact"
-    return f"D is at least {support.proved}" if support.certified else f"D is {support.value} or more, estimated"
+    return f"D is at least {support.proved}" if support.proved else "nothing is proved"
 
 
 def _presets_view() -> Group:

@@ -158,17 +158,26 @@ def steep_net_size(rise: float, distance: float, inputs: int) -> Bound:
     )
 
 
-def unique_dim(first: int, second: int, length: int) -> Bound:
-    """D is unique among representations with D1 and D2 components when D1^2 + D2^2 <= T / 50."""
+def unique_dim(first: int, second: int, length: int, gamma: float = 1.0) -> Bound:
+    """D is unique among representations with D1 and D2 components when D1^2 + D2^2 <= T / 50.
+
+    The proof has as many heads as the smaller D, of two numbers, with M of the order of eps^-gamma, and needs eps^-k of
+    them for the larger D: a contradiction where k > gamma.
+    """
     require_count("first", first)
     require_count("second", second)
     require_count("length", length)
+    k = exponent(min(first, second), max(first, second), length, 2)
     return Bound(
         name="uniqueness of D: minimum length",
         value=50.0 * (first**2 + second**2),
         claim=f"from this length on no task has one representation with {first} and another with {second} components",
         source=f"Corollary 1, {PAPER}",
-        conditions=(Condition("D1^2 + D2^2 <= T / 50", first**2 + second**2 <= length / 50), ASSUMPTION_2),
+        conditions=(
+            Condition("D1^2 + D2^2 <= T / 50", first**2 + second**2 <= length / 50),
+            Condition(f"k = {k:.3g} of min(D1, D2) heads with n = 2 above gamma = {gamma:g}", k > gamma),
+            ASSUMPTION_2,
+        ),
     )
 
 
@@ -233,14 +242,34 @@ def all_bounds(setting: Setting) -> tuple[Bound, ...]:
         *_too_few_heads(setting, exponent(heads, dims, length, head_dim)),
         wide_head,
         max_net,
-        unique_dim(dims, dims + 1, length),
+        unique_dim(dims, dims + 1, length, setting.gamma),
         depth_conjecture(setting),
     )
 
 
-def _too_few_heads(setting: Setting, k: float) -> tuple[Bound, Bound, Bound]:
-    """Theorem 2(2): the exponent k, the growth of M, and the exponent k / 4 of a five-layer readout."""
+def averaging_error(setting: Setting) -> float:
+    """The error from which on heads that only average need no large M: L0 / (2 c) with c = floor(h n / D).
+
+    With values v_j = clip(j + 1 - c f_i, 0, 1), j < c, of every component and equal weights, min(1, T mean v_j) tells
+    whether a token of cell j or below is there. Their sum over j reads z_i within 1 / (2 c); a linear outer map is
+    within L0 / (2 c) by 2 h n ceil(T / c) ReLU units with entries at most 1. Infinite where the heads are too narrow.
+    """
+    cells = setting.heads * setting.head_dim // setting.intrinsic_dim
+    return setting.slope / (2 * cells) if cells else math.inf
+
+
+def _too_few_heads(setting: Setting, k: float) -> tuple[Bound, Bound]:
+    """Theorem 2(2): the exponent k, and the exponent k / 4 of a five-layer readout.
+
+    Both are of eps -> 0 at fixed n and T: no size of M at one eps follows.
+    """
+    from_there = averaging_error(setting)
+    limit = "" if math.isinf(from_there) else f" = {from_there:.3g}"
+    small = (
+        "" if setting.eps < from_there else f"; averages and small nets reach eps = {from_there:.3g} for a linear F0"
+    )
     conditions = (
+        Condition(f"eps < L0 / (2 floor(h n / D)){limit}", setting.eps < from_there),
         Condition("h < D", setting.heads < setting.intrinsic_dim),
         Condition("4 divides T", setting.length % 4 == 0),
         Condition("one attention layer", setting.layers == 1),
@@ -262,16 +291,15 @@ def _too_few_heads(setting: Setting, k: float) -> tuple[Bound, Bound, Bound]:
         return Bound(name=name, value=given, claim=claim, source=where, conditions=conditions, why=why)
 
     return (
-        bound("too few heads: exponent k", k, "with fewer than D heads M grows at least as eps^-this"),
         bound(
-            "too few heads: decades of M",
-            -k * math.log10(setting.eps),
-            f"from eps = 1 to eps = {setting.eps:g} M grows by at least this many powers of ten, up to a constant",
+            "too few heads: exponent k",
+            k,
+            f"as eps goes to 0, T and n fixed, with fewer than D heads M grows at least as eps^-this{small}",
         ),
         bound(
             "too few heads, five-layer readout: exponent",
             k / 4,
-            "a deeper readout does not help: M still grows at least as eps^-this",
+            "a deeper readout does not help: as eps goes to 0, M still grows at least as eps^-this",
             "after Theorem 2",
         ),
     )

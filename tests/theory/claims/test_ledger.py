@@ -22,7 +22,6 @@ EXPECTED = {
     "fitted_heads": Verdict.ESTIMATED,
     "too_few_heads": Verdict.ESTIMATED,
     "collisions": Verdict.UNDECIDED,
-    "uniqueness": Verdict.UNDECIDED,
     "closed_forms": Verdict.ESTIMATED,
     "orders": Verdict.ESTIMATED,
     "majority_vote": Verdict.ESTIMATED,

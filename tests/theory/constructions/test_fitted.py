@@ -6,7 +6,15 @@ import pytest
 
 from headcount._errors import InputError
 from headcount.tasks import Retrieval, max_plus_min
-from headcount.theory import construct, largest_error
+from headcount.theory import (
+    compare_representations,
+    construct,
+    construct_roles,
+    construct_shared,
+    construct_two_layers,
+    construct_wide,
+    largest_error,
+)
 from headcount.theory.constructions import fits
 from headcount.theory.constructions.fits import SAFETY, sample_points
 from headcount.theory.constructions.parts import Fitted
@@ -167,3 +175,35 @@ def test_what_is_too_rough_is_refused_with_the_error_reached(monkeypatch):
         rough.net(delta=0.01)
     with pytest.raises(InputError, match="delta must be positive"):
         rough.net(delta=0.0)
+
+
+LOW, HIGH = np.array([0.2, 0.3]), np.array([0.8, 0.7])
+CLOSED_OVER = Retrieval(
+    [lambda x: jnp.sum((x - LOW) ** 2) / 2, lambda x: jnp.dot(x - HIGH, x - HIGH) / 2],
+    lambda z: jnp.dot(z, 2 * HIGH),
+    length=8,
+    dim=2,
+    distribution="cube",
+    name="arrays closed over",
+)
+"""JAX met these arrays in float32 when the task was made."""
+
+
+@pytest.mark.parametrize(
+    "construct_model",
+    [
+        construct,
+        construct_shared,
+        construct_two_layers,
+        construct_wide,
+        lambda task, eps: construct_roles(task, eps, heads=1, layers=2),
+    ],
+    ids=["heads", "shared", "two layers", "wide", "roles"],
+)
+def test_components_may_close_over_numpy_arrays(construct_model):
+    built = construct_model(CLOSED_OVER, 0.3)
+    assert largest_error(built.model, CLOSED_OVER, starts=8, steps=20)[0] <= built.promised <= 0.3
+
+
+def test_representations_that_close_over_numpy_arrays_are_compared():
+    assert compare_representations(CLOSED_OVER, CLOSED_OVER, starts=8, steps=5).difference == 0

@@ -122,7 +122,7 @@ def test_heads_that_are_enough_are_the_components_also_where_fewer_tokens_matter
     support = quick(ends)
     assert (support.value, support.components) == (1, 2)
     assert "2 heads are enough" in support.consequence
-    assert "if it has a representation" in quick(function(lambda x: jnp.max(x[:, 0]))).consequence
+    assert "it has a representation" in quick(function(lambda x: jnp.max(x[:, 0]))).consequence
 
 
 def test_stopped_gradients_are_gradients_of_the_target():
@@ -144,6 +144,40 @@ def test_stopped_gradients_are_gradients_of_the_target():
             jax.grad(decided_on(lambda x: x[0, 0] - stopped(x[0, 0]), ball(tokens, 1e-9))), ball(tokens, 1e-9)
         )
     assert slopes.mignitude.max() == 0
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda x: jax.lax.cond(x[0, 0] > 9, jnp.sum, lambda x: jax.lax.stop_gradient(jnp.max(x)) + jnp.min(x), x),
+        lambda x: (
+            jnp.min(x)
+            + jax.lax.scan(lambda most, y: (jnp.maximum(most, jax.lax.stop_gradient(y[0])), 0), jnp.array(-9.0), x)[0]
+        ),
+    ],
+    ids=["cond", "scan"],
+)
+def test_gradients_stopped_in_branches_and_loops_are_gradients_of_the_target(of):
+    assert quick(function(of), lengths=()).value == 2
+
+
+def test_the_sentence_leads_with_what_is_proved():
+    def rounding(x):
+        return jnp.sum(jnp.sin(2 * x[:, 0]) - 2 * jnp.sin(x[:, 0]) * jnp.cos(x[:, 0]))
+
+    task = FunctionTask(function=lambda x: jnp.max(x[:, 0]) + 1e12 * rounding(x), length=8, dim=1, distribution="cube")
+    noise = support_dim(task, lengths=())
+    assert (noise.value, noise.proved) == (8, 1)
+    assert noise.sentence.startswith("support dimension at least 1 (proved): a search computed gradients at 8 of 8")
+    assert "8 was found by a search, not proved" in noise.consequence
+    small = quick(function(lambda x: jnp.max(x[:, 0]) + 1e-9 * jnp.sum(x)), lengths=())
+    assert small.sentence.startswith("support dimension at least 1 (proved): 1 of 6")
+    looped = quick(
+        function(lambda x: jax.lax.scan(lambda most, y: (jnp.maximum(most, y[0]), 0), jnp.array(-9.0), x)[0]),
+        lengths=(),
+    )
+    assert looped.sentence.startswith("support dimension not proved: a search computed gradients at 1 of 6")
+    assert quick(max_plus_min(length=8)).sentence.startswith("support dimension 2: ")
 
 
 def test_a_custom_derivative_that_is_not_the_targets_own_is_refused():
@@ -179,6 +213,8 @@ def test_components_bound_the_value_and_a_redundant_one_is_seen():
         (lambda x: 1.0 * jnp.argmax(x[:, 0]), "zero"),
         (lambda x: np.asarray(x).sum(), "jax.numpy"),
         (lambda x: {}["missing"], "KeyError"),
+        (lambda x: jnp.max(jnp.nextafter(x[:, 0], 2.0)), "nextafter"),
+        (lambda x: jax.lax.while_loop(lambda y: y < 9, lambda y: 2 * y + 1, jnp.max(x)), "while_loop"),
     ],
 )
 def test_a_target_without_a_gradient_is_refused(of, offending):
@@ -220,6 +256,10 @@ def test_a_comparison_that_the_box_leaves_open_is_not_decided(of):
     tied = np.ones((4, 2))
     with jax.enable_x64(True), pytest.raises(EnclosureError, match="not decided"):
         enclose(jax.grad(decided_on(of, ball(tied, 1e-9))), ball(tied, 1e-9))
+
+
+def test_sequences_may_be_longer_than_the_pool_that_starts_are_drawn_from():
+    assert support_dim(max_plus_min(length=600), starts=8, rounds=0).exact
 
 
 def test_components_get_distinct_places_of_their_sets():

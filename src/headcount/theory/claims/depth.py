@@ -1,6 +1,7 @@
 """Claims about depth: Conjecture 1 of Yu et al. (arXiv 2510.06662), and the constructions that contradict it."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax
@@ -16,6 +17,7 @@ from ..constructions.adversary import largest_error
 from ..constructions.content_roles import construct_by_content
 from ..constructions.depth_roles import construct_roles, roles
 from ..constructions.enough_heads import Construction, construct
+from ..constructions.relu_nets import RidgeSum, linear
 from ..constructions.two_layers import construct_two_layers
 from .claim import Control, Result, Verdict, claim, verdict_of
 
@@ -29,14 +31,49 @@ FAILED = 0.1
 """An error on one sequence from which a maximum was missed: others are of the order of 1 / beta = 0.003."""
 
 
-def _basins(intrinsic_dim: int, length: int) -> Retrieval:
-    return quadratic_basins(length=length, intrinsic_dim=intrinsic_dim, dim=2)
+@dataclass(frozen=True)
+class _Basins:
+    """Basins, summed with unequal weights, so that components that take each other's place are seen."""
+
+    weights: tuple[float, ...]
+    length: int
+
+    @property
+    def task(self) -> Retrieval:
+        basins = quadratic_basins(length=self.length, intrinsic_dim=len(self.weights), dim=2)
+        weights = np.asarray(self.weights)
+        return Retrieval(basins.features, lambda z: jnp.dot(z, weights), length=self.length, dim=2, distribution="cube")
+
+    @property
+    def outer(self) -> RidgeSum:
+        return linear(self.weights)
+
+    @property
+    def swapped(self) -> "_Basins":
+        """The first and the last component in each other's place."""
+        return replace(self, weights=(self.weights[-1], *self.weights[1:-1], self.weights[0]))
 
 
-def _kept(built: Construction, task: Retrieval) -> tuple[str, bool]:
+Build = Callable[[_Basins], Construction]
+
+
+def _basins(intrinsic_dim: int, length: int, *, falling: bool = False) -> _Basins:
+    """Weights 1, 2, .., D over their mean, or D, .., 2, 1."""
+    weights = [2 * (i + 1) / (intrinsic_dim + 1) for i in range(intrinsic_dim)]
+    return _Basins(tuple(weights[::-1] if falling else weights), length)
+
+
+def _kept(built: Construction, basins: _Basins) -> tuple[str, bool]:
     """The largest error found of the one promised, and whether the promise is kept."""
-    error, _ = largest_error(built.model, task, starts=STARTS, steps=STEPS)
+    error, _ = largest_error(built.model, basins.task, starts=STARTS, steps=STEPS)
     return f"{error:.1e} of {built.promised:.1e}", built.proved and error <= built.promised <= EPS
+
+
+def _broken(build: Build, change: Callable[[Construction], Construction], words: str, basins: _Basins) -> Result:
+    """A changed construction, and that of swapped components: neither keeps the promise."""
+    results = {words: _kept(change(build(basins)), basins), "two swapped": _kept(build(basins.swapped), basins)}
+    parts = "; ".join(f"{name}: {text}" for name, (text, _) in results.items())
+    return f"found of promised, {parts}", verdict_of(any(kept for _, kept in results.values()))
 
 
 def _silenced(built: Construction) -> Construction:
@@ -46,39 +83,36 @@ def _silenced(built: Construction) -> Construction:
     return replace(built, model=eqx.tree_at(lambda one: one.encoder_out.bias, built.model, bias))
 
 
-def _roles(silent_tokens: bool = False) -> Result:
-    parts, holds = [], True
-    for heads, layers in ((2, 2),) if silent_tokens else ((2, 2), (1, 3)):
-        task = _basins(roles(heads, layers), 8)
-        built = construct_roles(task, EPS, heads=heads, layers=layers)
-        text, kept = _kept(_silenced(built) if silent_tokens else built, task)
-        holds &= kept
-        parts.append(f"L = {layers}, h = {heads}, D = {task.intrinsic_dim}: {text}")
-    return f"basins, T = 8, found of promised: {'; '.join(parts)}", verdict_of(holds)
+def _without_labels(built: Construction) -> Construction:
+    table = np.zeros_like(built.model.position_table)
+    return replace(built, model=eqx.tree_at(lambda one: one.position_table, built.model, table))
 
 
-def _two_layers(without_labels: bool = False) -> Result:
-    parts, holds = [], True
-    for intrinsic_dim, length in ((3, 8), (6, 16)):
-        task = _basins(intrinsic_dim, length)
-        built = construct_two_layers(task, EPS)
-        if without_labels:
-            model = eqx.tree_at(lambda one: one.position_table, built.model, np.zeros_like(built.model.position_table))
-            built = replace(built, model=model)
-        text, kept = _kept(built, task)
-        holds &= kept
-        parts.append(f"D = {intrinsic_dim}, T = {length}: {text}")
-    return f"basins, L = 2, h = 1, found of promised: {'; '.join(parts)}", verdict_of(holds)
+def _roles(heads: int, layers: int, eps: float = EPS) -> Build:
+    return lambda basins: construct_roles(basins.task, eps, heads=heads, layers=layers, outer=basins.outer)
+
+
+def _two_layers(basins: _Basins) -> Construction:
+    return construct_two_layers(basins.task, EPS, outer=basins.outer)
 
 
 @claim(
     "L attention layers of h heads, nothing between them, retrieve D = h (2 L - 1) minima within any eps",
     source="ours, attention only",
     program="theory.construct_roles, theory.largest_error",
-    control=Control(breaks="the tokens ask nothing", check=lambda: _roles(silent_tokens=True)),
+    control=Control(
+        breaks="the tokens ask nothing, or two components are swapped",
+        check=lambda: _broken(_roles(2, 2), _silenced, "silent", _basins(roles(2, 2), 8)),
+    ),
 )
 def depth_roles() -> Result:
-    return _roles()
+    parts, holds = [], True
+    for heads, layers, falling in ((2, 2, False), (1, 3, True)):
+        basins = _basins(roles(heads, layers), 8, falling=falling)
+        text, kept = _kept(_roles(heads, layers)(basins), basins)
+        holds &= kept
+        parts.append(f"L = {layers}, h = {heads}, D = {len(basins.weights)}: {text}")
+    return f"weighted sums of basins, T = 8, found of promised: {'; '.join(parts)}", verdict_of(holds)
 
 
 @claim(
@@ -86,10 +120,19 @@ def depth_roles() -> Result:
     "width of the head grows with D",
     source="ours, with nets and labels",
     program="theory.construct_two_layers, theory.largest_error",
-    control=Control(breaks="all labels zero", check=lambda: _two_layers(without_labels=True)),
+    control=Control(
+        breaks="all labels zero, or two components swapped",
+        check=lambda: _broken(_two_layers, _without_labels, "no labels", _basins(6, 16)),
+    ),
 )
 def two_layers() -> Result:
-    return _two_layers()
+    parts, holds = [], True
+    for intrinsic_dim, length, falling in ((3, 8, False), (6, 16, True)):
+        basins = _basins(intrinsic_dim, length, falling=falling)
+        text, kept = _kept(_two_layers(basins), basins)
+        holds &= kept
+        parts.append(f"D = {intrinsic_dim}, T = {length}: {text}")
+    return f"weighted sums of basins, L = 2, h = 1, found of promised: {'; '.join(parts)}", verdict_of(holds)
 
 
 def _by_content(without_roles: bool = False) -> Result:
@@ -129,43 +172,47 @@ def content_roles() -> Result:
     return _by_content()
 
 
-def _conjecture(silent_tokens: bool = False) -> Result:
-    """Two layers of one head on three minima, their size over T and over eps."""
-    task, sizes = _basins(3, 8), []
-    bound = depth_conjecture(Setting(heads=1, intrinsic_dim=3, length=8, layers=2))
-    one = construct_roles(task, EPS, heads=1, layers=2)
-    text, kept = _kept(_silenced(one) if silent_tokens else one, task)
-    if silent_tokens:
-        return f"found of promised {text}", Verdict.CONTRADICTED if kept else Verdict.FAILS
-    for length in (8, 64, 512):
-        built = construct_roles(_basins(3, length), EPS, heads=1, layers=2)
-        sizes.append(f"{built.parameters} at T = {length}")
-        kept &= built.proved and built.promised <= EPS and built.parameters == one.parameters
-    deep = [construct_roles(task, eps, heads=1, layers=2) for eps in EPSES]
-    wide = [construct(task, eps) for eps in EPSES]
-    kept &= all(built.proved and built.promised <= eps for built, eps in zip(deep, EPSES, strict=True))
-    exponents = [np.polyfit(np.log(EPSES), np.log([each.parameters for each in built]), 1)[0] for built in (deep, wide)]
-    kept &= bool(abs(exponents[0] - exponents[1]) < SAME_EXPONENT)
-    return (
-        f"D = 3 would need {bound.value:.0f} heads in each of two layers; one does, found of promised {text}, "
-        f"with M = {', '.join(sizes)}; at eps = {', '.join(f'{eps:g}' for eps in EPSES)} M is "
-        f"{', '.join(str(built.parameters) for built in deep)}, as eps^{exponents[0]:.2f}; one layer of D heads has "
-        f"{', '.join(str(built.parameters) for built in wide)}, eps^{exponents[1]:.2f}",
-        Verdict.CONTRADICTED if kept else Verdict.FAILS,
-    )
-
-
 @claim(
     "L layers are efficient only if L h >= D",
     source="Conjecture 1",
     program="theory.bounds.depth_conjecture, theory.construct_roles, theory.construct",
-    repair="contradicted for the class-token models of this package: residual attention layers whose tokens are "
-    "updated too, the class token no key. For D <= h (2 L - 1), attention only, M grows with 1/eps as in Theorem 2(1), "
-    "and neither width nor M depends on T; entries above 1 (Assumption 1) come from writing ReLU by GELU. With nets "
-    "and labels inside two layers of one head reach any D <= T, with a head width that grows with D. Whether a bound "
-    "of the form D <= c(L, h) holds for attention only is open; training solves more than h (2 L - 1) for some shapes "
-    "and less for others (`headcount reproduce depth`)",
-    control=Control(breaks="the tokens ask nothing", check=lambda: _conjecture(silent_tokens=True)),
+    repair="as we read it, contradicted for the class-token models of this package: residual attention layers whose "
+    "tokens are updated too, the class token no key; layers that update the class token alone are not touched. For "
+    "D <= h (2 L - 1), attention only, M grows with 1/eps as in Theorem 2(1), and neither width nor M depends on T; "
+    "entries above 1 (Assumption 1) come from writing ReLU by GELU. With nets and labels inside two layers of one head "
+    "reach any D <= T, with a head width that grows with D. Whether a bound of the form D <= c(L, h) holds for "
+    "attention only is open; training solves more than h (2 L - 1) for some shapes and less for others (`headcount "
+    "reproduce depth`)",
+    control=Control(
+        breaks="the tokens ask nothing, or two components are swapped",
+        check=lambda: _broken(_roles(1, 2), _silenced, "silent", _basins(3, 8)),
+    ),
 )
 def depth() -> Result:
-    return _conjecture()
+    """Two layers of one head on three minima, their error and size over T, and their size over eps."""
+    bound = depth_conjecture(Setting(heads=1, intrinsic_dim=3, length=8, layers=2))
+    by_length, sizes, holds = [], set(), True
+    for length in (8, 64, 512):
+        basins = _basins(3, length)
+        built = _roles(1, 2)(basins)
+        text, kept = _kept(built, basins)
+        holds &= kept
+        by_length.append(f"{text} at T = {length}")
+        sizes.add(built.parameters)
+    basins = _basins(3, 8)
+    deep = [_roles(1, 2, eps)(basins) for eps in EPSES]
+    wide = [construct(basins.task, eps, outer=basins.outer) for eps in EPSES]
+    holds &= len(sizes) == 1 and all(
+        built.proved and built.promised <= eps for built, eps in zip(deep, EPSES, strict=True)
+    )
+    exponents = [np.polyfit(np.log(EPSES), np.log([each.parameters for each in built]), 1)[0] for built in (deep, wide)]
+    holds &= bool(abs(exponents[0] - exponents[1]) < SAME_EXPONENT)
+    deep_sizes, wide_sizes = (", ".join(str(each.parameters) for each in built) for built in (deep, wide))
+    return (
+        f"D = 3, a weighted sum of basins, would need {bound.value:.0f} heads in each of two layers; in residual "
+        "layers whose tokens are updated by the same heads as the class token one does, found of promised "
+        f"{', '.join(by_length)}, with M = {' or '.join(map(str, sorted(sizes)))} at every T; at eps = "
+        f"{', '.join(f'{eps:g}' for eps in EPSES)} M is {deep_sizes}, as eps^{exponents[0]:.2f}; one layer of D heads "
+        f"has {wide_sizes}, eps^{exponents[1]:.2f}",
+        Verdict.CONTRADICTED if holds else Verdict.FAILS,
+    )

@@ -34,11 +34,6 @@ FIRST_PAPER = (
         why="no check of their own; where a program uses such a step, the tests of that program cover it",
     ),
     NotRun(
-        source="Corollary 1, in general",
-        statement="no function has representations with D1 and D2 components, D1 != D2, at any T >= 50 (D1^2 + D2^2)",
-        why="a statement about all pairs of representations; a comparison of two given ones cannot decide it",
-    ),
-    NotRun(
         source="Conjecture 1, the rate",
         statement="with L h < D layers need log M = Omega(|log eps| a_L T^(b_L) / (n h))",
         why="a_L and b_L are not given, so there is no number to compare with",

@@ -90,8 +90,9 @@ class Comparison:
     def _support(self) -> str:
         if self.supports is None:
             return ""
-        value = max(support.value for support in self.supports)
-        return f", support dimension {value}"
+        exact = any(support.exact for support in self.supports)
+        proved = max(support.proved for support in self.supports)
+        return f", support dimension {'' if exact else 'at least '}{proved}"
 
 
 def _each_other(supports: tuple[Support, Support] | None, dims: tuple[int, int]) -> list[tuple[Support, str, int]]:

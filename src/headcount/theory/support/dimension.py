@@ -96,21 +96,28 @@ class Support:
 
     @property
     def sentence(self) -> str:
-        """The value with what is proved of it."""
+        """What is proved of the value, and after it what a search found."""
         counts = [(length, count) for length, count in sorted(self.by_length.items()) if length != self.length]
         others = ", ".join(f"{count} of {length}" for length, count in counts)
-        proof = "proved" if self.certified else f"not proved: {self.unproved}"
-        most = f"{self.value} of {self.length} tokens {'matters' if self.value == 1 else 'matter'} at one sequence"
+        of = f"{self.value} of {self.length}"
+        most = f"{of} tokens {'matters' if self.value == 1 else 'matter'} at one sequence"
         if self.every_token or self.grows:
-            most = f"every token matters, {self.value} of {self.length}" if self.every_token else most
+            most = f"every token matters, {of}" if self.every_token else most
+            found = f"{most} (proved; searched: {others})" if self.certified else f"{self._computed}; {others} searched"
             if_so = "no one D fits if this goes on with the length"
-            return f"{most} ({proof}; searched: {others}): {'; '.join(filter(None, [self._no_fewer, if_so]))}"
+            return f"{found}: {'; '.join(filter(None, [self._no_fewer, if_so]))}"
         more = f"; {others} at other lengths (searched)" if any(count > self.value for _, count in counts) else ""
         if self.exact:
             bound = f"{self.length} tokens" if self.components is None else f"{self.components} components"
             return f"support dimension {self.value}: {most} (proved), and never more (there are {bound}){more}"
         bound = "" if self.components is None else f", at most {self.at_most} can"
-        return f"support dimension {self.value}: {most} ({proof}); no search found more{bound}{more}"
+        least = f"at least {self.proved} (proved)" if self.proved else "not proved"
+        found = f"{most}; no search found more" if self.certified else self._computed
+        return f"support dimension {least}: {found}{bound}{more}"
+
+    @property
+    def _computed(self) -> str:
+        return f"a search computed gradients at {self.value} of {self.length} tokens of one sequence ({self.unproved})"
 
     @property
     def _no_fewer(self) -> str:
@@ -124,10 +131,11 @@ class Support:
         if self.components is not None:
             heads = f"{_heads(self.components)} enough (Theorem 2)"
         elif self.long_enough:
-            heads = f"if it has a representation that meets 2.1, 2.2, 2.4 and T >= 4 D, {_heads(self.value)} enough"
+            meets = "it has a representation that meets 2.1, 2.2, 2.4 and T >= 4 D"
+            heads = f"if no more tokens matter and {meets}, {_heads(self.value)} enough"
         else:
             heads = f"D may be larger: T = {self.length} is below 4 x {self.value}"
-        searched = "" if self.certified else f"{self.value} is a lower bound found by a search"
+        searched = "" if self.certified else f"{self.value} was found by a search, not proved"
         return "; ".join(filter(None, [self._no_fewer, heads, searched]))
 
     @property

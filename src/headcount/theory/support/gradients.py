@@ -6,7 +6,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
+from jax.lax import copy_p
 from jaxtyping import Array, Float
 
 from ..._errors import InputError, require
@@ -17,9 +18,6 @@ from ...tasks import AbstractTask, ArrayTask, GeneratedTask
 
 Answers = Callable[[Tokens], Float[Array, " answers"]]
 Sizes = Callable[[Float[Array, "sequences length dim"]], Float[Array, "sequences answers length"]]
-
-CALLS = ("jit", "pjit", "closed_call", "remat", "remat2", "checkpoint")
-"""Operations that only call a function, by JAX's own derivative of it."""
 
 
 def require_gradient(task: AbstractTask) -> GeneratedTask:
@@ -79,10 +77,22 @@ def gradient_sizes(task: GeneratedTask) -> Sizes:
     """The largest entry of the gradient at each token, per answer, of many sequences; compiled.
 
     Use it under `jax.enable_x64(True)`. A gradient that is not finite counts as zero. `stop_gradient` is the identity;
-    custom derivatives are used as they are, and only a certificate is independent of them.
+    custom derivatives are used as they are, and only a certificate is independent of them. Raises `InputError` where
+    JAX has no derivative.
     """
-    closed = jax.make_jaxpr(answers_of(task))(jax.ShapeDtypeStruct((task.length, task.dim), jnp.float64))
-    slopes = jax.jacrev(lambda tokens: _without_stops(closed.jaxpr, closed.consts, [tokens])[0])
+    tokens = jax.ShapeDtypeStruct((task.length, task.dim), jnp.float64)
+    closed = jax.make_jaxpr(answers_of(task))(tokens)
+    target = jaxpr_as_fun(closed.replace(jaxpr=_without_stops(closed.jaxpr)))
+    slopes = jax.jacrev(lambda tokens: target(tokens)[0])
+    try:
+        jax.eval_shape(slopes, tokens)
+    except Exception as error:  # whatever JAX raises for an operation without a derivative, or a loop without an end
+        first_line = (str(error).splitlines() or ["no message"])[0].rstrip(".")
+        raise InputError(
+            f"{task.name}: JAX cannot differentiate the target ({first_line}); a support dimension needs a target "
+            "whose operations have derivatives.",
+            what="task",
+        ) from error
 
     @jax.jit
     def sizes(sequences: Float[Array, "sequences length dim"]) -> Float[Array, "sequences answers length"]:
@@ -92,27 +102,28 @@ def gradient_sizes(task: GeneratedTask) -> Sizes:
     return sizes
 
 
-def _without_stops(jaxpr: Jaxpr, constants: list[Any], arguments: list[Any]) -> list[Any]:
-    """The outputs of a traced function in which `stop_gradient` is the identity, also in functions that it calls."""
-    known: dict[Any, Any] = dict(zip(jaxpr.constvars, constants, strict=True))
-    known.update(zip(jaxpr.invars, arguments, strict=True))
+def _without_stops(jaxpr: Jaxpr) -> Jaxpr:
+    """The same program in which `stop_gradient` is the identity, also in the functions, branches and loops it calls.
 
-    def read(variable: Any) -> Any:
-        return variable.val if isinstance(variable, Literal) else known[variable]
+    What custom derivatives call is left as it is.
+    """
 
+    def changed(value: Any) -> Any:
+        if type(value) is tuple:  # and no named one, which no program is in
+            return tuple(map(changed, value))
+        if isinstance(value, ClosedJaxpr):
+            return value.replace(jaxpr=_without_stops(value.jaxpr))
+        return _without_stops(value) if isinstance(value, Jaxpr) else value
+
+    equations = []
     for equation in jaxpr.eqns:
-        inputs, primitive = [read(variable) for variable in equation.invars], equation.primitive
-        inner = equation.params.get("jaxpr")
-        if primitive.name == "stop_gradient":
-            outputs = inputs
-        elif primitive.name in CALLS and isinstance(inner, ClosedJaxpr | Jaxpr):
-            closed = isinstance(inner, ClosedJaxpr)
-            outputs = _without_stops(inner.jaxpr if closed else inner, inner.consts if closed else [], inputs)
-        else:
-            outputs = primitive.bind(*inputs, **primitive.get_bind_params(equation.params))
-            outputs = outputs if primitive.multiple_results else [outputs]
-        known.update(zip(equation.outvars, outputs, strict=True))
-    return [read(variable) for variable in jaxpr.outvars]
+        name = equation.primitive.name
+        if name == "stop_gradient":
+            equation = equation.replace(primitive=copy_p)
+        elif not name.startswith("custom_"):
+            equation = equation.replace(params={key: changed(value) for key, value in equation.params.items()})
+        equations.append(equation)
+    return jaxpr.replace(eqns=equations)
 
 
 def count_tokens(sizes: Float[np.ndarray, "*others length"], relative: float) -> Any:

@@ -13,7 +13,7 @@ from ...tasks import GeneratedTask, Retrieval
 from ..collisions.domain import Domain, domain_of
 
 POOL = 512
-"""Tokens per start among which each component's lowest is chosen."""
+"""Tokens per start, if not more, among which each component's lowest is chosen."""
 Sequences = Float[np.ndarray, "sequences length dim"]
 
 
@@ -64,13 +64,14 @@ def component_starts(task: Retrieval, domain: Domain, count: int, draw: np.rando
 
     Near a minimiser means the lowest value among a pool of tokens, all of which the others are drawn from.
     """
-    pools = draw.uniform(domain.low, domain.high, (count, POOL, task.dim))
+    most = max(POOL, task.length)
+    pools = draw.uniform(domain.low, domain.high, (count, most, task.dim))
     with jax.enable_x64(True):
         features = traced_in_double(task.features, task.dim)
         values = np.asarray(jax.jit(jax.vmap(jax.vmap(features)))(jnp.asarray(pools)))
     sequences = np.empty((count, task.length, task.dim))
     for sequence, pool, of_pool in zip(sequences, pools, values, strict=True):
-        sequence[:] = pool[draw.choice(POOL, task.length, replace=False)]
+        sequence[:] = pool[draw.choice(most, task.length, replace=False)]
         places = distinct_places(task, draw)
         chosen = places >= 0
         sequence[places[chosen]] = pool[np.argmin(of_pool, axis=0)[chosen]]
