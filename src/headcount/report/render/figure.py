@@ -24,9 +24,16 @@ CAPTION_WIDTH, TITLE_WIDTH = 110, 78
 """Letters of a caption and of a title that fit in the width of a figure."""
 
 
+class NotebookFigure(Figure):
+    """A figure that a notebook shows as SVG; matplotlib's own is shown only where pyplot was imported."""
+
+    def _repr_svg_(self) -> str:
+        return _saved(self, "svg", {"Date": None}).decode()
+
+
 def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
     """A figure for a paper: the chart with title, legend or colour bar, and caption."""
-    figure = Figure(figsize=(7.2, 4.2 + (page_size(chart)[1] - PAGE_SIZE[1]) / 72), layout="constrained")
+    figure = NotebookFigure(figsize=(7.2, 4.2 + (page_size(chart)[1] - PAGE_SIZE[1]) / 72), layout="constrained")
     axes = figure.add_subplot()
     if isinstance(chart, Chart):
         draw_lines(axes, chart)
