@@ -123,9 +123,9 @@ def _draw_band(
     style: dict[str, Any] = {"color": series.colour, "alpha": 0.14, "gid": f"band {k}", "zorder": 1.5, "clip_on": False}
     edges = (np.where(shown, edge, 1) for edge in (low, high))
     axes.fill_between(series.x, *edges, where=shown.tolist(), linewidth=0, **style)
-    apart = shown & ~np.roll(np.append(shown, False), 1)[:-1] & ~np.append(shown, False)[1:]
-    if apart.any():  # a band is drawn between neighbours; a value without one has a bar
-        axes.vlines(np.asarray(series.x)[apart], low[apart], high[apart], linewidth=6, **style)
+    alone = shown & ~np.roll(np.append(shown, False), 1)[:-1] & ~np.append(shown, False)[1:]
+    if alone.any():  # a band is drawn between neighbours; a value without one has a bar
+        axes.vlines(np.asarray(series.x)[alone], low[alone], high[alone], linewidth=6, **style)
 
 
 def _draw_levels(axes: Axes, chart: Chart) -> None:
