@@ -121,6 +121,7 @@ def test_the_names_of_levels_stand_at_their_own_lines(values, log_y):
     """In their order, apart from each other, and led to by a hairline from each line of theirs."""
     given = tuple(Level(f"name {k}", f"words {k}", at, decimal(at), anchor=k == 0) for k, at in enumerate(values))
     groups = [group for group in drawn(a_chart(levels=given, log_y=log_y)).iter("g") if group.get("class") == "level"]
+    groups.sort(key=lambda group: values[int(re.search(r"\d+", group.get("data-tip"))[0])])
     baselines, before = [], np.inf
     for group in groups:  # from the lowest value
         texts = [(float(text.get("y")), text.text.replace("\xa0", " ")) for text in group.iter("text")]

@@ -131,7 +131,10 @@ def main() -> NoReturn:
                     app(standalone_mode=True)
                 except HeadcountError:
                     raise
-                except (Exception, KeyboardInterrupt):  # matplotlib's conversions in C++ make a TypeError of an interruption
+                except (
+                    Exception,
+                    KeyboardInterrupt,
+                ):  # matplotlib makes a TypeError of an interruption
                     if not interrupted.is_set():
                         raise
                     sys.exit(130)
