@@ -59,7 +59,7 @@ def draw_bare(chart: Chart | HeatMap) -> Figure:
     longest = max(len(label.get_text()) for label in axes.get_yticklabels())
     names = [text.get_text() for text in axes.texts if (text.get_gid() or "").startswith("level ")]
     left, top, bottom = 30 + 5.8 * longest, 9, 37
-    right = max([9.0, *(21 + 5.0 * len(name) for name in names)])
+    right = max([9.0, *(21 + 5.4 * len(name) for name in names)])
     axes.set_position((left / width, bottom / height, 1 - (left + right) / width, 1 - (top + bottom) / height))
     axes.xaxis.set_label_coords(0.5, -22 / (height - top - bottom))
     axes.yaxis.set_label_coords(-(left - 14) / (width - left - right), 0.5)
