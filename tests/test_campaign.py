@@ -1,20 +1,24 @@
 """The campaign of faults in its shortest form; and that it notices each fault, by planting it."""
 
+import importlib
 import itertools
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from faults import cluster, syscalls
+from faults import campaign, cluster, syscalls
 from faults.campaign import KINDS, Counts, run_kind, table
 from faults.checks import COUNTED, Events, Problem, quiet, refused, twice
 from faults.processes import Ended, Scratch, Warm, build_library, wait_for
 from faults.trial import LOOP_CELLS, SWEEP_CELLS, Bench, Trial, loop_command, sweep_command, undisturbed
 from headcount._draws import named_generator
+
+from .helpers.commands import Result
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="trials are forked")
 
@@ -46,6 +50,28 @@ def test_a_killed_sweep_goes_on_to_the_same_bytes_and_one_that_trains_again_is_n
     again = Trial(bench, folder=bench.sweep.folder)
     assert again.check() == []
     assert "twice" in counted(again.check(again.run(FAULTS_PLANT="train-again")))
+
+
+@pytest.mark.parametrize("reaction", [RuntimeError, None])
+def test_what_comes_of_ending_a_command_that_hangs_is_no_fault_of_its_own(reaction, tmp_path, monkeypatch):
+    """Where an interruption falls into a conversion of matplotlib's, a TypeError comes out, or nothing does."""
+    for name in ("JAX_PLATFORMS", "HF_HUB_OFFLINE"):
+        monkeypatch.setenv(name, os.environ.get(name, "1"))  # which the script sets for good
+    monkeypatch.syspath_prepend(Path(campaign.__file__).parent)
+    inputs, inputs_case = map(importlib.import_module, ("inputs", "inputs_case"))
+
+    def hanging(*_: object) -> Result:
+        try:
+            time.sleep(30)
+        except inputs.TooLate:
+            if reaction is not None:
+                raise reaction from None
+        return Result(0, "", "")
+
+    monkeypatch.setattr(inputs, "headcount", hanging)
+    monkeypatch.setattr(inputs, "HANGS_SECONDS", 0.05)
+    verdict = inputs.answer(inputs.Input("kind", "words", lambda _: inputs_case.Case((), refused=False)), tmp_path)
+    assert verdict.faults == ("too slow",)
 
 
 @pytest.mark.slow

@@ -18,6 +18,7 @@ from headcount.cli.app import VERBS, command
 
 from .datasets.texts import bert_tensors, write, write_bert, write_records
 from .datasets.written import write_dataset, write_text_table
+from .helpers import fabricated
 from .helpers.cifar_files import random_cifar, write_cifar_folder
 from .helpers.commands import headcount
 from .helpers.compiling import compile_quickly  # noqa: F401
@@ -131,6 +132,26 @@ def test_a_notebook_runs(name, tmp_path):
     notebook = nbformat.read(ROOT / "docs" / "notebooks" / name, as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells), "stored outputs go stale"
     nbclient.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    plots = [cell for cell in notebook.cells if cell.cell_type == "code" and ".plot(" in cell.source]
+    assert len(images(notebook)) == len(plots)
+
+
+def test_a_plot_is_the_picture_of_its_cell(tmp_path):
+    """In a kernel that has not imported pyplot, without which IPython shows no figure of matplotlib's."""
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    sweep = fabricated.sweep()
+    folder = fabricated.write(tmp_path / "results", fabricated.finished(sweep), {"headcount measure own": sweep})
+    source = f"import headcount as hc\nhc.load({str(folder)!r})[0].plot()"
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert images(notebook) == ["image/svg+xml"]
+
+
+def images(notebook) -> list[str]:
+    """The kinds of all pictures among the outputs."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    return [kind for output in outputs for kind in output.get("data", {}) if kind.startswith("image/")]
 
 
 def typed(line: str) -> str | None:
@@ -206,8 +227,17 @@ def test_the_reference_has_every_option_of_every_verb(verb, generated):
     section = re.split(r"^## ", text, flags=re.MULTILINE)
     (own,) = (part for part in section if part.startswith(f"{verb}\n"))
     flags = {flag for option in command(verb).params for flag in (*option.opts, *option.secondary_opts)}
-    missing = {flag for flag in flags if flag.startswith("-") and not re.search(rf"`{flag}[` ]", own)}
+    missing = {flag for flag in flags if flag.startswith("-") and not re.search(rf"(`|<code>){flag}[`< ]", own)}
     assert not missing
+
+
+def test_a_pipe_in_code_is_shown_without_a_backslash(generated):
+    """In a table's cell, Markdown shows code as it is, the backslash that keeps a pipe from ending the cell too."""
+    text = (generated / "commands.md").read_text()
+    assert "<code>--targets COLUMN&#124;FILE</code>" in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert not [row for row in rows if re.search(r"`[^`]*\\\|[^`]*`", row)]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {3}
 
 
 def test_every_public_name_is_in_the_reference():
@@ -233,3 +263,6 @@ def test_the_site_builds_and_loads_nothing_from_the_web(tmp_path):
     ended = subprocess.run(build, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "measurement" in (tmp_path / "site" / "api.html").read_text()
+    (command,) = re.findall(r"http\.server (\d+) --directory (\S+)", ended.stdout)
+    assert command == ("8000", str(tmp_path / "site"))  # pages opened as files cannot be searched
+    assert "http://localhost:8000" in ended.stdout

@@ -111,6 +111,7 @@ def test_it_is_drawn_and_shown_in_a_notebook(fabricated_one, tmp_path):
     figure = fabricated_one.plot(tmp_path / "drawn.svg")
     assert "<svg" in (tmp_path / "drawn.svg").read_text()
     assert figure.axes
+    assert "</svg>" in figure._repr_svg_()
     shown = fabricated_one._repr_html_()
     assert "needs 4 heads" in shown
     assert len(shown) < 4000

@@ -7,6 +7,7 @@ site is served (`python -m http.server --directory site`), and not in pages open
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -74,7 +75,10 @@ def main() -> int:
     for page, addresses in outside.items():
         print(f"{page} loads {', '.join(sorted(addresses))}", file=sys.stderr)
     if not outside:
-        print(f"the documentation is in {site / 'index.html'}")
+        print(
+            f"the documentation is in {site}; to read and search it: "
+            f"python3 -m http.server 8000 --directory {shlex.quote(str(site))}\nand open http://localhost:8000"
+        )
     return 1 if outside else 0
 
 

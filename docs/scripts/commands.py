@@ -1,5 +1,7 @@
 """The page of commands: every verb, argument and option, read from the program itself."""
 
+import html
+import re
 from enum import Enum
 from typing import Any
 
@@ -70,8 +72,15 @@ def _help(parameter: Any) -> str:
 
 
 def _table(kind: str, rows: list[tuple[str, str]]) -> str:
-    cells = [(name.replace("|", "\\|"), meaning.replace("|", "\\|")) for name, meaning in rows]
-    return f"| {kind} | |\n|---|---|\n" + "".join(f"| {name} | {meaning} |\n" for name, meaning in cells) + "\n"
+    lines = (f"| {_cell(name)} | {_cell(meaning)} |\n" for name, meaning in rows)
+    return f"| {kind} | |\n|---|---|\n" + "".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    """Text in which a pipe ends no cell; in code as an entity, where Markdown would show the backslash before it."""
+    code = re.compile(r"`([^`]*\|[^`]*)`")
+    text = code.sub(lambda found: f"<code>{html.escape(found[1]).replace('|', '&#124;')}</code>", text)
+    return text.replace("|", "\\|")
 
 
 def _paragraphs(text: str | None) -> str:

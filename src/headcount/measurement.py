@@ -114,7 +114,7 @@ class Measurement:
             path: Where to save the figure, ending in .svg, .pdf or .png; None saves nothing.
 
         Returns:
-            The matplotlib figure.
+            The matplotlib figure; as the last value of a notebook's cell it is shown.
 
         Raises:
             InputError: If the ending is another.

@@ -64,6 +64,13 @@ def test_prose_of_maps(error):
     assert "a linear model 0.43" in " ".join(sentences)
 
 
+def test_an_error_of_rounding_is_exact_and_no_number():
+    errors = table(sharp(4))
+    words = " ".join(prose(errors, answer(errors), (MEAN, replace(LINEAR, error=3.8e-20))))
+    assert "a linear model exact (below 1e-9)" in words
+    assert "e-20" not in words
+
+
 def test_one_rank_is_no_map():
     errors = table(sharp(4))
     with_rank = ErrorTable(axes=dict(errors.axes) | {"rank": (4,)}, errors=errors.errors[..., None])

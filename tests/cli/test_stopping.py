@@ -9,7 +9,8 @@ import pytest
 
 from headcount.cli.stopping import stop_on_signals
 
-from ..helpers.commands import start
+from ..helpers import fabricated
+from ..helpers.commands import headcount, start
 from .test_measure import MEASURE
 
 BUSY = """
@@ -36,6 +37,15 @@ def test_a_signal_while_python_ends_has_no_traceback(number):
     process = start("--version", int(number), script=ENDING)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out.split()[0], err) == (130, "headcount", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_matplotlib_turns_into_another_error_has_no_traceback(number, tmp_path, monkeypatch):
+    """An exception in what its C++ calls, here to convert a transform, is dropped, and a TypeError or so raised."""
+    sweep = fabricated.sweep()
+    folder = fabricated.write(tmp_path, fabricated.finished(sweep), {"headcount measure own": sweep})
+    monkeypatch.setattr("matplotlib.transforms.AffineBase.__array__", lambda *_, **__: os.kill(os.getpid(), number))
+    assert headcount("report", folder) == (130, "", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -136,12 +136,22 @@ def test_the_drop_and_the_baselines_are_marked_with_what_they_are():
     made = sweep({"heads": (1, 2, 4, 5), "length": (8, 16), "seed": (0, 1)})
     table = error_table(made.experiment, finished(made))
     found = answer(table)
-    chart = error_chart(table, found, baselines=[Baseline("linear", "a linear model", 0.43)])
+    beside = [
+        Baseline("constant", "predicting the mean", 1.0),
+        Baseline("pooled", "a pooled model", 3.8e-20),
+        Baseline("linear", "a linear model", 31.0),
+    ]
+    chart = error_chart(table, found, baselines=beside)
     assert (chart.drop.at, chart.drop.words) == (4, "4 heads: 200 times less")
     assert chart.drop.high == table.at(heads=2, length=16, seed=0)
     assert chart.drop.low == table.at(heads=4, length=16, seed=0)
-    assert [(level.name, level.words, level.at) for level in chart.levels] == [("linear", "a linear model: 0.43", 0.43)]
-    assert chart.limits()[1] == 0.43
+    assert [(level.words, level.value, level.at) for level in chart.levels] == [
+        ("predicting the mean: 1.0", "1.0", 1.0),
+        ("a pooled model: below 1e-9", "< 1e-9", 3.8e-20),
+        ("a linear model: 31", "31", 31.0),
+    ]
+    # Of the models and the constant: one tiny baseline would press all errors into the top of the axis.
+    assert chart.limits() == (table.errors.min(), 1.0)
     flat = a_table(heads=(1, 2, 4))
     assert error_chart(flat, answer(flat, resamples=2)).drop is None
 

@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount._errors import InputError
+from headcount.analysis.words import decimal
 from headcount.report.chart import Chart, Drop, HeatMap, Level, Line, Series, Span
 from headcount.report.render import FORMATS, save_chart
 from headcount.report.render.cells import colour_of, contrast, ink_on
 from headcount.report.render.figure import draw
-from headcount.report.render.ink import GROUND, INK, PAGE_SIZE, QUIET, RULE
+from headcount.report.render.ink import FONT, GROUND, INK, PAGE_SIZE, QUIET, RULE
 from headcount.report.render.inline import inlined
+from headcount.report.render.lines import apart
 from headcount.report.render.pictures import PairPicture, save_pair
 
 from ..store.drawn import law, unchecked_randomness
@@ -89,6 +91,56 @@ def test_any_chart_is_drawn_inside_its_frame(chart):
     ids = [element.get("id") for element in drawing.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
     assert {element.get("href") for element in drawing.iter("use")} <= {f"#{name}" for name in ids}
+
+
+@unchecked_randomness
+@settings(law, max_examples=100)
+@given(st.data(), st.lists(st.floats(0, 1), min_size=1, max_size=6).map(sorted))
+def test_texts_are_moved_apart_by_as_little_as_can_be(data, wanted):
+    sizes = data.draw(st.lists(st.floats(0.01, 0.2), min_size=len(wanted), max_size=len(wanted)))
+    between = (np.array(sizes[:-1]) + np.array(sizes[1:])) / 2
+    places = np.array(apart(wanted, sizes))
+    assert np.all(np.diff(places) >= between - 1e-9)
+    room = between.sum() <= 1
+    assert not room or (places.min() >= 0 and places.max() <= 1 + 1e-9)
+    # No other way to place them is nearer: those on the way to any places that are allowed are not.
+    spare = np.diff(np.sort(data.draw(st.lists(st.floats(0, 1), min_size=len(wanted) + 1, max_size=len(wanted) + 1))))
+    others = np.cumsum([0.0, *between]) + np.cumsum(spare) * max(0.0, 1 - between.sum())
+    for share in (1e-3, 0.1, 1.0):
+        moved = places + share * (others - places)
+        assert not room or np.sum((places - wanted) ** 2) <= np.sum((moved - wanted) ** 2) + 1e-9
+
+
+levels = st.floats(1e-12, 1e3) | st.floats(0.9, 1.1)
+
+
+@unchecked_randomness
+@settings(law, max_examples=15)
+@given(st.lists(levels, min_size=1, max_size=5), st.booleans())
+def test_the_names_of_levels_stand_at_their_own_lines(values, log_y):
+    """In their order, apart from each other, and led to by a hairline from each line of theirs."""
+    given = tuple(Level(f"name {k}", f"words {k}", at, decimal(at), anchor=k == 0) for k, at in enumerate(values))
+    groups = [group for group in drawn(a_chart(levels=given, log_y=log_y)).iter("g") if group.get("class") == "level"]
+    groups.sort(key=lambda group: values[int(re.search(r"\d+", group.get("data-tip"))[0])])
+    baselines, before = [], np.inf
+    for group in groups:  # from the lowest value
+        texts = [(float(text.get("y")), text.text.replace("\xa0", " ")) for text in group.iter("text")]
+        words = " ".join(text for _, text in texts)
+        named = [level for level in given if level.name in words]
+        assert group.get("data-tip") == "; ".join(level.words for level in sorted(named, key=lambda each: each.at))
+        assert {level.value for level in named} == {words.split()[-2 if words[-1] in "\u2191\u2193" else -1]}
+        paths = [np.array(re.findall(r"-?[\d.]+", path.get("d")), float) for path in group.iter("path")]
+        lines, hairlines = paths[::2], paths[1::2]
+        assert len(lines) == len(hairlines) == (0 if words[-1] in "\u2191\u2193" else len(named))
+        middle = np.mean([y for y, _ in texts]) - 0.36 * FONT["level"]
+        for (_, y, end, _), (from_x, from_y, _, to_y) in zip(lines, hairlines, strict=True):
+            assert (from_x, from_y) == pytest.approx((end, y), abs=0.02)
+            assert to_y == pytest.approx(middle, abs=1.0)
+        assert texts[0][0] <= before
+        before = texts[-1][0]
+        baselines += [y for y, _ in texts]
+    assert sum(len(group.get("data-tip").split("; ")) for group in groups) == len(given)
+    assert min(-np.diff(np.sort(baselines)[::-1]), default=10) > 9
 
 
 @settings(law, max_examples=5)

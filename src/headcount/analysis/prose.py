@@ -14,7 +14,7 @@ from .heads_rule import judged_errors
 from .rank_prose import rank_prose
 from .signals import GROWS_WITH_LENGTH, MIN_FOLD, NO_SHARP_DROP, NOT_LEARNED, NOTHING_LEARNED, SOLVED, STILL_FALLING
 from .table import ErrorTable
-from .words import as_sentence, count_of_heads, error_name, error_words, factor_words, listed
+from .words import BELOW_EXACT, as_sentence, count_of_heads, error_name, error_words, factor_words, listed
 
 ALIKE = 1.05
 """Errors within this factor are alike, whatever the sampling error."""
@@ -206,7 +206,8 @@ def _beside(
 
 def _named(judged: ErrorTable, baseline: Baseline) -> str:
     note = f" ({baseline.note})" if baseline.note else ""
-    return f"{baseline.label} {error_words(judged.metric, [baseline.error])}{note}"
+    error = error_words(judged.metric, [baseline.error])
+    return f"{baseline.label} {f'exact ({error})' if error == BELOW_EXACT else error}{note}"
 
 
 def _compared(judged: ErrorTable, rival: Baseline, examples: int | None) -> list[str]:

@@ -8,6 +8,8 @@ from .metric import Metric
 MAX_LISTED = 6
 PLAIN_FROM = 1e-3
 """Errors from here on are written as plain decimals."""
+EXACT, BELOW_EXACT = 1e-9, "below 1e-9"
+"""An error below this is rounding; how large it is says nothing."""
 
 
 def count_of_heads(heads: int) -> str:
@@ -46,6 +48,11 @@ def decimal(value: float) -> str:
     return f"{rounded:.{digits}f}"
 
 
+def error_number(error: float) -> str:
+    """`decimal`, or only that an error is rounding: `0.11`, `below 1e-9`."""
+    return BELOW_EXACT if 0 < error < EXACT else decimal(error)
+
+
 def factor_words(factor: float) -> str:
     """`1.3`, `51`, `1,200`."""
     return f"{factor:,.0f}" if factor >= 10 else decimal(factor)
@@ -55,7 +62,7 @@ def error_words(metric: Metric, errors: Iterable[float]) -> str:
     """An error, or the least and the largest of several: `0.11`, `0.013 to 0.019`; of labels `12 to 18 %`."""
     errors = list(errors)
     shares = metric.baseline is None
-    words = [_percent(each) if shares else decimal(each) for each in (min(errors), max(errors))]
+    words = [_percent(each) if shares else error_number(each) for each in (min(errors), max(errors))]
     return " to ".join(dict.fromkeys(words)) + (" %" if shares else "")
 
 

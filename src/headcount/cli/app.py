@@ -117,12 +117,27 @@ def start(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 def main() -> NoReturn:
     """Run a command; a mistake or a failure ends in one sentence and an exit code, never in a traceback."""
-    _on_interrupt(_interrupt)
+    interrupted = threading.Event()
+
+    def interrupt(number: int, frame: types.FrameType | None) -> None:
+        interrupted.set()
+        _interrupt(number, frame)
+
+    _on_interrupt(interrupt)
     with quiet_stderr():
         try:
             with told_stdout():
                 try:
                     app(standalone_mode=True)
+                except HeadcountError:
+                    raise
+                except (
+                    Exception,
+                    KeyboardInterrupt,
+                ):  # matplotlib makes a TypeError of an interruption
+                    if not interrupted.is_set():
+                        raise
+                    sys.exit(130)
                 finally:  # a Ctrl-C while Python ends interrupts nothing that matters, and has no message
                     _on_interrupt(lambda *_: os._exit(130))
         except HeadcountError as error:

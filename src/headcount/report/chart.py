@@ -65,11 +65,17 @@ class Span:
 
 @dataclass(frozen=True)
 class Level:
-    """A value that lines are compared with, drawn as a thin horizontal line; `words` are its tooltip."""
+    """A value that lines are compared with, drawn as a thin horizontal line; `words` are its tooltip.
+
+    `value` is written after the name; neighbours of one value share a text. The axis is stretched to reach an `anchor`;
+    another level outside it is a text at its edge.
+    """
 
     name: str
     words: str
     at: float
+    value: str = ""
+    anchor: bool = True
 
 
 @dataclass(frozen=True)
@@ -104,10 +110,10 @@ class Chart:
     spread: str = "seeds"
 
     def limits(self) -> tuple[float, float]:
-        """The smallest and largest y drawn, bands, points and levels included; 0.1 and 1 where nothing is."""
+        """The smallest and largest y drawn, bands, points and anchors included; 0.1 and 1 where nothing is."""
         edges = [edge for series in self.series for edge in (series.y, series.low, series.high) if edge is not None]
         edges += [tuple(y for _, y in series.points) for series in self.series]
-        edges.append(tuple(level.at for level in self.levels))
+        edges.append(tuple(level.at for level in self.levels if level.anchor))
         return _limits(np.concatenate([np.empty(0), *(self.drawable(edge) for edge in edges)]))
 
     def drawable(self, values: tuple[float, ...]) -> Float[np.ndarray, " values"]:

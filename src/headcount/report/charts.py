@@ -6,8 +6,8 @@ import numpy as np
 
 from ..analysis import Answer, ErrorTable, count_of_heads, size_of
 from ..analysis.answer import has_map
-from ..analysis.baselines import Baseline
-from ..analysis.words import decimal, factor_words
+from ..analysis.baselines import CONSTANT, Baseline
+from ..analysis.words import decimal, error_number, factor_words
 from .chart import Chart, Drop, HeatMap, Level, Line, Series, Span
 
 AXIS_LABELS = {
@@ -161,11 +161,16 @@ def error_chart(
         caption=_caption(table, published, "points" if few else "band"),
         log_y=log_y,
         span=_span(answer, axis),
-        levels=tuple(
-            Level(b.name, f"{b.label}: {decimal(b.error)}", b.error) for b in baselines if b.error > 0 or not log_y
-        ),
+        levels=tuple(_level(each) for each in baselines if each.error > 0 or not log_y),
         drop=_drop(whole, answer, axis) if published is None else None,
     )
+
+
+def _level(baseline: Baseline) -> Level:
+    """A baseline as a level; the axis is for the models, and reaches to the constant answer."""
+    error = error_number(baseline.error)
+    words, value = f"{baseline.label}: {error}", error.replace("below", "<")
+    return Level(baseline.name, words, baseline.error, value, anchor=baseline.name == CONSTANT)
 
 
 def _seed_points(values: tuple[float, ...], errors: np.ndarray) -> tuple[tuple[float, float], ...]:

@@ -187,7 +187,7 @@ class Inspection:
             path: Where to save the figure, ending in .svg, .pdf or .png; None saves nothing.
 
         Returns:
-            The matplotlib figure.
+            The matplotlib figure; as the last value of a notebook's cell it is shown.
 
         Raises:
             InputError: If the ending is another.

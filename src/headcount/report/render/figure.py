@@ -24,9 +24,16 @@ CAPTION_WIDTH, TITLE_WIDTH = 110, 78
 """Letters of a caption and of a title that fit in the width of a figure."""
 
 
+class NotebookFigure(Figure):
+    """A figure that a notebook shows as SVG; matplotlib's own is shown only where pyplot was imported."""
+
+    def _repr_svg_(self) -> str:
+        return _saved(self, "svg", {"Date": None}).decode()
+
+
 def draw(chart: Chart | HeatMap, title: str | None = None) -> Figure:
     """A figure for a paper: the chart with title, legend or colour bar, and caption."""
-    figure = Figure(figsize=(7.2, 4.2 + (page_size(chart)[1] - PAGE_SIZE[1]) / 72), layout="constrained")
+    figure = NotebookFigure(figsize=(7.2, 4.2 + (page_size(chart)[1] - PAGE_SIZE[1]) / 72), layout="constrained")
     axes = figure.add_subplot()
     if isinstance(chart, Chart):
         draw_lines(axes, chart)
@@ -50,9 +57,9 @@ def draw_bare(chart: Chart | HeatMap) -> Figure:
     else:
         draw_cells(axes, chart)
     longest = max(len(label.get_text()) for label in axes.get_yticklabels())
-    levels = chart.levels if isinstance(chart, Chart) else ()
+    names = [text.get_text() for text in axes.texts if (text.get_gid() or "").startswith("level ")]
     left, top, bottom = 30 + 5.8 * longest, 9, 37
-    right = max([9.0, *(9 + 5.8 * len(level.name) for level in levels)])
+    right = max([9.0, *(21 + 5.4 * len(name) for name in names)])
     axes.set_position((left / width, bottom / height, 1 - (left + right) / width, 1 - (top + bottom) / height))
     axes.xaxis.set_label_coords(0.5, -22 / (height - top - bottom))
     axes.yaxis.set_label_coords(-(left - 14) / (width - left - right), 0.5)

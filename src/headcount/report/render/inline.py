@@ -78,9 +78,10 @@ class _Builder:
         self.shared(role, indices, self.chart.span.name).extend(self.shown(group))
 
     def level(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
-        """A line to compare with, and its name."""
+        """A line to compare with, its hairline and its name; of one value, several."""
         assert isinstance(self.chart, Chart)
-        self.shared(role, indices, self.chart.levels[indices[0]].words).extend(self.shown(group))
+        words = "; ".join(self.chart.levels[k].words for k in indices)
+        self.shared(role, indices, words).extend(self.shown(group))
 
     def seeds(self, group: Tree.Element, indices: tuple[int, ...], role: str) -> None:
         """The points of a series, all alike."""

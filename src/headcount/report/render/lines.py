@@ -1,5 +1,7 @@
 """Draws the lines of a chart: series with bands or seeds, levels to compare with, and the answer."""
 
+from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,14 @@ from ..chart import Chart, Drop, Level, Series
 from .ink import FONT, GROUND, INK, PAGE_SIZE, QUIET, RULE, label_axes, literal
 from .ticks import far_enough, linear_ticks, log_ticks, tick_text
 
-LEVEL_GAP = 10.0 / 210
-"""Least distance of two levels' names, as a share of the axis."""
+LINE_HEIGHT = 10.0 / 210
+"""Of a level's name, as a share of the axis."""
+NAMES_AT = 1.04
+"""Where the names of levels begin, in widths of the axes; a hairline leads to each from the end of its line."""
+NAME_WIDTH = 18
+"""Letters of a line of a level's name."""
+ROUNDING = 1e-9
+"""Share of the axis by which a value at its end may seem to be outside."""
 DROP_PLACES = np.linspace(0.25, 0.85, 13)
 """Where between the two errors of a drop its words may stand."""
 _MARKS = {"circle": "o", "square": "s", "triangle": "^", "diamond": "D", "wedge": "v", "plus": "P", "cross": "X"}
@@ -115,46 +123,81 @@ def _draw_band(
     style: dict[str, Any] = {"color": series.colour, "alpha": 0.14, "gid": f"band {k}", "zorder": 1.5, "clip_on": False}
     edges = (np.where(shown, edge, 1) for edge in (low, high))
     axes.fill_between(series.x, *edges, where=shown.tolist(), linewidth=0, **style)
-    apart = shown & ~np.roll(np.append(shown, False), 1)[:-1] & ~np.append(shown, False)[1:]
-    if apart.any():  # a band is drawn between neighbours; a value without one has a bar
-        axes.vlines(np.asarray(series.x)[apart], low[apart], high[apart], linewidth=6, **style)
+    alone = shown & ~np.roll(np.append(shown, False), 1)[:-1] & ~np.append(shown, False)[1:]
+    if alone.any():  # a band is drawn between neighbours; a value without one has a bar
+        axes.vlines(np.asarray(series.x)[alone], low[alone], high[alone], linewidth=6, **style)
 
 
 def _draw_levels(axes: Axes, chart: Chart) -> None:
-    """Thin lines, named at the right of the axes; names that would overlap are moved apart."""
-    for k, level in enumerate(chart.levels):
-        axes.axhline(level.at, color=QUIET, linewidth=0.8, linestyle=(0, (5, 2)), gid=f"level {k}", zorder=1.2)
-    names = sorted(range(len(chart.levels)), key=lambda k: chart.levels[k].at)
-    for k, place in zip(names, _apart([_height(axes, chart.levels[k].at) for k in names]), strict=True):
-        axes.text(
-            1.015,
-            place,
-            literal(chart.levels[k].name),
-            transform=axes.transAxes,
-            va="center_baseline",
-            fontsize=FONT["level"],
-            color=QUIET,
-            gid=f"level {k}",
-        )
+    """Thin lines, each led by a hairline to its name at the right of the axes; without a line where it is outside."""
+    groups = _named_together(axes, chart.levels)
+    names = [_name_lines(axes, [chart.levels[k] for k in group]) for group in groups]
+    heights = [[_height(axes, chart.levels[k].at) for k in group] for group in groups]
+    wanted = [float(np.clip(np.mean(each), 0, 1)) for each in heights]
+    places = apart(wanted, [LINE_HEIGHT * len(lines) for lines in names])
+    for group, lines, ends, place in zip(groups, names, heights, places, strict=True):
+        shared: dict[str, Any] = {"color": QUIET, "gid": f"level {' '.join(map(str, group))}"}
+        for k, end in zip(group, ends, strict=True):
+            if not _arrow(axes, chart.levels[k]):
+                axes.axhline(chart.levels[k].at, linewidth=0.8, linestyle=(0, (5, 2)), zorder=1.2, **shared)
+                to_name = ([1, NAMES_AT - 0.005], [end, place])
+                axes.plot(*to_name, linewidth=0.5, transform=axes.transAxes, clip_on=False, zorder=1.2, **shared)
+        first = place + LINE_HEIGHT * (len(lines) - 1) / 2
+        shared |= {"transform": axes.transAxes, "va": "center_baseline", "fontsize": FONT["level"]}
+        for i, line in enumerate(lines):
+            axes.text(NAMES_AT, first - i * LINE_HEIGHT, literal(line), **shared)
 
 
-def _apart(heights: list[float]) -> list[float]:
-    """Ascending places as near to these as they can be, none nearer to the next than `LEVEL_GAP`, all inside."""
-    places: list[float] = []
-    for height in heights:
-        places.append(max(height, places[-1] + LEVEL_GAP) if places else height)
-    top = 1.0
-    for i in reversed(range(len(places))):
-        places[i] = min(places[i], top)
-        top = places[i] - LEVEL_GAP
-    return places
+def _named_together(axes: Axes, levels: Sequence[Level]) -> list[list[int]]:
+    """The levels from the lowest, those that share a name together: of one value, all on the axis or all outside."""
+    groups: list[list[int]] = []
+    for k in sorted(range(len(levels)), key=lambda k: levels[k].at):
+        here, last = levels[k], levels[groups[-1][-1]] if groups else None
+        alike = last is not None and here.value == last.value != "" and _arrow(axes, here) == _arrow(axes, last)
+        if alike:
+            groups[-1].append(k)
+        else:
+            groups.append([k])
+    return groups
+
+
+def _name_lines(axes: Axes, levels: Sequence[Level]) -> list[str]:
+    """`linear 0.43`, `constant, linear 1.0`, `pooled < 1e-9 \u2193`, in lines."""
+    name = ", ".join(level.name for level in levels)
+    value_and_arrow = filter(None, (levels[0].value, _arrow(axes, levels[0])))
+    text = "\xa0".join([name, *(part.replace(" ", "\xa0") for part in value_and_arrow)])
+    return wrap(text, NAME_WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _arrow(axes: Axes, level: Level) -> str:
+    """The side of the axis on which a level lies outside; empty where it is within."""
+    height = _height(axes, level.at)
+    return "\u2193" if height < -ROUNDING else "\u2191" if height > 1 + ROUNDING else ""
+
+
+def apart(wanted: Sequence[float], sizes: Sequence[float]) -> list[float]:
+    """The middles of texts of these sizes that do not overlap, in this order, nearest to `wanted` by least squares.
+
+    They stay between 0 and 1 as far as there is room; `wanted` ascend.
+    """
+    offsets = np.concatenate([[0.0], np.cumsum((np.array(sizes[:-1]) + np.array(sizes[1:])) / 2)])
+    blocks: list[tuple[float, int]] = []  # the sum and the number of those that touch: isotonic regression
+    for shifted in np.array(wanted, float) - offsets[: len(wanted)]:
+        blocks.append((float(shifted), 1))
+        while len(blocks) > 1 and blocks[-2][0] / blocks[-2][1] > blocks[-1][0] / blocks[-1][1]:
+            (last, many), (total, count) = blocks.pop(), blocks.pop()
+            blocks.append((total + last, count + many))
+    means = [total / count for total, count in blocks for _ in range(count)]
+    room = 1 - float(offsets[len(wanted) - 1]) if wanted else 0.0
+    low, high = min(0.0, room), max(0.0, room)
+    return [float(np.clip(mean, low, high) + offset) for mean, offset in zip(means, offsets, strict=False)]
 
 
 def _height(axes: Axes, value: float) -> float:
-    """Where a value lies between the bottom and the top of the axes, from 0 to 1."""
+    """Where a value lies between the bottom and the top of the axes, from 0 to 1; outside them below or above."""
     low, high = axes.get_ylim()
     if axes.get_yscale() == "log":
-        low, high, value = np.log(low), np.log(high), np.log(max(value, low))
+        low, high, value = np.log(low), np.log(high), np.log(max(value, np.finfo(float).tiny))
     return float((value - low) / (high - low))
 
 

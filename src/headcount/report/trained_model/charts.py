@@ -157,7 +157,7 @@ def needed_chart(model: TrainedModel) -> Chart | None:
         series=tuple(series),
         caption="line: fewest heads within the tolerance, all other layers unchanged; band: 90 % of resamples",
         log_y=False,
-        levels=(Level("all", f"heads of a layer: {most}", float(most)),),
+        levels=(Level("all", f"heads of a layer: {most}", float(most), str(most)),),
         spread="resamples",
     )
 
@@ -218,7 +218,7 @@ def rank_needed_chart(model: TrainedModel) -> Chart | None:
         caption="line: lowest rank tried within the tolerance, all other layers unchanged; band: 90 % of resamples, "
         "and ranks between the tried ones; scores: W_Q^T W_K; values: W_V W_O",
         log_y=False,
-        levels=(Level("full", f"head dim: {most}", float(most)),),
+        levels=(Level("full", f"head dim: {most}", float(most), str(most)),),
         spread="resamples",
     )
 
@@ -306,7 +306,8 @@ def _loss(model: TrainedModel) -> str:
 
 
 def _tolerance(model: TrainedModel) -> tuple[Level, ...]:
-    return (Level("tolerance", f"tolerance: {decimal(model.budget)}", model.budget),) if model.budget > 0 else ()
+    value = decimal(model.budget)
+    return (Level("tolerance", f"tolerance: {value}", model.budget, value),) if model.budget > 0 else ()
 
 
 def _ticks(low: int, high: int) -> tuple[int, ...]:
