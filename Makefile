@@ -25,13 +25,15 @@ slow-test: .venv/ready-for-development .venv/ready-for-docs built-kernels
 	$(BIN)/python -m pytest -n 2 -m slow
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile=thorough tests/datasets tests/analysis tests/report tests/store
 
+# As users measure: by the kernels where they are built, in programs compiled as usual.
+AS_USERS := HEADCOUNT_BACKEND=auto XLA_FLAGS=
 # What headcount says, compared with photographs taken before: everything here takes minutes, `make test` the quick part.
 golden: .venv/ready-for-development built-kernels
-	$(BIN)/python -m pytest -m "golden or not golden" tests/golden
+	$(AS_USERS) $(BIN)/python -m pytest -n 2 -m "golden or not golden" tests/golden
 
 # Take them again after a change that is meant; the commit says why they differ.
 photographs: .venv/ready-for-development built-kernels
-	HEADCOUNT_TAKE_PHOTOGRAPHS=1 $(BIN)/python -m pytest -m "golden or not golden" tests/golden
+	$(AS_USERS) HEADCOUNT_TAKE_PHOTOGRAPHS=1 $(BIN)/python -m pytest -n 2 -m "golden or not golden" tests/golden
 
 # Trained models need torch and transformers, a gigabyte; `make test` checks what can be checked without them.
 # TORCH says which torch: a plain `torch` brings its GPU libraries along, gigabytes more.

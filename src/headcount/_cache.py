@@ -103,12 +103,15 @@ def prune(folder: Path, most: int) -> None:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """The files of a folder that are still there."""
+    """The files of a folder that are still there. A pipe in the place of one is removed: JAX would wait for it."""
     for path in folder.iterdir():
         try:
             status = path.stat()
         except OSError:  # another process was quicker
             continue
+        if stat.S_ISFIFO(status.st_mode):
+            with contextlib.suppress(OSError):
+                path.unlink()
         if stat.S_ISREG(status.st_mode):
             yield path, status
 

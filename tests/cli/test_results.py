@@ -226,3 +226,26 @@ def test_while_a_run_trains_the_others_no_second_one_is_advised(part):
         shown = headcount("show", part).out
     assert shown.startswith("6 of 24")
     assert COMMAND not in shown[: shown.index("validation error")]
+
+
+@pytest.mark.parametrize("command", ['headcount measure "own', "headcount measure own --heads '1:6", "\\"])
+def test_a_stored_command_with_an_unclosed_quotation_mark(tmp_path, command):
+    made = fabricated.sweep()
+    folder = fabricated.write(tmp_path / "own", fabricated.finished(made), {command: made})
+    for reader in ("show", "status"):
+        shown = headcount(reader, folder)
+        assert (shown.code, shown.err) == (0, "")
+    assert headcount("report", folder, "--out", tmp_path / "page.html").code == 0
+    assert strict_json(headcount("show", folder, "--json").out)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("extreme", [1.7e308, 5e-324])
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_errors_that_no_axis_has_a_place_for(tmp_path, extreme, everywhere):
+    made = fabricated.sweep()
+    errors = fabricated.finished(made, lambda at: extreme if everywhere or at["heads"] == 2 else fabricated.sharp(at))
+    folder = fabricated.write(tmp_path / "own", errors, {"headcount measure own": made})
+    result = headcount("report", folder, "--out", tmp_path / "page.html")
+    assert result.code == 0
+    assert "<svg" in (tmp_path / "page.html").read_text()

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from headcount.analysis import ERROR_RATE, NMSE, ErrorTable, answer, error_table
 from headcount.analysis.baselines import Baseline
-from headcount.report.chart import SCALE, Chart, HeatMap
+from headcount.report.chart import SCALE, Chart, HeatMap, Series
 from headcount.report.charts import charts_of, error_chart, heat_map, rank_chart, rank_map
+from headcount.report.render.inline import inlined
 from headcount.report.render.rows import error_rows
 from headcount.report.section import Section, experiment_section
 
@@ -219,3 +220,21 @@ def test_error_against_rank_has_a_line_per_head_count_and_marks_the_rank_that_is
     assert (chart.span.at, chart.span.low, chart.span.high) == (8, 5, 8)
     solved = a_table(error=1e-4, heads=(1, 2), rank=(1, 2))
     assert rank_chart(solved, answer(solved)).span is None
+
+
+@pytest.mark.parametrize("log", [True, False])
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), -float("inf"), 1.7e308, 5e-324, 0.0, -1.0])
+def test_a_mark_that_has_no_place_is_left_out_with_what_it_says(value, log):
+    def chart(x, y, ticks) -> Chart:
+        labels = {"name": "c", "title": "c", "caption": "", "x_label": "x", "y_label": "y"}
+        return Chart(x_ticks=ticks, series=(Series("s", x, y),), log_x=log, log_y=log, **labels)
+
+    for drawn in (
+        chart((1.0, value, 3.0), (0.1, 0.2, 0.3), (1.0, 3.0)),
+        chart((1.0, value, 3.0), (0.1, 0.2, 0.3), (1.0, value, 3.0)),
+        chart((1.0, 2.0, 3.0), (0.1, value, 0.3), (1.0, 2.0, 3.0)),
+        chart((1.0, 2.0, 300.0), (0.1, 0.2, 0.3), (1.0, 2.0)),
+        chart((value,), (value,), (value,)),
+    ):
+        marks = int(np.isfinite(drawn.heights(drawn.series[0])).sum())
+        assert inlined(drawn, "p").svg.count('class="point"') == marks

@@ -7,7 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -17,7 +19,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headcount.serve import certificates as stored
 from headcount.serve.folders import Parent
+from headcount.serve.views import Views
 from headcount.store import FILE_NAME, LIVE_FILE, Store
 from headcount.store.folders import folder_status
 
@@ -203,6 +207,54 @@ def test_certificates_are_explored(client, parent):
         assert client.get("/picture/maxima", params={"name": name}).status_code == 404
     (folder / "certificates.json").write_text("{}")
     assert client.get("/certificates/maxima").status_code == 404
+
+
+def certificates_of(count: int, tokens: int) -> list[dict]:
+    pair = {"pair": [[[1.0, -2.0]] * tokens] * 2, "gap": 0.4, "floor": 0.2, "distance": 1e-9, "exact": True}
+    entry = {"heads": 2, "length": tokens, "seed": 0, "nmse": 0.1, "spread": 2.0, "slope": 1e6, "near_data": None}
+    return [entry | {"key": f"{place:010}", "anywhere": pair | {"estimated": ""}} for place in range(count)]
+
+
+def test_certificates_are_drawn_up_to_a_size_and_away_from_other_pages(client, parent, monkeypatch):
+    folder = parent / "maxima" / "collisions"
+    folder.mkdir()
+    file = folder / "certificates.json"
+    file.write_text(json.dumps(certificates_of(3, stored.MAX_NUMBERS // 4)))
+    assert fetched(client, "/certificates/maxima").count("<rect") == stored.MAX_NUMBERS
+    file.write_text(json.dumps(certificates_of(1, stored.MAX_NUMBERS // 4 + 1)))
+    text = fetched(client, "/certificates/maxima")
+    assert "10,004 numbers, and at most 10,000 are drawn" in text
+    assert "<rect" not in text
+    file.write_text(json.dumps(certificates_of(stored.MAX_MODELS + 7, 1)))
+    text = fetched(client, "/certificates/maxima")
+    assert f"The first {stored.MAX_MODELS} are listed; 7 more" in text
+    assert text.count("<option") <= stored.MAX_MODELS + 2
+    monkeypatch.setattr(stored, "MAX_BYTES", 10**6 // 100)
+    answer = client.get("/certificates/maxima")
+    assert (answer.status_code, "most that this page reads" in answer.text) == (413, True)
+
+
+def test_other_pages_are_answered_while_certificates_are_drawn(client, parent, monkeypatch):
+    (parent / "maxima" / "collisions").mkdir()
+    began, may_end, page = threading.Event(), threading.Event(), Views.page
+    monkeypatch.setattr(stored, "certified", lambda folder: [stored._certified(each) for each in certificates_of(1, 1)])
+
+    def drawn(views, template, **content):
+        if template == "certificates":
+            began.set()
+            assert may_end.wait(20)
+        return page(views, template, **content)
+
+    monkeypatch.setattr(Views, "page", drawn)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(client.get, "/certificates/maxima")
+        try:
+            assert began.wait(60)
+            assert fetched(client, "/folder/deeper/again")
+            assert not waiting.done()
+        finally:
+            may_end.set()
+        assert waiting.result().status_code == 200
 
 
 def test_heads_are_explored(client, parent):

@@ -20,9 +20,9 @@ def changed(command: str, options: Mapping[str, Any]) -> str:
         >>> changed("", {"heads": range(1, 17), "effort": "thorough"})
         "hc.measure(..., heads=range(1, 17), effort='thorough')"
     """
-    if not command:
+    words = _words(command)
+    if not words:
         return f"hc.measure(..., {as_arguments(options)})"
-    words = shlex.split(command)
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
         words = _without(words, flag)
@@ -43,7 +43,7 @@ def task_of(command: str) -> str:
         >>> task_of("headcount measure --labels --steps 500 mine.npz")
         'mine.npz'
     """
-    words = iter(shlex.split(command)[2:])
+    words = iter(_words(command)[2:])
     for word in words:
         if not word.startswith("-"):
             return word
@@ -54,13 +54,21 @@ def task_of(command: str) -> str:
 
 def value_of(command: str, option: str) -> str:
     """The value of an option, such as `--targets`; empty where it is not given."""
-    words = shlex.split(command)
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    words = _words(command)
+    for word, following in zip(words, [*words[1:], ""], strict=False):
         if word == option:
             return following
         if word.startswith(f"{option}="):
             return word.removeprefix(f"{option}=")
     return ""
+
+
+def _words(command: str) -> list[str]:
+    """The words of a command; none where it is no command, such as one with an unclosed quotation mark."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
 
 
 def _without(words: list[str], flag: str) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from .._choices import require_choice
 from .._errors import HeadcountError, require, require_count
+from .._files import read_regular
 from .._limits import require_within, shortened
 from ..effort import DEFAULT_EFFORT, EFFORTS
 from ..engine import Executor
@@ -149,7 +150,7 @@ def finished(tasks: Iterable[KnownTask], out: Path, protocol: Protocol) -> dict[
 
 def _stored(path: Path) -> TaskResult | None:
     try:
-        return result_from_dict(json.loads(path.read_bytes()))
+        return result_from_dict(json.loads(read_regular(path)))
     except (
         OSError,
         ValueError,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import HeadcountError, InputError, require
-from .._limits import max_bytes, require_fits, require_within, too_large
+from .._limits import require_fits, require_within, too_large
 from .conversions import with_lines, without_columns
 from .examples import Arrays, Wanted
 from .memory import read_limited
@@ -17,6 +17,8 @@ from .tables import Columns, Table, examples_of_table
 AGAIN = "write the dataset again with save_to_disk"
 BATCH_ROWS = 4096
 NUMBER_BYTES = 4
+TEXTS = ("STRING", "NONE")
+"""Logical types of text in a Parquet file."""
 VALIDATION_SPLITS = ("validation", "valid", "val", "dev", "test")
 """Splits of a dataset that are validation examples; the first that is there."""
 
@@ -120,7 +122,7 @@ def _read(path: Path, arrow: Any) -> Any:
             if path.suffix.lower() == ".parquet":
                 import pyarrow.parquet
 
-                table = _batches(path, *_parquet_batches(path, pyarrow.parquet.ParquetFile(file)), arrow)
+                table = _batches(path, *_parquet_batches(path, file, pyarrow.parquet.ParquetFile), arrow)
             elif start == b"ARROW1":
                 reader = arrow.ipc.open_file(file)
                 parts = (reader.get_batch(place) for place in range(reader.num_record_batches))
@@ -140,23 +142,28 @@ def _read(path: Path, arrow: Any) -> Any:
         raise InputError(f"{fault}; write it again, or copy it again.") from error
 
 
-def _parquet_batches(path: Path, file: Any) -> tuple[Iterator[Any], Any]:
-    """The batches of a Parquet file and its schema. A few of its bytes can stand for a billion rows."""
-    require_within(
-        f"{path} has {file.metadata.num_columns:,} columns", file.metadata.num_columns, "HEADCOUNT_MAX_COLUMNS"
-    )
-    require_fits(path, NUMBER_BYTES * file.metadata.num_rows * file.metadata.num_columns)
-    return file.iter_batches(batch_size=BATCH_ROWS), file.schema_arrow
+def _parquet_batches(path: Path, file: Any, opened: Any) -> tuple[Iterator[Any], Any]:
+    """The batches of a Parquet file and its schema. A few of its bytes can stand for a billion values.
+
+    Text stays a dictionary and codes, as the file has it: each value is in memory once, however often it occurs.
+    """
+    footer = opened(file).metadata
+    require_within(f"{path} has {footer.num_columns:,} columns", footer.num_columns, "HEADCOUNT_MAX_COLUMNS")
+    groups = [footer.row_group(place) for place in range(footer.num_row_groups)]
+    chunks = [group.column(place) for group in groups for place in range(footer.num_columns)]
+    require_fits(path, NUMBER_BYTES * sum(chunk.num_values for chunk in chunks))
+    columns = [footer.schema.column(place) for place in range(footer.num_columns)]
+    texts = [each.path for each in columns if each.physical_type == "BYTE_ARRAY" and each.logical_type.type in TEXTS]
+    reader = opened(file, metadata=footer, read_dictionary=texts)
+    return reader.iter_batches(batch_size=BATCH_ROWS), reader.schema_arrow
 
 
 def _batches(path: Path, batches: Iterable[Any], schema: Any, arrow: Any) -> Any:
     """A table of these batches, none of which is read once they need more memory than is allowed."""
-    parts, size, most = [], 0, max_bytes()
+    parts, before = [], arrow.total_allocated_bytes()
     for part in batches:
         parts.append(part)
-        size += part.nbytes
-        if size > most:
-            raise too_large(path, size)
+        require_fits(path, arrow.total_allocated_bytes() - before)
     return arrow.Table.from_batches(parts, schema)
 
 
@@ -180,18 +187,23 @@ def _values(path: Path, name: str, array: Any, arrow: Any, *, in_lists: bool = F
     kind, types = array.type, arrow.types
     if isinstance(kind, arrow.BaseExtensionType):
         return _values(path, name, array.storage, arrow, in_lists=in_lists)
-    if types.is_dictionary(kind):
-        return _values(path, name, array.dictionary_decode(), arrow, in_lists=in_lists)
-    if array.null_count:
-        place = int(np.flatnonzero(np.asarray(array.is_null()))[0])
-        where = f"{path}: a list in column {name} has" if in_lists else f"{path}, row {place + 1}: column {name} has"
-        raise InputError(f"{where} a missing value; fill it in, or drop the row.")
+    missing = np.flatnonzero(np.asarray(array.is_null()))
+    if types.is_dictionary(kind) and not len(missing):  # only entries that occur are made values, each once
+        used, codes = np.unique(array.indices.to_numpy(zero_copy_only=False), return_inverse=True)
+        entries = array.dictionary.take(arrow.array(used))
+        missing = np.flatnonzero(np.asarray(entries.is_null())[codes])
+        if not len(missing):
+            values = _values(path, name, entries, arrow, in_lists=in_lists)
+            return values[codes] if isinstance(values, np.ndarray) else [values[code] for code in codes]
+    if len(missing):
+        where = f"{path}: a list in column" if in_lists else f"{path}, row {missing[0] + 1}: column"
+        raise InputError(f"{where} {name} has a missing value; fill it in, or drop the row.")
     if types.is_decimal(kind):
         return array.cast(arrow.float64()).to_numpy(zero_copy_only=False)
     if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
         return array.to_numpy(zero_copy_only=False)
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return np.array(array.to_pylist(), str)
+        return np.array(array.to_pylist(), object)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return _lists(path, name, array, arrow)
     sentence = f"{path}: column {name} holds {kind}, neither numbers nor lists of them."
@@ -238,4 +250,4 @@ def _named(path: Path, name: str, values: Any, names: list[str]) -> np.ndarray:
     wrong = values[(values < 0) | (values >= len(names))]
     number = f"0 to {len(names) - 1}, got {wrong.flat[0] if wrong.size else None}"
     require(wrong.size == 0, f"{path}: labels in column {name} must be {number} (-1 marks a missing label).")
-    return np.asarray(names)[values]
+    return np.array(names, object)[values]

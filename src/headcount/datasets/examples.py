@@ -102,8 +102,9 @@ def _part(named: Mapping[str, Any], ending: str) -> Loaded:
     x, y = (as_array(named[name + ending], name + ending) for name in ("x", "y"))
     for name, array in (("x", x), ("y", y)):
         require(array.ndim > 0, f"{name}{ending} must be one {name} per example, got a single value.", what=name)
+        # Its other sizes may be any: NumPy would take their memory for a mask, or not be able to join them.
+        require(0 not in array.shape, f"{name}{ending} of shape {array.shape} must not be empty.", what=name)
     require(len(x) == len(y), f"x{ending} has {len(x)} examples but y{ending} has {len(y)}; they must match.")
-    require(len(x) > 0, f"there are no examples: x{ending} must not be empty.")
     return Loaded(x, y, _mask(x, named.get("mask" + ending), named.get("lengths" + ending), ending))
 
 

@@ -65,8 +65,8 @@ def _require_array_fits(path: Path, name: str, file: Any, size: int) -> None:
     """The same of one array, in a file of `size` bytes; whatever is not an array is left to NumPy to refuse."""
     try:
         version = np.lib.format.read_magic(file)
-        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        shape, _, dtype = readers[version](file)
+        first, later = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
+        shape, _, dtype = {(1, 0): first, (2, 0): later, (3, 0): later}[version](file)
     except (ValueError, KeyError, struct.error, EOFError, RecursionError, SyntaxError, TypeError):
         return
     if dtype.hasobject:
@@ -74,7 +74,7 @@ def _require_array_fits(path: Path, name: str, file: Any, size: int) -> None:
     count = 1
     for axis in shape:
         count *= axis
-    claimed = count * dtype.itemsize
+    claimed = count * max(1, dtype.itemsize)  # values of no bytes would be any number
     require_fits(path, claimed)
     if claimed > size:
         said = f"{name} says that it holds {claimed:,} bytes, and there are {size:,}"

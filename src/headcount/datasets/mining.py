@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Int32
 
 from .._errors import HeadcountError, InputError, require, require_count
+from .._files import read_regular
 from .passages import PassageSet
 from .rankings import BM25, CosineRanking, Ranked, Vectors, WordRanking
 
@@ -186,7 +187,7 @@ def _key(corpus: PassageSet, count: int, vectors: Vectors) -> str:
 def _load(path: Path, shape: tuple[int, int]) -> Negatives | None:
     """Lists that `_save` wrote: an .npy file followed by its hash; None for a missing or damaged file."""
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
         if content[-32:] != hashlib.sha256(path.name.encode() + content[:-32]).digest():
             return None
         lists = np.load(io.BytesIO(content[:-32]), allow_pickle=False)

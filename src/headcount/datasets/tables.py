@@ -19,7 +19,7 @@ from .conversions import with_lines, without_columns, without_text
 from .examples import Arrays, Wanted
 
 Columns = Mapping[str, np.ndarray | list[np.ndarray]]
-"""Columns by name: numbers or text, one per row; lists are arrays of more axes, or lists of arrays."""
+"""Columns by name: numbers, or text as objects, one per row; lists are arrays of more axes, or lists of arrays."""
 TARGET_NAMES = ("y", "target", "label")
 X_NAMES = ("x", "input_ids")
 MASK_NAMES = ("mask", "attention_mask")
@@ -242,7 +242,7 @@ def _wide(path: Path, rest: Columns, y: np.ndarray) -> tuple[dict, tuple[str, ..
 
 
 def _holds_lists(values: np.ndarray | list[np.ndarray]) -> bool:
-    return isinstance(values, np.ndarray) and values.dtype.kind == "U" and str(values[0]).lstrip().startswith("[")
+    return isinstance(values, np.ndarray) and values.dtype.kind == "O" and str(values[0]).lstrip().startswith("[")
 
 
 def _counts_rows(values: np.ndarray) -> bool:
@@ -264,7 +264,7 @@ def _refuse_partly_numbered(
 
 def _is_in_blocks(values: np.ndarray, y: np.ndarray) -> bool:
     """Whether a column looks like the sequence of a row: words or whole numbers in blocks, with one target each."""
-    if values.dtype.kind not in "iuU" or y.ndim != 1:
+    if values.dtype.kind not in "iuO" or y.ndim != 1:
         return False
     changes, blocks = values[1:] != values[:-1], len(np.unique(values))
     one_target = not np.any((y[1:] != y[:-1]) & ~changes)

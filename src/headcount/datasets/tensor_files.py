@@ -8,7 +8,7 @@ from typing import Any
 from .._errors import HeadcountError, InputError
 from .conversions import with_lines
 from .examples import Arrays, Wanted, no_options
-from .memory import read_limited, require_unpacked_fits
+from .memory import read_limited, require_fits, require_unpacked_fits
 
 TENSOR_FACTOR = 2
 """Bytes of memory per byte of a file of tensors: it is read whole, and its arrays are copies."""
@@ -52,6 +52,7 @@ def read_pt(path: Path, wanted: Wanted) -> Arrays:
 def _plain(path: Path, name: str, value: Any, torch: Any) -> Any:
     """A tensor as an array, and a list of tensors as a list of arrays."""
     if isinstance(value, torch.Tensor):
+        require_fits(path, value.numel() * value.element_size())  # one number may stand for all of them
         try:
             return (value.float() if value.dtype == torch.bfloat16 else value).detach().numpy()
         except Exception as error:  # sparse, quantised and nested tensors raise different types

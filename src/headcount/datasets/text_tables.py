@@ -3,7 +3,6 @@
 import csv
 import itertools
 import re
-import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import NoReturn
 import numpy as np
 
 from .._errors import require
-from .._limits import require_within
+from .._limits import require_fits, require_within
 from .conversions import ending
 from .examples import Arrays, Wanted
 from .lines import bad_line, raw_lines
@@ -21,6 +20,8 @@ from .tables import Table, examples_of_table
 
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 BLOCK_ROWS = 1024
+WORD_BYTES = 160
+"""Of memory for a word that is kept once, its letters apart: the object, and its place in a dictionary."""
 MAX_WHOLE = 2**53
 """Up to which whole numbers are exact as floats."""
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
@@ -53,6 +54,7 @@ def _table(path: Path, wanted: Wanted) -> Table:
         lines.extend(new)
         for column, cells in zip(columns, zip(*(row for _, row in block), strict=True), strict=True):
             column.add(new, [cell.strip() for cell in cells])
+        require_fits(path, sum(column.size for column in columns))
     require(len(lines) > 0, f"{path} has a header but no rows; it needs at least one row per example.")
     return Table({column.name: column.values() for column in columns}, row=lambda place: f"line {lines[place]}")
 
@@ -108,7 +110,7 @@ def _check_header(path: Path, line: int, header: list[str]) -> None:
 
 
 class TextColumn:
-    """A column that is read in blocks: numbers are kept as numbers, so that the text is not held in memory.
+    """A column that is read in blocks: numbers are kept as numbers, and each word once; `size` is their memory.
 
     No cell may be empty, and unless the column `keeps_text` none may be text among numbers.
     """
@@ -117,6 +119,8 @@ class TextColumn:
         self.path, self.name, self.keeps_text = path, name, keeps_text
         self._numbers: list[np.ndarray] = []
         self._texts: list[str] = []
+        self._words: dict[str, str] = {}
+        self.size = 0
         self._first: dict[str, tuple[int, str]] = {}  # the first cell of each kind, with its line
         self._counts: Counter[str] = Counter()
         self._whole = True
@@ -136,9 +140,13 @@ class TextColumn:
         else:
             self._counts["number"] += len(cells)
         if self.keeps_text or self._counts["text"]:
-            self._texts += map(sys.intern, cells)  # labels and names repeat
+            new = set(cells) - self._words.keys()
+            self._words |= zip(new, new, strict=True)
+            self._texts += map(self._words.__getitem__, cells)  # labels and names repeat
+            self.size += 8 * len(cells) + sum(WORD_BYTES + len(word) for word in new)
         if not self._counts["text"]:
             self._numbers.append(numbers)
+            self.size += numbers.nbytes
             is_whole = self._whole and all(cell.lstrip("+-").isdigit() for cell in cells)
             self._whole = is_whole and bool(np.all(np.abs(numbers) < MAX_WHOLE))
 
@@ -155,7 +163,7 @@ class TextColumn:
             self._first.setdefault("not finite", (line, cell))
 
     def values(self) -> np.ndarray:
-        """All cells that were taken: whole numbers, numbers or text."""
+        """All cells that were taken: whole numbers, numbers, or text as objects."""
         if not self._counts["text"]:
             if "not finite" in self._first:
                 line, cell = self._first["not finite"]
@@ -164,7 +172,7 @@ class TextColumn:
             return numbers.astype(np.int64) if self._whole else numbers
         if self._counts["number"] and not self.keeps_text:
             self._refuse_mixture()
-        return np.array(self._texts, str)
+        return np.array(self._texts, object)
 
     def _refuse_mixture(self) -> NoReturn:
         """Blame the kind of cell that there is less of; "nan" among words is a missing word."""

@@ -3,6 +3,7 @@
 Values of several kinds are never made one: NumPy would make words of numbers among words, and numbers of booleans.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from numbers import Number
 from typing import Any
@@ -11,6 +12,12 @@ import numpy as np
 from jaxtyping import Bool
 
 from .._errors import InputError, require
+from .._limits import require_fits
+
+MAX_AXES = 64
+"""Of an array of NumPy."""
+LETTER_BYTES = 12
+"""Of a word in an array, which NumPy sorts: 4 bytes there, in a copy and in a sorted copy."""
 
 
 def kind_of(array: np.ndarray) -> str:
@@ -43,9 +50,12 @@ def as_array(values: Any, name: str) -> np.ndarray:
         values = _plain(values)
         if isinstance(values, list | tuple):
             values = [_plain(each) for each in values]
+            require_words_fit(values, name)
         array = np.asarray(values)
         if isinstance(values, list) and array.dtype.kind in "Uiuf" and _is_mixed(values, array):
             array = np.asarray(values, object)
+    except InputError:  # a ValueError, too
+        raise
     except ValueError:
         array = ragged([_element(each, name) for each in values])
     except Exception as error:  # other libraries raise many types for arrays that NumPy cannot have
@@ -61,6 +71,18 @@ def _is_mixed(values: list[Any], array: np.ndarray) -> bool:
     if array.dtype.kind == "U":
         return not all(isinstance(each, str) for each in values)
     return array.ndim == 1 and any(isinstance(each, bool | np.bool_) for each in values)
+
+
+def require_words_fit(values: Sequence[Any], name: str) -> None:
+    """Raise `InputError` where words in lists need too much memory as an array: each is as wide as the widest."""
+    for _ in range(MAX_AXES):
+        if not {list, tuple} & set(map(type, values)):
+            break
+        values = list(itertools.chain.from_iterable(each if isinstance(each, list | tuple) else () for each in values))
+    if any(issubclass(kind, str) for kind in set(map(type, values))):
+        widest = max(len(each) for each in values if isinstance(each, str))
+        what = f"{name} of {len(values):,} words, with room in each for the {widest:,} letters of the longest,"
+        require_fits(what, LETTER_BYTES * len(values) * widest)
 
 
 def ragged(sequences: Sequence[np.ndarray]) -> np.ndarray:
@@ -97,6 +119,8 @@ def _of_objects(array: np.ndarray, name: str) -> np.ndarray:
     kinds = kinds_in(array.flat)
     if len(kinds) > 1 or "None" in kinds:
         return array  # NumPy would make one kind of them, and NaN of None
+    if kinds == ["words"]:
+        require_words_fit(array.ravel().tolist(), name)
     try:
         plain = np.asarray(array.tolist())  # numbers or words that were stored as objects
         return plain if plain.dtype != object else array.astype(float)  # such as decimals

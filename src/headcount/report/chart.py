@@ -1,5 +1,6 @@
 """What a chart shows; `render/figure.py` draws it."""
 
+import itertools
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -15,6 +16,8 @@ COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#1
 MARKERS = ("circle", "square", "triangle", "diamond", "wedge", "plus", "cross")
 
 Kind = Literal["measured", "descended", "published", "fit"]
+MIN_DRAWN, MAX_DRAWN = 1e-30, 1e30
+"""Values beyond these are not drawn: no axis shows them beside others."""
 MARGIN = 0.3
 """Share of the distance between two cells' centres that a line over them leaves free at each end."""
 
@@ -118,8 +121,21 @@ class Chart:
 
     def drawable(self, values: tuple[float, ...]) -> Float[np.ndarray, " values"]:
         """The values, NaN where the axis has no place for them."""
-        numbers = np.asarray(values, float)
-        return np.where(np.isfinite(numbers) & ((numbers > 0) | (not self.log_y)), numbers, np.nan)
+        return _drawable(values, self.log_y)
+
+    def heights(self, series: Series) -> Float[np.ndarray, " values"]:
+        """The y of each mark of a series, NaN where either axis has no place for the mark."""
+        return np.where(np.isnan(_drawable(series.x, self.log_x)), np.nan, self.drawable(series.y))
+
+    def drawable_ticks(self) -> tuple[float, ...]:
+        """Those of `x_ticks` that the axis has a place for."""
+        return tuple(itertools.compress(self.x_ticks, ~np.isnan(_drawable(self.x_ticks, self.log_x))))
+
+    def x_limits(self) -> tuple[float, float]:
+        """The smallest and largest x of ticks, marks and points; 0.1 and 1 where nothing is."""
+        places = [self.x_ticks, *(series.x for series in self.series)]
+        places += [tuple(x for x, _ in series.points) for series in self.series]
+        return _limits(np.concatenate([_drawable(each, self.log_x) for each in places]))
 
     def tip(self, series: Series, i: int) -> str:
         """What a marker says when it is pointed at."""
@@ -197,6 +213,12 @@ class HeatMap:
         if self.words:
             return f"{size}: {self.unit} {self.words[i][j]}"
         return f"{size}: {self.unit} {decimal(value)}" if np.isfinite(value) else f"{size}: nothing finished"
+
+
+def _drawable(values: tuple[float, ...], log: bool) -> Float[np.ndarray, " values"]:
+    """The values, NaN where a linear or a logarithmic axis has no place for them."""
+    numbers = np.asarray(values, float)
+    return np.where((np.abs(numbers) <= MAX_DRAWN) & ((numbers >= MIN_DRAWN) | (not log)), numbers, np.nan)
 
 
 def _limits(values: Float[np.ndarray, " values"]) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from .._errors import InputError
 from . import certificates as stored
 from .folder import Folder
 from .folders import Parent
@@ -67,9 +68,17 @@ class Site:
     async def certificates(self, request: Request) -> Response:
         """The models that were searched for collisions, and one of their pairs."""
         folder = await self._folder(request)
-        models = await asyncio.to_thread(stored.certified, folder.path)
+        return HTMLResponse(await asyncio.to_thread(self._certificates, folder, request))
+
+    def _certificates(self, folder: Folder, request: Request) -> str:
+        """The page, read and drawn away from the event loop: it may take seconds."""
+        try:
+            models = stored.certified(folder.path)
+        except InputError as error:
+            raise HTTPException(413, str(error)) from error
         if not models:
             raise HTTPException(404, f"No certificates: `headcount collide {folder.path}` finds some.")
+        left_out, models = max(0, len(models) - stored.MAX_MODELS), models[: stored.MAX_MODELS]
         asked = request.query_params.get("key", ""), request.query_params.get("where", "")
         shown = [(model, pair) for model in models for pair in model.pairs.values()]
         chosen = next((each for each in shown if (each[0].key, each[1].question) == asked), shown[0] if shown else None)
@@ -79,8 +88,9 @@ class Site:
             ending = f"-{chosen[0].key[:6]}.svg"
             picture = next((name for name in drawings if name.startswith("pair-") and name.endswith(ending)), "")
         floors = [name for name in drawings if name.startswith("floor-")]
-        content = {"models": models, "chosen": chosen, "picture": picture, "floors": floors}
-        return HTMLResponse(self.views.page("certificates", folder=folder, questions=stored.QUESTIONS, **content))
+        content = {"models": models, "left_out": left_out, "chosen": chosen, "picture": picture, "floors": floors}
+        content |= {"questions": stored.QUESTIONS, "most": stored.MAX_NUMBERS}
+        return self.views.page("certificates", folder=folder, **content)
 
     async def heads(self, request: Request) -> Response:
         """What one head reads of one example."""

@@ -8,8 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._errors import InputError, require
+from .._files import read_regular
+
 FOLDER, FILE = "collisions", "certificates.json"
 MAX_BYTES = 50_000_000
+MAX_MODELS, MAX_NUMBERS = 500, 10_000
+"""Models that are listed, and numbers of two sequences that are drawn: a browser takes seconds for more."""
 QUESTIONS = {"anywhere": "both sequences searched for", "near_data": "one sequence drawn, one searched for"}
 _PICTURE = re.compile(r"[\w-]+\.svg")
 
@@ -32,6 +37,11 @@ class Pair:
     @property
     def readouts(self) -> str:
         return "any readout" if self.exact else "readouts of bounded slope"
+
+    @property
+    def count(self) -> int:
+        """Numbers in both sequences."""
+        return sum(len(token) for sequence in self.tokens for token in sequence)
 
     @property
     def largest(self) -> float:
@@ -66,12 +76,21 @@ def has_certificates(folder: Path) -> bool:
 
 
 def certified(folder: Path) -> list[Certified]:
-    """The models of a folder that were searched; none where the file is missing or cannot be understood."""
+    """The models of a folder that were searched; none where the file is missing or cannot be understood.
+
+    Raises:
+        InputError: The file is too large to be shown.
+    """
     path = folder / FOLDER / FILE
     try:
-        if not has_certificates(folder) or path.stat().st_size > MAX_BYTES:
+        if not has_certificates(folder):
             return []
-        return [_certified(entry) for entry in json.loads(path.read_bytes())]
+        content = read_regular(path, MAX_BYTES + 1)
+        too_large = f"{path} is larger than {MAX_BYTES // 10**6} MB, which is the most that this page reads"
+        require(len(content) <= MAX_BYTES, f"{too_large}; search fewer models.")
+        return [_certified(entry) for entry in json.loads(content)]
+    except InputError:
+        raise
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return []
 
@@ -82,7 +101,7 @@ def picture(folder: Path, name: str) -> bytes | None:
     if not _PICTURE.fullmatch(name) or path.is_symlink() or path.parent.is_symlink():
         return None
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except OSError:
         return None
 

@@ -4,12 +4,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..report.chart import COLOURS
+from ..report.chart import COLOURS, MAX_DRAWN, MIN_DRAWN
 from ..store.live import Curve
 
 WIDTH, HEIGHT = 460.0, 230.0
-MIN_ERROR, MAX_ERROR = 1e-30, 1e30
-"""Errors beyond these are not drawn: no axis shows them beside others."""
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 24.0, 8.0, 38.0
 
 
@@ -33,7 +31,7 @@ def drawn_curves(curves: Iterable[Curve]) -> Drawn | None:
     known = [
         (curve, points)
         for curve in curves
-        for points in [[(s, e) for s, e in curve.points if MIN_ERROR <= e <= MAX_ERROR]]
+        for points in [[(s, e) for s, e in curve.points if MIN_DRAWN <= e <= MAX_DRAWN]]
         if points
     ]
     if not known:

@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from .._errors import StoreError
+from .._files import only_regular
 from .filesystem import shared_filesystem
 
 WAIT_SECONDS = 10
@@ -41,12 +43,14 @@ class LockingConnection(sqlite3.Connection):
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
     """A connection that may change the file, which is made where it is missing."""
+    _require_regular(path)
     with _opening:
         return _counted(path, str(path), uri=False)
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
     """A connection that changes nothing but what a killed run left half done."""
+    _require_regular(path)
     if _beside(path, "-journal").exists():
         _roll_back(path)
     address = f"{path.absolute().as_uri()}?mode=ro"
@@ -122,10 +126,17 @@ def _roll_back(path: Path) -> None:
 def _uses_wal(path: Path) -> bool:
     """Whether the file has a write-ahead log, by reading it; no connection of this process may hold a lock on it."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=only_regular) as file:
             return file.read(_USES_WAL + 1)[_USES_WAL:] == b"\x02"
     except OSError:
         return False
+
+
+def _require_regular(path: Path) -> None:
+    """Raise `StoreError` where the file, or one that SQLite opens with it, is a pipe, which it would wait for."""
+    for each in (path, *(_beside(path, ending) for ending in ("-journal", "-wal", "-shm"))):
+        if each.exists() and not each.is_file():
+            raise StoreError(f"{each} is not a regular file; remove it, or choose another folder.")
 
 
 def _beside(path: Path, ending: str) -> Path:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .._errors import HeadcountError
+from .._files import only_regular
 from .database import FILE_NAME
 from .live import Live, State, read_live
 from .table import LOCK_NAME, Progress, Store
@@ -78,7 +79,7 @@ def _is_held(folder: Path) -> bool:
     try:
         import fcntl
 
-        with open(folder / LOCK_NAME, "rb") as lock:
+        with open(folder / LOCK_NAME, "rb", opener=only_regular) as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from .._files import read_regular
+
 LIVE_FILE = "live.json"
 SILENT_SECONDS = 60.0
 """A process whose last beat is older is not counted as running, whatever its pid says: pids are used again."""
@@ -75,8 +77,7 @@ class Live:
 def read_live(root: Path | str) -> Live | None:
     """What the last run in a folder said of itself; None where there is nothing, or nothing that can be understood."""
     try:
-        with open(Path(root) / LIVE_FILE, "rb") as file:
-            content = file.read(MAX_BYTES + 1)
+        content = read_regular(Path(root) / LIVE_FILE, MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             return None
         return _parsed(json.loads(content))

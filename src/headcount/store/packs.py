@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from .._errors import StoreError
+from .._files import only_regular
 from .cell import RESTORE
 from .database import read_only, why_unread
 from .weights import UNFINISHED, Weights, sync_folder, write_file
@@ -99,7 +100,7 @@ def read_pack(path: Path, key: str) -> Weights:
 @functools.lru_cache(maxsize=8)
 def _header(path: Path, changed: int, size: int) -> tuple[dict[str, dict[str, dict]], int]:
     """Where the arrays of every cell of a pack lie, and where they begin. Kept: parents are read one by one."""
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=only_regular) as file:
         length = int.from_bytes(file.read(HEADER_BYTES), "little")
         if length > min(size, MAX_HEADER):
             raise ValueError("it is truncated")
@@ -114,7 +115,7 @@ def _header(path: Path, changed: int, size: int) -> tuple[dict[str, dict[str, di
 def _cut_out(path: Path, entries: dict[str, dict], begin: int) -> bytes:
     """The arrays of one cell as a safetensors file of their own."""
     header, parts, written = {}, [], 0
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=only_regular) as file:
         for name, entry in sorted(entries.items(), key=lambda each: each[1]["data_offsets"]):
             start, end = entry["data_offsets"]
             file.seek(begin + start)

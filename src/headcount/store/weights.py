@@ -8,6 +8,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from .._errors import StoreError
+from .._files import read_regular
 
 Weights = dict[str, np.ndarray]
 UNFINISHED = ".unfinished"
@@ -50,7 +51,7 @@ def sync_folder(folder: Path) -> None:
 def read_weights(path: Path) -> Weights:
     """The arrays of a weights file. `StoreError` where it is missing or damaged."""
     try:
-        return load(path.read_bytes())
+        return load(read_regular(path))
     except FileNotFoundError as error:
         raise StoreError(f"there are no stored weights at {path}.") from error
     except (SafetensorError, OSError) as error:

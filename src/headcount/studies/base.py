@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from .._errors import StoreError
+from .._files import read_regular
 from ..analysis.claim import Claim
 from ..report.files import write_whole
 from ..report.section import Picture, Section
@@ -137,7 +138,7 @@ class ClosedFormStudy(ABC):
         if not path.exists():
             return {}
         try:
-            content = json.loads(path.read_text())
+            content = json.loads(read_regular(path))
             if not isinstance(content, dict):
                 raise TypeError("it holds no pieces")
             return {name: content[name] for name in self.pieces(scale) if name in content}

@@ -99,8 +99,8 @@ def _class_indices(array: np.ndarray) -> tuple[Int[np.ndarray, " examples"], tup
     require(len(plain) != 1, what="y", given=plain, needed="labels of at least 2 classes")
     require(
         array.dtype.kind != "U" or len(plain) <= len(array) / 2,
-        f"y holds text, such as {plain[0]!r}, with {len(plain)} different values in {len(array)} examples: neither "
-        "numbers nor class labels, which must repeat.",
+        f"y holds text, such as {str(plain[0])[:40]!r}, with {len(plain)} different values in {len(array)} examples: "
+        "neither numbers nor class labels, which must repeat.",
         what="y",
     )
     require(
@@ -114,7 +114,7 @@ def _class_indices(array: np.ndarray) -> tuple[Int[np.ndarray, " examples"], tup
 
 
 def _about_classes(array: np.ndarray, classes: Sequence[Label], asked: bool) -> str:
-    names = ", ".join(map(str, classes[:5])) + (", .." if len(classes) > 5 else "")
+    names = ", ".join(str(each)[:40] for each in classes[:5]) + (", .." if len(classes) > 5 else "")
     otherwise = "" if asked or array.dtype.kind in "UT" else "; --regression (labels=False) takes them as numbers"
     return f"y has {len(classes)} classes ({names}), learned with cross-entropy{otherwise}"
 

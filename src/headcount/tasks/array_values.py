@@ -30,6 +30,7 @@ class Sequences(NamedTuple):
 def read_sequences(x: Any, mask: Any = None, vocabulary: int | None = None) -> Sequences:
     """The sequences of a user; see `ArrayTask` for what they may be. Raises `InputError` for anything else."""
     array, notes = as_array(x, "x"), []
+    require(0 not in array.shape, f"x of shape {array.shape} must not be empty.")  # its other sizes may be any
     if array.dtype == object and array.size and isinstance(array.flat[0], np.ndarray):
         require(
             mask is None,
@@ -42,7 +43,6 @@ def read_sequences(x: Any, mask: Any = None, vocabulary: int | None = None) -> S
         shapes = "of shape (examples, length, dim), or (examples, length) with one number or token id per token"
         require(array.ndim in (2, 3), what="x", given=array.shape, needed=shapes)
         there = np.ones(array.shape[:2], bool) if mask is None else read_mask(mask, array.shape[:2])
-    require(0 not in array.shape, f"x of shape {array.shape} must not be empty.")
     counts = np.sum(there, axis=1)
     empty = np.flatnonzero(counts == 0)
     require(

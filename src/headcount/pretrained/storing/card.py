@@ -25,18 +25,19 @@ def model_card(record: Mapping[str, Any], source: Path | None = None) -> str:
         record: What is stored as headcount.json.
         source: The original's folder; the licence in its card is carried over.
     """
+    import yaml
+
     name = Path(record["source"]).name or record["source"]
     measured = record["measured"]
+    front = {"library_name": "transformers", **_licence(source), "tags": ["headcount", record["kind"]]}
     lines = [
         "---",
-        "library_name: transformers",
-        *_licence(source),
-        f"tags: [headcount, {record['kind']}]",
+        yaml.safe_dump(front, allow_unicode=True, sort_keys=False).rstrip(),
         "---",
         "",
-        f"# {name}, {record['words']}",
+        f"# {_escaped(name)}, {record['words']}",
         "",
-        f"Made from `{name}` (fingerprint `{record['fingerprint']}`) by headcount {__version__}.",
+        f"Made from {_escaped(name)} (fingerprint `{record['fingerprint']}`) by headcount {__version__}.",
         record["stored_words"],
         "",
         "```python",
@@ -46,23 +47,24 @@ def model_card(record: Mapping[str, Any], source: Path | None = None) -> str:
         "",
         "| | original | this model |",
         "|---|---:|---:|",
-        *(f"| {label} | {before} | {after} |" for label, before, after in table_rows(record)),
+        *(f"| {_escaped(label)} | {before} | {after} |" for label, before, after in table_rows(record)),
         "",
     ]
     if "data" in measured:
-        lines += [f"Losses are on held-out examples of: {measured['data'].rstrip('.')}.", ""]
+        lines += [f"Losses are on held-out examples of: {_escaped(measured['data']).rstrip('.')}.", ""]
     if "order" in measured:
-        lines += [measured["order"], ""]
+        lines += [_escaped(measured["order"]), ""]
     if "recovery" in measured:
         lines += [as_sentence(measured["recovery"]["words"]), ""]
     for each in measured.get("cannot", ()):
-        lines += [each, ""]
+        lines += [_escaped(each), ""]
     if record.get("kept"):
         lines += ["## Heads kept", "", "| layer | heads of the original |", "|---:|---|"]
         lines += [f"| {place} | {', '.join(map(str, heads))} |" for place, heads in enumerate(record["kept"])]
         lines.append("")
     if record.get("command"):
-        lines += ["## Command", "", "```", record["command"], "```", ""]
+        fence = max(["``", *re.findall("`+", record["command"])], key=len) + "`"
+        lines += ["## Command", "", fence, record["command"], fence, ""]
     lines += [
         "## Check",
         "",
@@ -70,7 +72,8 @@ def model_card(record: Mapping[str, Any], source: Path | None = None) -> str:
     ]
     lines[-1] += f"largest difference from the model that was measured {record['difference']:.1e}."
     lines += ["", "## Not covered", "", *(f"* {each}" for each in NOT_COVERED)]
-    return "\n".join(lines) + "\n"
+    text = "\n".join(lines) + "\n"
+    return text.encode(errors="replace").decode()  # a folder's name may have bytes that are not UTF-8
 
 
 def table_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -104,10 +107,22 @@ def table_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _licence(source: Path | None) -> list[str]:
-    """The licence line of the original's card, where it has one."""
+def _licence(source: Path | None) -> dict[str, str]:
+    """What the front matter of the original's card says of its licence; nothing where it cannot be read."""
+    import yaml
+
     card = None if source is None else source / "README.md"
     if card is None or not card.is_file():
-        return []
+        return {}
     head = re.match(r"---\n(.*?)\n---", card.read_text(encoding="utf-8", errors="replace"), re.DOTALL)
-    return [line for line in head.group(1).splitlines() if re.match(r"license\w*:", line)] if head else []
+    try:
+        front = yaml.safe_load(head.group(1)) if head else {}
+    except Exception:  # besides its own error, PyYAML raises others for values that are none of their kind
+        return {}
+    named = front.items() if isinstance(front, dict) else ()
+    return {key: value for key, value in named if str(key).startswith("license") and isinstance(value, str)}
+
+
+def _escaped(text: str) -> str:
+    """Someone else's words on one line of Markdown, where none of their characters has a meaning."""
+    return re.sub(r"([\\`*_\[\]<>|&~$])", r"\\\1", " ".join(text.split()))

@@ -12,6 +12,7 @@ import transformers
 from torch import nn
 
 from ..._errors import InputError, require
+from ..._files import read_regular
 from ..._keys import named_generator
 from ..loading.load import quiet
 from ..loading.sources import read_config, reason
@@ -103,7 +104,7 @@ def check_folder(folder: str | Path) -> FolderCheck:
 def read_record(folder: Path) -> dict[str, Any]:
     """What `write_folder` wrote beside the weights."""
     try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        record = json.loads(read_regular(folder / RECORD))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{folder / RECORD} cannot be read as a record of headcount ({reason(error)}).") from error
     probe = record.get("probe") if isinstance(record, dict) else None

@@ -97,7 +97,7 @@ class _Builder:
         k = indices[0]
         series = self.chart.series[k]
         parent = self.series(k)
-        known = [i for i, y in enumerate(self.chart.drawable(series.y)) if y == y]
+        known = [i for i, y in enumerate(self.chart.heights(series)) if y == y]
         drawn = list(self.shown(group))
         points = [child for child in drawn if child.tag == "use"]
         for child in drawn:

@@ -69,11 +69,12 @@ def draw_lines(axes: Axes, chart: Chart) -> None:
     if chart.drop is not None:
         _draw_drop(axes, chart.drop, chart.levels)
     axes.minorticks_off()
-    places = np.log([x_low, x_high, *chart.x_ticks]) if chart.log_x else np.array([x_low, x_high, *chart.x_ticks])
+    ticks = chart.drawable_ticks()
+    places = np.log([x_low, x_high, *ticks]) if chart.log_x else np.array([x_low, x_high, *ticks])
     shares = (places[2:] - places[0]) / (places[1] - places[0])
-    names = [f"{tick:g}" for tick in chart.x_ticks]
+    names = [f"{tick:g}" for tick in ticks]
     kept = far_enough(shares * (PAGE_SIZE[0] - 60), [6.2 * len(name) + 6 for name in names])
-    axes.set_xticks([chart.x_ticks[i] for i in kept], [names[i] for i in kept])
+    axes.set_xticks([ticks[i] for i in kept], [names[i] for i in kept])
     axes.set_yticks(y_ticks, [tick_text(tick, y_ticks, log=chart.log_y) for tick in y_ticks])
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.grid(axis="y", color=RULE, linewidth=0.8)
@@ -83,7 +84,7 @@ def draw_lines(axes: Axes, chart: Chart) -> None:
 
 
 def _x_limits(chart: Chart) -> tuple[float, float]:
-    low, high = min(chart.x_ticks), max(chart.x_ticks)
+    low, high = chart.x_limits()
     if chart.log_x:
         margin = max(1.08, (high / low) ** 0.04)
         return low / margin, high * margin
@@ -112,7 +113,7 @@ def _draw_series(axes: Axes, chart: Chart, series: Series, k: int) -> None:
     style: dict[str, Any] = {"marker": _MARKS[series.marker], "color": series.colour} | _STYLES[series.kind]
     style |= _THIN if series.thin else {}
     label = literal(series.name)
-    axes.plot(series.x, chart.drawable(series.y), label=label, gid=f"line {k}", clip_on=False, **style)
+    axes.plot(series.x, chart.heights(series), label=label, gid=f"line {k}", clip_on=False, **style)
 
 
 def _draw_band(
