@@ -41,7 +41,7 @@ def _density(selector_of: Callable[[float], float]) -> Result:
             recovered = np.asarray(jax.jit(jax.vmap(task.target))(jnp.asarray(sequences)))
         errors.append(float(np.abs(recovered - sequences[..., 0]).max()))
     promised = [promised_error(q) for q in powers]
-    slope = np.polyfit(np.log(powers), np.log(errors), 1)[0]
+    slope = float(np.polyfit(np.log(powers), np.log(errors), 1)[0])
     pairs = ", ".join(
         f"q = {q:g}: {error:.1e} of {bound:.1e}" for q, error, bound in zip(powers, errors, promised, strict=True)
     )
