@@ -18,8 +18,8 @@ def wide(values: np.ndarray) -> np.ndarray:
     """The same, in float64 where sums of their squares could be too large for float32.
 
     Example:
-        >>> float(np.std(wide(np.array([1e30, 3e30], np.float32))))
-        1e+30
+        >>> f"{np.std(wide(np.array([1e30, 3e30], np.float32))):.3g}"
+        '1e+30'
     """
     large = values.dtype == np.float32 and np.abs(values).max(initial=0.0) > LARGE
     return values.astype(np.float64) if large else values
