@@ -10,7 +10,8 @@ from typing import Any
 
 from inputs_case import Case, Input
 
-from headcount.cli.app import VERBS, command
+from headcount.cli.app import command
+from headcount.cli.verbs import VERBS
 from tests.helpers import fabricated
 
 RESULTS = "RESULTS"

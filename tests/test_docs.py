@@ -14,7 +14,8 @@ import pytest
 from PIL import Image
 
 import headcount as hc
-from headcount.cli.app import VERBS, command
+from headcount.cli.app import command
+from headcount.cli.verbs import VERBS
 
 from .datasets.texts import bert_tensors, write, write_bert, write_records
 from .datasets.written import write_dataset, write_text_table

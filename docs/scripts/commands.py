@@ -5,7 +5,8 @@ import re
 from enum import Enum
 from typing import Any
 
-from headcount.cli.app import VERBS, command
+from headcount.cli.app import command
+from headcount.cli.verbs import VERBS
 
 HEADER = """\
 # Commands

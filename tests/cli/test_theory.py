@@ -3,7 +3,8 @@
 import pytest
 
 from headcount._version import __version__
-from headcount.cli.app import VERBS, command
+from headcount.cli.app import command
+from headcount.cli.verbs import VERBS
 from headcount.tasks import PRESETS
 from headcount.theory.claims import NOT_RUN, Entry, Verdict, ledger
 

@@ -36,7 +36,7 @@ def compare(name: str, seen: object) -> None:
 
 
 def without_the_machine(said: object) -> object:
-    """What is said, less what another machine says differently: floats to nine digits, and 0 where they are rounding."""
+    """What is said, less what another machine says differently: floats to nine digits, 0 if they are rounding."""
     if isinstance(said, dict):
         return {key: without_the_machine(value) for key, value in said.items() if key not in OF_THE_MACHINE}
     if isinstance(said, list):

@@ -23,8 +23,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from .._errors import HeadcountError, InputError, did_you_mean
 from .._version import __version__
-from .examples import GROUPS, PANELS, group_of, with_examples
 from .streams import quiet_stderr, told_stdout
+from .verbs import PANELS, VERBS, with_examples
 
 messages = Console(stderr=True)
 data = Console(soft_wrap=True)
@@ -32,45 +32,18 @@ data = Console(soft_wrap=True)
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A results folder.")]
 
-VERBS = {
-    "measure": "Say how many heads a task needs, from models trained on it.",
-    "show": "The answer and the errors of every experiment in a results folder.",
-    "compare": "The answers and the errors of several results folders side by side.",
-    "status": "What a results folder holds, what is missing, and how to go on.",
-    "report": "Everything a results folder says, as one HTML page that needs nothing but itself.",
-    "serve": "Results folders as live pages in a browser, on this machine alone.",
-    "export": "Every cell of a results folder as a table.",
-    "reproduce": "Reproduce a published table or figure, and judge its claims.",
-    "calibrate": "Measure tasks whose answer is known, and say how often it comes out right.",
-    "verify": "Train a random sample of stored cells again and compare; or run a written model's stored inputs.",
-    "inspect": "Say which heads of a trained model are needed, of which rank, and what can go.",
-    "prune": "Remove heads of a trained model; the result loads in stock transformers.",
-    "group": "Let heads of a trained model share keys and values; the result loads in stock transformers.",
-    "shrink": "Lower the rank of a trained model's heads; the result loads in stock transformers.",
-    "collide": "Find sequences that stored models cannot tell apart, and certify them.",
-    "bounds": "Every bound of a paper at one setting.",
-    "prove": "Run every theorem of both papers that we could run, at small size.",
-    "tasks": "The named tasks, or one of them: its support dimension, and the papers' assumptions.",
-    "models": "Head counts of published models, and what the bounds say of them.",
-    "doctor": "Check that this machine can run headcount.",
-    "completion": "Print a script that completes verbs and options when Tab is pressed.",
-}
-"""The verbs, each the function of that name in the module of that name."""
-
 
 class Verbs(TyperGroup):
     """The verbs, imported one at a time."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """By group, in the order of the groups."""
-        order = [*(verb for verbs in GROUPS.values() for verb in verbs), *VERBS]
-        return [verb for verb in dict.fromkeys(order) if verb in VERBS]
+        return list(VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:
         """A verb's name, summary and group, enough to list it."""
         if cmd_name not in VERBS:
             return None
-        return TyperCommand(cmd_name, help=VERBS[cmd_name], rich_help_panel=group_of(cmd_name))
+        return TyperCommand(cmd_name, help=VERBS[cmd_name].summary, rich_help_panel=VERBS[cmd_name].group)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name = args[0] if args else ""
@@ -96,7 +69,7 @@ app = typer.Typer(
 
 def command(verb: str) -> TyperCommand:
     """The command of a verb, its module imported."""
-    module = importlib.import_module(f".{verb}", __package__)
+    module = importlib.import_module(f"headcount.{VERBS[verb].home}")
     alone = typer.Typer(
         add_completion=False, pretty_exceptions_enable=False, context_settings=app.info.context_settings
     )

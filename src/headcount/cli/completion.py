@@ -17,7 +17,8 @@ from ..report.render import FORMATS
 from ..studies.registry import CLOSED_FORM, REAL_DATA, STUDIES
 from ..tasks import PRESETS
 from ..tasks.ranking import LAYOUTS
-from .app import VERBS, command
+from .app import command
+from .verbs import VERBS
 
 VALUES = {
     "--effort": tuple(EFFORTS),
@@ -126,7 +127,8 @@ def _zsh(verbs: dict[str, Completed]) -> str:
 def _fish(verbs: dict[str, Completed]) -> str:
     lines = ["# headcount in fish; kept in ~/.config/fish/completions/headcount.fish"]
     lines += [
-        f"complete -c headcount -n __fish_use_subcommand -f -a {verb} -d {_quoted(VERBS[verb])}" for verb in verbs
+        f"complete -c headcount -n __fish_use_subcommand -f -a {verb} -d {_quoted(VERBS[verb].summary)}"
+        for verb in verbs
     ]
     for verb, each in verbs.items():
         start = f"complete -c headcount -n '__fish_seen_subcommand_from {verb}'"

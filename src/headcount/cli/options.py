@@ -9,7 +9,7 @@ import typer
 from ..effort.levels import DEFAULT_EFFORT, EFFORTS
 from ..recipes import ENCODER_HIDDEN, HEADS, LABELLED_LAYERS, LABELLED_TRAIN, LENGTHS, TOP_HEADS, TRAIN
 from .backend import BACKEND_HELP, use_backend
-from .examples import EVERY_COMBINATION
+from .verbs import EVERY_COMBINATION
 
 combinations = partial(typer.Option, rich_help_panel=EVERY_COMBINATION)
 training = partial(typer.Option, rich_help_panel="Training")
