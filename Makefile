@@ -23,7 +23,7 @@ test: .venv/ready-for-development built-kernels
 
 slow-test: .venv/ready-for-development .venv/ready-for-docs built-kernels
 	$(BIN)/python -m pytest -n 2 -m slow
-	$(BIN)/python -m pytest -n 2 --hypothesis-profile=thorough tests/datasets tests/analysis tests/report tests/store
+	$(BIN)/python -m pytest -n 2 --hypothesis-profile=thorough tests/data tests/answer tests/report tests/store
 
 # As users measure: by the kernels where they are built, in programs compiled as usual.
 AS_USERS := HEADCOUNT_BACKEND=auto XLA_FLAGS=

@@ -69,7 +69,7 @@ def compare(task: KnownTask, effort: str, papers_first: bool) -> dict:
 
 def measure_one(name: str, options: str) -> dict:
     """Seconds and answer of one task; in a process of its own."""
-    from headcount.measuring import measure
+    from headcount.api import measure
 
     (task,) = (each.task() for each in calibration_set() if each.name == name)
     with tempfile.TemporaryDirectory() as folder:

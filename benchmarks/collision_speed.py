@@ -9,9 +9,9 @@ import time
 import numpy as np
 
 import headcount as hc
-from headcount.collide import SearchOptions, best_certificate
 from headcount.tasks import GeneratedTask
 from headcount.theory import domain_of, find_collisions
+from headcount.theory.collisions.stored import SearchOptions, best_certificate
 
 LENGTH, DIM = 32, 4
 

@@ -90,8 +90,8 @@ def observe(command: list[str], out: Path, results: Path) -> None:
     jax.monitoring.register_event_time_span_listener(watch.on_span)
     jax.monitoring.register_event_listener(watch.on_event)
     import headcount.cli.measure
-    import headcount.cli.reproduce
     import headcount.cli.running
+    import headcount.papers.cli.reproduce
     from headcount.cli import main
     from headcount.engine.data import PreparedExamples
     from headcount.engine.trainer import BucketTrainer
@@ -103,7 +103,7 @@ def observe(command: list[str], out: Path, results: Path) -> None:
     watch.timed("data", PreparedExamples, "of")
     watch.timed("buckets", BucketTrainer, "train")
     watch.timed("storing", Store, "commit")
-    watch.timed("sweep", headcount.cli.reproduce, "run")
+    watch.timed("sweep", headcount.papers.cli.reproduce, "run")
     watch.timed("sweep", headcount.cli.running, "measure_question")
     sys.argv = ["headcount", *command, "--out", str(out)]
     try:

@@ -13,7 +13,7 @@ import numpy as np
 
 import headcount as hc
 from headcount.calibration.families import KnownTask
-from headcount.support_read import estimate_support
+from headcount.theory.support.stored import estimate_support
 
 HEADS, LENGTH, DIM, TRAINED = 6, 16, 4, 4000
 

@@ -149,7 +149,7 @@ def random_images(side: int):
     import numpy as np
 
     from headcount._draws import named_generator
-    from headcount.datasets.images import ImageSet
+    from headcount.data.images import ImageSet
     from headcount.tasks import ImageTask
 
     generator, count = named_generator(0, "random images"), EXAMPLES + VALIDATION

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from headcount._errors import StoreError
+from headcount.errors import StoreError
 from headcount.store import FILE_NAME, Outcome, Record, Store
 
 from .processes import Ended

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from headcount._errors import HeadcountError
+from headcount.errors import HeadcountError
 from headcount.store import Cell, Experiment, Outcome, Record, Store, TrainSpec
 
 BUCKETS, MEMBERS = 4, 2

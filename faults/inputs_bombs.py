@@ -25,7 +25,7 @@ from pathlib import Path
 from inputs_case import Case, Input
 from inputs_judge import Verdict, judged
 
-from tests.datasets import texts
+from tests.data import texts
 from tests.helpers import cifar_files
 from tests.helpers.commands import Result, headcount
 
@@ -212,7 +212,7 @@ def _json(text: str) -> Callable[[Path], Path]:
 
 def _with_shard(name: str, size: int = 100 * GIB) -> Callable[[Path], Path]:
     def write(folder: Path) -> Path:
-        from tests.datasets.written import write_dataset
+        from tests.data.written import write_dataset
 
         base = write_dataset(folder / "bad", {"x": [[1.0, 2.0]] * 100, "y": [float(row) for row in range(100)]})
         return _sparse(base / name, size=size).parent

@@ -12,10 +12,10 @@ import numpy as np
 from inputs_case import Case, Input
 from PIL import Image
 
-from tests.datasets import texts
-from tests.datasets.hostile import KINDS, UNREAD, variants
-from tests.datasets.hostile_bytes import TEXT_KINDS, X, Y
-from tests.datasets.written import ARRAY_KINDS, TABLE_KINDS
+from tests.data import texts
+from tests.data.hostile import KINDS, UNREAD, variants
+from tests.data.hostile_bytes import TEXT_KINDS, X, Y
+from tests.data.written import ARRAY_KINDS, TABLE_KINDS
 from tests.helpers import cifar_files
 
 Writer = Callable[[Path], Path]
@@ -28,7 +28,7 @@ def _flags(options: dict[str, object]) -> list[object]:
 
 
 def listed_files(_: random.Random) -> Iterator[Input]:
-    """Every file of `tests/datasets/hostile.py`; none can be taken."""
+    """Every file of `tests/data/hostile.py`; none can be taken."""
     for kind in (*KINDS, *UNREAD):
         if kind in UNWRITABLE:
             continue

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount._cache import DEFAULT_CACHE_MB, WRITING_SECONDS, cache_bytes, keep_compiled_programs, prune
-from headcount._errors import InputError
+from headcount.errors import InputError
 
 OLD = time.time() - 10 * WRITING_SECONDS
 PROGRAM = """

@@ -17,8 +17,8 @@ import headcount as hc
 from headcount.cli.app import command
 from headcount.cli.verbs import VERBS
 
-from .datasets.texts import bert_tensors, write, write_bert, write_records
-from .datasets.written import write_dataset, write_text_table
+from .data.texts import bert_tensors, write, write_bert, write_records
+from .data.written import write_dataset, write_text_table
 from .helpers import fabricated
 from .helpers.cifar_files import random_cifar, write_cifar_folder
 from .helpers.commands import headcount

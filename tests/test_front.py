@@ -59,7 +59,7 @@ def test_a_public_name_documents_its_arguments_what_it_returns_and_raises(name):
         assert not bare, f"{name} has methods without a docstring: {bare}"
 
 
-TRAINING = {"headcount.engine.run", "headcount.measurement", "headcount.measuring"}
+TRAINING = {"headcount.engine.run", "headcount.measurement", "headcount.api"}
 """Modules whose examples train models."""
 EXTRAS = ("ray", "safetensors", "torch", "transformers")
 

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from headcount.analysis import answer, error_table
+from headcount.answer import answer, error_table
 from headcount.engine.data import prepare
 from headcount.heads_read import ATTACHMENT, MAX_LENGTH, attach_heads_read, best_shown, heads_read
 from headcount.models import ClassTokenSpec, EncoderSpec

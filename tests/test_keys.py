@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount._keys import named_key, named_keys
+from headcount.keys import named_key, named_keys
 
 names = st.lists(st.one_of(st.text(max_size=5), st.integers(0, 9)), max_size=3)
 

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headcount as hc
-from headcount._errors import StoreError
 from headcount._limits import DEFAULTS, MAX_COUNT, limit, max_bytes, require_fits, require_within
 from headcount.cli.arguments import counts
-from headcount.datasets.files import read_examples
-from headcount.effort import effort_of
-from headcount.effort.costs import costs
+from headcount.data.files import read_examples
 from headcount.engine import Sweep, plan_sweep, run_sweep
+from headcount.errors import StoreError
 from headcount.request import Request
+from headcount.search import effort_of
+from headcount.search.costs import costs
 from headcount.store import FILE_NAME, Store
 
-from .datasets.written import write_parquet, write_text_table
+from .data.written import write_parquet, write_text_table
 from .helpers.refusals import refused
 from .helpers.sweeps import CPU, swept
 from .store.records import an_experiment, bucket

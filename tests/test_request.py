@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import headcount as hc
-from headcount.measuring import _task_of
+from headcount.api import _task_of
 from headcount.request import Request
 
 from .helpers.refusals import refused

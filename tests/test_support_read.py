@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from headcount._errors import InputError
-from headcount.analysis import answer, error_table
-from headcount.analysis.support import ATTACHMENT, support_words
+from headcount.answer import answer, error_table
+from headcount.answer.support import ATTACHMENT, support_words
+from headcount.errors import InputError
 from headcount.models import ClassTokenSpec
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
-from headcount.support_read import attach_support, estimate_support
 from headcount.tasks import ArrayTask
+from headcount.theory.support.stored import attach_support, estimate_support
 
 from .helpers.fabricated import finished, sweep
 

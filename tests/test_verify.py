@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from headcount._errors import InputError
 from headcount.engine import run_sweep, spec_of
+from headcount.errors import InputError
 from headcount.store import Outcome, Store
 from headcount.tasks import (
     BiasedNearestNeighbour,

@@ -4,7 +4,7 @@ python benchmarks/cluster/simulate.py                            # tables, and d
 python benchmarks/cluster/simulate.py --quick --figure /tmp/a.svg  # to 1,000 workers, fewer buckets
 
 `measure_inputs.py` takes the measurements (`measured.json`). Workers train nothing and time is virtual, but which
-worker gets which bucket is decided by `headcount.engine.cluster.dispatch`, and the CPU time that takes here is part of
+worker gets which bucket is decided by `headcount.cluster.dispatch`, and the CPU time that takes here is part of
 the simulated time. Tables are printed in Markdown.
 """
 

@@ -1,6 +1,6 @@
 """Workers that train nothing, on a clock that is moved on instead of waited for, under the dispatch of a real run.
 
-`simulate` runs `Dispatch` and `BucketQueue` of `headcount.engine.cluster` as they are. Their workers compile, train,
+`simulate` runs `Dispatch` and `BucketQueue` of `headcount.cluster` as they are. Their workers compile, train,
 die and start again in virtual time, and the process that commits is busy for as long as a commit was measured to take.
 """
 
@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from headcount._keys import named_generator
+from headcount.cluster.dispatch import Cluster, Died, Dispatch, Event, Gone, Told
+from headcount.cluster.queue import BucketQueue, Seat
+from headcount.cluster.worker import Errand, Finished, Ready
 from headcount.engine.buckets import Bucket, Shape
-from headcount.engine.cluster.dispatch import Cluster, Died, Dispatch, Event, Gone, Told
-from headcount.engine.cluster.queue import BucketQueue, Seat
-from headcount.engine.cluster.worker import Errand, Finished, Ready
 from headcount.engine.data import PreparedExamples
 from headcount.engine.executors import Job
 from headcount.engine.hardware import Hardware
 from headcount.engine.listener import Listener
 from headcount.engine.trainer import Trained
+from headcount.keys import named_generator
 from headcount.models import ClassTokenSpec
 from headcount.store import Cell, TrainSpec
 

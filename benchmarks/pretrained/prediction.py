@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from headcount.analysis.trained_model.pairs import correlation
-from headcount.analysis.trained_model.read import read_trained_model
+from headcount.pretrained.reading.pairs import correlation
+from headcount.pretrained.reading.read import read_trained_model
 from headcount.report.chart import COLOURS
 from headcount.report.render.figure import save_figure
 from headcount.report.render.ink import INK, QUIET

@@ -7,11 +7,11 @@ python docs/scripts/depth_page.py results/depth-paper
 import sys
 from pathlib import Path
 
+from headcount.papers.base import Scale
+from headcount.papers.beyond.depth import STUDY
 from headcount.report.render import save_chart
 from headcount.report.section import Grid, Section
 from headcount.store import Outcome, Store
-from headcount.studies.base import Scale
-from headcount.studies.beyond.depth import STUDY
 
 DOCS = Path(__file__).parents[1]
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"

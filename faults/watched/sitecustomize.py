@@ -102,7 +102,7 @@ _PATCHES = {
     "headcount.engine.trainer": _trainer,
     "headcount.report.files": _files,
     "headcount.store.table": _table,
-    "headcount.support_read": _support_read,
+    "headcount.theory.support.stored": _support_read,
 }
 
 

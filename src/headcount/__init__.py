@@ -10,14 +10,14 @@ measurement.plot("maxima.svg")
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ._errors import HeadcountError
 from ._version import __version__
+from .errors import HeadcountError
 
 if TYPE_CHECKING:
-    from .analysis import Answer, ErrorTable
+    from .answer import Answer, ErrorTable
+    from .api import measure
     from .engine import run_sweep, sweep
     from .measurement import Measurement, load
-    from .measuring import measure
     from .models import ClassTokenSpec, EncoderSpec
     from .pretrained.inspection.inspecting import inspect
     from .store import TrainSpec
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from .tasks.find import find_task
 
 _HOMES = {
-    "Answer": "analysis",
+    "Answer": "answer",
     "ArrayTask": "tasks",
     "ClassTokenSpec": "models",
     "EncoderSpec": "models",
-    "ErrorTable": "analysis",
+    "ErrorTable": "answer",
     "FunctionTask": "tasks",
     "ImageTask": "tasks",
     "Measurement": "measurement",
@@ -40,7 +40,7 @@ _HOMES = {
     "find_task": "tasks.find",
     "inspect": "pretrained.inspection.inspecting",
     "load": "measurement",
-    "measure": "measuring",
+    "measure": "api",
     "run_sweep": "engine",
     "sweep": "engine",
 }

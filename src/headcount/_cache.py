@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from ._errors import require
+from .errors import require
 
 DEFAULT_CACHE_MB = 1024
 """Of compiled programs: about two thousand small models, each a few hundred kilobytes."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal, get_args
 
-from ._errors import InputError, did_you_mean
+from .errors import InputError, did_you_mean
 
 AnsweredAt = Literal["sequence", "tokens", "query"]
 """Where a task is answered: once per sequence, at every token, or at the last token, the query."""

@@ -14,7 +14,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ._errors import InputError, require
+from .errors import InputError, require
 
 GIB = 2**30
 ALLOWED_SHARE = 0.75
@@ -72,7 +72,7 @@ def require_fits(what: object, size: float, memory: int | None = None) -> None:
     Example:
         >>> require_fits("data.npz", 2**70)
         Traceback (most recent call last):
-        headcount._errors.InputError: data.npz needs at least 1,099,511,627,776.0 GiB of memory, ...
+        headcount.errors.InputError: data.npz needs at least 1,099,511,627,776.0 GiB of memory, ...
     """
     most = max_bytes(memory)
     if size > most:

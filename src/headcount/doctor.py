@@ -11,9 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from . import recipes
-from ._errors import HeadcountError, InputError
 from .backends import VARIABLE, chosen, described, kernels_here, require_working
 from .engine import hardware, run_sweep, sweep, versions
+from .errors import HeadcountError, InputError
 from .store import Store
 from .tasks import max_plus_min
 

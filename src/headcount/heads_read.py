@@ -15,9 +15,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ._compile import on_device
-from ._errors import InputError, require
-from .analysis import Answer
+from .answer import Answer
 from .engine.data import PROBE_EXAMPLES, prepare, target_units
+from .errors import InputError, require
 from .models import AbstractModel, AbstractSpec, from_arrays, spec_from_dict
 from .store import Experiment, Outcome, Record, Store, TrainSpec
 from .tasks import AbstractTask

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ._errors import InputError, StoreError, did_you_mean, require
-from .analysis import Answer, ErrorTable, answer, error_table
-from .analysis.coverage import Coverage, coverage_of
-from .analysis.early import early_record
-from .analysis.support import ATTACHMENT
-from .analysis.trained_model.facts import STUDY as INSPECTION
+from .answer import Answer, ErrorTable, answer, error_table
+from .answer.coverage import Coverage, coverage_of
+from .answer.early import early_record
+from .answer.support import ATTACHMENT
+from .errors import InputError, StoreError, did_you_mean, require
+from .pretrained.reading.facts import STUDY as INSPECTION
 from .store import Experiment, Outcome, Record, Store, Value
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 from ._choices import POSITIONS, require_choice
-from ._errors import InputError, require, require_count
 from ._limits import require_within, shortened
+from .errors import InputError, require, require_count
 from .models import AbstractSpec, ClassTokenSpec, EncoderSpec
 from .store import TrainSpec
 from .tasks import AbstractTask, Classification

@@ -10,13 +10,13 @@ from inspect import signature
 from typing import Any
 
 from . import recipes
-from ._errors import did_you_mean, require, require_count
-from .analysis.words import listed
-from .effort import DEFAULT_EFFORT, Question, effort_of
+from .answer.words import listed
 from .engine import HEADS_QUESTION, MAP_QUESTION, RANK_QUESTION, Sweep, joined, sweep
 from .engine.fitting import require_axes_fit
 from .engine.sweep import TRAIN_FIELDS
+from .errors import did_you_mean, require, require_count
 from .models import AbstractSpec
+from .search import DEFAULT_EFFORT, Question, effort_of
 from .store import TrainSpec, Value
 from .tasks import AbstractTask
 

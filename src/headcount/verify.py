@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ._errors import require
-from ._keys import named_generator
 from .engine import HEADS_QUESTION, Executor, Listener, Sweep, run_sweep
 from .engine.sweep import task_key
+from .errors import require
+from .keys import named_generator
 from .store import Experiment, Outcome, Record, Store
 from .store.weights import Weights
 from .tasks import AbstractTask

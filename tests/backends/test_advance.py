@@ -11,12 +11,12 @@ import numpy as np
 import optax
 import pytest
 
-from headcount._keys import named_key
 from headcount.engine.buckets import shape_of
 from headcount.engine.data import BucketData, StoredTokens
 from headcount.engine.hardware import Sizes
 from headcount.engine.schedule import rate_at
 from headcount.engine.train import program
+from headcount.keys import named_key
 from headcount.models import ClassTokenSpec, textbook
 from headcount.store import Cell, TrainSpec
 from headcount.tasks import AbstractObjective, Classification, Regression

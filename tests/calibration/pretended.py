@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from headcount.analysis import Answer
-from headcount.analysis.answer_base import Interval
+from headcount.answer import Answer
+from headcount.answer.answer_base import Interval
 
 
 @dataclass

@@ -6,9 +6,9 @@ import json
 import pytest
 
 import headcount.calibration.run as runs
-from headcount._errors import HeadcountError, InputError, StoreError
 from headcount.calibration.families import KnownTask
 from headcount.calibration.run import RESULT, calibrate, finished, protocol_of
+from headcount.errors import HeadcountError, InputError, StoreError
 from headcount.store import FILE_NAME
 
 from ..helpers.refusals import refused

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from headcount.studies.base import Scale
-from headcount.studies.registry import STUDIES
+from headcount.papers.base import Scale
+from headcount.papers.registry import STUDIES
 
-from ..datasets.texts import write_records
+from ..data.texts import write_records
 from ..helpers import fabricated
 from ..helpers.cifar_files import random_cifar, write_cifar_folder
 from ..tasks.labelled import some_images
@@ -54,10 +54,10 @@ def broken_training(monkeypatch):
 @pytest.fixture
 def pretended(monkeypatch) -> Pretended:
     pretended = Pretended()
-    for module in ("headcount.measuring", "headcount.effort.run"):
+    for module in ("headcount.api", "headcount.search.run"):
         monkeypatch.setattr(f"{module}.run_sweep", pretended.run_sweep)
         monkeypatch.setattr(f"{module}.attach_baselines", lambda *_, **__: None)
-    monkeypatch.setattr("headcount.effort.run._elimination", pretended.elimination)
+    monkeypatch.setattr("headcount.search.run._elimination", pretended.elimination)
     return pretended
 
 

@@ -4,8 +4,8 @@ import csv
 
 import pytest
 
-from headcount._errors import StoreError
 from headcount.calibration.page import BEGIN, END
+from headcount.errors import StoreError
 
 from ..calibration.pretended import Pretended
 from ..helpers.commands import a_sentence, headcount, strict_json

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import headcount as hc
-from headcount._errors import StoreError
+from headcount.errors import StoreError
 from headcount.store import FILE_NAME, Store
 
-from ..datasets.texts import write_records
-from ..datasets.written import write_text_table
+from ..data.texts import write_records
+from ..data.written import write_text_table
 from ..helpers import fabricated
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
 from ..report.laws import check_page
@@ -154,8 +154,8 @@ def homeless(monkeypatch):
 
 def test_a_user_without_a_home_can_use_every_verb(homeless, own, tmp_path, monkeypatch, pretended, passages):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("headcount.cli.prove.CLAIMS", ())
-    monkeypatch.setattr("headcount.cli.prove.run_claims", lambda: iter(()))
+    monkeypatch.setattr("headcount.theory.cli.prove.CLAIMS", ())
+    monkeypatch.setattr("headcount.theory.cli.prove.run_claims", lambda: iter(()))
     monkeypatch.setattr("headcount.doctor.examine", list)
     pretended.metrics = lambda at: error_rates(at) | {"nmse": 0.5}
     mine, bert = passages

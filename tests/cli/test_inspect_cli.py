@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 import torch
 
 import headcount as hc
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.pretrained.inspection.inspected import kept_by_order
 from headcount.pretrained.inspection.inspecting import prepare
 from headcount.pretrained.inspection.result import Inspection

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from headcount._errors import StoreError
+from headcount.errors import StoreError
 from headcount.store import Store
 
 from ..helpers.commands import a_sentence, contents, headcount, start, strict_json

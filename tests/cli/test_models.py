@@ -5,8 +5,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from headcount.cli.models import heads_chart, what_the_bounds_say
-from headcount.studies.model_heads import published_models
+from headcount.papers.cli.models import heads_chart, what_the_bounds_say
+from headcount.papers.model_heads import published_models
 
 from ..helpers.commands import headcount
 

@@ -34,7 +34,7 @@ def clusters(monkeypatch) -> list[PretendedCluster]:
     def ray_executor(on, *, workers=None, backend=None):
         return PretendedCluster(opened, on, workers)
 
-    monkeypatch.setitem(sys.modules, "headcount.engine.cluster", SimpleNamespace(ray_executor=ray_executor))
+    monkeypatch.setitem(sys.modules, "headcount.cluster", SimpleNamespace(ray_executor=ray_executor))
     return opened
 
 
@@ -61,7 +61,7 @@ def test_python_says_where_too(tmp_path, pretended, clusters):
 
 
 def test_a_study_is_trained_where_it_is_asked_for(tmp_path, pretended, clusters, monkeypatch):
-    monkeypatch.setattr("headcount.cli.reproduce.run_sweep", pretended.run_sweep)
+    monkeypatch.setattr("headcount.papers.cli.reproduce.run_sweep", pretended.run_sweep)
     result = headcount("reproduce", "table5", "--scale", "smoke", "--out", tmp_path, "--on", "ray")
     assert result.code == 0, result.err
     assert pretended.executors == clusters
@@ -125,7 +125,7 @@ def test_a_place_that_cannot_be_is_refused_before_any_work(tmp_path, no_training
 
 def test_nobody_else_imports_ray(tmp_path, pretended, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.setitem(sys.modules, "headcount.engine.cluster", None)
+    monkeypatch.setitem(sys.modules, "headcount.cluster", None)
     for words in ((), ("--on", "threads")):
         assert headcount("measure", "sum-of-maxima", "--lengths", 8, "--seeds", 2, "--out", tmp_path, *words).code == 0
     assert all(type(each) is Threads for each in pretended.executors)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ..datasets.texts import write, write_records
+from ..data.texts import write, write_records
 from ..helpers.commands import a_sentence, headcount, strict_json
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from .real_data import METRICS, lines, records_in, said_on
@@ -78,7 +78,7 @@ def test_images_of_cifar_are_not_resized(cifar, tmp_path):
 
 
 def spoiled(kind: str, folder: Path, images: Path) -> tuple[Path, str]:
-    """Data with a fault, and what names it; tests/datasets has every fault there is."""
+    """Data with a fault, and what names it; tests/data has every fault there is."""
     if kind == "a line":
         rows = [json.dumps(row) for row in lines()]
         return write(folder / "mine.jsonl", "\n".join([*rows[:2], '{"query": "heron"', *rows[3:]]) + "\n"), "line 3"

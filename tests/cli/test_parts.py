@@ -2,9 +2,9 @@
 
 import pytest
 
+from headcount.papers.base import Scale
+from headcount.papers.registry import RANK, STUDIES
 from headcount.store import Store
-from headcount.studies.base import Scale
-from headcount.studies.registry import RANK, STUDIES
 
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
 from .pretended import Pretended
@@ -81,7 +81,7 @@ def test_a_part_that_is_not_there_is_refused(tmp_path, monkeypatch, no_training,
 @pytest.fixture
 def pretended_study(monkeypatch) -> Pretended:
     pretended = Pretended()
-    monkeypatch.setattr("headcount.cli.reproduce.run_sweep", pretended.run_sweep)
+    monkeypatch.setattr("headcount.papers.cli.reproduce.run_sweep", pretended.run_sweep)
     return pretended
 
 

@@ -80,7 +80,7 @@ def test_the_server(tmp_path, pipe):
 def test_a_folder_that_is_opened_for_writing(tmp_path, pipe):
     script = """
 import sys
-from headcount._errors import StoreError
+from headcount.errors import StoreError
 from headcount.store import Store
 try:
     Store.open_for_writing(sys.argv[1])
@@ -99,7 +99,7 @@ def test_weights(tmp_path):
     os.mkfifo(pack)
     script = """
 import sys
-from headcount._errors import StoreError
+from headcount.errors import StoreError
 from headcount.store import Store
 from headcount.store.weights import read_weights
 with Store.open_for_reading(sys.argv[1]) as store:
@@ -118,5 +118,5 @@ def test_the_cache(tmp_path):
     prune(tmp_path, 10**9)
     assert not (tmp_path / "program-cache").exists()
     os.mkfifo(tmp_path / "negatives.npy")
-    script = "import sys; from pathlib import Path; from headcount.datasets.mining import _load; "
+    script = "import sys; from pathlib import Path; from headcount.data.mining import _load; "
     assert ended(script + "assert _load(Path(sys.argv[1]), (1, 1)) is None", tmp_path / "negatives.npy") == []

@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from ..effort.test_run import Timer
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
 from ..helpers.compiling import compile_quickly  # noqa: F401
+from ..search.test_run import Timer
 
 TINY = "--steps 30 --batch 16 --head-dim 2 --hidden 8 --heads 1:4 --train-examples 200 --validation-examples 200"
 ASK = ("measure", "max-plus-min", *TINY.split(), "--effort", "quick")
@@ -94,8 +94,8 @@ def test_minutes_that_are_over_leave_an_answer_and_say_how_to_go_on(tmp_path, pr
 
     command = (*ASK, "--heads", "1:12", "--lengths", 8, "--minutes", "5", "--out", tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr("headcount.effort.run.threading.Timer", Timer)
-        patched.setattr("headcount.effort.run.run_sweep", over_in_the_third_round)
+        patched.setattr("headcount.search.run.threading.Timer", Timer)
+        patched.setattr("headcount.search.run.run_sweep", over_in_the_third_round)
         result = headcount(*command)
     assert result.code == 4, result.err
     assert result.out.startswith(("needs ", "no transition found"))

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from headcount import recipes
-from headcount.datasets.embeddings import MINILM
+from headcount.data.embeddings import MINILM
+from headcount.papers.base import Scale
+from headcount.papers.real_data import cifar as cifar_study
+from headcount.papers.registry import REAL_DATA
 from headcount.store import Outcome
-from headcount.studies.base import Scale
-from headcount.studies.real_data import cifar as cifar_study
-from headcount.studies.registry import REAL_DATA
 
-from ..datasets.texts import write, write_records
+from ..data.texts import write, write_records
 from ..helpers.cifar_files import random_cifar, write_cifar_folder
 from ..helpers.commands import a_sentence, contents, headcount, strict_json
 from ..helpers.compiling import compile_quickly  # noqa: F401

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headcount.studies.base import Scale
-from headcount.studies.registry import STUDIES
+from headcount.papers.base import Scale
+from headcount.papers.registry import STUDIES
 
 from ..helpers import fabricated
 from ..helpers.commands import a_sentence, contents, headcount, strict_json

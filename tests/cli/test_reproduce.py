@@ -4,10 +4,10 @@ import re
 
 import pytest
 
+from headcount.papers.base import Scale
+from headcount.papers.rank import random_features
+from headcount.papers.registry import CLOSED_FORM, REAL_DATA, STUDIES
 from headcount.store import Outcome
-from headcount.studies.base import Scale
-from headcount.studies.rank import random_features
-from headcount.studies.registry import CLOSED_FORM, REAL_DATA, STUDIES
 
 from ..helpers import fabricated
 from ..helpers.commands import a_sentence, contents, headcount, strict_json

@@ -155,7 +155,7 @@ def claims(monkeypatch):
 
         quick = tuple((lambda verdict=verdict: entry(verdict)) for verdict in verdicts)
         monkeypatch.setattr(ledger, "CLAIMS", quick)
-        monkeypatch.setattr("headcount.cli.prove.CLAIMS", quick)
+        monkeypatch.setattr("headcount.theory.cli.prove.CLAIMS", quick)
 
     return use
 

@@ -7,9 +7,9 @@ import pytest
 
 from headcount.backends import Kernels, Library
 from headcount.engine import sweep
+from headcount.papers.base import Scale
+from headcount.papers.registry import STUDIES
 from headcount.store import Cell, Outcome, Record, Store
-from headcount.studies.base import Scale
-from headcount.studies.registry import STUDIES
 from headcount.tasks.find import find_task
 
 from ..helpers import fabricated

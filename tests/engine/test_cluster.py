@@ -13,18 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount._errors import InputError, StoreError
+from headcount.cluster import dispatch
+from headcount.cluster.by_value import local_modules
+from headcount.cluster.dispatch import Cluster, ClusterExecutor, ClusterLostError, Died, Gone, Told, planned_for
+from headcount.cluster.queue import MAX_DEATHS, BucketQueue, Seat
+from headcount.cluster.worker import Checkpoint, Errand, Finished, Introduction, Ready, Seen, Worker
 from headcount.engine import Listener, executor_of, plan_sweep, run_sweep, versions
-from headcount.engine.cluster import dispatch
-from headcount.engine.cluster.by_value import local_modules
-from headcount.engine.cluster.dispatch import Cluster, ClusterExecutor, ClusterLostError, Died, Gone, Told, planned_for
-from headcount.engine.cluster.queue import MAX_DEATHS, BucketQueue, Seat
-from headcount.engine.cluster.worker import Checkpoint, Errand, Finished, Introduction, Ready, Seen, Worker
 from headcount.engine.data import PreparedExamples
 from headcount.engine.executors import Job
 from headcount.engine.plan import Fit
 from headcount.engine.records import failure
 from headcount.engine.trainer import Glimpse, Trained
+from headcount.errors import InputError, StoreError
 from headcount.store import Outcome, Store
 from headcount.tasks import FunctionTask
 from headcount.tasks.find import load_python_file
@@ -375,7 +375,7 @@ def test_a_worker_without_a_users_file_says_where_and_what_to_do(tmp_path, read,
 
 def test_a_folder_in_use_is_refused_before_a_cluster_is_started(tmp_path, monkeypatch):
     started = []
-    monkeypatch.setattr("headcount.engine.cluster.ray_executor", lambda *_, **__: started.append(1))
+    monkeypatch.setattr("headcount.cluster.ray_executor", lambda *_, **__: started.append(1))
     with (
         Store.open_for_writing(tmp_path),
         pytest.raises(StoreError, match=tmp_path.name),

@@ -43,7 +43,7 @@ def stored(root, **options):
 
 
 def test_a_sweep_survives_the_loss_of_a_node(nodes, tmp_path):
-    from headcount.engine.cluster import ray_executor
+    from headcount.cluster import ray_executor
 
     _, expected = stored(tmp_path / "threads")
     _, leaves = nodes.add_node(num_cpus=1), nodes.add_node(num_cpus=1)

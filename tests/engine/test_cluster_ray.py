@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from headcount._errors import InputError
-from headcount.effort import Question
+from headcount.cluster import ray_executor
 from headcount.engine import Listener, run_sweep
-from headcount.engine.cluster import ray_executor
+from headcount.errors import InputError
+from headcount.search import Question
 from headcount.store import Outcome, Store
 from headcount.tasks import FunctionTask
 from headcount.tasks.find import find_task
@@ -20,8 +20,8 @@ from ..helpers.sweeps import TASK, TRAIN, class_token, swept
 from .test_run import everything_in
 
 pytest.importorskip("ray")
-from headcount.engine.cluster import ray_cluster
-from headcount.engine.cluster.worker import Finished
+from headcount.cluster import ray_cluster
+from headcount.cluster.worker import Finished
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -106,7 +106,7 @@ def test_a_killed_worker_costs_nothing_but_time(executor, tmp_path, capfd):
 
 
 def test_a_bucket_that_kills_every_worker_fails_with_a_sentence(executor, tmp_path, monkeypatch):
-    monkeypatch.setattr("headcount.engine.cluster.queue.MAX_DEATHS", 1)
+    monkeypatch.setattr("headcount.cluster.queue.MAX_DEATHS", 1)
     flag = tmp_path / "always"
     flag.touch()
     summary = do(swept(killing(flag, always=True), length=[4]), tmp_path / "results", executor=executor)

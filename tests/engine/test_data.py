@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount._choices import POSITIONS
-from headcount._keys import named_key
 from headcount.engine.data import PROBE_EXAMPLES, FreshExamples, RawExamples, StoredTokens, Units, prepare
+from headcount.keys import named_key
 from headcount.tasks import ArrayTask, FunctionTask, sum_of_maxima
 
 from ..helpers.compiling import compile_quickly  # noqa: F401

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from headcount._errors import StoreError
-from headcount.effort import Question
 from headcount.engine import Listener, plan_sweep, run_sweep, trainer
 from headcount.engine.train import program
+from headcount.errors import StoreError
+from headcount.search import Question
 from headcount.store import Outcome, Store
 
 from ..helpers.compiling import compile_quickly  # noqa: F401

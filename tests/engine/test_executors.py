@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from headcount._errors import InputError
 from headcount.engine import plan_sweep, run, run_sweep
 from headcount.engine.executors import Executor
 from headcount.engine.records import failure
 from headcount.engine.trainer import Trained
+from headcount.errors import InputError
 from headcount.store import Outcome, Store
 
 from ..helpers.sweeps import CPU, swept

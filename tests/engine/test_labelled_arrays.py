@@ -9,8 +9,8 @@ import numpy as np
 import optax
 import pytest
 
-from headcount.analysis.metric import ERROR_RATE
-from headcount.analysis.table import error_table
+from headcount.answer.metric import ERROR_RATE
+from headcount.answer.table import error_table
 from headcount.engine import run_sweep, spec_of
 from headcount.models import from_arrays
 from headcount.recipes import model_for

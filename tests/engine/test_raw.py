@@ -14,13 +14,13 @@ import numpy as np
 import optax
 import pytest
 
-from headcount._keys import named_key
 from headcount.engine import Hardware, plan_sweep, run_sweep, spec_of
 from headcount.engine.buckets import shape_of
 from headcount.engine.data import prepare
 from headcount.engine.hardware import CPU_MEMBERS
 from headcount.engine.plan import sizes_of
 from headcount.engine.train import program
+from headcount.keys import named_key
 from headcount.models import from_arrays
 from headcount.store import Outcome, Record, Store, TrainSpec
 

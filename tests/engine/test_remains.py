@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from headcount.engine.cluster import remains
+from headcount.cluster import remains
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are read from /proc")

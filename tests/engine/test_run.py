@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from headcount._errors import InputError, StoreError
 from headcount.engine import Listener, plan_sweep, run_sweep, spec_of, trainer, versions
 from headcount.engine.records import checkpoint_steps, failure
 from headcount.engine.train import program
+from headcount.errors import InputError, StoreError
 from headcount.models import from_arrays
 from headcount.store import Outcome, Store
 from headcount.tasks import FunctionTask, NearestNeighbour

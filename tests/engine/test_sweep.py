@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
 from headcount.engine import joined, spec_of, sweep
+from headcount.errors import InputError
 from headcount.store import Store, TrainSpec
 from headcount.tasks import ArrayTask, NearestNeighbour, max_plus_min, sum_of_maxima
 

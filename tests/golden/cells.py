@@ -1,10 +1,10 @@
 """Keys of cells of every kind: stored results are found by them, so that none may change unseen."""
 
 from headcount.models import ClassTokenSpec, EncoderSpec
+from headcount.papers.base import Scale
+from headcount.papers.registry import STUDIES
 from headcount.request import Request
 from headcount.store import TrainSpec
-from headcount.studies.base import Scale
-from headcount.studies.registry import STUDIES
 from headcount.tasks.find import PRESETS, find_task
 
 from ..helpers.sweeps import swept

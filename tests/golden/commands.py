@@ -1,6 +1,6 @@
 """The commands that are photographed, by name; `{name}` stands for a folder of `folders.write_folders`."""
 
-from headcount.studies.registry import REAL_DATA, STUDIES
+from headcount.papers.registry import REAL_DATA, STUDIES
 
 from .folders import ANSWERS
 

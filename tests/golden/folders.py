@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from headcount.papers.registry import REAL_DATA, STUDIES
 from headcount.store import Outcome, Store
-from headcount.studies.registry import REAL_DATA, STUDIES
 
 from ..helpers import fabricated
 from ..helpers.fabricated_inspection import facts, killed_after, write_inspection

@@ -7,28 +7,28 @@ from pathlib import Path
 from typing import Any
 
 from headcount._choices import STARTS
+from headcount.papers.base import AbstractStudy, Scale
+from headcount.papers.beyond import alphabet, architectures, norm
+from headcount.papers.beyond.depth import DepthStudy
+from headcount.papers.beyond.norm import NormStudy
+from headcount.papers.beyond.shared_keys import SharedKeysStudy, _divisors
+from headcount.papers.beyond.sparse import SparseStudy
+from headcount.papers.claims.places import EACH_TIME, ONCE
+from headcount.papers.head_count import table2
+from headcount.papers.head_count.converged import TABLES, ConvergedStudy
+from headcount.papers.head_count.table2_draws import DrawsStudy
+from headcount.papers.head_count.width import HEADS, WidthStudy
+from headcount.papers.others.memorise import MemoriseStudy
+from headcount.papers.rank import norms
+from headcount.papers.rank.base import RankStudy
+from headcount.papers.real_data.cifar import CifarStudy
+from headcount.papers.real_data.cifar_places import CifarPlacesStudy
+from headcount.papers.real_data.marco import MarcoStudy
+from headcount.papers.real_data.marco_epochs import MarcoEpochsStudy
+from headcount.papers.real_data.marco_queries import MarcoQueriesStudy
+from headcount.papers.real_data.passages import TRAINED
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 from headcount.store.experiment import Experiment
-from headcount.studies.base import AbstractStudy, Scale
-from headcount.studies.beyond import alphabet, architectures, norm
-from headcount.studies.beyond.depth import DepthStudy
-from headcount.studies.beyond.norm import NormStudy
-from headcount.studies.beyond.shared_keys import SharedKeysStudy, _divisors
-from headcount.studies.beyond.sparse import SparseStudy
-from headcount.studies.claims.places import EACH_TIME, ONCE
-from headcount.studies.head_count import table2
-from headcount.studies.head_count.converged import TABLES, ConvergedStudy
-from headcount.studies.head_count.table2_draws import DrawsStudy
-from headcount.studies.head_count.width import HEADS, WidthStudy
-from headcount.studies.others.memorise import MemoriseStudy
-from headcount.studies.rank import norms
-from headcount.studies.rank.base import RankStudy
-from headcount.studies.real_data.cifar import CifarStudy
-from headcount.studies.real_data.cifar_places import CifarPlacesStudy
-from headcount.studies.real_data.marco import MarcoStudy
-from headcount.studies.real_data.marco_epochs import MarcoEpochsStudy
-from headcount.studies.real_data.marco_queries import MarcoQueriesStudy
-from headcount.studies.real_data.passages import TRAINED
 
 PROVENANCE = {"device": "a test", "versions": {"headcount": "0"}, "seconds": 2.0, "finished": "2026-01-01T00:00:00"}
 LINE = {"heads": (1, 2, 3, 4, 5, 6), "length": (8, 16), "seed": (0, 1)}

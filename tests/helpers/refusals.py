@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import jaxtyping
 import pytest
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 
 
 @contextmanager

@@ -8,9 +8,9 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from headcount._errors import require
 from headcount._shapes import AnyArray, Key
 from headcount.engine import Hardware, Sweep, sweep
+from headcount.errors import require
 from headcount.models import ClassTokenSpec, EncoderSpec
 from headcount.recipes import labelled_encoder
 from headcount.store import TrainSpec

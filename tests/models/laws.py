@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jax.extend.core import jaxprs_in_params
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.models import AbstractSpec, from_arrays, spec_from_dict
 
 from ..helpers.refusals import refused

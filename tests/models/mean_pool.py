@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import Float
 
 from headcount._choices import Precision
-from headcount._errors import require_count
-from headcount._keys import named_generator
 from headcount._shapes import AnyArray, Key, Target, Tokens
+from headcount.errors import require_count
+from headcount.keys import named_generator
 from headcount.models import AbstractModel, AbstractSpec, axis_size, register
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import erf
 
 from headcount._choices import POSITIONS
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.models import ClassTokenSpec, EncoderSpec, from_arrays
 from headcount.models.class_token.removal import HeadRemoval
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from headcount._keys import named_generator
+from headcount.keys import named_generator
 from headcount.pretrained.evaluation.layer_statistics import LayerStatistics
 from headcount.pretrained.layers.weights import HeadWeights
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.pretrained.removal import descent as descent_module
 from headcount.pretrained.removal.descent import Descent, descend
 from headcount.pretrained.removal.elimination import Elimination, layer_curve, order_within_layer

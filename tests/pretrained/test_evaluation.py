@@ -8,7 +8,7 @@ pytest.importorskip("transformers")
 
 import torch
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.pretrained.layers.find import rewritten
 from headcount.pretrained.loading.load import fingerprint_of
 from tests.helpers.tiny_models import DECODERS, ENCODERS, VISION

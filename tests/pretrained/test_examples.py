@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from torch.nn import functional
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.pretrained.evaluation.evaluate import Evaluation
 from headcount.pretrained.examples.own_loss import OwnLoss
 from headcount.pretrained.examples.read import Reader, read_examples

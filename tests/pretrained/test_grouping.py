@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from headcount._errors import InputError
-from headcount._keys import named_generator
+from headcount.errors import InputError
+from headcount.keys import named_generator
 from headcount.pretrained.layers.rotary import Rotary
 from headcount.pretrained.sharing import grouping
 from headcount.pretrained.sharing.grouping import Layer, choose_groups, group, group_model, mean_pool, repeated

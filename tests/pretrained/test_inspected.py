@@ -2,8 +2,8 @@
 
 import pytest
 
-from headcount.analysis.trained_model.facts import LAST_FACT
 from headcount.pretrained.inspection.inspected import chosen_inspection, inspected_kept, inspections_of
+from headcount.pretrained.reading.facts import LAST_FACT
 from headcount.store import Experiment, Store
 from tests.helpers.refusals import refused
 

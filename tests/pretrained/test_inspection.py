@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount._errors import InputError
-from headcount.analysis.trained_model.read import read_trained_model
+from headcount.errors import InputError
 from headcount.pretrained.inspection.effort import LEVELS, ModelSize, schedule
 from headcount.pretrained.inspection.facts import Subject, facts_of, on_original
 from headcount.pretrained.inspection.kept_statistics import KeptStatistics, from_arrays, to_arrays
 from headcount.pretrained.inspection.running import COST, SPENT, Fact, measure_facts
 from headcount.pretrained.loading.digests import digest_of
+from headcount.pretrained.reading.read import read_trained_model
 from headcount.store import Experiment, Store
 
 from ..helpers.fake_evaluation import FakeEvaluation, FakeLoss

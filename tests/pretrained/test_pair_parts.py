@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.pretrained.examples.pair_parts import shared_words, split_pairs
 
 TEXTS = st.sampled_from("abcdefghijkl")

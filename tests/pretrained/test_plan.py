@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
-from headcount.analysis.bootstrap import COVERAGE
-from headcount.analysis.trained_model.facts import Facts
-from headcount.analysis.trained_model.whole import read_configurations
+from headcount.answer.bootstrap import COVERAGE
+from headcount.errors import InputError
 from headcount.pretrained.layers.architectures import FAMILIES
 from headcount.pretrained.layers.weights import HeadWeights
+from headcount.pretrained.reading.facts import Facts
+from headcount.pretrained.reading.whole import read_configurations
 from headcount.pretrained.storing.changing import kept_count, loss_facts
 from headcount.pretrained.storing.cost import BYTES, cache_bytes_per_token, stored_dtype
 from headcount.pretrained.storing.plan import Plan, compact, fitted, pruned_plan

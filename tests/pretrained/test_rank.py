@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount._keys import named_generator
+from headcount.keys import named_generator
 from headcount.pretrained.layers.rotary import Rotary
 from headcount.pretrained.rank.low_rank import low_rank_scores, low_rank_values, rank_curve
 from headcount.pretrained.sharing.shared import REACH

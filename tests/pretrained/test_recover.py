@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.pretrained.layers.find import attention_layers
 from headcount.pretrained.storing.recover import recover
 

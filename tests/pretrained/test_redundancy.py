@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from headcount._keys import named_generator
+from headcount.keys import named_generator
 from headcount.pretrained.layers.rotary import Rotary
 from headcount.pretrained.sharing.redundancy import redundancy, same_reading
 from tests.pretrained.drawn_layers import drawn, statistics_of

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.pretrained.removal.refit import refit, refitted_in_order, removed_plainly
 
 from ..helpers.layered import LayeredEvaluation, correlated, random_weights, statistics_of

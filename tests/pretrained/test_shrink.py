@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.pretrained.layers.rotary import Rotary
 from headcount.pretrained.rank.shrink import full_shape, kept_pairs, shrink_layer
 from tests.helpers.textbook_attention import attend, rotated

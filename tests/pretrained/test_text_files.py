@@ -2,7 +2,7 @@
 
 import pytest
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.pretrained.examples.text_files import read_text_file
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount._keys import named_generator
+from headcount.keys import named_generator
 from headcount.pretrained.layers.weights import HeadWeights
 from tests.helpers.refusals import refused
 from tests.helpers.textbook_attention import attend

@@ -16,7 +16,7 @@ pytest.importorskip("transformers")
 import torch
 from safetensors.torch import load_file
 
-from headcount._errors import HeadcountError
+from headcount.errors import HeadcountError
 from headcount.pretrained.layers.architectures import FAMILIES as KNOWN
 from headcount.pretrained.layers.find import rewritten
 from headcount.pretrained.loading.load import fingerprint_of, load_model, of_module

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from headcount.analysis.next_steps import NextStep
+from headcount.answer.next_steps import NextStep
+from headcount.papers.base import Scale
+from headcount.papers.registry import STUDIES
 from headcount.report.render.html import page
 from headcount.report.section import experiment_section
 from headcount.store import Outcome
-from headcount.studies.base import Scale
-from headcount.studies.registry import STUDIES
 
 from ..helpers.fabricated import finished, lost, study_sweep, sweep
 from .test_page import attached, trained

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.analysis import ERROR_RATE, NMSE, ErrorTable, answer, error_table
-from headcount.analysis.baselines import Baseline
+from headcount.answer import ERROR_RATE, NMSE, ErrorTable, answer, error_table
+from headcount.answer.baselines import Baseline
 from headcount.report.chart import SCALE, Chart, HeatMap, Series
 from headcount.report.charts import charts_of, error_chart, heat_map, rank_chart, rank_map
 from headcount.report.render.inline import inlined

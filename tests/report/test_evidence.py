@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from headcount.analysis import Interval
+from headcount.answer import Interval
 from headcount.report.render.evidence import evidence_rows
 from headcount.report.section import Section, experiment_section
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
-from headcount.analysis.words import decimal
+from headcount.answer.words import decimal
+from headcount.errors import InputError
 from headcount.report.chart import Chart, Drop, HeatMap, Level, Line, Series, Span
 from headcount.report.render import FORMATS, save_chart
 from headcount.report.render.cells import colour_of, contrast, ink_on

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from headcount._errors import HeadcountError, InputError
+from headcount.errors import HeadcountError, InputError
 from headcount.report.files import write_whole
 
 from ..helpers.fabricated import finished, sweep, write

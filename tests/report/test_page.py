@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headcount.analysis.next_steps import NextStep
+from headcount.answer.next_steps import NextStep
 from headcount.report.provenance import provenance
 from headcount.report.render import write_report
 from headcount.report.render.cells import contrast

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from headcount.analysis import Claim, Verdict
+from headcount.answer import Claim, Verdict
 from headcount.report.render.terminal import section_view
 from headcount.report.section import Grid, Section, experiment_section
 from headcount.store import Outcome

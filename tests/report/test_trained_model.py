@@ -7,14 +7,14 @@ import pytest
 from rich.console import Console
 
 import headcount as hc
-from headcount._errors import StoreError
+from headcount.errors import StoreError
+from headcount.papers.folder import sections_of
+from headcount.pretrained.showing.section import trained_model_section
 from headcount.report.chart import Chart, HeatMap
 from headcount.report.render.html import page
 from headcount.report.render.terminal import section_view
-from headcount.report.trained_model.section import trained_model_section
 from headcount.serve.folder import Folder
 from headcount.store import Experiment, Store
-from headcount.studies.folder import sections_of
 
 from ..helpers.commands import a_sentence, headcount, strict_json
 from ..helpers.fabricated_inspection import COMMAND, facts, killed_after, write_inspection

@@ -34,7 +34,7 @@ def another_process(script: str, *arguments: object):
     """A process that runs `script` and then waits, still holding all it opened, until it is killed with -9."""
     prelude = (
         "import os, pathlib, resource, sys\n"
-        "from headcount._errors import StoreError\nfrom headcount.store import Store\n"
+        "from headcount.errors import StoreError\nfrom headcount.store import Store\n"
         "from tests.store.records import an_experiment, bucket, insert\nroot = pathlib.Path(sys.argv[1])\n"
     )
     waiting = "\nprint('ready', flush=True)\nsys.stdin.read()"

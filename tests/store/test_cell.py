@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.models import ClassTokenSpec
 from headcount.store import Cell, TrainSpec
 from headcount.store.cell import cell_from_spec

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headcount._errors import StoreError
+from headcount.errors import StoreError
 from headcount.store import FILE_NAME as FILE
 from headcount.store import Store
 

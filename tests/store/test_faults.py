@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headcount._errors import StoreError
 from headcount.cli.running import settled
+from headcount.errors import StoreError
 from headcount.store import FILE_NAME as FILE
 from headcount.store import Store
 from headcount.store.database import holds_tables

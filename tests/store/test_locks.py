@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headcount._errors import StoreError
+from headcount.errors import StoreError
 from headcount.store import FILE_NAME as FILE
 from headcount.store import Store, connections
 from headcount.store.cell import RESTORE

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount._errors import StoreError
+from headcount.errors import StoreError
 from headcount.report.export import to_csv, to_json
 from headcount.store import FILE_NAME as FILE
 from headcount.store import Outcome, Store

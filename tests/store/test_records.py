@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.analysis import answer, error_table
-from headcount.analysis.next_steps import Situation, next_steps
+from headcount.answer import answer, error_table
+from headcount.answer.next_steps import Situation, next_steps
 from headcount.report.provenance import provenance
 from headcount.store import Experiment, Outcome, Record, Records, Store, TrainSpec
 

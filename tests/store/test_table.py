@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from headcount._errors import StoreError
+from headcount.errors import StoreError
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 
 from .drawn import experiments, law, records, several, unchecked_randomness

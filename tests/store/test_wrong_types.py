@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from headcount._errors import StoreError
+from headcount.errors import StoreError
+from headcount.papers.base import Scale
+from headcount.papers.folder import sections_of
+from headcount.papers.registry import CLOSED_FORM
 from headcount.store import FILE_NAME, Store
-from headcount.studies.base import Scale
-from headcount.studies.folder import sections_of
-from headcount.studies.registry import CLOSED_FORM
 
 from ..helpers import fabricated
 from ..helpers.commands import headcount, unchecked

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from headcount.datasets.embeddings import WordEmbeddings, load_embeddings
-from headcount.datasets.images import ImageSet
-from headcount.datasets.passages import PassageSet
+from headcount.data.embeddings import WordEmbeddings, load_embeddings
+from headcount.data.images import ImageSet
+from headcount.data.passages import PassageSet
 
-from ..datasets.texts import bert_tensors, write_bert
+from ..data.texts import bert_tensors, write_bert
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 WORDS = ("heron", "river", "stone", "lamp", "winter", "glass", "moss", "##s")

@@ -10,7 +10,7 @@ import headcount
 from headcount.tasks import ArrayTask, quadratic_basins
 from headcount.tasks.find import find_task
 
-from ..datasets.written import write_text_table
+from ..data.written import write_text_table
 from ..helpers.commands import headcount as headcount_command
 from ..helpers.refusals import refused
 from ..helpers.tolerance import assert_trees_equal

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from headcount._precision import in_double
-from headcount.datasets.mining import given_negatives
+from headcount.data.mining import given_negatives
 from headcount.tasks import Ranking, ranking
 
 from ..helpers.compiling import compile_quickly  # noqa: F401

@@ -7,7 +7,7 @@ import logging
 import os
 
 from .._choices import BACKENDS, Backend, require_choice
-from .._errors import InputError
+from ..errors import InputError
 from .library import Kernels, kernels
 
 VARIABLE = "HEADCOUNT_BACKEND"

@@ -1,7 +1,7 @@
 """Do the kernels run on this device? A tiny pooling, compared with the reference."""
 
 from .._draws import named_generator
-from .._errors import HeadcountError
+from ..errors import HeadcountError
 
 
 def require_working() -> None:

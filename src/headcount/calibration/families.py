@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from .._keys import named_generator
+from ..keys import named_generator
 from ..tasks import ArrayTask
 
 OPEN = ("maxima", "weighted", "basins", "noisy", "two-labels", "pure-noise")

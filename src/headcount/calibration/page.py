@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from .._errors import InputError, require
+from ..errors import InputError, require
 from ..report.files import write_whole
 from .record import Summary, TaskResult, by_family, by_intrinsic_dim, overview
 from .words import outcome, seconds, sentences, share_with_interval

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from .._choices import require_choice
-from .._errors import HeadcountError, require, require_count
 from .._files import read_regular
 from .._limits import require_within, shortened
-from ..effort import DEFAULT_EFFORT, EFFORTS
+from ..api import measure
 from ..engine import Executor
-from ..measuring import measure
+from ..errors import HeadcountError, require, require_count
 from ..report.files import write_whole
+from ..search import DEFAULT_EFFORT, EFFORTS
 from ..store import FILE_NAME
 from .families import KnownTask
 from .record import TaskResult, result_from_dict

@@ -21,8 +21,8 @@ import typer
 from rich.console import Console, RenderableType
 from typer.core import TyperCommand, TyperGroup
 
-from .._errors import HeadcountError, InputError, did_you_mean
 from .._version import __version__
+from ..errors import HeadcountError, InputError, did_you_mean
 from .streams import quiet_stderr, told_stdout
 from .verbs import PANELS, VERBS, with_examples
 

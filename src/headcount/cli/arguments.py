@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from .._errors import InputError, require
 from .._limits import MAX_COUNT, limit
+from ..errors import InputError, require
 
 
 def counts(text: str | None, option: str) -> list[int] | None:

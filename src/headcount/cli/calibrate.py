@@ -11,7 +11,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from .._cache import keep_compiled_programs
-from .._errors import did_you_mean, require, require_count
 from ..calibration.families import FAMILIES, KnownTask, calibration_set
 from ..calibration.page import parts as page_parts
 from ..calibration.page import write_page
@@ -20,6 +19,7 @@ from ..calibration.run import EFFORTS, PAPER_HEADS, TABLE, finished, protocol_of
 from ..calibration.run import calibrate as run_tasks
 from ..calibration.words import outcome, seconds, sentences, share
 from ..engine import check_where
+from ..errors import did_you_mean, require, require_count
 from ..report.files import write_whole
 from ..report.progress import counted_progress
 from ..report.render import check_ending

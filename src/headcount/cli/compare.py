@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from .._errors import require
+from ..errors import require
+from ..papers.folder import sections_of
 from ..report.compare import ComparedCell, ComparedErrors, Comparison, compared, comparison_chart, named_sections
 from ..report.render import check_ending, save_chart
 from ..report.render.fitted import FittedTable, Prose, facts
 from ..report.render.words import number
 from ..report.section import Section
-from ..studies.folder import sections_of
 from .app import Json, print_json, say, show_view
 
 Folders = Annotated[list[Path], typer.Argument(metavar="DIR DIR...", help="Two or more results folders.")]

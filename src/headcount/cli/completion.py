@@ -12,9 +12,9 @@ import typer
 from typer.core import TyperOption
 
 from .._choices import ANSWERED_AT, POSITIONS, PRECISIONS
-from ..effort.levels import EFFORTS
+from ..papers.registry import CLOSED_FORM, REAL_DATA, STUDIES
 from ..report.render import FORMATS
-from ..studies.registry import CLOSED_FORM, REAL_DATA, STUDIES
+from ..search.levels import EFFORTS
 from ..tasks import PRESETS
 from ..tasks.ranking import LAYOUTS
 from .app import command

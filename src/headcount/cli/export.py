@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from .._errors import require
-from ..analysis.trained_model.facts import STUDY as INSPECTION
+from ..errors import require
+from ..pretrained.reading.facts import STUDY as INSPECTION
+from ..pretrained.showing.export import heads_to_csv, heads_to_json
 from ..report.export import to_csv, to_json, to_summary
 from ..report.files import write_whole
-from ..report.trained_model.export import heads_to_csv, heads_to_json
 from ..store import Store
 from .app import Folder, Json, say
 

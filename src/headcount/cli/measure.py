@@ -6,28 +6,28 @@ from dataclasses import replace
 import typer
 
 from .._cache import cache_folder, keep_compiled_programs
-from ..effort import DEFAULT_EFFORT, effort_of
-from ..effort.costs import costs
+from ..api import default_folder, lengths_of, measure_sweep
 from ..engine import Sweep, check_where, plan_sweep
 from ..measurement import Measurement
-from ..measuring import default_folder, lengths_of, measure_sweep
 from ..report.cells import error_cells
 from ..report.provenance import backends_of
 from ..report.render import check_ending
 from ..report.render.terminal import section_view
 from ..report.section import Section, experiment_section, with_coverage
 from ..request import Request
+from ..search import DEFAULT_EFFORT, effort_of
+from ..search.costs import costs
+from ..serve.cli.live import start_live_page, stay_live
 from ..store import Outcome, Store
 from ..tasks.find import find_task
 from ..tasks.stand_in import planned_task
+from ..theory.cli.support import keep_support, say_support
 from . import options as o
 from .app import Json, messages, print_json, say, show_view
 from .arguments import counts, given, numbers
 from .arguments import windows as fractions
-from .live import start_live_page, stay_live
 from .plans import print_costs, print_plan
 from .running import ask, run, settled, this_command, training_on
-from .support import keep_support, say_support
 
 
 def measure(

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from ..effort.levels import DEFAULT_EFFORT, EFFORTS
 from ..recipes import ENCODER_HIDDEN, HEADS, LABELLED_LAYERS, LABELLED_TRAIN, LENGTHS, TOP_HEADS, TRAIN
+from ..search.levels import DEFAULT_EFFORT, EFFORTS
 from .backend import BACKEND_HELP, use_backend
 from .verbs import EVERY_COMBINATION
 

@@ -7,13 +7,13 @@ from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 
-from .._errors import InputError
-from ..analysis import count_of_heads
+from ..answer import count_of_heads
 from ..backends import described
-from ..effort.costs import Costs
 from ..engine import Plan, spec_of
 from ..engine.train import backend_for
+from ..errors import InputError
 from ..report.render.words import spoken_time
+from ..search.costs import Costs
 from .app import data, print_json, say
 
 COMPILED = "The shorter time is for programs that are already compiled."

@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from .._collection import collection_paused
-from .._errors import require
+from ..errors import require
+from ..papers.folder import sections_of
 from ..report.files import file_name
 from ..report.render import FORMATS, check_ending, save_chart, write_report
 from ..report.section import Section
-from ..studies.folder import sections_of
 from .app import Folder, Json, print_json, say
 
 

@@ -9,14 +9,14 @@ from typing import TypeVar
 
 import typer
 
-from ..analysis import count_of_heads
-from ..effort import DEFAULT_EFFORT, Question, effort_of
-from ..effort.costs import costs
+from ..answer import count_of_heads
+from ..api import measure_question, shown_by
 from ..engine import Early, Executor, Sweep, executor_of, plan_sweep, shown_live
 from ..engine.where import THREADS, starts_cluster
 from ..measurement import Measurement
-from ..measuring import measure_question, shown_by
 from ..report.progress import training_progress
+from ..search import DEFAULT_EFFORT, Question, effort_of
+from ..search.costs import costs
 from ..store import FILE_NAME, Store
 from ..store.database import holds_tables
 from .app import messages, say

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from .._errors import require
+from ..errors import require
+from ..papers.folder import sections_of
 from ..report.cells import error_cells
 from ..report.render import check_ending, save_chart
 from ..report.render.terminal import section_view
-from ..studies.folder import sections_of
 from .app import Folder, Json, data, print_json, say, show_view
 
 

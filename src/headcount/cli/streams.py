@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO, cast
 
-from .._errors import HeadcountError
+from ..errors import HeadcountError
 
 
 class _Stream:

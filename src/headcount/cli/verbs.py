@@ -36,7 +36,7 @@ VERBS: dict[str, Verb] = {
     "reproduce": Verb(
         summary="Reproduce a published table or figure, and judge its claims.",
         group="Measure",
-        home="cli.reproduce",
+        home="papers.cli.reproduce",
         examples=(
             ("headcount reproduce", "the studies and what they cost here"),
             ("headcount reproduce table2 --scale smoke", "one of them, in a minute or two"),
@@ -55,7 +55,7 @@ VERBS: dict[str, Verb] = {
     "inspect": Verb(
         summary="Say which heads of a trained model are needed, of which rank, and what can go.",
         group="Trained models",
-        home="cli.inspect",
+        home="pretrained.cli.inspect",
         examples=(
             ("headcount inspect all-MiniLM-L6-v2/ --data sentences.txt", "which heads it needs, and a page"),
             ("headcount inspect SmolLM2-135M/", "without data: sequences of the model itself"),
@@ -65,7 +65,7 @@ VERBS: dict[str, Verb] = {
     "prune": Verb(
         summary="Remove heads of a trained model; the result loads in stock transformers.",
         group="Trained models",
-        home="cli.prune",
+        home="pretrained.cli.prune",
         examples=(
             ("headcount prune SmolLM2-135M/ --keep 6 --data text.txt --out smaller", "6 of 9 heads per layer"),
             (
@@ -79,7 +79,7 @@ VERBS: dict[str, Verb] = {
     "group": Verb(
         summary="Let heads of a trained model share keys and values; the result loads in stock transformers.",
         group="Trained models",
-        home="cli.group",
+        home="pretrained.cli.group",
         examples=(
             (
                 "headcount group Llama/ --key-heads 3 --data text.txt --out grouped",
@@ -91,7 +91,7 @@ VERBS: dict[str, Verb] = {
     "shrink": Verb(
         summary="Lower the rank of a trained model's heads; the result loads in stock transformers.",
         group="Trained models",
-        home="cli.shrink",
+        home="pretrained.cli.shrink",
         examples=(
             ("headcount shrink Llama/ --head-dim 32 --data text.txt --out narrow", "32 numbers per head"),
             ("headcount shrink ViT/ --head-dim 32 --dry-run", "whether it can be stored, and what it saves"),
@@ -118,7 +118,7 @@ VERBS: dict[str, Verb] = {
     "serve": Verb(
         summary="Results folders as live pages in a browser, on this machine alone.",
         group="Look",
-        home="cli.serve",
+        home="serve.cli.serve",
         examples=(
             ("headcount serve results --open", "every results folder below, in a browser"),
             ("headcount serve results/sum-of-maxima --port 8899", "one folder, at a port of your choice"),
@@ -166,7 +166,7 @@ VERBS: dict[str, Verb] = {
     "collide": Verb(
         summary="Find sequences that stored models cannot tell apart, and certify them.",
         group="Check",
-        home="cli.collide",
+        home="theory.cli.collide",
         examples=(("headcount collide results/sum-of-maxima --heads 1:3", "sequences that small models confuse"),),
     ),
     "doctor": Verb(
@@ -178,7 +178,7 @@ VERBS: dict[str, Verb] = {
     "bounds": Verb(
         summary="Every bound of a paper at one setting.",
         group="Theory",
-        home="cli.bounds",
+        home="theory.cli.bounds",
         examples=(
             ("headcount bounds --heads 2 --length 128 --intrinsic-dim 4", "how many heads"),
             ("headcount bounds --heads 4 --length 16 --rank 2 --dim 8", "of which rank"),
@@ -192,13 +192,13 @@ VERBS: dict[str, Verb] = {
     "prove": Verb(
         summary="Run every theorem of both papers that we could run, at small size.",
         group="Theory",
-        home="cli.prove",
+        home="theory.cli.prove",
         examples=(("headcount prove --json", "every claim with evidence, control and verdict, and what is not run"),),
     ),
     "tasks": Verb(
         summary="The named tasks, or one of them: its support dimension, and the papers' assumptions.",
         group="Theory",
-        home="cli.tasks",
+        home="theory.cli.tasks",
         examples=(
             ("headcount tasks", "the named tasks and their options"),
             ("headcount tasks --support", "how many tokens each of them depends on at once"),
@@ -208,7 +208,7 @@ VERBS: dict[str, Verb] = {
     "models": Verb(
         summary="Head counts of published models, and what the bounds say of them.",
         group="Theory",
-        home="cli.models",
+        home="papers.cli.models",
         examples=(
             ("headcount models", "heads, key heads and widths, by year"),
             ("headcount models --figure models.svg", "heads against width"),

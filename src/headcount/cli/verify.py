@@ -11,11 +11,11 @@ from rich.table import Table
 
 from .. import verify as checks
 from .._cache import cache_folder, keep_compiled_programs
-from .._errors import StoreError, require
+from ..api import shown_by
 from ..backends import kernels_here
 from ..engine import check_where
 from ..engine.sweep import task_key
-from ..measuring import shown_by
+from ..errors import StoreError, require
 from ..pretrained.storing.card import RECORD
 from ..report.progress import training_progress
 from ..store import Experiment, Store

@@ -8,7 +8,7 @@ stopping, k) is made on part of the training examples.
 import numpy as np
 from jaxtyping import Float
 
-from .._keys import named_generator
+from ..keys import named_generator
 
 Known = Float[np.ndarray, "known features"]
 Targets = Float[np.ndarray, "known outputs"]

@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from .._compile import on_device
-from .._keys import named_key
 from .._precision import wide
 from .._shapes import AnyArray, Key
+from ..keys import named_key
 from ..models import AbstractSpec
 from ..store import TrainSpec
 from ..tasks import AbstractObjective, AbstractTask, Examples, GeneratedTask, Split, Tokenise, examples_at

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import InputError, require
+from ..errors import InputError, require
 from ..models import AbstractSpec, EncoderSpec
 from ..store import Cell, Content, Experiment, TrainSpec, Value
 from ..tasks import AbstractTask

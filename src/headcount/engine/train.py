@@ -19,8 +19,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .._choices import Backend
 from .._compile import KeptPrograms, compile_ahead, deterministic_jit, on_device
-from .._keys import named_keys
 from .._shapes import AnyArray, Key
+from ..keys import named_keys
 from ..models import AbstractModel
 from ..store import Cell
 from ..tasks import AbstractObjective, Choice

@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 from .._choices import Backend
-from .._errors import HeadcountError, StoreError
 from ..backends import say_once
+from ..errors import HeadcountError, StoreError
 from ..models import AbstractModel, from_arrays
 from ..store import Cell, Outcome, Record
 from ..store.weights import Weights

@@ -16,9 +16,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from .._choices import AnsweredAt, Backend, Precision
-from .._errors import InputError, did_you_mean, require, require_count
 from .._shapes import AnyArray, Key, Target, TokenIds, Tokens, TokenTargets
 from ..backends.advance import ModelSizes
+from ..errors import InputError, did_you_mean, require, require_count
 
 if TYPE_CHECKING:
     import torch

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._errors import InputError
+from ..errors import InputError
 from .base import AbstractModel, AbstractSpec
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import importlib.metadata
 import importlib.util
 import re
 
-from .._errors import InputError, require
+from ..errors import InputError, require
 
 OLDEST_TRANSFORMERS = (5, 9)
 """The first that stores another head count of vision transformers."""

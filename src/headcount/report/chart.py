@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from ..analysis.words import decimal
+from ..answer.words import decimal
 from ..store import Value
 
 # Okabe and Ito's palette, distinct for every common kind of colour vision. Markers differ too, for print in grey.

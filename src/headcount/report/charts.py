@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..analysis import Answer, ErrorTable, count_of_heads, size_of
-from ..analysis.answer import has_map
-from ..analysis.baselines import CONSTANT, Baseline
-from ..analysis.words import decimal, error_number, factor_words
+from ..answer import Answer, ErrorTable, count_of_heads, size_of
+from ..answer.answer import has_map
+from ..answer.baselines import CONSTANT, Baseline
+from ..answer.words import decimal, error_number, factor_words
 from .chart import Chart, Drop, HeatMap, Level, Line, Series, Span
 
 AXIS_LABELS = {

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis import ErrorTable
+from ..answer import ErrorTable
 from ..store import Value
 from .chart import Chart, Series
 from .charts import axis_label, axis_name, by_length, main_axis

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._collection import collection_paused
-from ..analysis import Metric, Summary, error_table
-from ..analysis.metric import FITTED_ERROR
+from ..answer import Metric, Summary, error_table
+from ..answer.metric import FITTED_ERROR
 from ..store import Cell, Content, Experiment, Outcome, Record, Records, backend_of
 from ..store.cell import train_text
 from .provenance import provenance

@@ -5,7 +5,7 @@ import re
 import secrets
 from pathlib import Path
 
-from .._errors import HeadcountError, require
+from ..errors import HeadcountError, require
 from ..store import FILE_NAME
 
 

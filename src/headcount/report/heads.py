@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ..analysis.words import factor_words
+from ..answer.words import factor_words
 
 SHOWN = 0.05
 """Attention weights below this are not put in words."""

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis import Answer, ErrorTable
-from ..analysis.answer_base import HeadsAt
-from ..analysis.heads_map import FAR_ABOVE, OWN, need_words, parts_of
+from ..answer import Answer, ErrorTable
+from ..answer.answer_base import HeadsAt
+from ..answer.heads_map import FAR_ABOVE, OWN, need_words, parts_of
 from .chart import Chart, HeatMap, Series
 from .charts import ACROSS, judged_by
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import StoreError
-from ..analysis import NMSE, Answer, Claim, ErrorTable, Metric, answer, error_table
-from ..analysis.baselines import Baseline, baselines_of, skipped_baselines, validation_examples
-from ..analysis.coverage import Coverage
-from ..analysis.early import early_record
-from ..analysis.next_steps import NextStep, Situation, next_steps
-from ..analysis.prose import prose
-from ..analysis.support import support_words
-from ..analysis.trained_model.read import TrainedModel
+from ..answer import NMSE, Answer, Claim, ErrorTable, Metric, answer, error_table
+from ..answer.baselines import Baseline, baselines_of, skipped_baselines, validation_examples
+from ..answer.coverage import Coverage
+from ..answer.early import early_record
+from ..answer.next_steps import NextStep, Situation, next_steps
+from ..answer.prose import prose
+from ..answer.support import support_words
+from ..errors import StoreError
+from ..pretrained.reading.read import TrainedModel
 from ..store import Experiment, Record, Records, Value
 from ..store.cell import RESTORE
 from ..store.rows import UNREADABLE, reason_of, require_texts

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..analysis import Answer, ErrorTable, count_of_heads
+from ..answer import Answer, ErrorTable, count_of_heads
 from ..store import Experiment, Record, Records, Value
 from .chart import Chart, Series
 from .charts import RANDOM, about_rank, axis_label, axis_name, draws_of, main_axis

@@ -8,7 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
-from .._errors import HeadcountError
+from ..errors import HeadcountError
 from .server import serve
 
 

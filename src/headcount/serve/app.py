@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from .._errors import InputError
+from ..errors import InputError
 from . import certificates as stored
 from .folder import Folder
 from .folders import Parent

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .._errors import HeadcountError
+from ..errors import HeadcountError
 from ..store import Store
 from .server import check_installed
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._errors import InputError, require
 from .._files import read_regular
+from ..errors import InputError, require
 
 FOLDER, FILE = "collisions", "certificates.json"
 MAX_BYTES = 50_000_000

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from .._errors import HeadcountError
-from ..analysis.trained_model.facts import STUDY as INSPECTION
-from ..analysis.trained_model.facts import is_complete
+from ..errors import HeadcountError
+from ..pretrained.reading.facts import STUDY as INSPECTION
+from ..pretrained.reading.facts import is_complete
 from ..store import FILE_NAME, Live, Progress, Store, read_live
 from ..store.folders import WRITING, run_state
 from ..store.live import State, how_it_ended
@@ -110,7 +110,7 @@ class Folder:
 
     def read(self) -> None:
         """Read the results; what cannot be read leaves what was read before, and a sentence."""
-        from ..studies.folder import sections_of  # not needed to show that a run goes on
+        from ..papers.folder import sections_of  # not needed to show that a run goes on
 
         with self._reading:
             stamp, before = self.looked.stamp, self.contents

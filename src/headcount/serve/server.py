@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .._errors import HeadcountError, InputError, require
+from ..errors import HeadcountError, InputError, require
 
 if TYPE_CHECKING:  # of an extra
     import uvicorn

@@ -52,8 +52,6 @@ class Views:
 
     def prepare(self) -> None:
         """Import what draws sections: it takes a second, once, which is no measure of how long drawing takes."""
-        import headcount.report.render.figure
-        import headcount.studies.folder  # noqa: F401
 
     def sections(self, sections: "Sequence[Section]") -> Markup:
         """What `headcount report` shows of a folder."""

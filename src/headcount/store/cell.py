@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._choices import PRECISIONS, Precision, Start, require_choice
-from .._errors import StoreError, require, require_count
+from ..errors import StoreError, require, require_count
 
 MIN_VALIDATION_EXAMPLES = 20
 MAX_WARMUP = 0.1

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from .._errors import StoreError
 from .._files import only_regular
+from ..errors import StoreError
 from .filesystem import shared_filesystem
 
 WAIT_SECONDS = 10

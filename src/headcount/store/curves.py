@@ -4,7 +4,7 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
-from .._errors import StoreError
+from ..errors import StoreError
 from .cell import RESTORE
 from .database import read_only, why_unread
 

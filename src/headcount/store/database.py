@@ -4,8 +4,8 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
-from .._errors import StoreError
 from .._limits import max_line_bytes, require_fits
+from ..errors import StoreError
 from .cell import RESTORE
 from .connections import open_for_reading, open_for_writing
 from .filesystem import set_journal

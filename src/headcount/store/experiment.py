@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .._errors import InputError, require
+from ..errors import InputError, require
 from .cell import Record
 from .records import Records
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .._errors import StoreError
+from ..errors import StoreError
 from .live import read_live
 
 MOUNTS = Path("/proc/self/mountinfo")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .._errors import HeadcountError
 from .._files import only_regular
+from ..errors import HeadcountError
 from .database import FILE_NAME
 from .live import Live, State, read_live
 from .table import LOCK_NAME, Progress, Store

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from .._errors import StoreError
+from ..errors import StoreError
 from .cell import RESTORE, Outcome, Record, cell_from_spec
 from .rows import UNREADABLE, Ids, insert, packed, reason_of
 

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from .._errors import StoreError
+from ..errors import StoreError
 from .connections import is_unwritten
 from .filesystem import shared_filesystem
 

@@ -13,8 +13,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from .._errors import StoreError
 from .._files import only_regular
+from ..errors import StoreError
 from .cell import RESTORE
 from .database import read_only, why_unread
 from .weights import UNFINISHED, Weights, sync_folder, write_file

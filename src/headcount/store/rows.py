@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .._collection import collection_paused
-from .._errors import StoreError
+from ..errors import StoreError
 from .cell import RESTORE, Content, Outcome, Record, TrainSpec, train_text
 from .connections import one_state
 from .experiment import Experiment

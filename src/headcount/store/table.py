@@ -29,7 +29,7 @@ from typing import Any
 
 import filelock
 
-from .._errors import StoreError
+from ..errors import StoreError
 from .backends import backend_of
 from .cell import RESTORE, Outcome, Record
 from .connections import lost_log, one_state

@@ -7,8 +7,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from .._errors import StoreError
 from .._files import read_regular
+from ..errors import StoreError
 
 Weights = dict[str, np.ndarray]
 UNFINISHED = ".unfinished"

@@ -14,9 +14,9 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._errors import require_count
-from .._keys import named_generator
 from .._shapes import Key, Target, Tokens
+from ..errors import require_count
+from ..keys import named_generator
 from .base import DRAWN, Examples, GeneratedTask, Split
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .._choices import AnsweredAt
-from .._errors import require
-from ..datasets.values import as_array, require_numbers
+from ..data.values import as_array, require_numbers
+from ..errors import require
 from .array_values import finite
 
 Label = int | bool | str

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from .._errors import InputError, require, require_count
-from ..datasets.values import as_array, read_mask, require_numbers
+from ..data.values import as_array, read_mask, require_numbers
+from ..errors import InputError, require, require_count
 
 MAX_VOCABULARY = 2**18
 """Ids of the largest table that is learned; most tokenisers have fewer."""

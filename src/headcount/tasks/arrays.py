@@ -20,9 +20,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .._choices import ANSWERED_AT, AnsweredAt, require_choice
-from .._errors import require, require_count
-from .._keys import named_key
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
+from ..errors import require, require_count
+from ..keys import named_key
 from .array_places import ShorterRule, ending_together, kept_places
 from .array_targets import Label, Targets, read_targets
 from .array_values import Sequences, read_sequences

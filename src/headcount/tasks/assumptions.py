@@ -18,9 +18,9 @@ import jax
 import numpy as np
 from scipy.optimize import minimize
 
-from .._errors import InputError
-from .._keys import named_generator
 from .._precision import traced_in_double
+from ..errors import InputError
+from ..keys import named_generator
 from .retrieval import Retrieval
 
 STARTS = 48

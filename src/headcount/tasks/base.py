@@ -22,9 +22,9 @@ from jaxtyping import PyTree
 
 from .._choices import AnsweredAt
 from .._compile import KeptPrograms, deterministic_jit
-from .._errors import HeadcountError, InputError, require
-from .._keys import named_key
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
+from ..errors import HeadcountError, InputError, require
+from ..keys import named_key
 from .objective import AbstractLabelObjective, AbstractObjective, Regression
 from .user_code import has_user_code
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from .._choices import require_choice
-from .._errors import InputError, did_you_mean, require
-from ..datasets.cifar import is_cifar10, read_cifar10
-from ..datasets.conversions import ending, not_read
-from ..datasets.embeddings import find_embeddings, load_embeddings
-from ..datasets.files import READERS, are_examples, read_examples, require_file
-from ..datasets.images import ENDINGS as IMAGE_ENDINGS
-from ..datasets.images import read_image_folder, visible_entries
-from ..datasets.passages import is_passages, read_passages
+from ..data.cifar import is_cifar10, read_cifar10
+from ..data.conversions import ending, not_read
+from ..data.embeddings import find_embeddings, load_embeddings
+from ..data.files import READERS, are_examples, read_examples, require_file
+from ..data.images import ENDINGS as IMAGE_ENDINGS
+from ..data.images import read_image_folder, visible_entries
+from ..data.passages import is_passages, read_passages
+from ..errors import InputError, did_you_mean, require
 from ..store import FILE_NAME
 from .arrays import ArrayTask
 from .base import AbstractTask, user_supplied
@@ -67,7 +67,7 @@ def find_task(reference: str | os.PathLike[str], *, cache: Path | None = None, *
         (8, 3)
         >>> hc.find_task("sum-of-maximum")
         Traceback (most recent call last):
-        headcount._errors.InputError: unknown task "sum-of-maximum". Did you mean "sum-of-maxima"? ...
+        headcount.errors.InputError: unknown task "sum-of-maximum". Did you mean "sum-of-maxima"? ...
     """
     require(
         isinstance(reference, str | os.PathLike),

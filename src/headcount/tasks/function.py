@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._choices import require_choice
-from .._errors import require_count
 from .._shapes import Key, Target, Tokens
+from ..errors import require_count
 from .base import GeneratedTask
 from .identity import code_of, probe_of
 from .retrieval import DISTRIBUTIONS, Distribution, draw_tokens

@@ -28,7 +28,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import InputError
+from ..errors import InputError
 from .base import GeneratedTask, fingerprint, user_supplied
 from .kept_traces import forget_changed
 from .source import code_text

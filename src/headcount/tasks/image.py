@@ -14,10 +14,10 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
-from .._errors import require, require_count
-from .._keys import named_generator
 from .._shapes import AnyArray, Key, Tokens
-from ..datasets.images import ImageSet, colour_statistics
+from ..data.images import ImageSet, colour_statistics
+from ..errors import require, require_count
+from ..keys import named_generator
 from .base import Examples, Split, Tokenise, fingerprint
 from .labelled import LabelledTask, split_indices, train_and_validation
 from .objective import Classification
@@ -70,7 +70,7 @@ class ImageTask(LabelledTask):
     """The class of an image, from `length` square patches.
 
     Args:
-        source: Square images, their labels and classes, such as a reader of `headcount.datasets` returns.
+        source: Square images, their labels and classes, such as a reader of `headcount.data` returns.
         patch: Side of a patch in pixels.
         side: Side of the frame in pixels, a multiple of `patch`; by default the image's.
         fixed_places: Whether an image keeps one place in the frame; by default it takes a new one each time it is

@@ -13,8 +13,8 @@ import jax.random as jr
 from jaxtyping import Array, Float
 
 from .._choices import AnsweredAt
-from .._errors import require, require_count
 from .._shapes import Key, Target, Tokens
+from ..errors import require, require_count
 from .base import GeneratedTask
 
 

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from .._errors import require
-from .._keys import named_generator
 from .._shapes import AnyArray
+from ..errors import require
+from ..keys import named_generator
 from .base import AbstractTask
 
 MIN_EXAMPLES = 100

@@ -17,8 +17,8 @@ from jaxtyping import Array, Float
 from scipy.special import betaincinv
 
 from .._choices import AnsweredAt, require_choice
-from .._errors import require, require_count
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
+from ..errors import require, require_count
 from .base import GeneratedTask
 
 Points = Literal["uniform", "orthogonal", "doubled"]

@@ -17,10 +17,10 @@ from jaxtyping import Array, Float
 
 from .._choices import require_choice
 from .._compile import on_device
-from .._errors import did_you_mean, require, require_count
-from .._keys import named_generator
 from .._limits import require_fits, require_size
 from .._shapes import Tokens
+from ..errors import did_you_mean, require, require_count
+from ..keys import named_generator
 from .alphabet import AlphabetMaxima
 from .base import AbstractTask, GeneratedTask
 from .function import FunctionTask

@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Float
 
 from .._choices import AnsweredAt, require_choice
-from .._errors import require, require_count
-from .._keys import named_generator
 from .._shapes import AnyArray, Key, Tokens
+from ..errors import require, require_count
+from ..keys import named_generator
 from .base import Examples, Split, Tokenise
 from .labelled import LabelledTask
 from .objective import AbstractObjective, Classification

@@ -20,12 +20,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .._choices import AnsweredAt, require_choice
-from .._errors import require, require_count
-from .._keys import named_generator
 from .._shapes import AnyArray, Key, Tokens
-from ..datasets.embeddings import WordEmbeddings
-from ..datasets.mining import given_negatives, min_usable, mine
-from ..datasets.passages import PassageSet
+from ..data.embeddings import WordEmbeddings
+from ..data.mining import given_negatives, min_usable, mine
+from ..data.passages import PassageSet
+from ..errors import require, require_count
+from ..keys import named_generator
 from .base import Examples, Split, Tokenise, fingerprint
 from .labelled import LabelledTask, split_indices
 from .objective import Choice
@@ -119,8 +119,8 @@ class Ranking(LabelledTask):
         >>> import numpy as np
         >>> from tokenizers import Tokenizer, models, pre_tokenizers
         >>> import headcount as hc
-        >>> from headcount.datasets.embeddings import WordEmbeddings
-        >>> from headcount.datasets.passages import PassageSet
+        >>> from headcount.data.embeddings import WordEmbeddings
+        >>> from headcount.data.passages import PassageSet
         >>> vocabulary = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "heron", "lamp", "river")
         >>> words = {word: index for index, word in enumerate(vocabulary)}
         >>> tokenizer = Tokenizer(models.WordPiece(words, unk_token="[UNK]"))

@@ -18,8 +18,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .._choices import require_choice
-from .._errors import require, require_count
 from .._shapes import Key, Target, Tokens
+from ..errors import require, require_count
 from .base import GeneratedTask, user_supplied
 from .identity import code_of, probe_of
 

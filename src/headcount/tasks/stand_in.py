@@ -6,12 +6,12 @@ from typing import Any
 import equinox as eqx
 
 from .._choices import AnsweredAt, require_choice
-from .._errors import InputError, require
-from ..datasets.cifar import is_cifar10
-from ..datasets.embeddings import find_embeddings, load_embeddings
-from ..datasets.files import are_examples
-from ..datasets.mining import given_negatives, min_usable
-from ..datasets.passages import is_passages, read_passages
+from ..data.cifar import is_cifar10
+from ..data.embeddings import find_embeddings, load_embeddings
+from ..data.files import are_examples
+from ..data.mining import given_negatives, min_usable
+from ..data.passages import is_passages, read_passages
+from ..errors import InputError, require
 from .base import AbstractTask, Split, Tokenise
 from .find import PASSAGE_OPTIONS, find_task
 from .labelled import LabelledTask

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from scipy.special import lambertw
 
-from .._errors import require, require_count
+from ..errors import require, require_count
 
 PAPER = "arXiv 2510.06662"
 

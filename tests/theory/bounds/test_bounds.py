@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.theory import Bound, Setting, all_bounds
 from headcount.theory.bounds import (
     component_accuracy,

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import headcount
-from headcount._errors import InputError
-from headcount.cli.prove import _page as ledger_page
+from headcount.errors import InputError
 from headcount.tasks import max_plus_min
 from headcount.theory import construct, largest_error
 from headcount.theory.claims import CLAIMS, NOT_RUN, Claim, Control, Entry, NotRun, Verdict, prove, too_few_heads
 from headcount.theory.claims.claim import BORNE_OUT
 from headcount.theory.claims.enough_heads import HALVES, without_gates
+from headcount.theory.cli.prove import _page as ledger_page
 from headcount.theory.collisions.basins import NoBasinError
 
 PAGE = (Path(__file__).parents[3] / "docs" / "claims.md").read_text()

@@ -11,9 +11,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from headcount._errors import InputError
-from headcount._keys import named_generator
 from headcount._precision import in_double
+from headcount.errors import InputError
+from headcount.keys import named_generator
 from headcount.models import textbook
 from headcount.tasks import FunctionTask, Retrieval, max_plus_min
 from headcount.theory import Certificate, Domain, certify, construct, find_collisions

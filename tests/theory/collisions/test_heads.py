@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from headcount._choices import POSITIONS
-from headcount._errors import InputError
 from headcount._precision import in_double
+from headcount.errors import InputError
 from headcount.models import ClassTokenSpec, textbook
 from headcount.theory.collisions.heads import coordinates_read, fold, stacked
 from headcount.theory.collisions.observables import HeadOutputs

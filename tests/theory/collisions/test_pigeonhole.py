@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from headcount._choices import Positions
-from headcount._errors import InputError
 from headcount._precision import in_double
+from headcount.errors import InputError
 from headcount.models import ClassTokenSpec, folded
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.tasks.assumptions import check_assumptions

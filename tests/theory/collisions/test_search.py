@@ -9,8 +9,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from headcount._errors import InputError
 from headcount._precision import in_double
+from headcount.errors import InputError
 from headcount.models import ClassTokenSpec, folded
 from headcount.tasks import ArrayTask, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory import Domain, certify, domain_of, find_collisions

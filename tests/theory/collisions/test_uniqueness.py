@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory.collisions.uniqueness import Agreement, compare_representations
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.theory.constructions.density import promised_error, retrieval_of
 
 WHOLE = jnp.ravel

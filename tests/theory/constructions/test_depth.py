@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from headcount._errors import InputError
 from headcount._precision import in_double
+from headcount.errors import InputError
 from headcount.models import folded, textbook
 from headcount.tasks import max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory import (

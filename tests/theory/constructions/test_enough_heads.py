@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import lambertw
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.models import folded, textbook
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins, sum_of_maxima
 from headcount.theory import construct, largest_error

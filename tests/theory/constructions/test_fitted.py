@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.tasks import Retrieval, max_plus_min
 from headcount.theory import (
     compare_representations,

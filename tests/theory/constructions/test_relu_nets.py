@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.theory.bounds import max_net_widths
 from headcount.theory.constructions.relu_nets import (
     Affine,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.models import ClassTokenSpec
-from headcount.studies.beyond import alphabet as study
+from headcount.papers.beyond import alphabet as study
 from headcount.tasks import AlphabetMaxima, alphabet_values
 from headcount.theory import alphabet_errors, alphabet_floor, error_of_orders
 from headcount.theory.floors.alphabet import MAX_WORK, score_gap, set_probabilities, set_targets, work

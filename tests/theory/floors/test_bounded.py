@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.models import ClassTokenSpec
 from headcount.tasks import quadratic_basins
 from headcount.theory import BoundedClass, class_floor, find_pigeonhole, least_length, phase_diagram, slope_needed

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins
 from headcount.tasks.presets import ScalarEnds
 from headcount.theory import counting_slope, one_head_answer, one_head_slope

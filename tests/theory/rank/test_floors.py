@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import eval_legendre
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.theory.claims.rank import orthogonal_pairs
 from headcount.theory.rank.harmonics import (
     first_degree_error,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import eval_gegenbauer
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.theory.claims.claim import Verdict
 from headcount.theory.claims.rank import on_sphere
 from headcount.theory.claims.zonal import judged, orthonormal_points

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import betaln
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.theory.claims.rank import on_sphere, orthogonal_pairs
 from headcount.theory.rank.harmonics import rank_one_floor
 from headcount.theory.rank.nearest import (

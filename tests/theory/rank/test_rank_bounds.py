@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.theory.rank.harmonics import rank_floor, rank_one_floor
 from headcount.theory.rank.rank_bounds import RankSetting, all_rank_bounds
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.theory.rank import rank_one
 from headcount.theory.rank.harmonics import first_degree_error
 from headcount.theory.rank.rank_one import RIDGE, RankOneHeads, plane_heads, random_heads, staircase_heads

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import eval_gegenbauer, eval_legendre
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.tasks.nearest import bias_quantiles
 from headcount.theory.rank.harmonics import captured_by, harmonics, rank_floor
 from headcount.theory.rank.zonal import pattern_shares, zonal_floor

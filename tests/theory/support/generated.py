@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
-from headcount._keys import named_generator
+from headcount.keys import named_generator
 from headcount.tasks import Retrieval
 
 WINDOWS = ((0.0, 0.5), (0.5, 1.0), (0.25, 0.75), (0.0, 0.25), (0.75, 1.0), (0.0, 1.0))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount._errors import InputError
+from headcount.errors import InputError
 from headcount.tasks import ArrayTask, FunctionTask, Retrieval, average, max_plus_min, preset, sum_of_maxima
 from headcount.theory import retrieval_of, support_dim
 from headcount.theory.intervals import EnclosureError, ball, enclose

@@ -3,7 +3,7 @@
 from typing import Protocol, runtime_checkable
 
 from ..._choices import ATTENTION_KINDS, AttentionKind, require_choice
-from ..._errors import require, require_count
+from ...errors import require, require_count
 
 ATTENTION_FIELDS = ("kv_heads", "window", "causal", "attention", "top_k")
 """All of them, in both kinds of specs."""

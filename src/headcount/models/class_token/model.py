@@ -22,9 +22,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from ..._choices import Backend
-from ..._errors import require
-from ..._keys import named_generator
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
+from ...errors import require
+from ...keys import named_generator
 from ..attention import of_heads, places_of, unread
 from ..attention.grouped import trained_heads
 from ..base import AbstractHeadRemoval, AbstractModel, absent_tokens, read_tokens, with_zeros

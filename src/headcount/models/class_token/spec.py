@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self, final
 
 from ..._choices import POSITIONS, AttentionKind, Positions, Precision, require_choice
-from ..._errors import require, require_count
 from ...backends.advance import ModelSizes
+from ...errors import require, require_count
 from ..attention import ATTENTION_FIELDS, least_length, require_attention, require_tokens
 from ..base import AbstractSpec, Arrays, axis_size
 

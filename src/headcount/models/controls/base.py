@@ -15,9 +15,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from ..._choices import AnsweredAt, Precision, require_choice
-from ..._errors import require, require_count
-from ..._keys import named_generator
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens
+from ...errors import require, require_count
+from ...keys import named_generator
 from ..base import AbstractModel, AbstractSpec, Arrays, absent_tokens, axis_size, looked_up, read_tokens
 from ..class_token.model import POSITION_SCALE, Linear
 from ..class_token.spec import POSITION_CODE_DIM

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Bool, Float
 
-from ..._errors import require_count
 from ..._shapes import AnyArray, Tokens
+from ...errors import require_count
 from ..class_token.model import Linear
 from .base import AbstractControl, AbstractControlSpec, drawn_ends, drawn_linear
 from .pooling import pooled

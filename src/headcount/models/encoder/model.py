@@ -21,8 +21,8 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Bool, Float
 
-from ..._keys import named_generator
 from ..._shapes import AnyArray, Key, Target, TokenIds, Tokens, TokenTargets
+from ...keys import named_generator
 from ..attention import places_of, unread
 from ..base import AbstractModel, absent_tokens, looked_up, read_tokens, with_zeros
 from .attention import Heads, Stream, Unread

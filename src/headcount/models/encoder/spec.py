@@ -24,7 +24,7 @@ from ..._choices import (
     Precision,
     require_choice,
 )
-from ..._errors import require, require_count
+from ...errors import require, require_count
 from ..attention import ATTENTION_FIELDS, least_length, require_attention, require_tokens
 from ..base import AbstractSpec, Arrays, axis_size
 

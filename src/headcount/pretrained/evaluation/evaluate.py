@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from ..._errors import InputError, require
+from ...errors import InputError, require
 from ..examples.batches import Batch, Examples, Part, Tick
 from ..layers.find import AttentionLayer, Rewritten, rewritten
 from ..layers.weights import HeadWeights

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..._errors import InputError, did_you_mean, require
-from ..._keys import named_generator
+from ...errors import InputError, did_you_mean, require
+from ...keys import named_generator
 from ...tasks.base import user_supplied
 from ...tasks.find import load_python_file
 from ..evaluation.statistics import counting_tokens

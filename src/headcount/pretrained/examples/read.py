@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from ..._errors import InputError, require, require_count
 from ..._limits import MAX_COUNT
+from ...errors import InputError, require, require_count
 from ..loading.model_task import Task, reads_images, task_of
 from ..losses.distances import (
     AnswerDivergence,

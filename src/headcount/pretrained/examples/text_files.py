@@ -4,7 +4,7 @@ import csv
 import json
 from pathlib import Path
 
-from ..._errors import InputError, require
+from ...errors import InputError, require
 
 MOST_BYTES = 50_000_000
 """Of a text file; what comes after is not read."""

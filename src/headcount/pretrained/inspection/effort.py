@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, replace
 
 from ..._choices import require_choice
-from ...effort.levels import EFFORTS
+from ...search.levels import EFFORTS
 
 RESCORED = 4.0
 """Scores per removed head of the descent over the whole model, about."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..._errors import HeadcountError, InputError, require
-from ...analysis.trained_model.facts import LAST_FACT
+from ...errors import HeadcountError, InputError, require
 from ...store import Store
+from ..reading.facts import LAST_FACT
 
 
 def inspected_kept(

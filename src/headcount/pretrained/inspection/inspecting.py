@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..._errors import require, require_count
-from ...analysis.trained_model.facts import ASKED, STUDY
-from ...analysis.trained_model.read import TOLERANCE
-from ...effort.levels import DEFAULT_EFFORT
+from ...errors import require, require_count
 from ...report.phases import Phases, phased_progress
+from ...search.levels import DEFAULT_EFFORT
 from ...store import Experiment, Store
 from ..extra import need
 from ..loading.describing import about_data, about_model, short_name, size_of
 from ..loading.digests import digest_of
+from ..reading.facts import ASKED, STUDY
+from ..reading.read import TOLERANCE
 from .configurations import Asked, configuration_facts
 from .effort import Schedule, level_of, schedule
 from .facts import Subject, facts_of, on_original

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..._errors import StoreError
+from ...errors import StoreError
 from ...store.weights import Weights, read_weights, write_weights
 from ..evaluation.layer_statistics import LayerStatistics
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from ..._errors import InputError, require
-from ...analysis.trained_model.read import TOLERANCE, TrainedModel, read_trained_model
+from ...errors import InputError, require
 from ...report.section import Section
 from ...store import Experiment
+from ..reading.read import TOLERANCE, TrainedModel, read_trained_model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ...analysis.trained_model.layers import LayerReading
+    from ..reading.layers import LayerReading
     from ..storing.plan import Plan
     from .inspecting import Prepared
 
@@ -149,7 +149,7 @@ class Inspection:
     @functools.cached_property
     def section(self) -> Section:
         """What the report shows."""
-        from ...report.trained_model.section import trained_model_section
+        from ..showing.section import trained_model_section
 
         section = trained_model_section(
             self.experiment,

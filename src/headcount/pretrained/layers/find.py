@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from ..._errors import InputError, require
+from ...errors import InputError, require
 from .architectures import FAMILIES, LAYOUTS, Family, Layout
 from .attention_layer import AttentionLayer
 from .projections import Projection

@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float
 from torch import nn
 
-from ..._errors import require
+from ...errors import require
 
 PRECISIONS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 

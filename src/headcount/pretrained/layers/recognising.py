@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import nn
 
-from ..._errors import require
+from ...errors import require
 from .architectures import UNREADABLE, Layout
 from .projections import is_projection
 

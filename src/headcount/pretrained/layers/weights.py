@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from ..._errors import require
+from ...errors import require
 
 
 @dataclass(frozen=True, eq=False)

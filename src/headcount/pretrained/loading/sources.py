@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..._errors import InputError, require
+from ...errors import InputError, require
 from ..extra import need
 
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..._errors import InputError
+from ...errors import InputError
 from ..examples.batches import Batch
 from .loss import device_of, no_cache
 

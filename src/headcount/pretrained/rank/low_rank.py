@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from ...analysis.trained_model.facts import TOLERANCE
 from ..evaluation.layer_statistics import LayerStatistics
 from ..layers.rotary import Rotary
 from ..layers.weights import HeadWeights
+from ..reading.facts import TOLERANCE
 from ..sharing.alignment import (
     NEGLIGIBLE,
     centred_moments,

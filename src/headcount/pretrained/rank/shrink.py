@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from ..._errors import require
+from ...errors import require
 from ..evaluation.layer_statistics import LayerStatistics
 from ..layers.rotary import Rotary
 from ..layers.weights import HeadWeights

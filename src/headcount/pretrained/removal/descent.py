@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from jaxtyping import Float
 
-from ..._errors import require
+from ...errors import require
 from ..evaluation.layer_statistics import LayerStatistics
 from ..layers.weights import HeadWeights
 from .elimination import Elimination, allowed, equal_step

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..._errors import require
+from ...errors import require
 from ..evaluation.layer_statistics import LayerStatistics
 from ..layers.weights import HeadWeights
 

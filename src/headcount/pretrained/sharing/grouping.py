@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from ..._errors import require
+from ...errors import require
 from ..evaluation.layer_statistics import LayerStatistics
 from ..layers.rotary import Rotary
 from ..layers.weights import HeadWeights

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._version import __version__
-from ...analysis.words import as_sentence
+from ...answer.words import as_sentence
 
 RECORD = "headcount.json"
 """The file beside the weights that says what was done and measured."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from ..._errors import InputError, require
-from ...analysis.bootstrap import COVERAGE
-from ...analysis.trained_model.facts import resampled
+from ...answer.bootstrap import COVERAGE
+from ...errors import InputError, require
 from ..evaluation.layer_statistics import LayerStatistics
 from ..layers.weights import HeadWeights
+from ..reading.facts import resampled
 from .cost import BYTES, cache_bytes_per_token, keeps_cache, stored_dtype
 from .plan import Plan, pruned_plan
 from .preflight import LayerShape, Preflight, original_shape, preflight, requested, width_of

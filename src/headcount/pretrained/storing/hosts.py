@@ -11,7 +11,7 @@ import transformers
 from torch import nn
 from transformers.initialization import no_init_weights
 
-from ..._errors import InputError, require
+from ...errors import InputError, require
 from ..layers.architectures import FAMILIES
 from ..layers.find import attention_layers
 from ..layers.recognising import configured

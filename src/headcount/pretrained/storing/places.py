@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..._errors import HeadcountError, require
+from ...errors import HeadcountError, require
 
 
 def free_place(out: str | Path, source: str) -> Path:

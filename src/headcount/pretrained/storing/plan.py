@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..._errors import InputError, require
+from ...errors import InputError, require
 from ...report.files import write_whole
 from ..layers.weights import HeadWeights
 from .preflight import LayerShape, Preflight, common_shape, described, preflight

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from ..._errors import InputError, require
+from ...errors import InputError, require
 from ..layers.architectures import FAMILIES, Family
 
 TENSOR_PARALLEL = (2, 4, 8)

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..._errors import HeadcountError
 from ..._version import __version__
+from ...errors import HeadcountError
 from ..layers.find import attention_layers, rewritten
 from ..loading.load import Loaded, quiet
 from .card import RECORD, model_card

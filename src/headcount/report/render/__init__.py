@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from ..._errors import InputError
+from ...errors import InputError
 from ..chart import Chart, HeatMap
 from ..files import write_whole
 from ..section import Section

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import TransformedPatchPath
 
-from ...analysis.words import decimal
+from ...answer.words import decimal
 from ..chart import HeatMap, Line
 from .ink import FONT, INK, QUIET, RULE, label_axes, literal, page_size
 from .ticks import far_enough, log_ticks, tick_text

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ...analysis import Answer, ErrorTable, Interval, count_of_heads, size_of
-from ...analysis.next_steps import narrowing_of
+from ...answer import Answer, ErrorTable, Interval, count_of_heads, size_of
+from ...answer.next_steps import narrowing_of
 from ..heads_map import place_name
 from ..section import Section
 from .words import spoken_time

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..._version import __version__
-from ...analysis import Verdict
+from ...answer import Verdict
 from ..chart import COLOURS, Chart, HeatMap, Series
 from ..section import Section
 from .cells import colour_of

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ...analysis import Answer, ErrorTable, Summary
-from ...analysis.heads_map import parts_of
+from ...answer import Answer, ErrorTable, Summary
+from ...answer.heads_map import parts_of
 from ...store import Experiment, Value
 from ..charts import DESCENDED, RANDOM, axis_name, by_length, by_rank, by_start, draws_of, judged, judged_by, main_axis
 from ..heads_map import place_name, worst_length

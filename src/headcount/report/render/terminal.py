@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
-from ...analysis import Verdict
+from ...answer import Verdict
 from ..chart import HeatMap
 from ..section import Grid, Section
 from .evidence import evidence_rows

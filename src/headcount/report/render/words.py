@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ...analysis.words import decimal as number
+from ...answer.words import decimal as number
 
 __all__ = ["number", "settings_line", "spoken_time"]
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from ..._keys import named_key
+from ...keys import named_key
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval, quadratic_basins, sum_of_maxima
 from ..bounds import Setting, depth_conjecture

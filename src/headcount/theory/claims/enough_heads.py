@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._keys import named_generator
+from ...keys import named_generator
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval, max_plus_min, quadratic_basins
 from ..bounds import head_error, max_net_widths

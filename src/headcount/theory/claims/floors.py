@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..._keys import named_generator
+from ...keys import named_generator
 from ...tasks import Retrieval, alphabet_values, max_plus_min
 from ..constructions.adversary import largest_error
 from ..floors.alphabet import alphabet_floor, error_of_orders, set_probabilities, set_targets

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._keys import named_generator
 from ..._precision import in_double
+from ...keys import named_generator
 from ...models import ClassTokenSpec, ClassTokenTransformer, folded
 from ...models.norms import LAYER_NORM_FLOOR, layer_norm
 from ...tasks import Retrieval, quadratic_basins

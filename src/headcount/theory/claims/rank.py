@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import betainc
 
-from ..._keys import named_generator
+from ...keys import named_generator
 from ..rank.harmonics import (
     heads_needed,
     plane_correlation,

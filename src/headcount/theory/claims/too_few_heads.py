@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from ..._keys import named_generator
+from ...keys import named_generator
 from ...models import ClassTokenSpec, ClassTokenTransformer
 from ...tasks import Retrieval, max_plus_min, quadratic_basins
 from ..bounds import steep_net_size, unique_dim

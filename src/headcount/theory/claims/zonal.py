@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-from ..._keys import named_generator
+from ...keys import named_generator
 from ...tasks.nearest import bias_quantiles
 from ..rank.many_points import many_points_floor
 from ..rank.rank_bounds import PAPER

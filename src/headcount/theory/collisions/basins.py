@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from ..._errors import InputError
-from ..._keys import named_generator
+from ...errors import InputError
+from ...keys import named_generator
 from ...tasks import Retrieval
 from ...tasks.assumptions import AssumptionReport
 from ..constructions.adversary import sign_ascent

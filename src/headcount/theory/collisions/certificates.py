@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from ..._errors import require
 from ..._precision import in_double
+from ...errors import require
 from ...models import ClassTokenTransformer, textbook
 from ...tasks import GeneratedTask
 from ..bounds import Bound, steep_net_size

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from ..._errors import require
-from ..._keys import named_generator
+from ...errors import require
+from ...keys import named_generator
 from ...tasks import GeneratedTask
 
 MARGIN = 1e-6

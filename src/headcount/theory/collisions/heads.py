@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from ..._errors import require
 from ..._shapes import AnyArray
+from ...errors import require
 from ...models import ClassTokenTransformer
 
 Coordinates = tuple[tuple[int, int], ...]

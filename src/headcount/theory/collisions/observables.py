@@ -25,8 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._errors import require
 from ..._shapes import AnyArray, Tokens
+from ...errors import require
 from ...models import ClassTokenTransformer, folded, textbook
 from ...tasks import GeneratedTask
 from .heads import Coordinates, Heads

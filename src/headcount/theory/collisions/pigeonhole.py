@@ -30,9 +30,9 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int
 from scipy.spatial import KDTree
 
-from ..._errors import require, require_count
-from ..._keys import named_generator
 from ..._precision import in_double
+from ...errors import require, require_count
+from ...keys import named_generator
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
 from ...tasks.assumptions import check_assumptions

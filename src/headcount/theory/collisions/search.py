@@ -17,9 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._errors import InputError, require, require_count
-from ..._keys import named_generator
 from ..._precision import in_double
+from ...errors import InputError, require, require_count
+from ...keys import named_generator
 from ...models import ClassTokenTransformer
 from ...tasks import GeneratedTask
 from .ascent import ascend_all, gaps_all, linearise_all, newton_step

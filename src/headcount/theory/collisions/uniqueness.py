@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._errors import require, require_count
-from ..._keys import named_generator
 from ..._precision import in_double
 from ..._shapes import Tokens
+from ...errors import require, require_count
+from ...keys import named_generator
 from ...tasks import Retrieval
 from ...tasks.assumptions import AssumptionReport, check_assumptions
 from ..bounds import Bound, unique_dim

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..._keys import named_generator
 from ..._precision import in_double
 from ..._shapes import Target, Tokens
+from ...keys import named_generator
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
 

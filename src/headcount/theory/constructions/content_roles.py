@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from ..._errors import require
+from ...errors import require
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
 from .enough_heads import Nets

@@ -23,8 +23,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ..._errors import require, require_count
 from ..._shapes import Target, Tokens
+from ...errors import require, require_count
 from ...tasks import Retrieval
 from ..bounds import selector_error
 

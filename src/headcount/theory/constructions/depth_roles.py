@@ -13,7 +13,7 @@ L h < D: Conjecture 1 of Yu et al. (arXiv 2510.06662), that this needs nets whos
 contradicted for this class of models. Entries above 1, which Assumption 1 excludes, come from writing ReLU by GELU.
 """
 
-from ..._errors import require, require_count
+from ...errors import require, require_count
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
 from .enough_heads import Construction, Nets, nets_of

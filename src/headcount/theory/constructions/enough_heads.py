@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..._errors import require
+from ...errors import require
 from ...models import ClassTokenSpec, ClassTokenTransformer
 from ...models.class_token import Attention, Linear
 from ...tasks import Retrieval

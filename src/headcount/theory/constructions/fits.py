@@ -16,7 +16,7 @@ from jaxtyping import Float
 from scipy.sparse import csr_matrix
 from scipy.stats import qmc
 
-from ..._keys import named_generator
+from ...keys import named_generator
 from .relu_nets import ReluNet, ridges_net, through_net
 
 SAFETY = 1.5

@@ -6,7 +6,7 @@ u = relu(u) - relu(-u) in the encoder, and u = gelu(u) - gelu(-u) in the readout
 import numpy as np
 from jaxtyping import Float
 
-from ..._errors import InputError
+from ...errors import InputError
 from ...tasks import Retrieval
 from ...tasks.presets import Ridges
 from .enough_heads import Nets

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from ..._errors import InputError, require
-from ..._keys import named_generator
 from ..._precision import in_double
+from ...errors import InputError, require
+from ...keys import named_generator
 from ...tasks import Retrieval
 from .fits import MAX_UNITS, SAFETY, fit_ridges, interpolate, sample_points
 from .relu_nets import ReluNet, RidgeSum, affine, compose, known_components, known_outer

@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import block_diag
 
-from ..._errors import InputError, require, require_count
-from ..._keys import named_generator
+from ...errors import InputError, require, require_count
+from ...keys import named_generator
 from ...tasks import Retrieval
 from ...tasks.presets import Basins, ScalarEnds, largest_plus_smallest
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._errors import require
+from ...errors import require
 from ...tasks import Retrieval
 from .enough_heads import Construction, construct, one_layer_model
 from .relu_nets import Affine, ReluNet, RidgeSum

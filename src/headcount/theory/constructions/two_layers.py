@@ -13,7 +13,7 @@ be, no law of the form D <= c(L, h) holds from two layers on, Conjecture 1 of Yu
 
 import numpy as np
 
-from ..._errors import require
+from ...errors import require
 from ...tasks import Retrieval
 from .enough_heads import Construction, nets_of
 from .registers import Head, Registers, deep_model, gate_size, position_table, score_of

@@ -21,8 +21,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from ..._errors import require
 from ..._shapes import Target, Tokens
+from ...errors import require
 from ...models import ClassTokenTransformer, folded
 from ...models.class_token import Linear
 from ...tasks import Retrieval

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from ..._errors import InputError, require, require_count
 from ..._limits import require_size, shortened
+from ...errors import InputError, require, require_count
 from ..bounds import Bound, Condition
 
 MAX_WORK = 6e9

@@ -36,7 +36,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import gammaln
 
-from ..._errors import require, require_count
+from ...errors import require, require_count
 from ..bounds import Bound, Condition
 
 SOURCE = "Theorem 2(2), arXiv 2510.06662, with constants of ours"

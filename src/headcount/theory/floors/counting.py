@@ -16,7 +16,7 @@ slope       two sums differ by 1 or more, two means by 1 / (T p^T), two minima b
 import itertools
 import math
 
-from ..._errors import require, require_count
+from ...errors import require, require_count
 
 MAX_EXACT = 1e9
 """Cells above are not searched for the least prime: there is one below twice their number."""

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.spatial import KDTree
 
-from ..._errors import require
+from ...errors import require
 
 MAX_CHOICES = 200_000
 """Multisets that are compared at most."""

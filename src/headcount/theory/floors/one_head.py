@@ -20,8 +20,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..._errors import InputError, require, require_count
 from ..._shapes import Target, Tokens
+from ...errors import InputError, require, require_count
 from ...tasks import Retrieval
 from ..bounds import Bound, Condition
 from ..constructions.relu_nets import known_outer

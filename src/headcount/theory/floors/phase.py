@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..._errors import require
+from ...errors import require
 from .bounded import BoundedClass, slope_needed
 from .one_head import least_slope
 

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..._errors import require
 from ..._precision import in_double
+from ...errors import require
 from ...models import ClassTokenTransformer
 from ...tasks import AlphabetMaxima
 from ..collisions.heads import coordinates_read, fold

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._errors import HeadcountError
+from ...errors import HeadcountError
 
 ULPS = 8
 _UNIT = 2.0**-52

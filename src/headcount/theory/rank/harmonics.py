@@ -27,7 +27,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import gammaln
 
-from ..._errors import require, require_count
+from ...errors import require, require_count
 
 DEGREES = 200
 """Terms of the series: lambda_l^3 N(d, l) falls as l^-(2 + d/2). The remainder is largest in the plane, 3.2e-6."""

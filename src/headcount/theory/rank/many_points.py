@@ -24,7 +24,7 @@ import math
 import numpy as np
 from scipy.special import gammaln, ndtr
 
-from ..._errors import require, require_count
+from ...errors import require, require_count
 from .harmonics import harmonics, require_dim, require_rank
 
 KNOWN = 4

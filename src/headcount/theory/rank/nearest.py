@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import betainc, betaln
 
-from ..._errors import require, require_count
 from ..._shapes import AnyArray
+from ...errors import require, require_count
 from .harmonics import require_dim
 
 Points = Float[AnyArray, "length dim"]

@@ -6,7 +6,7 @@ Source: Amsel et al. (arXiv 2407.16153); the floors (`harmonics`) are ours.
 
 from dataclasses import dataclass
 
-from ..._errors import require, require_count
+from ...errors import require, require_count
 from ...tasks.nearest import require_terms
 from ..bounds import Bound, Condition
 from .harmonics import heads_needed, rank_floor, rank_one_floor, require_dim, require_rank

@@ -19,8 +19,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import get_lapack_funcs
 
-from ..._errors import require, require_count
-from ..._keys import named_generator
+from ...errors import require, require_count
+from ...keys import named_generator
 from .harmonics import plane_correlation, require_dim, sign_correlation
 
 DISTRIBUTIONS = ("uniform", "spread", "script")

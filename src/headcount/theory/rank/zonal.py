@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import gammaln
 
-from ..._errors import require
+from ...errors import require
 from ...tasks.nearest import bias_quantiles, require_terms
 from .harmonics import FLOOR_DEGREES, captured_by, remaining, require_dim, require_rank
 

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
-from ..._errors import InputError, require, require_count
+from ...errors import InputError, require, require_count
 from ...tasks import AbstractTask, GeneratedTask, Retrieval
 from ..intervals import EnclosureError, Interval, ball, enclose
 from .gradients import answers_of, require_gradient

@@ -10,10 +10,10 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from jax.lax import copy_p
 from jaxtyping import Array, Float
 
-from ..._errors import InputError, require
-from ..._keys import named_generator
 from ..._precision import traced_in_double
 from ..._shapes import Tokens
+from ...errors import InputError, require
+from ...keys import named_generator
 from ...tasks import AbstractTask, ArrayTask, GeneratedTask
 
 Answers = Callable[[Tokens], Float[Array, " answers"]]

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from ..._keys import named_generator
+from ...keys import named_generator
 from ...tasks import GeneratedTask, Retrieval
 from ..collisions.domain import Domain
 from .gradients import count_tokens, gradient_sizes

@@ -1,0 +1,204 @@
+"""Laws fitted to errors: a power of one quantity, a learning curve, the first paper's surface over heads and length."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from ..errors import HeadcountError, require
+from .bootstrap import COVERAGE
+
+DELTAS = np.linspace(0.0, 2.0, 41)
+"""Where the surface's delta is looked for, before it is refined between the neighbours of the best."""
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """y = constant * x**exponent; the exponent lies in [low, high] with 90 % confidence under log-normal scatter.
+
+    With two points the line is exact and says nothing of its own error: the interval is then all numbers.
+    """
+
+    constant: float
+    exponent: float
+    low: float
+    high: float
+    points: int
+
+    def at(self, x: Float[np.ndarray, " points"]) -> Float[np.ndarray, " points"]:
+        return self.constant * np.asarray(x, float) ** self.exponent
+
+
+def power_law(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> PowerLaw | None:
+    """Least squares on logarithms over the points that are there (finite and positive); None with fewer than two."""
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    kept = np.isfinite(x) & np.isfinite(y) & (x > 0) & (y > 0)
+    log_x, log_y = np.log(x[kept]), np.log(y[kept])
+    if len(np.unique(log_x)) < 2:
+        return None
+    line = _line(log_x, log_y)
+    margin = float(line.margin / np.sqrt(line.spread))
+    return PowerLaw(float(np.exp(line.intercept)), line.slope, line.slope - margin, line.slope + margin, len(log_x))
+
+
+class _Line(NamedTuple):
+    """A line of least squares. `margin` is Student's t times the scatter of the points around it, 90 % of them within;
+    `spread` is the sum of squares of x around its mean."""
+
+    slope: float
+    intercept: float
+    margin: float
+    middle: float
+    spread: float
+
+
+def _line(x: Float[np.ndarray, " points"], y: Float[np.ndarray, " points"]) -> _Line:
+    slope, intercept = np.polyfit(x, y, 1)
+    residual = y - intercept - slope * x
+    margin = _within(np.sqrt(residual @ residual / max(1, len(x) - 2)), len(x) - 2)
+    return _Line(float(slope), float(intercept), margin, float(x.mean()), float(np.sum((x - x.mean()) ** 2)))
+
+
+def _within(deviation: float, freedom: int) -> float:
+    """What holds 90 % of a normal quantity whose deviation was estimated; infinite where nothing estimates it."""
+    if freedom < 1:
+        return np.inf
+    from scipy.special import stdtrit  # imported where it is used, like scipy.optimize below: they load slowly
+
+    return float(stdtrit(freedom, (1 + COVERAGE) / 2) * deviation)
+
+
+SMALLEST_SHARE = 1e-4
+"""Shares nearer to 0 or 1 than this count as this: 0 and 1 have no log-odds."""
+
+
+class Estimate(NamedTuple):
+    """A value and its 90 % interval."""
+
+    low: float
+    value: float
+    high: float
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """log(share / (1 - share)) of wrong answers as a line in the logarithm of the number of examples.
+
+    `margin` covers the scatter around the line, or that of the mean over seeds where it is larger: nine of ten further
+    points lie within, at `middle`; away from it the line's own error is added, by `spread` and `points`.
+    """
+
+    slope: float
+    intercept: float
+    margin: float
+    middle: float
+    spread: float
+    points: int
+
+    def at(self, examples: float) -> Estimate:
+        """The share with so many examples, measured or not, and the interval that the mean over seeds would lie in."""
+        x = np.log(examples)
+        margin = self.margin * np.sqrt(1 + 1 / self.points + (x - self.middle) ** 2 / self.spread)
+        middle = self.intercept + self.slope * x
+        low, value, high = (float(0.5 + 0.5 * np.tanh(odds / 2)) for odds in (middle - margin, middle, middle + margin))
+        return Estimate(low, value, high)
+
+    @property
+    def slopes(self) -> Estimate:
+        """The change of the log-odds per natural logarithm of the examples."""
+        margin = float(self.margin / np.sqrt(self.spread))
+        return Estimate(self.slope - margin, self.slope, self.slope + margin)
+
+
+def learning_curve(examples: Sequence[int], shares: Float[np.ndarray, "examples seeds"]) -> LearningCurve | None:
+    """The curve through the mean log-odds over seeds, NaN left out; None with fewer than three numbers of examples."""
+    clipped = np.clip(shares, SMALLEST_SHARE, 1 - SMALLEST_SHARE)
+    rows = [row[np.isfinite(row)] for row in np.log(clipped / (1 - clipped))]
+    there = [(count, row) for count, row in zip(examples, rows, strict=True) if len(row)]
+    if len(there) < 3:
+        return None
+    line = _line(np.log([count for count, _ in there]), np.array([row.mean() for _, row in there]))
+    seeds = [len(row) for _, row in there]
+    freedom = sum(seeds) - len(there)
+    squares = sum(float(np.sum((row - row.mean()) ** 2)) for _, row in there)
+    # The deviation of a mean over as many seeds as a row has on average.
+    noise = _within(np.sqrt(squares / max(1, freedom) / np.mean(seeds)), freedom) if freedom else 0.0
+    return LearningCurve(line.slope, line.intercept, max(line.margin, noise), line.middle, line.spread, len(there))
+
+
+@dataclass(frozen=True)
+class Surface:
+    """err = c T**b exp(a h / T**delta); `log_error` is the mean absolute error of its logarithm (natural)."""
+
+    a: float
+    b: float
+    c: float
+    delta: float
+    log_error: float
+    cells: int
+
+    def at(self, heads: Float[np.ndarray, "..."], length: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
+        heads, length = np.asarray(heads, float), np.asarray(length, float)
+        return self.c * length**self.b * np.exp(self.a * heads / length**self.delta)
+
+
+def surface_fit(
+    heads: tuple[int, ...], lengths: tuple[int, ...], errors: Float[np.ndarray, "heads lengths"]
+) -> Surface:
+    """The surface with the least mean absolute error in log scale, delta from 0 to 2, over the cells that are there.
+
+    For a given delta the logarithm is linear in (log c, b, a), and its least absolute error a linear program with an
+    exact answer; only delta is searched for. Source: Yu et al. (arXiv 2510.06662), Figure 2b.
+    """
+    from scipy.optimize import minimize_scalar
+
+    grid_heads, grid_lengths = np.meshgrid(np.asarray(heads, float), np.asarray(lengths, float), indexing="ij")
+    require(
+        errors.shape == grid_heads.shape,
+        f"{len(heads)} heads x {len(lengths)} lengths need as many errors, got shape {errors.shape}.",
+    )
+    kept = np.isfinite(errors) & (errors > 0)
+    h, t, log_error = grid_heads[kept], grid_lengths[kept], np.log(errors[kept])
+    require(
+        len(h) >= 5 and len(np.unique(h)) >= 2 and len(np.unique(t)) >= 2,
+        "a surface of four numbers needs at least five cells over two head counts and two lengths; "
+        f"{len(h)} cells over {len(np.unique(h))} head counts and {len(np.unique(t))} lengths are there.",
+    )
+
+    def loss(delta: float) -> float:
+        return _least_absolute(_terms(h, t, delta), log_error)[1]
+
+    losses = [loss(delta) for delta in DELTAS]
+    best = int(np.argmin(losses))
+    bounds = (DELTAS[max(0, best - 1)], DELTAS[min(len(DELTAS) - 1, best + 1)])
+    refined = minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-5})
+    delta = float(refined.x) if refined.fun < losses[best] else float(DELTAS[best])
+    (log_c, b, a), least = _least_absolute(_terms(h, t, delta), log_error)
+    return Surface(a=a, b=b, c=float(np.exp(log_c)), delta=delta, log_error=least, cells=len(h))
+
+
+def _terms(h: np.ndarray, t: np.ndarray, delta: float) -> np.ndarray:
+    return np.stack([np.ones_like(t), np.log(t), h / t**delta], axis=1)
+
+
+def _least_absolute(terms: np.ndarray, values: np.ndarray) -> tuple[tuple[float, float, float], float]:
+    """Coefficients x of least mean |terms x - values|: the least sum of slacks s with -s <= terms x - values <= s."""
+    from scipy.optimize import linprog
+
+    count, width = terms.shape
+    cost = np.concatenate([np.zeros(width), np.ones(count)])
+    slack = np.eye(count)
+    above, below = np.hstack([terms, -slack]), np.hstack([-terms, -slack])
+    program = linprog(
+        cost,
+        A_ub=np.vstack([above, below]),
+        b_ub=np.concatenate([values, -values]),
+        bounds=[(None, None)] * width + [(0, None)] * count,
+        method="highs",
+    )
+    if not program.success:
+        raise HeadcountError(f"the surface could not be fitted: {program.message}")
+    x = program.x[:width]
+    return (float(x[0]), float(x[1]), float(x[2])), float(np.mean(np.abs(terms @ x - values)))

@@ -1,0 +1,41 @@
+"""Workers of a cluster."""
+
+import importlib.util
+
+from ..engine.executors import Executor
+from ..errors import InputError, require_count
+
+INSTALL = "pip install 'headcount[ray]'"
+
+
+def ray_executor(on: str = "ray", *, workers: int | None = None, backend: str | None = None) -> Executor:
+    """An executor that trains on the workers of a Ray cluster, for one sweep after another; close it at the end.
+
+    One worker per GPU, and one per CPU core on nodes without a GPU: the cores of a node with GPUs are left to the
+    workers of its GPUs.
+
+    Args:
+        on: "ray" for the cluster that RAY_ADDRESS names, or else one on this machine, started now and stopped when the
+            executor is closed; "auto" for a cluster that was started here; "host:port" of a head, or "ray://host:port".
+        workers: How many at most; on this machine also more than there are cores. All that fit where None.
+        backend: As for `hardware`, on the workers.
+
+    Returns:
+        The executor, whose workers have answered.
+
+    Raises:
+        InputError: If Ray is not installed, nothing answers at the address, the cluster has neither CPUs nor GPUs, or
+            its workers have another version of headcount, JAX or Python.
+
+    Example:
+        >>> with ray_executor("ray", workers=2) as executor:  # doctest: +SKIP
+        ...     run_sweep(sweep, store, executor=executor)
+    """
+    if workers is not None:
+        require_count("workers", workers)
+    if importlib.util.find_spec("ray") is None:
+        raise InputError(f"training on a Ray cluster needs Ray, which is not installed: {INSTALL}.", what="on")
+    from .dispatch import ClusterExecutor
+    from .ray_cluster import RayCluster
+
+    return ClusterExecutor(RayCluster(on, workers=workers, backend=backend))

@@ -1,0 +1,253 @@
+"""Arrow's tables: .parquet, .arrow and .feather files, and folders that Hugging Face's `save_to_disk` wrote."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._limits import require_fits, require_within, too_large
+from ..errors import HeadcountError, InputError, require
+from .conversions import with_lines, without_columns
+from .examples import Arrays, Wanted
+from .memory import read_limited
+from .tables import Columns, Table, examples_of_table
+
+AGAIN = "write the dataset again with save_to_disk"
+BATCH_ROWS = 4096
+NUMBER_BYTES = 4
+TEXTS = ("STRING", "NONE")
+"""Logical types of text in a Parquet file."""
+VALIDATION_SPLITS = ("validation", "valid", "val", "dev", "test")
+"""Splits of a dataset that are validation examples; the first that is there."""
+
+
+def is_saved_dataset(folder: Path) -> bool:
+    """Whether `save_to_disk` of Hugging Face's datasets wrote the folder, by its files' names."""
+    return any((folder / name).is_file() for name in ("dataset_dict.json", "dataset_info.json", "state.json"))
+
+
+def read_arrow_table(path: Path, wanted: Wanted) -> Arrays:
+    """The examples of a .parquet, .arrow or .feather file."""
+    arrow = _pyarrow(path)
+    return examples_of_table(path, Table(_columns(path, _read(path, arrow), arrow)), wanted)
+
+
+def read_saved_dataset(folder: Path, wanted: Wanted) -> Arrays:
+    """The examples of a dataset folder; of several splits, train and the first for validation."""
+    arrow = _pyarrow(folder)
+    if not (folder / "dataset_dict.json").is_file():
+        table = _read_split(folder, arrow)
+        return examples_of_table(folder, Table(_columns(folder, table, arrow)), wanted)
+    splits = _json(folder / "dataset_dict.json").get("splits")
+    good = isinstance(splits, list) and splits and all(isinstance(split, str) and split for split in splits)
+    require(bool(good), f"{folder / 'dataset_dict.json'} must list its splits, got {splits!r}.")
+    assert isinstance(splits, list)
+    others = [split for split in splits if split != "train"]
+    if "train" not in splits or not others:
+        listed = ", ".join(splits)
+        require(len(splits) == 1, f"{folder} has no split train, only {listed}; name one: {folder / splits[0]}.")
+        return read_saved_dataset(_inside(folder, splits[0]), wanted)
+    validation = next((split for split in VALIDATION_SPLITS if split in splits), others[0])
+    parts = [_read_split(_inside(folder, split), arrow) for split in ("train", validation)]
+    names = [part.schema.names for part in parts]
+    require(sorted(names[0]) == sorted(names[1]), f"{folder}: train and {validation} must have the same columns.")
+    try:
+        table = arrow.concat_tables([parts[0], parts[1].select(names[0])], promote_options="permissive")
+    except arrow.ArrowException as error:
+        raise InputError(f"{folder}: train and {validation} must have columns of the same types.") from error
+    unused = [split for split in others if split != validation]
+    notes = [f"{folder.name}: validation examples are the split {validation}"]
+    notes += [f"{folder.name}: not used: the split {', '.join(unused)}"] if unused else []
+    read = examples_of_table(folder, Table(_columns(folder, table, arrow), held_out=parts[1].num_rows), wanted)
+    return Arrays(read.named, (*notes, *read.notes), read.held_out)
+
+
+def _pyarrow(path: Path) -> Any:
+    try:
+        import pyarrow
+        import pyarrow.compute  # a submodule, which pyarrow does not load by itself
+    except ImportError as error:
+        message = f"{path}: this kind of table needs the package pyarrow: pip install 'headcount[tables]'."
+        raise HeadcountError(message) from error
+    return pyarrow
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """A file or folder of `folder`, which a name from a file must not leave."""
+    require(Path(name).name == name, f"{folder} names {name!r}, which must be the name of a file in it.")
+    return folder / name
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(read_limited(path))
+    except InputError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} cannot be read as JSON ({type(error).__name__}); {AGAIN}.") from error
+    require(isinstance(content, dict), f"{path} must hold a JSON object, got {type(content).__name__}.")
+    return content
+
+
+def _read_split(folder: Path, arrow: Any) -> Any:
+    """The table of one split, whose state lists its files."""
+    require(folder.is_dir(), f"no folder {folder}; {AGAIN}.")
+    if (folder / "state.json").is_file():
+        listed = _json(folder / "state.json").get("_data_files")
+        entries = listed if isinstance(listed, list) else []
+        names = [entry.get("filename") for entry in entries if isinstance(entry, dict)]
+        require(
+            all(isinstance(name, str) for name in names), f"{folder / 'state.json'} lists files without names; {AGAIN}."
+        )
+        files = [_inside(folder, name) for name in names if isinstance(name, str)]
+    else:
+        files = sorted(folder.glob("data-*.arrow"))
+    require(len(files) > 0, f"{folder} has no data files (data-00000-of-00001.arrow); {AGAIN}.")
+    for file in files:
+        require(file.is_file(), f"{folder} lacks {file.name}, which its state.json lists; {AGAIN}.")
+    try:
+        return arrow.concat_tables([_read(file, arrow) for file in files])
+    except arrow.ArrowException as error:
+        raise InputError(f"{folder}: its data files must have the same columns; {AGAIN}.") from error
+
+
+def _read(path: Path, arrow: Any) -> Any:
+    """A table, checked in full so that damaged lengths are an error rather than a crash."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(6)
+            file.seek(0)
+            if path.suffix.lower() == ".parquet":
+                import pyarrow.parquet
+
+                table = _batches(path, *_parquet_batches(path, file, pyarrow.parquet.ParquetFile), arrow)
+            elif start == b"ARROW1":
+                reader = arrow.ipc.open_file(file)
+                parts = (reader.get_batch(place) for place in range(reader.num_record_batches))
+                table = _batches(path, parts, reader.schema, arrow)
+            else:
+                reader = arrow.ipc.open_stream(file)
+                table = _batches(path, reader, reader.schema, arrow)
+        table.validate(full=True)
+        return table
+    except InputError:
+        raise
+    except MemoryError as error:  # Arrow's own is one, too
+        raise too_large(path) from error
+    except Exception as error:  # Arrow's errors, and OSError, for damage
+        cause = " ".join(str(error).split()).rstrip(".")[:100]
+        fault = f"{path} cannot be read as a table ({type(error).__name__}: {cause})"
+        raise InputError(f"{fault}; write it again, or copy it again.") from error
+
+
+def _parquet_batches(path: Path, file: Any, opened: Any) -> tuple[Iterator[Any], Any]:
+    """The batches of a Parquet file and its schema. A few of its bytes can stand for a billion values.
+
+    Text stays a dictionary and codes, as the file has it: each value is in memory once, however often it occurs.
+    """
+    footer = opened(file).metadata
+    require_within(f"{path} has {footer.num_columns:,} columns", footer.num_columns, "HEADCOUNT_MAX_COLUMNS")
+    groups = [footer.row_group(place) for place in range(footer.num_row_groups)]
+    chunks = [group.column(place) for group in groups for place in range(footer.num_columns)]
+    require_fits(path, NUMBER_BYTES * sum(chunk.num_values for chunk in chunks))
+    columns = [footer.schema.column(place) for place in range(footer.num_columns)]
+    texts = [each.path for each in columns if each.physical_type == "BYTE_ARRAY" and each.logical_type.type in TEXTS]
+    reader = opened(file, metadata=footer, read_dictionary=texts)
+    return reader.iter_batches(batch_size=BATCH_ROWS), reader.schema_arrow
+
+
+def _batches(path: Path, batches: Iterable[Any], schema: Any, arrow: Any) -> Any:
+    """A table of these batches, none of which is read once they need more memory than is allowed."""
+    parts, before = [], arrow.total_allocated_bytes()
+    for part in batches:
+        parts.append(part)
+        require_fits(path, arrow.total_allocated_bytes() - before)
+    return arrow.Table.from_batches(parts, schema)
+
+
+def _columns(path: Path, table: Any, arrow: Any) -> Columns:
+    names = table.schema.names
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    require(repeated is None, f'{path} has two columns called "{repeated}"; rename one.')
+    few = f"{path} has only the columns {names}; sequences and targets are needed."
+    require(len(names) > 1, few)
+    require(table.num_rows > 0, f"{path} has no rows; it needs at least one per example.")
+    labels = _class_names(path, table.schema)
+    columns: dict[str, Any] = {}
+    for name in names:
+        values = _values(path, name, table.column(name).combine_chunks(), arrow)
+        columns[name] = values if name not in labels else _named(path, name, values, labels[name])
+    return columns
+
+
+def _values(path: Path, name: str, array: Any, arrow: Any, *, in_lists: bool = False) -> np.ndarray | list[np.ndarray]:
+    """A column as numbers, as text, or as lists of numbers."""
+    kind, types = array.type, arrow.types
+    if isinstance(kind, arrow.BaseExtensionType):
+        return _values(path, name, array.storage, arrow, in_lists=in_lists)
+    missing = np.flatnonzero(np.asarray(array.is_null()))
+    if types.is_dictionary(kind) and not len(missing):  # only entries that occur are made values, each once
+        used, codes = np.unique(array.indices.to_numpy(zero_copy_only=False), return_inverse=True)
+        entries = array.dictionary.take(arrow.array(used))
+        missing = np.flatnonzero(np.asarray(entries.is_null())[codes])
+        if not len(missing):
+            values = _values(path, name, entries, arrow, in_lists=in_lists)
+            return values[codes] if isinstance(values, np.ndarray) else [values[code] for code in codes]
+    if len(missing):
+        where = f"{path}: a list in column" if in_lists else f"{path}, row {missing[0] + 1}: column"
+        raise InputError(f"{where} {name} has a missing value; fill it in, or drop the row.")
+    if types.is_decimal(kind):
+        return array.cast(arrow.float64()).to_numpy(zero_copy_only=False)
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        return array.to_numpy(zero_copy_only=False)
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return np.array(array.to_pylist(), object)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _lists(path, name, array, arrow)
+    sentence = f"{path}: column {name} holds {kind}, neither numbers nor lists of them."
+    raise with_lines(sentence, path, *without_columns(path, [name]))
+
+
+def _lists(path: Path, name: str, array: Any, arrow: Any) -> np.ndarray | list[np.ndarray]:
+    """One array where all lists are of one length, otherwise an array per list."""
+    lengths = arrow.compute.list_value_length(array).to_numpy(zero_copy_only=False)
+    empty = np.flatnonzero(lengths == 0)
+    if len(empty):
+        raise InputError(f"{path}: column {name} has an empty list (list {empty[0] + 1}); drop that row.")
+    inner = _values(path, name, array.flatten(), arrow, in_lists=True)
+    if not isinstance(inner, np.ndarray):
+        raise InputError(f"{path}: the tokens in column {name} must all have the same number of values.")
+    require(inner.dtype.kind in "fiub", f"{path}: column {name} holds lists of text; token ids must be whole numbers.")
+    if len(set(lengths.tolist())) == 1:
+        return inner.reshape(len(lengths), int(lengths[0]), *inner.shape[1:])
+    return np.split(inner, np.cumsum(lengths)[:-1])
+
+
+def _class_names(path: Path, schema: Any) -> dict[str, list[str]]:
+    """The names of classes that Hugging Face's datasets keep beside a schema, by column."""
+    stored = (schema.metadata or {}).get(b"huggingface")
+    content: Any = {}
+    if stored is not None:
+        try:
+            content = json.loads(stored)["info"]["features"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            content = {}
+    elif path.is_dir() and (path / "dataset_info.json").is_file():
+        content = _json(path / "dataset_info.json").get("features")
+    features = content.items() if isinstance(content, dict) else ()
+    named = {name: f.get("names") for name, f in features if isinstance(f, dict) and f.get("_type") == "ClassLabel"}
+    return {name: list(map(str, names)) for name, names in named.items() if isinstance(names, list) and names}
+
+
+def _named(path: Path, name: str, values: Any, names: list[str]) -> np.ndarray:
+    """Classes by their names instead of their places."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu":
+        raise InputError(
+            f"{path}: column {name} is declared as class labels but does not hold whole numbers; write it as integers."
+        )
+    wrong = values[(values < 0) | (values >= len(names))]
+    number = f"0 to {len(names) - 1}, got {wrong.flat[0] if wrong.size else None}"
+    require(wrong.size == 0, f"{path}: labels in column {name} must be {number} (-1 marks a missing label).")
+    return np.array(names, object)[values]

@@ -1,0 +1,140 @@
+"""Examples read from a file: sequences x with targets y.
+
+Every reader gives arrays by name; `assembled` checks the names, and joins validation examples to the training ones.
+Sequences of unequal lengths are an array of objects. What the arrays hold is checked by the task that is made of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool
+
+from ..errors import InputError, did_you_mean, require
+from .values import as_array, kind_of, ragged, read_mask
+
+NAMES = ("x", "y", "mask", "lengths", "x_validation", "y_validation", "mask_validation", "lengths_validation")
+
+
+class Wanted(NamedTuple):
+    """What a user says about a file: the target's file or columns, the column of sequences, a target per token."""
+
+    targets: str | None = None
+    sequence: str | None = None
+    per_token: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """The arrays of a file by name, and in sentences how they were read; `held_out` rows at the end are validation."""
+
+    named: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+    held_out: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """Examples as `ArrayTask` takes them; `notes` say how the file was read."""
+
+    x: np.ndarray
+    y: np.ndarray
+    mask: Bool[np.ndarray, "examples length"] | None = None
+    held_out: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+def no_options(path: Path, wanted: Wanted, *, but: str = "") -> None:
+    """Raise `InputError` if targets or a sequence were named for a file that says itself which is which."""
+    if wanted.targets is not None and but != "targets":
+        message = f"{path} holds both x and y, so targets {wanted.targets} is not needed; leave it out."
+        raise InputError(message, what="targets", given=wanted.targets)
+    if wanted.sequence is not None:
+        message = f"{path} is no table of one token per row, so sequence {wanted.sequence} is not needed; leave it out."
+        raise InputError(message, what="sequence", given=wanted.sequence)
+
+
+def assembled(path: Path, arrays: Arrays) -> Loaded:
+    """The examples of a file, from its arrays.
+
+    Raises:
+        InputError: An array is missing or unknown, or training and validation, x and y, or x and mask do not match.
+    """
+    named = arrays.named
+    for name in ("x", "y"):
+        listed = ", ".join(map(str, named)) or "none"
+        near = did_you_mean(name, [other for other in named if str(other).lower().startswith(name)])
+        require(name in named, f"{path} must hold arrays named x and y, found {listed}.{near}", what=name)
+    unknown = [str(name) for name in named if name not in NAMES]
+    if unknown:
+        hint = f"{did_you_mean(unknown[0], NAMES)} Known: {', '.join(NAMES)}; remove it or rename it."
+        raise InputError(f'{path} has the array "{unknown[0]}", which is not read.{hint}', given=unknown[0])
+    try:
+        return _loaded(named, arrays)
+    except InputError as error:
+        raise InputError(f"{path}: {error}", what=error.what, given=error.given, needed=error.needed) from error
+
+
+def _loaded(named: Mapping[str, Any], arrays: Arrays) -> Loaded:
+    """The examples of these arrays; a refusal names no file yet."""
+    train = _part(named, "")
+    later = [name for name in NAMES if name.endswith("_validation") and name in named]
+    if not later:
+        return replace(train, held_out=arrays.held_out, notes=arrays.notes)
+    for name in ("x_validation", "y_validation"):
+        require(name in named, f"there is {later[0]} but no {name}; add it.", what=name)
+    validation = _part(named, "_validation")
+    both = [part.mask for part in (train, validation) if part.mask is not None]
+    require(len(both) != 1, "training and validation examples must both have a mask, or neither.", what="mask")
+    return Loaded(
+        x=_joined("x", train.x, validation.x),
+        y=_joined("y", train.y, validation.y),
+        mask=np.concatenate(both) if both else None,
+        held_out=len(validation.y),
+        notes=arrays.notes,
+    )
+
+
+def _part(named: Mapping[str, Any], ending: str) -> Loaded:
+    """The training examples, or with an ending the validation examples."""
+    x, y = (as_array(named[name + ending], name + ending) for name in ("x", "y"))
+    for name, array in (("x", x), ("y", y)):
+        require(array.ndim > 0, f"{name}{ending} must be one {name} per example, got a single value.", what=name)
+        # Its other sizes may be any: NumPy would take their memory for a mask, or not be able to join them.
+        require(0 not in array.shape, f"{name}{ending} of shape {array.shape} must not be empty.", what=name)
+    require(len(x) == len(y), f"x{ending} has {len(x)} examples but y{ending} has {len(y)}; they must match.")
+    return Loaded(x, y, _mask(x, named.get("mask" + ending), named.get("lengths" + ending), ending))
+
+
+def _mask(x: np.ndarray, mask: Any, lengths: Any, ending: str) -> Bool[np.ndarray, "examples length"] | None:
+    """Which tokens are there, from a mask or from the number of tokens per example."""
+    if mask is None and lengths is None:
+        return None
+    require(
+        mask is None or lengths is None,
+        f"there are both mask{ending} and lengths{ending}; one is enough, remove the other.",
+    )
+    equal = x.dtype != object and x.ndim > 1
+    require(equal, f"a mask or lengths need x{ending} of one length, of shape (examples, length) or more axes.")
+    if mask is not None:
+        return read_mask(mask, x.shape[:2], f"mask{ending}")
+    counts, name = as_array(lengths, f"lengths{ending}"), f"lengths{ending}"
+    needed = f"one whole number per example, each from 1 to {x.shape[1]}"
+    whole = counts.shape == (len(x),) and counts.dtype.kind in "iu"
+    require(whole, what=name, given=f"{counts.dtype} of shape {counts.shape}", needed=needed)
+    wrong = counts[(counts < 1) | (counts > x.shape[1])]
+    require(not wrong.size, what=name, given=wrong[0].item() if wrong.size else None, needed=needed)
+    return np.arange(x.shape[1]) < counts[:, None]
+
+
+def _joined(name: str, train: np.ndarray, validation: np.ndarray) -> np.ndarray:
+    """Validation examples behind training examples, where both are of one kind and shape."""
+    kinds = kind_of(train), kind_of(validation)
+    if "object" in kinds:  # of unequal lengths, or refused later
+        return ragged([*train, *validation])
+    require(kinds[0] == kinds[1], f"{name} holds {kinds[0]} but {name}_validation {kinds[1]}; they must match.")
+    shapes = f"{name} has shape {train.shape} but {name}_validation {validation.shape}"
+    require(train.shape[1:] == validation.shape[1:], f"{shapes}; all axes but the first must match.")
+    return np.concatenate([train, validation])

@@ -1,0 +1,259 @@
+"""Labelled images of one size, and the reader of a folder with one subfolder per class.
+
+FOLDER/CLASS/IMAGE               no validation part: some images are held out later
+FOLDER/train/CLASS/IMAGE         validation in the first of FOLDER/val, FOLDER/validation, FOLDER/test that exists
+"""
+
+import math
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float64, Int32, UInt8
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from .._limits import require_fits, require_size
+from ..errors import InputError, require, require_count
+
+ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
+VALIDATION_FOLDERS = ("val", "validation", "test")
+SYSTEM_FILES = ("thumbs.db", "desktop.ini")
+REPLACE = "replace it, or remove it"
+WIDE_MODES = ("I", "F")  # more than 8 bits per channel, which a conversion to RGB would clip
+BLOCK_PIXELS = 2**20
+MAX_SIDE = 2**14
+PIXEL_BYTES = 8
+"""Of memory per pixel while an image is decoded and converted."""
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    """Images and their labels; the last `held_out` are the validation examples (None: no split is given).
+
+    Raises:
+        InputError: shapes, types, labels or counts that do not fit, or a class without a training image.
+    """
+
+    name: str
+    images: UInt8[np.ndarray, "images height width 3"]
+    labels: Int32[np.ndarray, " images"]
+    classes: tuple[str, ...]
+    held_out: int | None
+
+    def __post_init__(self):
+        name, shape, count = self.name, self.images.shape, len(self.images)
+        require(
+            len(shape) == 4 and shape[3] == 3 and 0 not in shape and self.images.dtype == np.uint8,
+            f"{name}: images must be uint8 of shape (images, height, width, 3), got {self.images.dtype} {shape}.",
+        )
+        require(
+            self.labels.ndim == 1 and self.labels.dtype == np.int32,
+            f"{name}: labels must be int32 of shape (images,), got {self.labels.dtype} {self.labels.shape}.",
+        )
+        require(len(self.labels) == count, f"{name}: {count} images but {len(self.labels)} labels; they must match.")
+        require(
+            len(self.classes) >= 2 and len(set(self.classes)) == len(self.classes),
+            f"{name}: classes must be at least 2 different names, got {', '.join(self.classes) or 'none'}.",
+        )
+        low, high = int(self.labels.min()), int(self.labels.max())
+        require(
+            low >= 0 and high < len(self.classes),
+            f"{name}: labels of {len(self.classes)} classes must be between 0 and {len(self.classes) - 1}, "
+            f"got {low if low < 0 else high}.",
+        )
+        require(
+            self.held_out is None or 1 <= self.held_out < count,
+            f"{name}: of {count} images, 1 to {count - 1} can be held out for validation, got {self.held_out}.",
+        )
+        counts = np.bincount(self.labels[: count - (self.held_out or 0)], minlength=len(self.classes))
+        without = [self.classes[index] for index in np.flatnonzero(counts == 0)]
+        require(not without, f"{name}: every class needs a training image; add one of {', '.join(without)}.")
+
+
+def read_image_folder(path: Path, *, side: int | None = None) -> ImageSet:
+    """Read a folder with one subfolder per class, or with train/ and val/ that each have them.
+
+    Args:
+        path: the folder.
+        side: crop every image about its centre and resize it to this many pixels; by default images are not changed
+            and must be squares of one size.
+
+    Returns:
+        The images, classes and files in alphabetical order, validation images last.
+
+    Raises:
+        InputError: a folder of another layout, or a file that is not an image or is damaged.
+    """
+    if side is not None:
+        require_count("side", side)
+        require_size("side", side, MAX_SIDE)
+    require(path.is_dir(), f"{path} is not a folder; give one with a subfolder of images per class.")
+    training, validation = _split(path)
+    classes = _classes(training)
+    require(
+        len(classes) >= 2,
+        f"{training} must have at least 2 subfolders, one per class, got {', '.join(classes) or 'none'}.",
+    )
+    files = _files(training, classes)
+    held_out = None
+    if validation is not None:
+        validated = _classes(validation)
+        require(len(validated) > 0, f"{validation} must have a subfolder per class, got none.")
+        unknown = [name for name in validated if name not in classes]
+        require(
+            not unknown,
+            f"{validation} has classes that {training} does not have: {', '.join(unknown)}; add or remove them.",
+        )
+        validation_files = _files(validation, validated)
+        files, held_out = files + validation_files, len(validation_files)
+    return ImageSet(
+        name=Path(os.path.abspath(path)).name,
+        images=_read_all([file for file, _ in files], side),
+        labels=np.array([classes.index(name) for _, name in files], np.int32),
+        classes=classes,
+        held_out=held_out,
+    )
+
+
+def colour_statistics(
+    images: UInt8[np.ndarray, "images height width 3"],
+) -> tuple[Float64[np.ndarray, " 3"], Float64[np.ndarray, " 3"]]:
+    """Mean and standard deviation of red, green and blue over all pixels, scaled to [0, 1].
+
+    Computed from a histogram of the 256 levels, so that no image is converted to floating point.
+    """
+    require(images.size > 0, f"colour statistics need at least one pixel, got images of shape {images.shape}.")
+    counts = np.zeros((3, 256), np.int64)
+    step = max(1, BLOCK_PIXELS // (images.shape[1] * images.shape[2]))
+    for start in range(0, len(images), step):
+        for channel in range(3):
+            levels = images[start : start + step, :, :, channel].ravel()
+            counts[channel] += np.bincount(levels, minlength=256)
+    shares, levels = counts / counts[0].sum(), np.arange(256) / 255
+    mean = shares @ levels
+    return mean, np.sqrt(np.sum(shares * (levels - mean[:, None]) ** 2, axis=1))
+
+
+def reason(error: Exception) -> str:
+    """Another library's error message on one line, without its full stop."""
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
+
+
+def visible_entries(folder: Path) -> list[Path]:
+    """What is in `folder`, sorted by name, without hidden and system files."""
+    try:
+        entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read ({error.strerror}); check its permissions.") from error
+    return [entry for entry in entries if not entry.name.startswith(".") and entry.name.lower() not in SYSTEM_FILES]
+
+
+def _is_image(path: Path) -> bool:
+    return path.suffix.lower() in ENDINGS
+
+
+def _split(path: Path) -> tuple[Path, Path | None]:
+    """The folders of training and of validation classes. A folder `train` with images in it is a class."""
+    folders = set(_classes(path))
+    if "train" not in folders or not _classes(path / "train"):
+        return path, None
+    parts = [name for name in VALIDATION_FOLDERS if name in folders]
+    require(
+        len(parts) > 0,
+        f"{path} has train but none of {', '.join(VALIDATION_FOLDERS)}; "
+        f"give {path / 'train'} to hold out some of its images.",
+    )
+    others = sorted(folders - {"train", *VALIDATION_FOLDERS})
+    require(not others, f"{path} has both train and other folders ({', '.join(others)}); move classes into train.")
+    return path / "train", path / parts[0]
+
+
+def _classes(folder: Path) -> tuple[str, ...]:
+    entries = visible_entries(folder)
+    names = tuple(entry.name for entry in entries if entry.is_dir())
+    loose = [entry.name for entry in entries if not entry.is_dir() and _is_image(entry)]
+    require(
+        not (names and loose),
+        f"{folder} has both folders and images ({loose[0] if loose else ''}); "
+        "move every image into the folder of its class.",
+    )
+    return names
+
+
+def _files(folder: Path, classes: tuple[str, ...]) -> list[tuple[Path, str]]:
+    """Every image file with its class."""
+    files = []
+    for name in classes:
+        entries = visible_entries(folder / name)
+        for entry in entries:
+            require(
+                _is_image(entry) and not entry.is_dir(),
+                f"{entry} is not an image file; remove it: the folder of a class may only hold {', '.join(ENDINGS)}.",
+            )
+        require(len(entries) > 0, f"{folder / name} has no images; every class needs at least one.")
+        files += [(entry, name) for entry in entries]
+    return files
+
+
+def _read_all(files: list[Path], side: int | None) -> UInt8[np.ndarray, "images side side 3"]:
+    """The images of `files`, in their order, read one by one into one array."""
+    read = _read_each(files, side)
+    first = next(read)
+    require_fits(f"{len(files):,} images of {_size(first)} pixels", len(files) * first.nbytes)
+    images = np.empty((len(files), *first.shape), np.uint8)
+    images[0] = first
+    for index, image in enumerate(read, start=1):
+        require(
+            image.shape == first.shape,
+            f"{files[index]} is {_size(image)} pixels but {files[0]} is {_size(first)}; "
+            f"resize all with --side {min(image.shape[0], first.shape[0])}.",
+        )
+        images[index] = image
+    return images
+
+
+def _size(image: np.ndarray) -> str:
+    return f"{image.shape[1]} x {image.shape[0]}"
+
+
+def _read_each(files: list[Path], side: int | None) -> Iterator[UInt8[np.ndarray, "_ _ 3"]]:
+    for file in files:
+        image = open_image(file)
+        width, height = image.size
+        shorter = min(width, height)
+        if side is None:
+            require(
+                width == height,
+                f"{file} is {width} x {height} pixels, not square; crop and resize all images with --side {shorter}.",
+            )
+        else:
+            left, top = (width - shorter) // 2, (height - shorter) // 2
+            image = image.crop((left, top, left + shorter, top + shorter))
+            image = image.resize((side, side), Image.Resampling.BICUBIC)
+        yield np.asarray(image)
+
+
+def open_image(file: Path) -> Image.Image:
+    """The image in RGB, turned upright; of an animation, the first frame."""
+    try:
+        with warnings.catch_warnings(), Image.open(file) as opened:
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # we have our own limit
+            require_fits(f"{file}, {opened.size[0]} x {opened.size[1]} pixels,", PIXEL_BYTES * math.prod(opened.size))
+            wide = opened.mode.split(";")[0] in WIDE_MODES
+            image = ImageOps.exif_transpose(opened)
+            if "transparency" in image.info:  # else the palette's colours are lost with its transparency
+                image = image.convert("RGBA")
+            image = image.convert("RGB")
+    except InputError:
+        raise
+    except UnidentifiedImageError as error:
+        raise InputError(f"{file} cannot be read: not an image of a known format; {REPLACE}.") from error
+    except Image.DecompressionBombError as error:
+        raise InputError(f"{file} cannot be read: {reason(error)}; resize it before.") from error
+    except Exception as error:  # a damaged file can raise nearly anything
+        raise InputError(f"{file} cannot be read: {reason(error)}; {REPLACE}.") from error
+    require(not wide, f"{file} has more than 8 bits per channel; save it as 8-bit RGB or grey.")
+    return image

@@ -1,0 +1,100 @@
+"""Text files read line by line, plain or gzipped; an error names the file and the line."""
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .._limits import TEXT_FACTOR, max_bytes, max_line_bytes
+from ..errors import InputError
+from .memory import gzipped_bytes, require_text_fits
+
+
+def plain_or_gzipped(path: Path) -> Path | None:
+    """`path` if there is such a file, else `path` with .gz, else None."""
+    return next((file for file in (path, path.with_name(path.name + ".gz")) if file.is_file()), None)
+
+
+def bad_line(path: Path, line: int, fault: str, fix: str = "correct or remove the line") -> NoReturn:
+    """Raise `InputError` for a line: what is wrong with it, and what to do about it."""
+    raise InputError(f"{path}, line {line}: {fault}; {fix}.")
+
+
+def raw_lines(path: Path, *, kept: bool = False) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 file, numbered from 1, with their ends.
+
+    Raises:
+        InputError: The file is damaged or not UTF-8, a line is longer than `HEADCOUNT_MAX_LINE_MB`, or, where what is
+            read is `kept`, the lines need more memory than is allowed: a packed file may be far larger than it looks.
+    """
+    number, size, longest, most = 0, 0, max_line_bytes(), max_bytes()
+    try:
+        if kept:
+            require_text_fits(path, gzipped_bytes(path) if path.name.endswith(".gz") else path.stat().st_size)
+        with gzip.open(path, "rb") if path.name.endswith(".gz") else open(path, "rb") as file:
+            for number, raw in enumerate(iter(lambda: file.readline(longest + 1), b""), start=1):
+                size += len(raw)
+                if len(raw) > longest:
+                    raise_it = "is it text? The environment variable HEADCOUNT_MAX_LINE_MB raises the limit"
+                    bad_line(path, number, f"longer than {longest // 2**20} MiB, the limit", raise_it)
+                if kept and TEXT_FACTOR * size > most:
+                    require_text_fits(path, size)
+                text = raw.decode()
+                yield number, text.removeprefix("\ufeff") if number == 1 else text
+    except UnicodeDecodeError as error:
+        fault = f"{path}, line {number}: not UTF-8 (byte {error.start + 1} of the line)"
+        raise InputError(f"{fault}; save the file as UTF-8.") from error
+    except (EOFError, zlib.error, OSError) as error:  # gzip raises each of these for a truncated or damaged file
+        fault = f"{path} cannot be read after line {number} ({type(error).__name__}: {error})"
+        raise InputError(f"{fault}; copy or download it again.") from error
+
+
+def numbered_lines(path: Path, *, kept: bool = False) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 file that are not blank, numbered from 1, without line ends; see `raw_lines`."""
+    for number, text in raw_lines(path, kept=kept):
+        if text.strip():
+            yield number, text.rstrip("\r\n")
+
+
+def numbered_records(path: Path, *, kept: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The JSON objects of a file with one per line; see `raw_lines`."""
+    for number, text in numbered_lines(path, kept=kept):
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}, line {number}: not JSON ({error}); each line must be one object.") from error
+        if not isinstance(record, dict):
+            bad_line(path, number, f"must be a JSON object, got {type_name(record)}")
+        yield number, record
+
+
+def as_text(value: Any, what: str, path: Path, line: int) -> str:
+    """`value`, a string that is neither blank nor impossible to write as UTF-8."""
+    if not isinstance(value, str):
+        bad_line(path, line, f"{what} must be a string, got {type_name(value)}")
+    if not value.strip():
+        bad_line(path, line, f"{what} is empty")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            bad_line(path, line, f"{what} has a lone surrogate, which is not a character", "remove it")
+    return value
+
+
+def as_id(value: Any, what: str, path: Path, line: int) -> str:
+    """`value` as an id: a string, or an integer turned into one."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else as_text(value, what, path, line)
+
+
+def as_list(value: Any, what: str, path: Path, line: int) -> list[Any]:
+    if not isinstance(value, list):
+        bad_line(path, line, f"{what} must be a list, got {type_name(value)}")
+    return value
+
+
+def type_name(value: Any) -> str:
+    """What a message calls the type of a value."""
+    return "nothing" if value is None else type(value).__name__

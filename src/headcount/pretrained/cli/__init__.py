@@ -1,0 +1,1 @@
+"""The verbs of trained models: inspect, prune, group, shrink."""

@@ -1,0 +1,143 @@
+"""What has been trained of a question, as the rounds see it."""
+
+import itertools
+from collections.abc import Callable, Iterable
+
+from ..answer import Answer, answer, error_table
+from ..answer.signals import SOLVED, has_learned
+from ..models.base import Elimination
+from ..store import Cell, Outcome, Record
+from .estimate import heads_of
+from .question import Question
+
+NEVER_STUCK = 1e-3
+"""A model of at most this error did not get stuck, however small the best one's is."""
+
+
+class Results:
+    """The records that earlier rounds asked for. `eliminate` gives the elimination of a trained cell's heads.
+
+    `at_rest`: no draw of the data was left, after the last of its rounds, with something to train.
+    """
+
+    def __init__(self, question: Question, eliminate: Callable[[Cell], Elimination]):
+        self.question = question
+        self.records: dict[str, Record] = {}
+        self.at_rest = True
+        self._eliminate = eliminate
+        self._eliminations: dict[str, Elimination] = {}
+
+    def add(self, records: Iterable[Record]) -> None:
+        self.records |= {record.cell.key: record for record in records}
+
+    def answer(self, draw: int) -> Answer:
+        """The answer from one draw of the data."""
+        own = self._of(draw=draw)
+        if not own:
+            return Answer(sentence="no transition found: nothing was trained", reason="nothing was trained")
+        return answer(error_table(self.question.whole(), own))
+
+    def tried(self, heads: int, draw: int) -> list[Record]:
+        """The finished records of a head count at the length that has the fewest."""
+        return min((self._at(heads, length, draw) for length in self.question.lengths), key=len)
+
+    def descents(self, heads: int, above: int, draw: int) -> int:
+        """How many models of a head count descend from one of `above` heads, at the length that has the fewest."""
+        children = [record for record in self._of(heads=heads, draw=draw) if len(record.cell.removed) == above - heads]
+        return min(sum(record.cell.length == length for record in children) for length in self.question.lengths)
+
+    def continuations(self, heads: int, draw: int) -> int:
+        """How often the best models of a head count were trained on."""
+        return max((self._generation(record.cell) for record in self._of(heads=heads, draw=draw)), default=0)
+
+    def _generation(self, cell: Cell) -> int:
+        if cell.start != "continued":
+            return 0
+        return 1 + self._generation(self.records[cell.parent].cell)
+
+    def best(self, heads: int, draw: int, count: int) -> list[Cell]:
+        """The cells of the smallest errors of a head count, so many per length."""
+        chosen = []
+        for length in self.question.lengths:
+            chosen += self._ranked(heads, length, draw)[:count]
+        return [record.cell for record in chosen]
+
+    def unstuck(self, heads: int, draw: int, factor: float) -> int:
+        """How many models of a head count did not get stuck, at the length that has the fewest.
+
+        One did if it ends with more than `factor` times the smallest error that any model of its length has.
+        """
+        return min(
+            sum(
+                record.error <= max(factor * self._smallest(length), NEVER_STUCK)
+                for record in self._at(heads, length, draw)
+            )
+            for length in self.question.lengths
+        )
+
+    def parents(self, heads: int, draw: int, count: int, factor: float) -> list[list[Cell]]:
+        """Per length, the cells of the smallest errors of a head count; those that got stuck only where all did."""
+        chosen = []
+        for length in self.question.lengths:
+            best = self._ranked(heads, length, draw)[:count]
+            chosen.append([record.cell for record in best if record.error <= max(factor * best[0].error, NEVER_STUCK)])
+        return [cells for cells in chosen if cells]
+
+    def _smallest(self, length: int) -> float:
+        """The smallest error at a length, on any draw of the data."""
+        return min((record.error for record in self._finished() if record.cell.length == length), default=0.0)
+
+    def _at(self, heads: int, length: int, draw: int) -> list[Record]:
+        return [record for record in self._of(heads=heads, draw=draw) if record.cell.length == length]
+
+    def _ranked(self, heads: int, length: int, draw: int) -> list[Record]:
+        """The smallest error first; of equal ones the order is that of their keys, so that it never changes."""
+        return sorted(self._at(heads, length, draw), key=lambda record: (record.error, record.cell.key))
+
+    def learned_somewhere(self) -> bool:
+        """Whether a model of some head count does better than a constant answer."""
+        counts = {record.cell.model["heads"] for record in self._finished()}
+        return any(self.learned(count, 0) for count in counts)
+
+    def learned(self, heads: int, draw: int) -> bool:
+        """Whether the best models of a head count do better than a constant answer, at some length."""
+        return any(self._learned(cell) for cell in self.best(heads, draw, 1))
+
+    def _learned(self, cell: Cell) -> bool:
+        record = self.records[cell.key]
+        return has_learned(record.error, record.metrics.get("baseline", 1.0), record.metrics.get("baseline_noise", 0.0))
+
+    def steepest(self, draw: int) -> list[int]:
+        """The head count at which the smallest error falls most against the next smaller one tried, per length."""
+        chosen = []
+        for length in self.question.lengths:
+            there = [record for record in self._of(draw=draw) if record.cell.length == length]
+            best: dict[int, float] = {}
+            for record in there:
+                heads = record.cell.model["heads"]
+                best[heads] = min(best.get(heads, record.error), record.error)
+            counts = sorted(best)
+            falls = {more: best[less] / max(best[more], SOLVED) for less, more in itertools.pairwise(counts)}
+            chosen += [max(falls, key=falls.__getitem__)] if falls else []
+        return chosen
+
+    def estimates(self, heads: int, draw: int) -> list[int]:
+        """How many heads the task looks like it needs, from the best model of a head count, per length it learned."""
+        return [heads_of(self.elimination(cell)) for cell in self.best(heads, draw, 1) if self._learned(cell)]
+
+    def elimination(self, cell: Cell) -> Elimination:
+        """The order in which a trained cell's heads are least missed."""
+        if cell.key not in self._eliminations:
+            self._eliminations[cell.key] = self._eliminate(cell)
+        return self._eliminations[cell.key]
+
+    def _finished(self) -> list[Record]:
+        return [record for record in self.records.values() if record.outcome is Outcome.FINISHED]
+
+    def _of(self, *, draw: int, heads: int | None = None) -> list[Record]:
+        seed = self.question.draw(draw)
+        return [
+            record
+            for record in self._finished()
+            if record.cell.train.data_seed == seed and heads in (None, record.cell.model["heads"])
+        ]

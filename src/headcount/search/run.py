@@ -1,0 +1,201 @@
+"""Ask a question until it is settled, or until its time is up."""
+
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..answer.signals import has_learned
+from ..engine import Early, Executor, Listener, RunSummary, Threads, plan_sweep, run_sweep, spec_of
+from ..engine.baselines import attach_baselines, attach_notes
+from ..engine.data import PreparedExamples
+from ..engine.trainer import Glimpse
+from ..models import from_arrays
+from ..models.base import Elimination
+from ..store import Cell, Outcome, Record, Store
+from .estimate import heads_of
+from .levels import EFFORTS, Effort
+from .question import Question
+from .results import Results
+from .rounds import rounds
+
+Ended = Literal["settled", "rounds", "budget"]
+"""Nothing is missing at the answer; something still was after the last round; or the time was up."""
+MIN_EARLY_HEADS = 4
+"""A model of fewer heads than this says little about how many are needed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """How asking went: the sum of all rounds, what ended it, and whether there was time to begin."""
+
+    run: RunSummary
+    ended: Ended
+    begun: bool
+
+
+@dataclass
+class _Sum:
+    already_done: int = 0
+    outcomes: dict[Outcome, int] = field(default_factory=dict)
+
+    def count(self, records: Iterable[Record]) -> None:
+        for record in records:
+            self.outcomes[record.outcome] = self.outcomes.get(record.outcome, 0) + 1
+
+    def add(self, run: RunSummary) -> None:
+        self.already_done += run.already_done
+        for outcome, count in run.outcomes.items():
+            self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
+
+
+def ask(
+    question: Question,
+    store: Store,
+    effort: Effort,
+    *,
+    minutes: float | None = None,
+    command: str = "",
+    listener: Listener | None = None,
+    stop: threading.Event | None = None,
+    executor: Executor | None = None,
+) -> Asked:
+    """Train round after round into the store.
+
+    Args:
+        question: What is asked; it collects the cells.
+        store: A results folder, open for writing; what it holds is not trained again.
+        effort: How much is tried.
+        minutes: When they are over, training ends at its next checkpoint and what has finished counts.
+        command: What was typed.
+        listener: Who is told how it goes.
+        stop: Ends the run when it is set; KeyboardInterrupt is raised, as by `run_sweep`.
+        executor: Where models are trained; threads of this process where None.
+
+    Raises:
+        InputError: If the task cannot be learned from, or needs more memory than there is where it is to be trained.
+        StoreError: If the folder cannot be written, or a parent's weights cannot be read.
+    """
+    listener, began = listener or Listener(), time.monotonic()
+    examples, total = PreparedExamples(), _Sum()
+    executor = executor or Threads()
+    results = Results(question, lambda cell: _elimination(cell, question, store, examples))
+    budget = _Budget(minutes, stop or threading.Event())
+    ended: Ended = "settled"
+    experiment = None
+    for stored in store.experiments():
+        if stored.identity == question.experiment.identity:
+            question.taken |= {place: key for key, place in stored.places.items()}
+    with budget:
+        for each in rounds(question, effort, results):
+            if budget.over:
+                ended = "budget"
+                break
+            if not each.cells:
+                continue
+            sweep = question.sweep_of(each.cells)
+            plan = plan_sweep(sweep, store.settled_keys(), executor.machine)
+            plan.require_trainable()  # before its data are drawn
+            listener.on_plan(each.why, plan.model_steps)
+            if experiment is None:  # what stops from here on is known to have been asked with an effort
+                spec = question.model(question.heads[-1])
+                examples.of(question.task, question.lengths[0], spec, question.train)  # refused before it is stored
+                _attach_effort(store, store.begin(sweep.experiment, command).name, effort, ended="")
+            try:
+                run = run_sweep(
+                    sweep,
+                    store,
+                    command=command,
+                    listener=listener,
+                    plan=plan,
+                    stop=budget.stop,
+                    watch=lambda glimpse: _early(glimpse, question, listener, began),
+                    examples=examples,
+                    executor=executor,
+                )
+            except KeyboardInterrupt:
+                if not budget.over:
+                    raise
+                ended, experiment = "budget", store.begin(sweep.experiment, command)
+                total.count(sweep.experiment.own(store.records()))
+                break
+            total.add(run)
+            experiment = run.experiment
+            _attach_beside(store, experiment.name, question)
+            results.add(sweep.experiment.own(store.records()))
+    if ended == "settled" and not results.at_rest:
+        ended = "rounds"
+    if experiment is not None:
+        _attach_beside(store, experiment.name, question)
+        _attach_effort(store, experiment.name, effort, ended=ended)
+    seconds = time.monotonic() - began
+    summary = RunSummary(
+        experiment=experiment or question.experiment,
+        already_done=total.already_done,
+        outcomes=total.outcomes,
+        seconds=seconds,
+    )
+    return Asked(run=summary, ended=ended, begun=experiment is not None)
+
+
+def _attach_beside(store: Store, experiment: str, question: Question) -> None:
+    """Keep how the data were read, and what models without attention reach."""
+    attach_notes(store, experiment, question.task)
+    standardised = question.model(question.heads[-1]).standardises
+    attach_baselines(store, experiment, question.task, question.lengths, question.train, standardised=standardised)
+
+
+def _attach_effort(store: Store, experiment: str, effort: Effort, *, ended: str) -> None:
+    """Keep the name of the largest effort that an experiment was asked with, now or before, and how it ended.
+
+    Arguments: `ended` is empty until it ends. An effort of one's own has no name, and comes before those that have.
+    """
+    levels = ["", *EFFORTS]
+    now = next((name for name, each in EFFORTS.items() if each == effort), "")
+    before = store.attachments(experiment).get("effort", {}).get("level", now)
+    store.attach(experiment, "effort", {"level": max(now, before, key=levels.index), "ended": ended})
+
+
+class _Budget:
+    """Sets `stop` when the minutes are over; `over` tells that from a stop that someone else asked for."""
+
+    def __init__(self, minutes: float | None, stop: threading.Event):
+        self.stop, self.over = stop, False
+        self._timer = None if minutes is None else threading.Timer(60 * minutes, self._end)
+
+    def _end(self) -> None:
+        if not self.stop.is_set():
+            self.over = True
+            self.stop.set()
+
+    def __enter__(self) -> None:
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
+
+    def __exit__(self, *_: Any) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _elimination(cell: Cell, question: Question, store: Store, examples: PreparedExamples) -> Elimination:
+    """The order in which the heads of a trained cell are least missed, over some training examples."""
+    spec = spec_of(cell)
+    prepared = examples.of(question.task, cell.length, spec, cell.train)
+    model = from_arrays(spec, store.weights(cell.key))
+    model = model if prepared.units is None else model.in_raw_units(*prepared.units.inverse())
+    return model.head_removal(prepared.removal_tokens()).eliminated()
+
+
+def _early(glimpse: Glimpse, question: Question, listener: Listener, began: float) -> dict[str, Any]:
+    """Say what one of the largest models looks like part-way, and keep it with the model."""
+    spec, first_draw = glimpse.model.spec, glimpse.cell.train.data_seed == question.draw(0)
+    if not (spec.removes_heads and first_draw and spec.heads >= max(MIN_EARLY_HEADS, question.heads[-1])):
+        return {}
+    if not has_learned(glimpse.error, *glimpse.baseline):
+        return {}  # what has learned nothing looks like anything
+    heads = heads_of(glimpse.model.head_removal(glimpse.tokens).eliminated())
+    early = Early(heads, glimpse.cell.length, glimpse.step, round(time.monotonic() - began, 1))
+    listener.on_early(early)
+    return {"early": {"heads": early.heads, "step": early.step, "seconds": early.seconds}}

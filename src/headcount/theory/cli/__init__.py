@@ -1,0 +1,1 @@
+"""The verbs of the theory: prove, bounds, collide, tasks."""

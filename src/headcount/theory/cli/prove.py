@@ -1,0 +1,118 @@
+"""`headcount prove`: whether the papers' theorems hold when they are run; on a terminal, and as docs/claims.md."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.markup import escape
+
+from ..._cache import keep_compiled_programs
+from ...cli.app import Json, data, messages, print_json, say
+from ...report.files import write_whole
+from ...report.progress import counted_progress
+from ..claims import CLAIMS, NOT_RUN, Entry, NotRun, Verdict
+from ..claims import prove as run_claims
+
+_COLOURS = {
+    "holds": "green",
+    "estimated": "yellow",
+    "undecided": "magenta",
+    "contradicted": "bold yellow",
+    "fails": "bold red",
+}
+MEANINGS = {
+    "holds": "seen here, or proved and not contradicted by what was tried; the control does not pass",
+    "estimated": "the same, but it rests on samples or searches",
+    "undecided": "the check cannot tell: its control passes too, or the theorem says nothing at a size that can be run",
+    "contradicted": "a witness refutes what a paper states, for the class of models named in the line",
+    "fails": "our own program does not keep its promise",
+}
+"""What a verdict says."""
+CONTROL = (
+    "A control is the same check on something broken (gates zeroed, weights shuffled, a wrong exponent, all heads "
+    "where one was removed). It must not pass: a check that a broken thing passes too is no evidence."
+)
+
+
+def prove(
+    write: Annotated[Path | None, typer.Option(help="Write the ledger as a Markdown page.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run every theorem of both papers that we could run, at small size: claim, program, evidence, control, verdict.
+
+    A control is the same check on something broken, which must not pass. After the claims: what is not run, and why.
+    Exits with 1 if a claim fails.
+    """
+    keep_compiled_programs()
+    entries: list[Entry] = []
+    with counted_progress(messages, "proving", len(CLAIMS), "claims") as on_done:
+        for entry in run_claims():
+            entries.append(entry)
+            on_done(1)
+    if as_json:
+        print_json({"claims": [*map(dataclasses.asdict, entries)], "not_run": [*map(dataclasses.asdict, NOT_RUN)]})
+    else:
+        data.print(_view(entries, NOT_RUN))
+    if write is not None:
+        write_whole(write, _page(entries, NOT_RUN, f"headcount prove --write {write}").encode())
+        say(f"written to {write}")
+    if any(entry.verdict is Verdict.FAILS for entry in entries):
+        raise typer.Exit(1)
+
+
+def _view(entries: Sequence[Entry], not_run: Sequence[NotRun]) -> RenderableType:
+    """Claim, program, evidence, control, verdict, one under the other; then what is not run."""
+    lines = []
+    for entry in entries:
+        colour = _COLOURS[entry.verdict.value]
+        lines.append(
+            f"[{colour}]{entry.verdict.value:<12}[/{colour}] [bold]{escape(entry.source)}[/bold]  {escape(entry.claim)}"
+        )
+        lines.append(f"             [dim]{escape(entry.program)}[/dim]  {escape(entry.evidence)}")
+        if entry.control:
+            lines.append(f"             [dim]control:[/dim] {escape(entry.control)}")
+        if entry.repair:
+            lines.append(f"             [dim]repaired:[/dim] {escape(entry.repair)}")
+    counts = {name: sum(entry.verdict.value == name for entry in entries) for name in _COLOURS}
+    said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    lines += ["", f"[bold]{len(entries)} claims: {said}[/bold]"]
+    lines += [f"[dim]{name}: {escape(MEANINGS[name])}[/dim]" for name, count in counts.items() if count]
+    if not_run:
+        lines += ["", "[bold]Not run:[/bold]"]
+    for each in not_run:
+        lines.append(f"  [bold]{escape(each.source)}[/bold]  {escape(each.statement)}")
+        lines.append(f"             [dim]why:[/dim] {escape(each.why)}")
+    return Group(*lines)
+
+
+def _page(entries: Sequence[Entry], not_run: Sequence[NotRun], command: str) -> str:
+    """The same as Markdown."""
+    lines = [
+        "# Claims",
+        "",
+        f"Written by `{command}`, which runs every theorem of the two papers (Yu et al., arXiv 2510.06662;",
+        "Amsel et al., arXiv 2407.16153) that we could run, at small size; [the others](#not-run) are listed below.",
+        "",
+        *(f"* *{name}*: {meaning}" for name, meaning in MEANINGS.items()),
+        "",
+        CONTROL,
+        "",
+        "| source | claim | program | evidence | control | verdict |",
+        "|---|---|---|---|---|---|",
+    ]
+    for entry in entries:
+        shown = (entry.source, entry.claim, f"`{entry.program}`", entry.evidence, entry.control or "none")
+        cells = (*shown, f"**{entry.verdict.value}**")
+        lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
+    lines += ["", "## Repairs", "", "Where a published step did not run as written, and what stands in its place:", ""]
+    lines += [f"* *{entry.source}.* {_sentence(entry.repair)}" for entry in entries if entry.repair]
+    lines += ["", "## Not run", "", "Statements of the papers that no line above reaches, and why:", ""]
+    lines += [f"* *{each.source}*: {each.statement}. {_sentence(each.why)}" for each in not_run]
+    return "\n".join(lines) + "\n"
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."

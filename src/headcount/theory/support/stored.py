@@ -1,0 +1,182 @@
+"""How many tokens matter at once, beside an answer: the support dimension of a task, or of data an estimate.
+
+Stored examples have no gradient; a model trained on them has. With g_t the gradient of its answer with respect to token
+t, the participation number (sum_t g_t^2)^2 / sum_t g_t^4 is k where k gradients are equally large and the others zero.
+The estimate is its 0.9 quantile over validation examples: the support dimension is about the most tokens, but a few
+examples lie where the model is wrong. docs/support.md has how often it was right.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ...answer import Answer
+from ...answer.support import ATTACHMENT
+from ...engine.data import PROBE_EXAMPLES
+from ...errors import HeadcountError, InputError, require
+from ...heads_read import best_shown
+from ...models import from_arrays, spec_from_dict
+from ...store import Experiment, Record, Store
+from ...tasks import AbstractTask, ArrayTask, GeneratedTask
+from ...tasks.objective import AbstractLabelObjective
+
+QUANTILE = 0.9
+EXAMPLES = 400
+"""Validation examples whose gradients are computed, at most."""
+MAX_OUTPUTS = 16
+"""Outputs whose gradients are computed, at most."""
+BLOCK = 16
+"""Examples at a time: bounds the memory."""
+
+LONGEST = 64
+"""The support dimension of a task is searched at the longest length measured up to this: a search takes seconds."""
+RECORD = (34, 35)
+"""On how many tasks of known D the rounded estimate was D, and of how many, after 1,000 steps of 6 heads:
+`benchmarks/support_record.py`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SupportEstimate:
+    """The tokens that a model reads from at once: `value`, and the number of `examples` it was estimated on."""
+
+    value: float
+    examples: int
+    length: int
+
+
+def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bool = False) -> SupportEstimate:
+    """How many tokens a trained model reads from at once, from its gradients.
+
+    Args:
+        model: A trained model, also early in its training, or any JAX function of one sequence.
+        tokens: Examples of shape (examples, length, dim), like those it was trained on; tokens that are all NaN are
+            absent.
+        labels: Whether its outputs are scores of classes, of which only differences matter.
+
+    Returns:
+        The estimate; round it for a number of heads.
+
+    Raises:
+        InputError: The tokens are ids, or not of shape (examples, length, dim), or no gradient is finite.
+
+    Example:
+        >>> import numpy as np
+        >>> from headcount.models import ClassTokenSpec
+        >>> from headcount.theory.support.stored import estimate_support
+        >>> model = ClassTokenSpec(heads=2, head_dim=2, hidden=4).init(0, length=6, dim=3, outputs=1)
+        >>> 1 <= estimate_support(model, np.random.default_rng(0).normal(size=(20, 6, 3))).value <= 6
+        True
+    """
+    tokens = np.asarray(tokens)
+    require(tokens.ndim == 3, f"tokens must have shape (examples, length, dim), got shape {tokens.shape}.")
+    require(np.issubdtype(tokens.dtype, np.floating), "token ids have no gradient; tokens must be real numbers.")
+    shown = jnp.asarray(tokens[:EXAMPLES], jnp.float32)
+    spread = jnp.nanstd(shown, axis=(0, 1))  # gradients per standard deviation of each number of a token
+
+    def answers(one: Float[Array, "length dim"]) -> Array:
+        given = jnp.atleast_1d(model(one))
+        given = given[0] if given.ndim == 2 else given  # of answers at every token, the first
+        given = given - jnp.mean(given) if labels else given
+        return given[:MAX_OUTPUTS]
+
+    @jax.jit
+    def squares(sequences: Float[Array, "examples length dim"]) -> Float[Array, "examples length"]:
+        def of_one(one: Float[Array, "length dim"]) -> Float[Array, " length"]:
+            return jnp.sum((jax.jacrev(answers)(one) * spread) ** 2, axis=(0, 2))
+
+        return jax.lax.map(of_one, sequences, batch_size=BLOCK)
+
+    sizes = np.asarray(squares(shown), np.float64)
+    sizes = np.where(np.isfinite(sizes), sizes, 0.0)
+    sizes = sizes[sizes.max(axis=1) > 0]
+    require(len(sizes) > 0, "the gradient of the model is zero at every example.")
+    participation = sizes.sum(axis=1) ** 2 / np.sum(sizes**2, axis=1)
+    return SupportEstimate(
+        value=float(np.quantile(participation, QUANTILE)), examples=len(sizes), length=tokens.shape[1]
+    )
+
+
+def task_support(task: AbstractTask, lengths: Sequence[int]) -> dict[str, Any] | None:
+    """The support dimension of a task at one of these lengths, as it is kept beside an experiment.
+
+    It is beside the question, so nothing is raised: None of data and of a target without a gradient, and `skipped` says
+    why it could not be computed.
+    """
+    if not isinstance(task, GeneratedTask) or isinstance(task, ArrayTask):
+        return None
+    from . import support_dim
+
+    try:
+        content = support_dim(task.at(_searched_length(lengths))).as_dict()
+    except HeadcountError:
+        return None
+    except Exception as error:  # a user's function, in a precision and at sequences that it was not written for
+        return {"skipped": ": ".join([type(error).__name__, *str(error).splitlines()[:1]])}
+    return {name: value for name, value in content.items() if name not in ("witness", "gradients")}
+
+
+def attach_task_support(store: Store, experiment: str, task: AbstractTask, lengths: Sequence[int]) -> None:
+    """Keep the support dimension of a task beside an experiment, unless that of this length is there."""
+    if store.attachments(experiment).get(ATTACHMENT, {}).get("length") == _searched_length(lengths):
+        return
+    content = task_support(task, lengths)
+    if content is not None:
+        store.attach(experiment, ATTACHMENT, content)
+
+
+def _searched_length(lengths: Sequence[int]) -> int:
+    return max((length for length in lengths if length <= LONGEST), default=min(lengths))
+
+
+def attach_support(
+    store: Store,
+    experiment: Experiment,
+    records: Iterable[Record],
+    answer: Answer,
+    task: AbstractTask,
+    stop: threading.Event | None = None,
+) -> None:
+    """Keep an estimate of the support dimension beside an experiment on stored examples, or why there is none.
+
+    It is that of the model whose heads are shown. What is kept of the same model is not computed again, and nothing is
+    raised: the answer is there already.
+    """
+    record = best_shown(experiment, records, answer)
+    if record is None or not isinstance(task, ArrayTask) or (stop is not None and stop.is_set()):
+        return
+    stored = store.attachments(experiment.name).get(ATTACHMENT, {})
+    if stored.get("key") == record.cell.key and "skipped" not in stored:
+        return
+    try:
+        content = _estimated(store, record, task)
+    except Exception as error:  # the answer, which is stored by now, must not be lost with what is beside it
+        content = {"skipped": f"{type(error).__name__}: {error}"}
+    store.attach(experiment.name, ATTACHMENT, content)
+
+
+def _estimated(store: Store, record: Record, task: ArrayTask) -> dict[str, Any]:
+    if task.vocabulary:
+        raise InputError("token ids have no gradient.")
+    model = jax.tree.map(jnp.asarray, from_arrays(spec_from_dict(record.cell.model), store.weights(record.cell.key)))
+    train = record.cell.train
+    split = task.at(record.cell.length).examples(
+        train.train_examples or PROBE_EXAMPLES, train.validation_examples, train.data_seed
+    )
+    labels = isinstance(task.objective, AbstractLabelObjective)
+    estimate = estimate_support(model, np.asarray(split.validation.content), labels=labels)
+    right, tried = RECORD
+    record_words = f"right on {right} of {tried} tasks of known D (16 tokens, D up to 5, 1,000 steps)"
+    words = f"the best model reads from about {estimate.value:.1f} of {estimate.length} tokens at once"
+    return {
+        "key": record.cell.key,
+        "estimate": estimate.value,
+        "length": estimate.length,
+        "examples": estimate.examples,
+        "words": f"{words} (this estimate was {record_words})",
+    }
