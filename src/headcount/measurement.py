@@ -96,7 +96,7 @@ class Measurement:
         the gradients of the best model; None where neither is there. See docs/support.md.
         """
         with contextlib.suppress(StoreError), Store.open_for_reading(self.folder) as store:
-            stored = store.attachments(self.experiment.name).get(ATTACHMENT)
+            stored = store.get(self.experiment.name, ATTACHMENT)
             return None if stored is None or "skipped" in stored else stored
         return None
 
@@ -187,7 +187,7 @@ class Measurement:
 
         attachments = {}
         with contextlib.suppress(StoreError), Store.open_for_reading(self.folder) as store:
-            attachments = store.attachments(self.experiment.name)
+            attachments = store.facts(self.experiment.name)
         section = experiment_section(self.experiment, self.records, attachments, folder=str(self.folder))
         return with_coverage(section, self.coverage)
 
@@ -213,7 +213,7 @@ def load(folder: Path | str) -> list[Measurement]:
     folder = Path(folder)
     with Store.open_for_reading(folder) as store:
         experiments, records = store.experiments(), store.records()
-        stored = {each.experiment: coverage_of(each, store.attachments(each.experiment)) for each in store.progress()}
+        stored = {each.experiment: coverage_of(each, store.facts(each.experiment)) for each in store.progress()}
     trained = [each for each in experiments if each.study != INSPECTION]
     if experiments and not trained:
         raise StoreError(

@@ -37,7 +37,7 @@ def export(
     with Store.open_for_reading(folder) as store:
         experiments, records = store.experiments(), store.records()
         runs = {each.experiment: each.runs for each in store.progress()}
-        inspections = {each.name: store.attachments(each.name) for each in experiments if each.study == INSPECTION}
+        inspections = {each.name: store.facts(each.name) for each in experiments if each.study == INSPECTION}
     as_rows = as_json or form is Format.json
     require(
         not summary or not (as_rows or timing or inspections),

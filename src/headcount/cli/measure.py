@@ -103,7 +103,7 @@ def measure(
             measurement = ask(asked, folder, executor, effort=effort, minutes=minutes)
     keep_support(folder, measurement.experiment.name, support)
     with Store.open_for_reading(folder) as store:
-        attachments = store.attachments(measurement.experiment.name)
+        attachments = store.facts(measurement.experiment.name)
     section = experiment_section(
         measurement.experiment, measurement.records, attachments, folder=str(folder), command=this_command()
     )

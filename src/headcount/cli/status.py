@@ -62,12 +62,12 @@ def _one(folder: Path, as_json: bool) -> None:
     for each in progress:
         if each.study == INSPECTION:
             of = f" of {wanted[each.experiment]}" if wanted[each.experiment] else ""
-            count = measured_facts(each.attached)
+            count = measured_facts(each.facts)
             lines.append(f"  {each.experiment}: inspection of {each.task}, {count}{of} facts measured")
         else:
             lines.append(f"  {each.experiment}: {each.done} of {each.cells} cells")
         lines += [f"    {command or 'run from Python'}" for command, _ in each.runs]
-        if each.study == INSPECTION and not is_complete(each.attached):
+        if each.study == INSPECTION and not is_complete(each.facts):
             lines.append("    not complete; run the command again to go on")
         if each.missing:
             lines.append(f"    {each.missing} missing; run the command again to go on")
@@ -77,9 +77,9 @@ def _one(folder: Path, as_json: bool) -> None:
 
 def _wanted(store: Store, progress: Progress) -> int:
     """How many facts an inspection measures; 0 where it does not say."""
-    if progress.study != INSPECTION or ASKED not in progress.attached:
+    if progress.study != INSPECTION or ASKED not in progress.facts:
         return 0
-    asked = store.attachments(progress.experiment)[ASKED]
+    asked = store.get(progress.experiment, ASKED)
     return len(asked["facts"]) if isinstance(asked, dict) and isinstance(asked.get("facts"), list) else 0
 
 
@@ -98,7 +98,7 @@ def _table(folders: list[FolderStatus], parent: Path) -> "FittedTable":
             view.add_row(name, "-", "-", state or "empty", changed)
         for place, experiment in enumerate(each.experiments):
             inspects = experiment.study == INSPECTION
-            ended = is_complete(experiment.attached) if inspects else not experiment.missing
+            ended = is_complete(experiment.facts) if inspects else not experiment.missing
             there = state or ("done" if ended else "stopped")
             cells = "-" if inspects else f"{experiment.done}/{experiment.cells}"
             view.add_row("" if place else name, escape(experiment.task), cells, there, changed)
@@ -109,7 +109,7 @@ def _inspection(progress: Progress) -> dict[str, Any]:
     """What JSON has of an inspection, which has no cells: its facts by name, and whether it has ended."""
     if progress.study != INSPECTION:
         return {}
-    return {"facts": list(progress.attached), "complete": is_complete(progress.attached)}
+    return {"facts": list(progress.facts), "complete": is_complete(progress.facts)}
 
 
 def _as_json(each: FolderStatus) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from ..errors import StoreError
 from ..report.files import write_whole
 from ..report.section import Picture, Section
 from ..store import Experiment, Record, TrainSpec
-from ..store.rows import UNREADABLE, reason_of
+from ..store.database import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
     from ..engine import Sweep

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .._collection import collection_paused
 from ..answer.coverage import coverage_of
 from ..errors import StoreError, require
 from ..pretrained.reading.facts import STUDY as INSPECTION
@@ -15,9 +14,8 @@ from ..pretrained.showing.section import trained_model_section
 from ..report.provenance import provenance
 from ..report.section import Section, experiment_section, with_coverage, with_provenance
 from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store, read_live
-from ..store.cell import RESTORE
+from ..store.database import RESTORE, UNREADABLE, reason_of
 from ..store.folders import WRITING, results_below, run_state
-from ..store.rows import UNREADABLE, reason_of
 from .base import Scale
 
 
@@ -26,11 +24,6 @@ def sections_of(root: Path) -> tuple[list[Section], list[str]]:
 
     Raises StoreError where the folder holds no results.
     """
-    with collection_paused():
-        return _sections_of(root)
-
-
-def _sections_of(root: Path) -> tuple[list[Section], list[str]]:
     computed = _computed_sections(root)
     if computed and not (root / FILE_NAME).exists():
         return computed, []
@@ -38,9 +31,8 @@ def _sections_of(root: Path) -> tuple[list[Section], list[str]]:
     with Store.open_for_reading(root) as store:
         experiments, records = store.experiments(), store.records()
         own_records = {each.name: each.own(records) for each in experiments}
-        settled = {name: len(each.settled()) for name, each in own_records.items()}
-        progress = {each.experiment: each for each in store.progress(settled)}
-        attachments = {each.name: store.attachments(each.name) for each in experiments}
+        progress = {each.experiment: each for each in store.progress()}
+        attachments = {each.name: store.facts(each.name) for each in experiments}
     running = run_state(root, read_live(root)) in WRITING
     studied, own, warnings, unknown = [], [], [], []
     for experiment in experiments:
@@ -53,7 +45,7 @@ def _sections_of(root: Path) -> tuple[list[Section], list[str]]:
             if section is None:
                 warnings.append(f"Nothing of the inspection {experiment.name} is measured yet. {go_on(command)}")
             continue
-        if Outcome.FINISHED not in results.outcomes:
+        if not any(record.finished for record in results):
             lost = what_was_lost(results)
             reason = f" ({lost.rstrip('.')})" if lost else ""
             warnings.append(

@@ -2,7 +2,7 @@
 
 import operator
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -18,9 +18,8 @@ from ..answer.prose import prose
 from ..answer.support import support_words
 from ..errors import StoreError
 from ..pretrained.reading.read import TrainedModel
-from ..store import Experiment, Record, Records, Value
-from ..store.cell import RESTORE
-from ..store.rows import UNREADABLE, reason_of, require_texts
+from ..store import Experiment, Record, Value
+from ..store.database import RESTORE, UNREADABLE, reason_of, require_texts
 from .chart import Chart, HeatMap
 from .charts import about_rank, charts_of
 from .heads import HeadsRead, heads_read_of
@@ -218,7 +217,7 @@ def experiment_section(
 
 
 def _section(
-    experiment: Experiment, records: Records, attachments: Mapping[str, Any], folder: str, command: str
+    experiment: Experiment, records: Sequence[Record], attachments: Mapping[str, Any], folder: str, command: str
 ) -> Section:
     table = error_table(experiment, records)
     found = answer(table)

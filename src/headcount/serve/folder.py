@@ -75,7 +75,7 @@ class Contents:
     @property
     def unfinished(self) -> bool:
         """Whether an inspection has not ended."""
-        return any(each.study == INSPECTION and not is_complete(each.attached) for each in self.progress)
+        return any(each.study == INSPECTION and not is_complete(each.facts) for each in self.progress)
 
     @property
     def has_heads(self) -> bool:
@@ -175,17 +175,9 @@ class Folder:
 
 
 def _stamp(path: Path) -> tuple[Stamp, float]:
-    """Time and size of the results and of what is not merged into them yet; empty where there are none."""
-    parts: list[int] = []
-    changed = 0.0
-    for name in (FILE_NAME, f"{FILE_NAME}-wal"):
-        try:
-            status = os.stat(path / name)
-        except OSError:
-            if not parts:
-                return (), 0.0
-            continue
-        if status.st_size:
-            parts += [status.st_mtime_ns, status.st_size]
-            changed = max(changed, status.st_mtime)
-    return tuple(parts), changed
+    """Time and size of the results, and when they changed; empty where there are none."""
+    try:
+        status = os.stat(path / FILE_NAME)
+    except OSError:
+        return (), 0.0
+    return (status.st_mtime_ns, status.st_size), status.st_mtime

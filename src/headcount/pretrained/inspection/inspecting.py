@@ -77,12 +77,12 @@ class Prepared:
         name, path = self.experiment.name, None
         if store is not None:
             name = store.begin(self.experiment, command).name
-            kept = store.attachments(name)
+            kept = store.facts(name)
             path = store.root / "weights" / f"statistics-{self.experiment.identity}.safetensors"
 
         def keep(fact: str, value: Any) -> None:
             if store is not None:
-                store.attach(name, fact, value)
+                store.put(name, fact, value)
 
         statistics = KeptStatistics(self.evaluation.statistics, path)
         facts = self.facts(statistics, None if store is None else store.root)

@@ -23,4 +23,4 @@ def keep_support(folder: Path, experiment: str, support: dict[str, Any] | None) 
     """Store it beside an experiment, for `show` and `report`."""
     if support is not None:
         with Store.open_for_writing(folder) as store:
-            store.attach(experiment, ATTACHMENT, support)
+            store.put(experiment, ATTACHMENT, support)

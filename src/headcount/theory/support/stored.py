@@ -123,11 +123,11 @@ def task_support(task: AbstractTask, lengths: Sequence[int]) -> dict[str, Any] |
 
 def attach_task_support(store: Store, experiment: str, task: AbstractTask, lengths: Sequence[int]) -> None:
     """Keep the support dimension of a task beside an experiment, unless that of this length is there."""
-    if store.attachments(experiment).get(ATTACHMENT, {}).get("length") == _searched_length(lengths):
+    if store.get(experiment, ATTACHMENT, {}).get("length") == _searched_length(lengths):
         return
     content = task_support(task, lengths)
     if content is not None:
-        store.attach(experiment, ATTACHMENT, content)
+        store.put(experiment, ATTACHMENT, content)
 
 
 def _searched_length(lengths: Sequence[int]) -> int:
@@ -150,14 +150,14 @@ def attach_support(
     record = best_shown(experiment, records, answer)
     if record is None or not isinstance(task, ArrayTask) or (stop is not None and stop.is_set()):
         return
-    stored = store.attachments(experiment.name).get(ATTACHMENT, {})
+    stored = store.get(experiment.name, ATTACHMENT, {})
     if stored.get("key") == record.cell.key and "skipped" not in stored:
         return
     try:
         content = _estimated(store, record, task)
     except Exception as error:  # the answer, which is stored by now, must not be lost with what is beside it
         content = {"skipped": f"{type(error).__name__}: {error}"}
-    store.attach(experiment.name, ATTACHMENT, content)
+    store.put(experiment.name, ATTACHMENT, content)
 
 
 def _estimated(store: Store, record: Record, task: ArrayTask) -> dict[str, Any]:

@@ -261,15 +261,20 @@ def test_progress_is_what_records_say(outcomes, committed):
                 assert progress.missing == progress.cells - progress.done
 
 
-# Attachments.
+# Facts.
 
 
-def test_what_is_attached_to_an_experiment_is_read_back_and_replaced():
+def test_a_fact_of_an_experiment_is_read_back_and_replaced():
     with new_store() as store:
         stored = store.begin(an_experiment())
-        store.attach(stored.name, "baselines", {"linear": [0.5, 1]})
-        store.attach(stored.name, "baselines", {"linear": [0.25, None]})
-        store.attach("no such experiment", "baselines", 1)
+        store.put(stored.name, "baselines", {"linear": [0.5, 1]})
+        store.put(stored.name, "baselines", {"linear": [0.25, None]})
+        store.put(stored.name, "effort", 1)
+        with pytest.raises(StoreError, match="no such experiment"):
+            store.put("no such experiment", "baselines", 1)
         for seen in looks(store):
-            assert seen.attachments(stored.name) == {"baselines": {"linear": [0.25, None]}}
-            assert seen.attachments("no such experiment") == {}
+            assert seen.facts(stored.name) == {"baselines": {"linear": [0.25, None]}, "effort": 1}
+            assert seen.get(stored.name, "baselines") == {"linear": [0.25, None]}
+            assert (seen.get(stored.name, "notes"), seen.get(stored.name, "notes", [])) == (None, [])
+            assert seen.progress()[0].facts == ("baselines", "effort")
+            assert seen.facts("no such experiment") == {}
