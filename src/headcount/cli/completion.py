@@ -78,7 +78,7 @@ def completion(shell: Annotated[Shell, typer.Argument(help="Whose script is prin
 def completed(verb: str) -> Completed:
     """What is completed after a verb."""
     params = command(verb).params
-    hints = get_type_hints(getattr(sys.modules[f"{__package__}.{verb}"], verb))
+    hints = get_type_hints(getattr(sys.modules[VERBS[verb].home], verb))
     names, flags = ARGUMENTS.get(verb, ()), []
     values: dict[str, tuple[str, ...]] = {}
     for each in params:
