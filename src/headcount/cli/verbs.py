@@ -43,15 +43,6 @@ VERBS: dict[str, Verb] = {
             ("headcount reproduce rank-figure1 --scale paper --layers 3 --seeds 1", "a part; others are added to it"),
         ),
     ),
-    "calibrate": Verb(
-        summary="Measure tasks whose answer is known, and say how often it comes out right.",
-        group="Measure",
-        home="cli.calibrate",
-        examples=(
-            ("headcount calibrate --effort quick", "how often the answer comes out right"),
-            ("headcount calibrate --out calibration --json", "everything as JSON"),
-        ),
-    ),
     "inspect": Verb(
         summary="Say which heads of a trained model are needed, of which rank, and what can go.",
         group="Trained models",
