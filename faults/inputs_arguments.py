@@ -32,8 +32,6 @@ GOOD: dict[str, tuple[str, ...]] = {
     "shrink": ("bert", "--dry-run"),
     "tasks": (),
     "bounds": ("--heads", "2", "--length", "8", "--intrinsic-dim", "4"),
-    "models": (),
-    "completion": (),
 }
 """Verbs with what they need. Left out: serve, prove and doctor, which go on with their work for long."""
 

@@ -196,24 +196,6 @@ VERBS: dict[str, Verb] = {
             ("headcount tasks quadratic-basins", "one of them, also against the papers' assumptions"),
         ),
     ),
-    "models": Verb(
-        summary="Head counts of published models, and what the bounds say of them.",
-        group="Theory",
-        home="papers.cli.models",
-        examples=(
-            ("headcount models", "heads, key heads and widths, by year"),
-            ("headcount models --figure models.svg", "heads against width"),
-        ),
-    ),
-    "completion": Verb(
-        summary="Print a script that completes verbs and options when Tab is pressed.",
-        group="Shell",
-        home="cli.completion",
-        examples=(
-            ("headcount completion bash > ~/.local/share/bash-completion/completions/headcount", "for bash"),
-            ("headcount completion fish > ~/.config/fish/completions/headcount.fish", "for fish"),
-        ),
-    ),
 }
 
 EVERY_COMBINATION = "Every combination, as in the papers"
