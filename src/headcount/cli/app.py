@@ -61,7 +61,6 @@ app = typer.Typer(
     help="How many attention heads does a task need?",
     epilog=EPILOG,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings=CONTEXT,
 )

@@ -18,15 +18,6 @@ CORE: dict[str, Verb] = {
             ("headcount measure sum-of-maxima --effort thorough --on ray", "on a Ray cluster, or a local one"),
         ),
     ),
-    "calibrate": Verb(
-        summary="Measure tasks whose answer is known, and say how often it comes out right.",
-        group="Measure",
-        home="headcount.cli.calibrate",
-        examples=(
-            ("headcount calibrate --effort quick", "how often the answer comes out right"),
-            ("headcount calibrate --out calibration --json", "everything as JSON"),
-        ),
-    ),
     "show": Verb(
         summary="The answer and the errors of every experiment in a results folder.",
         group="Look",
@@ -89,15 +80,6 @@ CORE: dict[str, Verb] = {
         group="Check",
         home="headcount.cli.doctor",
         examples=(("headcount doctor", "what works here, and what does not"),),
-    ),
-    "completion": Verb(
-        summary="Print a script that completes verbs and options when Tab is pressed.",
-        group="Shell",
-        home="headcount.cli.completion",
-        examples=(
-            ("headcount completion bash > ~/.local/share/bash-completion/completions/headcount", "for bash"),
-            ("headcount completion fish > ~/.config/fish/completions/headcount.fish", "for fish"),
-        ),
     ),
 }
 

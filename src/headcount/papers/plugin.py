@@ -19,15 +19,6 @@ VERBS: dict[str, Verb] = {
             ("headcount reproduce rank-figure1 --scale paper --layers 3 --seeds 1", "a part; others are added to it"),
         ),
     ),
-    "models": Verb(
-        summary="Head counts of published models, and what the bounds say of them.",
-        group="Theory",
-        home="headcount.papers.cli.models",
-        examples=(
-            ("headcount models", "heads, key heads and widths, by year"),
-            ("headcount models --figure models.svg", "heads against width"),
-        ),
-    ),
 }
 
 

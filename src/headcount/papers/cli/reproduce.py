@@ -36,7 +36,12 @@ AnyStudy = AbstractStudy | ClosedFormStudy
 
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME|all", help="A study; none lists them with their costs.")
+        str | None,
+        typer.Argument(
+            metavar="NAME|all",
+            help="A study; none lists them with their costs.",
+            autocompletion=lambda: ["all", *STUDIES, *CLOSED_FORM, *REAL_DATA],
+        ),
     ] = None,
     scale: Annotated[
         Scale, typer.Option(help="smoke: a minute or two; laptop: about ten on 2 cores; paper: the published grid.")
