@@ -17,8 +17,9 @@ from ...tasks import Retrieval, max_plus_min, quadratic_basins
 from ..bounds import head_error, max_net_widths
 from ..constructions.adversary import largest_error
 from ..constructions.density import promised_error, retrieval_of
-from ..constructions.enough_heads import GATE, construct
-from ..constructions.relu_nets import Affine, ReluNet, compose, max_net
+from ..constructions.enough_heads import construct
+from ..constructions.registers import GATE
+from ..constructions.relu_nets import AffineMap, ReluNet, compose, max_net
 from ..constructions.wide_head import construct_wide, wide_size
 
 HALVES = [(0.0, 0.5), (0.5, 1.0)]
@@ -203,7 +204,7 @@ def _construction(
 def _random_net(generator: np.random.Generator, sizes: tuple[int, ...]) -> ReluNet:
     return ReluNet(
         tuple(
-            Affine(generator.standard_normal((after, before)), generator.standard_normal(after))
+            AffineMap(generator.standard_normal((after, before)), generator.standard_normal(after))
             for before, after in itertools.pairwise(sizes)
         )
     )
