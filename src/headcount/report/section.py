@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..answer import NMSE, Answer, Claim, ErrorTable, Metric, answer, error_table
+from ..answer import NMSE, Answer, ClaimResult, ErrorTable, Metric, answer, error_table
 from ..answer.baselines import Baseline, baselines_of, skipped_baselines, validation_examples
 from ..answer.coverage import Coverage
 from ..answer.early import early_record
@@ -72,7 +72,7 @@ class Section:
     title: str
     asks: str
     headline: str
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[ClaimResult, ...] = ()
     table: ErrorTable | None = None
     answer: Answer | None = None
     published: ErrorTable | None = None
@@ -116,7 +116,7 @@ class Section:
 
     def as_dict(self) -> dict[str, Any]:
         """The section's content as JSON; a number that is missing is None."""
-        claims = [asdict(claim) for claim in self.claims]
+        claims = [claim.as_dict() for claim in self.claims]
         content: dict[str, Any] = {"name": self.name, "title": self.title}
         content |= {"warning": self.warning} if self.warning else {}
         content |= {} if self.coverage is None else self.coverage.as_dict()
