@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import sys
+import sysconfig
 import types
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from .image import ImageTask
 from .labelled import LabelledTask
 from .presets import PRESETS, preset, preset_from_spec
 from .ranking import LAYOUTS, ranking
-from .user_code import is_installed
 
 LABELLED_ENDINGS = (".jsonl", ".jsonl.gz", ".tar.gz")
 IMAGE_OPTIONS = ("patch", "side", "fixed_places")
@@ -34,6 +34,10 @@ FILE_OPTIONS = (
     "targets", "sequence", "labels", "answered_at", "vocabulary", "shorter", "validation_fraction",
 )  # fmt: skip
 """Options of a file of examples."""
+INSTALLED = tuple(
+    map(os.path.realpath, (Path(__file__).parents[1], *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib"))))
+)
+"""Folders of headcount, of Python, and of installed packages."""
 
 
 def find_task(reference: str | os.PathLike[str], *, cache: Path | None = None, **options: Any) -> AbstractTask:
@@ -297,10 +301,11 @@ def _is_importable(entry: os.DirEntry[str]) -> bool:
 
 def _is_elsewhere(module: types.ModuleType | None, folder: str, name: str) -> bool:
     """Whether a module of this name is a user's, and another one than that in the folder."""
-    if module is None or is_installed(module):
-        return False
     file = getattr(module, "__file__", None)
-    return file is None or os.path.dirname(os.path.realpath(file)) not in (folder, os.path.join(folder, name))
+    if module is None or (file is None and not getattr(module, "__path__", None)):  # not there, or a part of Python
+        return False
+    home = os.path.dirname(os.path.realpath(file)) if file is not None else ""
+    return not home.startswith(INSTALLED) and home not in (folder, os.path.join(folder, name))
 
 
 def _load_module(name: str):

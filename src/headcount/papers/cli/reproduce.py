@@ -200,7 +200,7 @@ def _bound(each: RealDataStudy, folder: Path | None, embeddings: Path | None, dr
             what="data",
         )
     with bytes_progress(messages) as on_bytes:
-        return each.bound(folder, embeddings=embeddings, on_bytes=on_bytes)
+        return each.bound(folder, embeddings=embeddings, on_bytes=lambda _, done, total: on_bytes(done, total))
 
 
 def _computed(each: ClosedFormStudy, scale: Scale, folder: Path) -> Section:

@@ -13,9 +13,10 @@ from ...store import Experiment, Record
 from ..base import Scale, said_of
 from ..claims.labels import nearness_claim
 from ..claims.places import EACH_TIME, ONCE, answered_less_claim, fitted_more_claim, frame_claim, gains
-from .base import LabelledEffort, Means, OnBytes, error_chart, means_of
+from .base import LabelledEffort, Means, error_chart, means_of
 from .cifar import CLASSES, EPOCH, PATCH, TRAINING, VALIDATION, CifarStudy, accuracies, of_patch
 from .cifar import STUDY as CIFAR
+from .download import OnBytes
 
 if TYPE_CHECKING:
     from ...store.experiment import Value

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int
 from ...errors import InputError
 from ...keys import named_generator
 from ...tasks import Retrieval
-from ...tasks.assumptions import AssumptionReport
+from ..assumptions import AssumptionReport
 from ..constructions.adversary import sign_ascent
 from .domain import CUBE
 from .heads import FoldedHeads

@@ -35,7 +35,7 @@ from ...errors import require, require_count
 from ...keys import named_generator
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
-from ...tasks.assumptions import check_assumptions
+from ..assumptions import check_assumptions
 from ..bounds import Bound, steep_net_size
 from .basins import Responsive, Segment, map_over, most_responsive, uncovered_basin
 from .domain import CUBE

@@ -22,7 +22,7 @@ from ..._shapes import Tokens
 from ...errors import require, require_count
 from ...keys import named_generator
 from ...tasks import Retrieval
-from ...tasks.assumptions import AssumptionReport, check_assumptions
+from ..assumptions import AssumptionReport, check_assumptions
 from ..bounds import Bound, unique_dim
 from ..constructions.adversary import sign_ascent
 from ..support import Support, support_dim

@@ -18,14 +18,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.data import download, hub
-from headcount.data.download import Source, fetch
 from headcount.data.passages import read_passages
 from headcount.errors import HeadcountError
+from headcount.papers.real_data import download
+from headcount.papers.real_data.download import Source, bert, fetch, marco
 
-from .texts import write, write_beir
+from ..data.texts import write, write_beir
 
 CONTENT = bytes(range(256)) * 40
+
+
+def quiet(words: str, done: int, total: int | None) -> None:
+    """Progress that nobody watches."""
 
 
 @dataclass
@@ -40,7 +44,6 @@ class Behaviour:
     chunked: bool = False
     stalls: bool = False
     status: int | None = None
-    tag: str | None = None  # instead of the content's hash
     requests: list[str] = field(default_factory=list)
 
 
@@ -49,9 +52,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
-
-    def do_HEAD(self):
-        self.do_GET()
 
     def do_GET(self):
         behaviour = self.behaviour
@@ -71,8 +71,6 @@ class Handler(BaseHTTPRequestHandler):
             self.send_error(416)
             return
         self.send_response(200 if start is None else 206)
-        self.send_header("ETag", f'"{behaviour.tag or hashlib.sha256(content).hexdigest()}"')
-        self.send_header("X-Repo-Commit", "a" * 40)
         self.send_body(content[0 if start is None else start + behaviour.late_by :])
 
     def send_body(self, body: bytes):
@@ -80,9 +78,8 @@ class Handler(BaseHTTPRequestHandler):
         chunked = self.behaviour.chunked
         self.send_header("Transfer-Encoding" if chunked else "Content-Length", "chunked" if chunked else str(len(body)))
         self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(f"{len(body):x}\r\n".encode() + sent if chunked else sent)
-            self.wfile.write(b"\r\n0\r\n\r\n" if chunked and sent == body else b"")
+        self.wfile.write(f"{len(body):x}\r\n".encode() + sent if chunked else sent)
+        self.wfile.write(b"\r\n0\r\n\r\n" if chunked and sent == body else b"")
 
 
 class Server:
@@ -133,7 +130,8 @@ class TestFetch:
     def test_a_file_arrives_whole_and_once(self, server, tmp_path, chunked):
         behaviour = server.behave(chunked=chunked)
         folder = tmp_path / "new" / "folder"
-        assert fetch(server.source(), folder) == fetch(server.source(), folder) == folder / "numbers.bin"
+        for _ in range(2):
+            fetch([server.source()], folder, quiet)
         assert (folder / "numbers.bin").read_bytes() == CONTENT
         assert names(folder) == ["numbers.bin"]
         assert len(behaviour.requests) == 1
@@ -142,7 +140,7 @@ class TestFetch:
         content = CONTENT * 200
         server.behave(content=content)
         seen = []
-        fetch(server.source(content), tmp_path, lambda done, total: seen.append((done, total)))
+        fetch([server.source(content)], tmp_path, lambda _, done, total: seen.append((done, total)))
         assert len(seen) > 1
         assert all(earlier < later for (earlier, _), (later, _) in itertools.pairwise(seen))
         assert {total for _, total in seen} == {len(content)}
@@ -167,7 +165,7 @@ class TestFetch:
             for cut in [*cuts, None, None]:  # a wrong part is deleted by the first whole answer
                 running.behave(content=content, ranges=ranges, late_by=late_by, chunked=chunked, cut_after=cut)
                 with contextlib.suppress(HeadcountError):
-                    fetch(running.source(content), folder)
+                    fetch([running.source(content)], folder, quiet)
                 if (folder / "numbers.bin").exists():
                     assert (folder / "numbers.bin").read_bytes() == content
             assert names(folder) == ["numbers.bin"]
@@ -175,10 +173,10 @@ class TestFetch:
     def test_a_broken_connection_is_resumed(self, server, tmp_path):
         server.behave(cut_after=4000)
         with failure(server.url, "4,000 of 10,240 bytes"):
-            fetch(server.source(), tmp_path)
+            fetch([server.source()], tmp_path, quiet)
         assert names(tmp_path) == ["numbers.bin.part"]
         behaviour, seen = server.behave(), []
-        fetch(server.source(), tmp_path, lambda done, total: seen.append((done, total)))
+        fetch([server.source()], tmp_path, lambda _, done, total: seen.append((done, total)))
         assert behaviour.requests == ["GET /files/numbers.bin bytes=4000-"]
         assert seen[0][0] > 4000
         assert seen[-1] == (10_240, 10_240)
@@ -186,19 +184,20 @@ class TestFetch:
     def test_a_part_that_is_whole_needs_no_network(self, server, tmp_path):
         (tmp_path / "numbers.bin.part").write_bytes(CONTENT)
         behaviour = server.behave()
-        assert fetch(server.source(), tmp_path).read_bytes() == CONTENT
+        fetch([server.source()], tmp_path, quiet)
+        assert (tmp_path / "numbers.bin").read_bytes() == CONTENT
         assert behaviour.requests == []
 
     def test_wrong_bytes_are_deleted(self, server, tmp_path):
         server.behave(content=CONTENT[:-1] + b"x")
         with failure(server.url, server.source().sha256):
-            fetch(server.source(), tmp_path)
+            fetch([server.source()], tmp_path, quiet)
         assert names(tmp_path) == []
 
     def test_another_file_of_that_name_is_not_touched(self, server, tmp_path):
         (tmp_path / "numbers.bin").write_bytes(b"mine")
         with failure(str(tmp_path / "numbers.bin"), server.source().sha256):
-            fetch(server.source(), tmp_path)
+            fetch([server.source()], tmp_path, quiet)
         assert (tmp_path / "numbers.bin").read_bytes() == b"mine"
 
     @pytest.mark.parametrize("behaviour", [{"status": 404}, {"status": 500}, {"stalls": True}])
@@ -207,7 +206,7 @@ class TestFetch:
         (tmp_path / "numbers.bin.part").write_bytes(CONTENT[:7])
         server.behave(**behaviour)
         with failure(server.url, str(behaviour.get("status", "timed out")), str(tmp_path)):
-            fetch(server.source(), tmp_path)
+            fetch([server.source()], tmp_path, quiet)
         assert names(tmp_path) == ["numbers.bin.part"]
 
     def test_no_network(self, tmp_path, monkeypatch):
@@ -216,15 +215,15 @@ class TestFetch:
             unused.bind(("127.0.0.1", 0))
             url = f"http://127.0.0.1:{unused.getsockname()[1]}/numbers.bin"
             with failure(url, str(tmp_path)):
-                fetch(Source(url, "numbers.bin", ""), tmp_path)
+                fetch([Source(url, "numbers.bin", "")], tmp_path, quiet)
         assert names(tmp_path) == []
 
     def test_an_interrupt_keeps_what_arrived(self, server, tmp_path):
-        def stop(done, total):
+        def stop(words, done, total):
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            fetch(server.source(), tmp_path, stop)
+            fetch([server.source()], tmp_path, stop)
         assert names(tmp_path) == ["numbers.bin.part"]
         assert CONTENT.startswith((tmp_path / "numbers.bin.part").read_bytes())
 
@@ -234,30 +233,25 @@ class TestFetch:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
         try:
             with failure("numbers.bin.part", "File too large"):
-                fetch(server.source(), tmp_path)
+                fetch([server.source()], tmp_path, quiet)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        assert fetch(server.source(), tmp_path).read_bytes() == CONTENT
+        fetch([server.source()], tmp_path, quiet)
+        assert (tmp_path / "numbers.bin").read_bytes() == CONTENT
         assert names(tmp_path) == ["numbers.bin"]
 
     def test_a_folder_that_is_a_file(self, server, tmp_path):
         (tmp_path / "file").write_text("")
         with failure(str(tmp_path / "file")):
-            fetch(server.source(), tmp_path / "file")
+            fetch([server.source()], tmp_path / "file", quiet)
 
 
 class TestHub:
-    """huggingface_hub against a local server."""
+    """Files of the Hugging Face hub, from a local server."""
 
     @pytest.fixture(autouse=True)
     def address(self, server, monkeypatch):
-        from huggingface_hub import constants
-
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", server.url + "/{repo_id}/{revision}/{filename}")
-        monkeypatch.setattr(hub, "HASHES", {})  # the server's files are made up
-        monkeypatch.setattr(constants, "ENDPOINT", server.url)
-        monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 1000)
-        monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda seconds: None)
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
 
     def test_marco_arrives_once_and_can_be_read(self, server, tmp_path):
         sent, folder = write_beir(tmp_path / "sent"), tmp_path / "kept"
@@ -265,43 +259,27 @@ class TestHub:
             write(sent / "qrels" / f"{split}.tsv", "query-id\tcorpus-id\tscore\n9\t11\t1\n")
         behaviour, seen = server.behave(files=sent), []
         for _ in range(2):
-            assert hub.fetch_marco(folder, lambda done, total: seen.append((done, total))) == folder
-        assert len([request for request in behaviour.requests if request.startswith("GET")]) == 5
-        assert f"GET /datasets/BeIR/msmarco/{hub.REVISIONS[hub.PASSAGES]}/corpus.jsonl.gz" in behaviour.requests
-        assert f"GET /datasets/BeIR/msmarco-qrels/{hub.REVISIONS[hub.JUDGEMENTS]}/dev.tsv" in behaviour.requests
-        assert [done for done, total in seen] == [total for done, total in seen]
+            fetch(marco(), folder, lambda *progress: seen.append(progress))
+        assert len(behaviour.requests) == 5
+        revision = "a918e0d11a77ed33f42f29d98340b655593b96ad"
+        assert behaviour.requests[-1] == f"GET /datasets/BeIR/msmarco/resolve/{revision}/corpus.jsonl.gz"
+        assert [done for _, done, _ in seen] == [total for _, _, total in seen]
+        assert [words for words, _, _ in seen][-2:] == ["queries.jsonl.gz", "corpus.jsonl.gz"]
         assert names(folder) == ["corpus.jsonl.gz", "qrels", "queries.jsonl.gz"]
         assert read_passages(folder, split="dev").fingerprint == read_passages(sent, split="dev").fingerprint
 
-    def test_bert_after_a_broken_connection(self, server, tmp_path):
-        behaviour = server.behave(cut_after=6000)
-        hub.fetch_bert(tmp_path, lambda done, total: None)
-        assert all((tmp_path / name).read_bytes() == CONTENT for name in hub.BERT_FILES)
-        pinned = f"/google-bert/bert-base-uncased/{hub.REVISIONS[hub.BERT]}/model.safetensors"
-        assert f"GET {pinned} bytes=6000-" in behaviour.requests
+    def test_a_file_of_no_known_hash_is_resumed(self, server, tmp_path):
+        (config, *_) = bert()
+        server.behave(cut_after=6000)
+        with failure("config.json", str(tmp_path)):
+            fetch([config], tmp_path, quiet)
+        assert names(tmp_path) == ["config.json.part"]
+        behaviour = server.behave()
+        fetch([config], tmp_path, quiet)
+        assert (tmp_path / "config.json").read_bytes() == CONTENT
+        assert behaviour.requests[0].endswith("config.json bytes=6000-")
 
-    def test_weights_of_another_hash_are_refused(self, server, tmp_path, monkeypatch):
-        monkeypatch.setattr(hub, "HASHES", {(hub.BERT, "model.safetensors"): "0" * 64})
-        with failure("model.safetensors", "0" * 64):
-            hub.fetch_bert(tmp_path, lambda done, total: None)
-        assert "model.safetensors" not in names(tmp_path)
-
-    @pytest.mark.parametrize("behaviour", [{"status": 404}, {"cut_after": 0}, {"tag": "0" * 64}])
-    def test_a_failure_leaves_no_file(self, server, tmp_path, behaviour):
-        server.behave(**behaviour)
-        with failure("config.json", hub.BERT, str(tmp_path)):
-            hub.fetch_bert(tmp_path, lambda done, total: None)
-        assert [name for name in names(tmp_path) if name != hub.STAGING] == []
-        server.behave()
-        hub.fetch_bert(tmp_path, lambda done, total: None)
-        assert names(tmp_path) == sorted(hub.BERT_FILES)
-
-    def test_without_network_or_package(self, tmp_path, monkeypatch):
-        from huggingface_hub import constants
-
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-        with failure("train.tsv", hub.JUDGEMENTS, str(tmp_path)):
-            hub.fetch_marco(tmp_path, lambda done, total: None)
-        monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-        with failure("huggingface_hub", "pip install 'headcount[text]'"):
-            hub.fetch_marco(tmp_path, lambda done, total: None)
+    def test_weights_of_another_hash_are_refused(self, server, tmp_path):
+        with failure("model.safetensors", bert()[-1].sha256):
+            fetch(bert(), tmp_path, quiet)
+        assert names(tmp_path) == ["config.json", "tokenizer.json"]

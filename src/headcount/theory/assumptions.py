@@ -21,7 +21,7 @@ from scipy.optimize import minimize
 from .._precision import traced_in_double
 from ..errors import InputError
 from ..keys import named_generator
-from .retrieval import Retrieval
+from ..tasks.retrieval import Retrieval
 
 STARTS = 48
 VALUE_TOLERANCE = 1e-7

@@ -4,8 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from headcount.tasks import Retrieval, average, check_assumptions, max_plus_min, quadratic_basins
+from headcount.tasks import Retrieval, average, max_plus_min, quadratic_basins
 from headcount.tasks.presets import Basins
+from headcount.theory.assumptions import check_assumptions
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.refusals import refused
