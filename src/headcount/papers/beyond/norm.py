@@ -5,26 +5,24 @@ are trained with and without a norm of the class token before the readout net.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...answer import NMSE, Answer, ErrorTable, answer, error_table
+from ...answer import NMSE, Answer, ErrorTable, answer
 from ...answer.bootstrap import MIN_SEEDS
 from ...answer.claim import Claim, Verdict, decided
 from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart
-from ...report.section import Grid, Section
-from ...store import Experiment, Record
-from ..base import Effort, Scale
+from ...report.section import Grid
+from ..base import Effort, Part, Results, Scale, Study
 from ..claims.heads import TENFOLD, same_answer_claim, transition_claim
 from ..claims.ratios import folds, log_ratios
-from ..head_count.table import ALL_LENGTHS, HeadCountStudy, paper_task
+from ..head_count.tables import ALL_LENGTHS, OUR_CHOICES, class_token, paper_task
 
 if TYPE_CHECKING:
-    from ...engine import Sweep
     from ...models import ClassTokenSpec
 
 INTRINSIC_DIM = 4
@@ -33,49 +31,29 @@ NORMS = {"none": "without a norm", "layer": "with a norm"}
 """The values of the axis "norm", and their names."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class NormStudy(HeadCountStudy):
-    """Heads 1 to 6 with and without a norm, each half answered for itself."""
+def _parts(effort: Effort) -> Iterable[Part]:
+    def model(heads: int, norm: str) -> "ClassTokenSpec":
+        return class_token(heads, head_dim=8, hidden=32, final_norm=norm == "layer")
 
-    def sweep(self, scale: Scale) -> "Sweep":
-        from ...engine import sweep
-
-        effort = self.efforts[scale]
-        axes = {"heads": HEADS, "norm": tuple(NORMS), "length": effort.lengths, "seed": range(effort.seeds)}
-        return sweep(paper_task(INTRINSIC_DIM), axes=axes, model=_model, train=effort.train, **self.named(scale))
-
-    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
-        table = error_table(experiment, records)
-        halves = {norm: half for norm in NORMS if (half := _half(table, norm)) is not None}
-        answers = {norm: answer(half) for norm, half in halves.items()}
-        charts = [replace(error_chart(half, answers[norm]), **_titled(norm)) for norm, half in halves.items()]
-        return Section(
-            name=self.name,
-            title=self.title,
-            asks=self.asks,
-            headline=f"The sum of four maxima: {_both(answers)}",
-            claims=(
-                *(_transition_claim(halves, answers, norm) for norm in NORMS),
-                same_answer_claim("A norm before the readout does not move the transition.", answers, NORMS),
-                *(_drop_claim(halves, norm) for norm in NORMS),
-                _cost_claim(halves),
-            ),
-            grids=(_grid(halves),) if halves else (),
-            charts=(*_comparison(halves), *charts),
-            notes=(
-                "Both halves have the same task, data, seeds, training and number of parameters: the norm has neither "
-                "gain nor shift. Its floor of 1e-5 is added to the variance.",
-                "At one head of 8 numbers the norm leaves 7 of them: it does not see the mean of the class token, and "
-                "its length only through the floor.",
-                *self.choices(scale),
-            ),
-        )
+    yield Part(task=paper_task, model=model, axes=effort.over(heads=HEADS, norm=tuple(NORMS)))
 
 
-def _model(heads: int, norm: str) -> "ClassTokenSpec":
-    from ...models import ClassTokenSpec
-
-    return ClassTokenSpec(heads=heads, head_dim=8, hidden=32, final_norm=norm == "layer")
+def _report(results: Results) -> dict[str, Any]:
+    table = results.table()
+    halves = {norm: half for norm in NORMS if (half := _half(table, norm)) is not None}
+    answers = {norm: answer(half) for norm, half in halves.items()}
+    charts = [replace(error_chart(half, answers[norm]), **_titled(norm)) for norm, half in halves.items()]
+    return {
+        "headline": f"The sum of four maxima: {_both(answers)}",
+        "claims": (
+            *(_transition_claim(halves, answers, norm) for norm in NORMS),
+            same_answer_claim("A norm before the readout does not move the transition.", answers, NORMS),
+            *(_drop_claim(halves, norm) for norm in NORMS),
+            _cost_claim(halves),
+        ),
+        "grids": (_grid(halves),) if halves else (),
+        "charts": (*_comparison(halves), *charts),
+    }
 
 
 def _half(table: ErrorTable, norm: str) -> ErrorTable | None:
@@ -171,10 +149,19 @@ def _comparison(halves: dict[str, ErrorTable]) -> tuple[Chart, ...]:
     )
 
 
-STUDY = NormStudy(
+STUDY = Study(
     name="norm",
     title="A norm before the readout",
     asks="Is the transition of the sum of four maxima at four heads with a layer norm before the readout too?",
+    parts=_parts,
+    report=_report,
+    notes=(
+        "Both halves have the same task, data, seeds, training and number of parameters: the norm has neither gain nor "
+        "shift. Its floor of 1e-5 is added to the variance.",
+        "At one head of 8 numbers the norm leaves 7 of them: it does not see the mean of the class token, and its "
+        "length only through the floor.",
+        *OUR_CHOICES,
+    ),
     efforts={
         Scale.SMOKE: Effort(lengths=(8,), seeds=2, steps=4000),
         Scale.LAPTOP: Effort(lengths=(8, 16), seeds=4, steps=6000),
