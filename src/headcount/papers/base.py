@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from .._files import read_regular
 from ..answer import ErrorTable, Metric, error_table
-from ..answer.claim import Claim
+from ..answer.claim import ClaimResult
 from ..errors import StoreError
 from ..report.files import write_whole
 from ..report.section import Picture, Section
@@ -111,7 +111,7 @@ class Study:
     report: Callable[[Results], dict[str, Any]]
     parts: Callable[[Any], Iterable[Part]] = lambda effort: ()
     notes: tuple[str, ...] = ()
-    published_claims: Callable[[], tuple[Claim, ...]] = tuple
+    published_claims: Callable[[], tuple[ClaimResult, ...]] = tuple
     changes: Callable[[Experiment, Any], list[str]] = no_changes
     reads: "Study | None" = None
     options: tuple[str, ...] = ()
@@ -216,7 +216,7 @@ class ClosedFormStudy(ABC):
     def section(self, pieces: Pieces, scale: Scale) -> Section:
         """Its part of a report, from at least one piece."""
 
-    def published_claims(self) -> tuple[Claim, ...]:
+    def published_claims(self) -> tuple[ClaimResult, ...]:
         """Its rules applied to the numbers that the paper plots, in place of ours; none where there are none."""
         return ()
 

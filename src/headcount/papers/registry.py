@@ -1,6 +1,6 @@
 """Every study by the name one types. Importing this needs no JAX."""
 
-from ..answer.claim import Claim
+from ..answer.claim import ClaimResult
 from ..errors import did_you_mean, require
 from .base import ClosedFormStudy, Study
 from .beyond import alphabet, architectures, depth, norm, shared_keys, sparse
@@ -49,7 +49,7 @@ def study(name: str) -> Study | ClosedFormStudy:
     return known[name]
 
 
-def published_claims() -> dict[str, tuple[Claim, ...]]:
+def published_claims() -> dict[str, tuple[ClaimResult, ...]]:
     """What the rules of every study say of the numbers that the papers print or plot, by the study's name.
 
     Example:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...answer import NMSE, ErrorTable, count_of_heads
-from ...answer.claim import Claim, verdict_of
+from ...answer.claim import ClaimResult, verdict_of
 from ...report.chart import Chart, Series
 from ...report.section import Grid
 from ..base import Effort, Part, Results, Scale, Study
@@ -76,31 +76,31 @@ def _evidence(rows: list[tuple[int, int, float, float]]) -> str:
     return "; ".join(parts) or "nothing finished"
 
 
-def _never_below(table: ErrorTable) -> Claim:
+def _never_below(table: ErrorTable) -> ClaimResult:
     rows = [row for row in _errors(table, SHARP) if row[3] > 0]
     below = [error < (1 - SAMPLING[length]) * floor for _, length, error, floor in rows]
-    return Claim(
+    return ClaimResult(
         "No nearly hard model is below the floor of as many hard heads.",
         verdict_of([bool(rows) and not any(below)], below),
         f"best of seeds, beta = {SHARP:g}: {_evidence(rows)}",
     )
 
 
-def _reached(table: ErrorTable) -> Claim:
+def _reached(table: ErrorTable) -> ClaimResult:
     rows = [row for row in _errors(table, SHARP) if row[3] > 0]
     near = [error <= NEAR * floor for _, _, error, floor in rows]
     # A seed that is not near is stuck, or too few were tried: no refutation.
-    return Claim(
+    return ClaimResult(
         "Training comes within a tenth of the floor.",
         verdict_of([bool(rows) and all(near)], []),
         f"best of seeds, beta = {SHARP:g}: {_evidence(rows)}",
     )
 
 
-def _soft_is_below(table: ErrorTable) -> Claim:
+def _soft_is_below(table: ErrorTable) -> ClaimResult:
     rows = [row for row in _errors(table, SOFT) if row[0] == 1]
     below = [error < floor / 2 for _, _, error, floor in rows]
-    return Claim(
+    return ClaimResult(
         "One soft head has less than half of the error of every hard one.",
         verdict_of([bool(rows) and all(below)], []),
         f"best of seeds, beta = {SOFT:g}: {_evidence(rows)}",

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...answer import NMSE, Answer, ErrorTable, answer
 from ...answer.bootstrap import MIN_SEEDS
-from ...answer.claim import Claim, Verdict, decided
+from ...answer.claim import ClaimResult, Verdict, decided
 from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart
@@ -72,40 +72,40 @@ def _titled(norm: str) -> dict[str, str]:
     return {"name": f"error-against-heads-{norm}", "title": f"Error against heads, {NORMS[norm]}"}
 
 
-def _transition_claim(halves: dict[str, ErrorTable], answers: dict[str, Answer], norm: str) -> Claim:
+def _transition_claim(halves: dict[str, ErrorTable], answers: dict[str, Answer], norm: str) -> ClaimResult:
     statement = f"{NORMS[norm].capitalize()} the transition is at h = D = {INTRINSIC_DIM} heads."
     if norm not in halves:
-        return Claim(statement, Verdict.UNDECIDED, "no such model has finished")
+        return ClaimResult(statement, Verdict.UNDECIDED, "no such model has finished")
     judged = transition_claim(halves[norm], answers[norm], INTRINSIC_DIM, statement)
     return replace(judged, evidence=answers[norm].sentence)  # nothing is published of a norm
 
 
-def _drop_claim(halves: dict[str, ErrorTable], norm: str) -> Claim:
+def _drop_claim(halves: dict[str, ErrorTable], norm: str) -> ClaimResult:
     """How far the best of seeds falls at D heads: the geometric mean over lengths, and 90 % of resamples of seeds."""
     before = INTRINSIC_DIM - 1
     statement = f"{NORMS[norm].capitalize()} the error falls sharply from {before} to {INTRINSIC_DIM} heads."
     ratio = log_ratios(halves.get(norm), before, halves.get(norm), INTRINSIC_DIM)
     if ratio is None:
         missing = f"no length has {MIN_SEEDS} finished seeds at both {before} and {INTRINSIC_DIM} heads"
-        return Claim(statement, Verdict.UNDECIDED, missing)
+        return ClaimResult(statement, Verdict.UNDECIDED, missing)
     low, _, high = ratio
     verdict = decided(low >= MIN_DROP) if low >= MIN_DROP or high < MIN_DROP else Verdict.UNDECIDED
-    return Claim(statement, verdict, f"{folds(ratio)} (geometric mean over lengths; best of seeds)")
+    return ClaimResult(statement, verdict, f"{folds(ratio)} (geometric mean over lengths; best of seeds)")
 
 
-def _cost_claim(halves: dict[str, ErrorTable]) -> Claim:
+def _cost_claim(halves: dict[str, ErrorTable]) -> ClaimResult:
     """At every head count the errors with and without the norm are of one order of magnitude."""
     statement = "At every head count the error with a norm is within tenfold of that without."
     ratios = {heads: log_ratios(halves.get("layer"), heads, halves.get("none"), heads) for heads in HEADS}
     known = {heads: ratio for heads, ratio in ratios.items() if ratio is not None}
     if not known:
-        return Claim(statement, Verdict.UNDECIDED, f"no head count has {MIN_SEEDS} seeds with and without a norm")
+        return ClaimResult(statement, Verdict.UNDECIDED, f"no head count has {MIN_SEEDS} seeds with and without a norm")
     evidence = "with over without, best of seeds: " + "; ".join(f"h = {h} {folds(r)}" for h, r in known.items())
     outside = [low > TENFOLD or high < -TENFOLD for low, _, high in known.values()]
     within = [low >= -TENFOLD and high <= TENFOLD for low, _, high in known.values()]
     if any(outside):
-        return Claim(statement, Verdict.DIFFERS, evidence)
-    return Claim(statement, Verdict.HOLDS if all(within) and len(known) > 1 else Verdict.UNDECIDED, evidence)
+        return ClaimResult(statement, Verdict.DIFFERS, evidence)
+    return ClaimResult(statement, Verdict.HOLDS if all(within) and len(known) > 1 else Verdict.UNDECIDED, evidence)
 
 
 def _grid(halves: dict[str, ErrorTable]) -> Grid:

@@ -10,7 +10,7 @@ from typing import Any
 from ...answer import Answer, ErrorTable, answer
 from ...answer.answer_base import HeadsAt
 from ...answer.bootstrap import MIN_SEEDS
-from ...answer.claim import Claim, Verdict, verdict_of
+from ...answer.claim import ClaimResult, Verdict, verdict_of
 from ...answer.heads_map import OWN
 from ...report.heads_map import heads_map_charts, heads_needed_grid, place_name
 from ...report.section import Grid
@@ -45,14 +45,14 @@ def _report(results: Results) -> dict[str, Any]:
     }
 
 
-def stays_claim(found: Answer, intrinsic_dim: int) -> Claim:
+def stays_claim(found: Answer, intrinsic_dim: int) -> ClaimResult:
     """Wide enough, one key head is as good as many."""
     statement = "With one key head of head_dim >= D the transition stays at D query heads."
     places = [each for each in found.map if each.kv_heads == 1 and (each.head_dim or 0) >= intrinsic_dim]
     return _judged(statement, places, intrinsic_dim)
 
 
-def near_claim(table: ErrorTable, intrinsic_dim: int) -> Claim:
+def near_claim(table: ErrorTable, intrinsic_dim: int) -> ClaimResult:
     """Wide enough, D heads with one key head lose little."""
     statement = (
         "With one key head of head_dim >= D, D heads have an error within tenfold of D heads with their own keys."
@@ -62,7 +62,7 @@ def near_claim(table: ErrorTable, intrinsic_dim: int) -> Claim:
     return _judged_ratios(statement, ratios, within, [low > TENFOLD for low, _, _ in ratios.values()])
 
 
-def far_claim(table: ErrorTable, intrinsic_dim: int) -> Claim:
+def far_claim(table: ErrorTable, intrinsic_dim: int) -> ClaimResult:
     """Too narrow, D query heads are not enough."""
     statement = (
         "With one key head of head_dim < D, D heads are more than tenfold worse than D heads with their own keys."
@@ -86,31 +86,31 @@ def _ratios(table: ErrorTable, heads: int) -> dict[int, Decades]:
     return {head_dim: ratio for head_dim, ratio in ratios.items() if ratio is not None}
 
 
-def _judged_ratios(statement: str, ratios: dict[int, Decades], holds: list[bool], differs: list[bool]) -> Claim:
+def _judged_ratios(statement: str, ratios: dict[int, Decades], holds: list[bool], differs: list[bool]) -> ClaimResult:
     """A claim about ratios at several head_dims; undecided where the interval of one has tenfold within."""
     if not ratios:
-        return Claim(statement, Verdict.UNDECIDED, f"not measured with {MIN_SEEDS} seeds of D heads")
+        return ClaimResult(statement, Verdict.UNDECIDED, f"not measured with {MIN_SEEDS} seeds of D heads")
     evidence = "; ".join(f"head_dim {dim}: {folds(ratio)}" for dim, ratio in ratios.items())
-    return Claim(statement, verdict_of(holds, differs), f"{evidence} (best of seeds)")
+    return ClaimResult(statement, verdict_of(holds, differs), f"{evidence} (best of seeds)")
 
 
-def own_claim(found: Answer, intrinsic_dim: int) -> Claim:
+def own_claim(found: Answer, intrinsic_dim: int) -> ClaimResult:
     """What the other two are compared with."""
     statement = "Where every head has its own keys and values, the transition is at D heads for every head_dim tried."
     places = [each for each in found.map if each.kv_heads == OWN]
     return _judged(statement, places, intrinsic_dim)
 
 
-def _judged(statement: str, places: list[HeadsAt], intrinsic_dim: int) -> Claim:
+def _judged(statement: str, places: list[HeadsAt], intrinsic_dim: int) -> ClaimResult:
     """A claim that places need D heads; a place without a transition, or not measured above D, decides nothing."""
     both = {intrinsic_dim - 1, intrinsic_dim}
     measured = [each for each in places if both <= set(each.tried) and max(each.tried) > intrinsic_dim]
     if not measured:
-        return Claim(statement, Verdict.UNDECIDED, "not measured on both sides of D heads")
+        return ClaimResult(statement, Verdict.UNDECIDED, "not measured on both sides of D heads")
     evidence = "; ".join(f"{place_name(each.kv_heads, each.head_dim)}: {each.sentence}" for each in places)
     holds = [each.needed == intrinsic_dim for each in measured]
     differs = [each.needs is not None and each.needed != intrinsic_dim for each in measured]
-    return Claim(statement, verdict_of(holds, differs), evidence)
+    return ClaimResult(statement, verdict_of(holds, differs), evidence)
 
 
 def _effort(

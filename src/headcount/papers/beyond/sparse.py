@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...answer import Answer, ErrorTable, answer
-from ...answer.claim import Claim, Verdict, decided
+from ...answer.claim import ClaimResult, Verdict, decided
 from ...answer.words import decimal
 from ...report.chart import Chart, Series
 from ...report.charts import judged_by
@@ -62,19 +62,19 @@ def _report(results: Results) -> dict[str, Any]:
     }
 
 
-def _same(statement: str, answers: dict[str, Answer], way: str, other: str) -> Claim:
+def _same(statement: str, answers: dict[str, Answer], way: str, other: str) -> ClaimResult:
     return same_answer_claim(statement, answers, {way: way, other: other})
 
 
-def far_claim(statement: str, parts: dict[str, ErrorTable], way: str) -> Claim:
+def far_claim(statement: str, parts: dict[str, ErrorTable], way: str) -> ClaimResult:
     """The best error of a way, over head counts and seeds, is far above that of soft attention."""
     best = {each: float(np.nanmin(parts[each].errors)) for each in (way, SOFT) if each in parts}
     if len(best) < 2:
-        return Claim(statement, Verdict.UNDECIDED, "not measured")
+        return ClaimResult(statement, Verdict.UNDECIDED, "not measured")
     evidence = f"best error {decimal(best[way])}, of soft attention {decimal(best[SOFT])}"
     if best[SOFT] > RETRIEVES:
-        return Claim(statement, Verdict.UNDECIDED, f"soft attention has not learned the task either: {evidence}")
-    return Claim(statement, decided(best[way] >= 10**TENFOLD * best[SOFT]), evidence)
+        return ClaimResult(statement, Verdict.UNDECIDED, f"soft attention has not learned the task either: {evidence}")
+    return ClaimResult(statement, decided(best[way] >= 10**TENFOLD * best[SOFT]), evidence)
 
 
 def _short(found: Answer) -> str:

@@ -21,13 +21,13 @@ from ...cli.running import run, settled, training_on
 from ...engine import Executor, Hardware, RunSummary, check_where, hardware, plan_sweep, run_sweep
 from ...errors import InputError, require
 from ...report.progress import bytes_progress, counted_progress
+from ...report.reading import sections_of, what_was_lost
 from ...report.render import write_report
 from ...report.render.terminal import section_view
 from ...report.render.words import spoken_time
 from ...report.section import Section
 from ...store import Outcome, Store
 from ..base import ClosedFormStudy, Scale, Study
-from ..folder import sections_of, what_was_lost
 from ..real_data.base import RealDataStudy
 from ..real_data.cifar import PATCHES, CifarStudy
 from ..registry import CLOSED_FORM, REAL_DATA, STUDIES, study

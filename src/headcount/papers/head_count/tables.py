@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...answer import NMSE, Answer, ErrorTable, answer, count_of_heads
-from ...answer.claim import Claim, judged
+from ...answer.claim import ClaimResult, judged
 from ...answer.metric import TRAIN_NMSE
 from ...answer.signals import REVERSED, reversal_scores
 from ...report.chart import Chart, Series
@@ -70,7 +70,7 @@ class TableStudy(Study):
     published: ErrorTable
     transition: int
     model: Callable[..., "ClassTokenSpec"]
-    rules: Callable[..., tuple[Claim, ...]]
+    rules: Callable[..., tuple[ClaimResult, ...]]
 
 
 def table_study(
@@ -90,7 +90,7 @@ def table_study(
     """The study of a table; `subject` names the task, `fields` are those of the models."""
     published, model = published_table(name, statistic=statistic), partial(class_token, **fields)
 
-    def rules(table: ErrorTable, found: Answer | None = None) -> tuple[Claim, ...]:
+    def rules(table: ErrorTable, found: Answer | None = None) -> tuple[ClaimResult, ...]:
         """The claims of a table, ours or the published one; `found` is its answer where that is known already."""
         return (
             transition_claim(table, found or answer(table), transition, transition_statement),
@@ -235,7 +235,7 @@ def _reversals(results: Results) -> dict[str, Any]:
     }
 
 
-def _reversal_rules(table: ErrorTable) -> tuple[Claim, ...]:
+def _reversal_rules(table: ErrorTable) -> tuple[ClaimResult, ...]:
     return reversal_claims(table, TABLE2.published, TABLE2.transition)
 
 
@@ -275,7 +275,7 @@ def _zoom(results: Results) -> dict[str, Any]:
     }
 
 
-def _zoom_rules(table: ErrorTable) -> tuple[Claim, ...]:
+def _zoom_rules(table: ErrorTable) -> tuple[ClaimResult, ...]:
     _, flat = growth_claims(table, TABLE2.published, TABLE2.transition)
     return flat, apart_claim(table, TABLE2.transition)
 

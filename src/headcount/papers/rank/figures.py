@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._choices import Norm, Positions
 from ...answer import NMSE, ErrorTable
-from ...answer.claim import Claim, judged
+from ...answer.claim import ClaimResult, judged
 from ...report.chart import Chart, Series
 from ...report.section import Grid
 from ...store import Experiment, TrainSpec
@@ -125,7 +125,7 @@ def rank_part(
 
 
 def rank_study(
-    claims: Callable[[ErrorTable], tuple[Claim, ...]],
+    claims: Callable[[ErrorTable], tuple[ClaimResult, ...]],
     *,
     figure: str = "",
     task: Callable[[int, int], "AbstractTask"] = farthest_point,
@@ -238,7 +238,7 @@ def _published_line(published: ErrorTable | None, at: dict) -> dict[int, float]:
     return {rank: error for rank, error in points.items() if error > 0}
 
 
-def _figure1_claims(table: ErrorTable) -> tuple[Claim, ...]:
+def _figure1_claims(table: ErrorTable) -> tuple[ClaimResult, ...]:
     return full_rank_claim(table), more_heads_claim(table), blocks_claim(table), depth_claim(table)
 
 
@@ -266,7 +266,7 @@ FIGURE1 = rank_study(
 )  # fmt: skip
 
 
-def _points_claims(table: ErrorTable) -> tuple[Claim, ...]:
+def _points_claims(table: ErrorTable) -> tuple[ClaimResult, ...]:
     longest = table.select(length=[max(table.values("length"))])
     return shorter_claim(table), longer_claim(table), full_rank_claim(longest), more_heads_claim(longest)
 
@@ -319,7 +319,7 @@ FIGURE_D = rank_study(
 )  # fmt: skip
 
 
-def _positions_claims(table: ErrorTable) -> tuple[Claim, ...]:
+def _positions_claims(table: ErrorTable) -> tuple[ClaimResult, ...]:
     # A concatenated code doubles the width: its ranks are not those of the others.
     one_width = table.select(positions=[each for each in table.values("positions") if each != "concatenated"])
     return codes_claim(table), full_rank_claim(one_width), more_heads_claim(one_width)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...answer import ErrorTable
-from ...answer.claim import Claim
+from ...answer.claim import ClaimResult
 from ..base import Part, Results, Scale, Study
 from ..claims.norms import collapses_claim, same_rank_claim, trains_claim
 from .figures import (
@@ -41,7 +41,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 """What a recipe changes of the published training, by its name."""
 
 
-def _claims(table: ErrorTable) -> tuple[Claim, ...]:
+def _claims(table: ErrorTable) -> tuple[ClaimResult, ...]:
     return (
         trains_claim(table, FIRST, "Norms first train every encoder."),
         collapses_claim(

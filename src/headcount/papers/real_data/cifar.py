@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...answer import ERROR_RATE, ErrorTable
-from ...answer.claim import Claim, judged
+from ...answer.claim import ClaimResult, judged
 from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
 from ...answer.signals import reversal_scores
 from ...report.chart import Chart, Series
@@ -175,7 +175,7 @@ PRINTED = _Judged(TRAINING, VALIDATION, margin_of(EPOCH), margin_of(VALIDATED), 
 """The published tables; their shares are taken as counted once on all images."""
 
 
-def _rules(tables: _Judged) -> tuple[Claim, ...]:
+def _rules(tables: _Judged) -> tuple[ClaimResult, ...]:
     return (
         first_fit_claim(tables.training, TRANSITION, SMALL),
         length_costs_claim(tables.training, TRANSITION, tables.training_margin),
@@ -205,7 +205,9 @@ def accuracies(
     )
 
 
-def _nearness(means: Means, table8: ErrorTable | None, table9: ErrorTable | None, *, whole: bool) -> tuple[Claim, ...]:
+def _nearness(
+    means: Means, table8: ErrorTable | None, table9: ErrorTable | None, *, whole: bool
+) -> tuple[ClaimResult, ...]:
     if table8 is None or table9 is None:
         return ()
     return (

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...answer import ERROR_RATE, ErrorTable, count_of_heads
-from ...answer.claim import Claim
+from ...answer.claim import ClaimResult
 from ...report.chart import Chart, Series
 from ...report.section import Grid
 from ..base import Results, Scale
@@ -66,7 +66,7 @@ def _headline(means: Means) -> str:
     )
 
 
-def _nearness(means: Means, scale: Scale) -> tuple[Claim, ...]:
+def _nearness(means: Means, scale: Scale) -> tuple[ClaimResult, ...]:
     """Of both kinds of places, whether they give the published accuracies."""
     parts = (("training", means.training, TRAINING), ("validation", means.validation, VALIDATION))
     return tuple(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...answer import ERROR_RATE, ErrorTable, Surface, surface_fit
-from ...answer.claim import Claim, judged
+from ...answer.claim import ClaimResult, judged
 from ...errors import InputError
 from ...report.chart import Chart, Series
 from ...report.section import Grid
@@ -122,7 +122,7 @@ def _charts(layout: str, means: Means, fit: Surface | None) -> list[Chart]:
     ]
 
 
-def _claims(layout: str, means: Means, fit: Surface | None, *, whole: bool) -> list[Claim]:
+def _claims(layout: str, means: Means, fit: Surface | None, *, whole: bool) -> list[ClaimResult]:
     claims = (
         *judged(_rules, _judged(means, fit), _printed()),
         nearness_claim("training", means.training, TRAINING, whole=whole),
@@ -153,7 +153,7 @@ def _printed() -> _Judged:
     return _Judged(TRAINING, VALIDATION, margin_of(TRAINED), margin_of(VALIDATED), _surface(TRAINING))
 
 
-def _rules(of: _Judged) -> tuple[Claim, ...]:
+def _rules(of: _Judged) -> tuple[ClaimResult, ...]:
     return (
         first_fit_claim(of.training, TRANSITION, SMALL),
         length_costs_claim(of.training, TRANSITION, of.training_margin),
