@@ -91,7 +91,7 @@ def experiments(folder) -> dict[str, int]:
         return {each.name: len(each.places) for each in store.experiments()}
 
 
-@pytest.mark.parametrize("study", [module.STUDY.name for module in RANK])
+@pytest.mark.parametrize("study", [each.name for each in RANK])
 def test_parts_add_up_to_one_experiment(tmp_path, pretended_study, study):
     command = ("reproduce", study, "--scale", "smoke", "--out", tmp_path)
     heads = STUDIES[study].efforts[Scale.SMOKE].heads

@@ -7,26 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headcount._choices import STARTS
-from headcount.papers.base import AbstractStudy, Scale
-from headcount.papers.beyond import alphabet, architectures, norm
-from headcount.papers.beyond.depth import DepthStudy
-from headcount.papers.beyond.norm import NormStudy
-from headcount.papers.beyond.shared_keys import SharedKeysStudy, _divisors
-from headcount.papers.beyond.sparse import SparseStudy
-from headcount.papers.claims.places import EACH_TIME, ONCE
-from headcount.papers.head_count import table2
-from headcount.papers.head_count.converged import TABLES, ConvergedStudy
-from headcount.papers.head_count.table2_draws import DrawsStudy
-from headcount.papers.head_count.width import HEADS, WidthStudy
-from headcount.papers.others.memorise import MemoriseStudy
-from headcount.papers.rank import norms
-from headcount.papers.rank.base import RankStudy
-from headcount.papers.real_data.cifar import CifarStudy
-from headcount.papers.real_data.cifar_places import CifarPlacesStudy
-from headcount.papers.real_data.marco import MarcoStudy
-from headcount.papers.real_data.marco_epochs import MarcoEpochsStudy
-from headcount.papers.real_data.marco_queries import MarcoQueriesStudy
-from headcount.papers.real_data.passages import TRAINED
+from headcount.papers.base import Scale, Study
 from headcount.store import Cell, Outcome, Record, Store, TrainSpec
 from headcount.store.experiment import Experiment
 
@@ -154,7 +135,7 @@ def write(root: Path, records: Iterable[Record], begun: Mapping[str, Any] | None
     return root
 
 
-def study_sweep(study: AbstractStudy, scale: Scale = Scale.SMOKE) -> Sweep:
+def study_sweep(study: Study, scale: Scale = Scale.SMOKE) -> Sweep:
     """A study's experiment over its true axes, without tasks and models."""
     parts = [sweep(axes, task=study.trained_by, **study_names(study, scale)) for axes in _study_axes(study, scale)]
     places = {key: place for part in parts for key, place in part.experiment.places.items()}
@@ -162,78 +143,19 @@ def study_sweep(study: AbstractStudy, scale: Scale = Scale.SMOKE) -> Sweep:
     return Sweep(experiment, tuple(cell for part in parts for cell in part.cells))
 
 
-def study_names(study: AbstractStudy, scale: Scale) -> dict[str, str]:
+def study_names(study: Study, scale: Scale) -> dict[str, str]:
     return {"name": f"{study.trained_by}-{scale}", "study": study.trained_by, "scale": scale.value}
 
 
-def _study_axes(study: AbstractStudy, scale: Scale) -> list[dict[str, Sequence[Any]]]:
-    effort = study.efforts[scale]
-    rest = {"length": effort.lengths, "seed": tuple(range(effort.seeds))}
-    if isinstance(study, DepthStudy | MemoriseStudy):
-        return list(study.efforts[scale].grid())
-    if isinstance(study, WidthStudy):
-        return [{"heads": HEADS, "hidden": study.widths[scale]} | rest]
-    if isinstance(study, NormStudy):
-        return [{"heads": norm.HEADS, "norm": tuple(norm.NORMS)} | rest]
-    if isinstance(study, RankStudy):
-        effort = study.efforts[scale]
-        return [
-            {"rank": tuple(width // h for h in effort.heads), "layers": effort.layers, "multiplier": effort.multipliers}
-            | {"dim": (dim,), "positions": (positions,)}
-            | ({"recipe": tuple(norms.RECIPES)} if isinstance(study, norms.NormsStudy) else {})
-            | rest
-            for dim in effort.dims
-            for positions in effort.positions
-            for width in [2 * dim if positions == "concatenated" else dim]
-        ]
-    if isinstance(study, alphabet.AlphabetStudy):
-        return [{"heads": alphabet.HEADS, "beta": (alphabet.SOFT, alphabet.SHARP)} | rest]
-    if isinstance(study, architectures.ArchitectureStudy):
-        effort = study.efforts[scale]
-        heads = dict.fromkeys(architectures.CONTROLS, (architectures.MATCHED_HEADS,))
-        return [
-            {"heads": heads.get(name, effort.heads), "task": (task,), "architecture": (name,)}
-            | {"length": effort.lengths, "learning_rate": effort.learning_rates, "seed": rest["seed"]}
-            for task in effort.tasks
-            for name in (architectures.ATTENTION, *architectures.controls_of(task))
-        ]
-    if isinstance(study, CifarPlacesStudy):
-        heads, lengths = study.efforts[scale].heads, {EACH_TIME: effort.lengths, ONCE: effort.lengths[1:]}
-        return [
-            {"heads": heads, "places": (places,), "length": some, "seed": rest["seed"]}
-            for places, some in lengths.items()
-        ]
-    if isinstance(study, MarcoStudy):
-        efforts = {"candidates": study.efforts[scale], "pairs": study.efforts[scale].pairs}
-        return [
-            {"heads": e.heads, "layout": (layout,), "length": e.lengths, "seed": tuple(range(e.seeds))}
-            for layout, e in efforts.items()
-        ]
-    if isinstance(study, MarcoEpochsStudy):
-        return [{"heads": study.efforts[scale].heads, "epochs": study.efforts[scale].tried} | rest]
-    if isinstance(study, MarcoQueriesStudy):
-        effort = study.efforts[scale]
-        return [{"heads": effort.heads, "queries": tuple(effort.among(TRAINED))} | rest]
-    if isinstance(study, SharedKeysStudy):
-        effort = study.efforts[scale]
-        return [
-            {"heads": (heads,), "kv_heads": tuple(_divisors(heads)), "head_dim": effort.head_dims} | rest
-            for heads in effort.heads
-        ]
-    if isinstance(study, SparseStudy):
-        return [{"heads": study.efforts[scale].heads, "way": study.efforts[scale].ways} | rest]
-    if isinstance(study, DrawsStudy):
-        effort = study.efforts[scale]
-        axes = {"heads": table2.STUDY.published.values("heads"), "task_seed": tuple(range(effort.draws))}
-        return [axes | {"length": rest["length"], "data_seed": tuple(range(effort.data_draws)), "seed": rest["seed"]}]
-    if isinstance(study, ConvergedStudy):
-        variants = tuple(study.efforts[scale].variants())
-        return [
-            {"heads": (table.transition,), "variant": variants, "table": (name,)} | rest
-            for name, table in TABLES.items()
-        ]
-    if isinstance(study, CifarStudy):
-        return [{"heads": study.efforts[scale].heads} | rest]
-    return [
-        {"heads": table2.STUDY.published.values("heads") if study.reads else study.published.values("heads")} | rest
-    ]
+def _study_axes(study: Study, scale: Scale) -> list[dict[str, Sequence[Any]]]:
+    trained = study.reads or study
+    return [_axes(part) for part in trained.swept(trained.efforts[scale])]
+
+
+def _axes(part: Any) -> dict[str, Sequence[Any]]:
+    """Values by axis, in the order of an experiment's axes: of models, shared ones, the length, training, the seed."""
+    own = {axis: tuple(values) for axis, values in part.axes.items()}
+    shared = {axis: (value,) for axis, value in part.at.items()}
+    trained = {axis: own.pop(axis) for axis in TRAIN_FIELDS if axis in own}
+    length, seed = {"length": own.pop("length")}, {"seed": own.pop("seed")}
+    return own | shared | length | trained | seed

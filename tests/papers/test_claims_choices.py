@@ -4,7 +4,7 @@ import pytest
 
 from headcount.answer import Verdict
 from headcount.papers.base import Scale
-from headcount.papers.head_count import converged, table2_draws
+from headcount.papers.head_count import converged, draws
 from headcount.papers.head_count.converged import TABLES
 from headcount.store import Outcome
 
@@ -34,21 +34,21 @@ def early_in_one_draw(at) -> float:
 
 
 def test_draws_as_the_table_claims_bear_out_every_claim():
-    assert verdicts(table2_draws.STUDY, as_claimed) == [HOLDS] * 5
+    assert verdicts(draws.STUDY, as_claimed) == [HOLDS] * 5
 
 
 def test_a_draw_with_another_transition_refutes_that_it_does_not_matter():
-    same, _, _, drop, every = verdicts(table2_draws.STUDY, early_in_one_draw)
+    same, _, _, drop, every = verdicts(draws.STUDY, early_in_one_draw)
     assert (same, drop, every) == (DIFFERS, DIFFERS, DIFFERS)
 
 
 def test_growth_is_judged_by_the_share_of_draws():
-    below, above = verdicts(table2_draws.STUDY, fabricated.sharp)[1:3]
+    below, above = verdicts(draws.STUDY, fabricated.sharp)[1:3]
     assert (below, above) == (HOLDS, DIFFERS), "errors that grow everywhere"
 
 
 def test_one_draw_says_nothing_of_others():
-    one = verdicts(table2_draws.STUDY, as_claimed, lambda at: at["task_seed"] == at["data_seed"] == 0)
+    one = verdicts(draws.STUDY, as_claimed, lambda at: at["task_seed"] == at["data_seed"] == 0)
     assert one == [UNDECIDED] * 5
 
 
@@ -81,7 +81,7 @@ def test_a_table_without_a_variant_is_undecided():
 
 
 def test_variants_of_the_paper_scale_keep_the_names_of_stored_results():
-    names = list(converged.STUDY.efforts[Scale.PAPER].variants())
+    names = list(converged.variants_of(converged.STUDY.efforts[Scale.PAPER]))
     assert {"base", "steps 400k", "examples 80k", "fresh examples", "beta2 0.999", "clip 100"} < set(names)
     assert "steps 200k, batch 512, examples 80k" in names
 

@@ -8,8 +8,7 @@ import pytest
 from headcount.answer import ErrorTable
 from headcount.answer.bootstrap import RESAMPLES, bootstrap
 from headcount.answer.claim import Verdict
-from headcount.papers.beyond.depth import TOTAL_DIM, near_laws
-from headcount.papers.beyond.depth_views import headline, largest_chart
+from headcount.papers.beyond.depth import TOTAL_DIM, headline, largest_chart, near_laws
 from headcount.papers.claims.depth import (
     ATTENTION_ONLY,
     FITS,

@@ -85,7 +85,7 @@ def test_means_are_over_seeds_by_heads_and_printed_length():
     experiment, records = graded(study, Scale.PAPER, lambda at: (value(at), value(at) / 2, value(at) / 4), some)
     lost = next(r for r in records if experiment.coordinates(r.cell.key) == {"heads": 2, "length": 144, "seed": 1})
     kept = [record for record in records if record is not lost] + fabricated.lost([lost.cell], Outcome.DIVERGED)
-    means = means_of(study, experiment, reversed(kept))
+    means = means_of(experiment, reversed(kept), printed=study.printed)
     assert means.training.axes == {"heads": (1, 2), "length": (65, 145)}
     expected = np.array([[0.174, 0.254], [0.274, 0.344]])  # of the last cell one seed is left
     np.testing.assert_allclose(1 - means.training.errors, expected)
@@ -103,7 +103,7 @@ def test_every_published_accuracy_stands_beside_its_own(study):
     parts = [experiment.part(layout=[layout]) for layout in passages.LAYOUTS] if study is marco.STUDY else [experiment]
     module = module_of(study)
     for part in parts:
-        means = means_of(study, part, records)
+        means = means_of(part, records, printed=study.printed)
         np.testing.assert_allclose(module.TRAINING.aligned(means.training), means.training.errors)
         np.testing.assert_allclose(module.VALIDATION.aligned(means.training), means.validation.errors)
 
@@ -116,16 +116,16 @@ def test_shares_of_fewer_validation_examples_than_asked_for_are_less_sure():
     for count in (asked * 4, asked // 4):
         noise = {"baseline_noise": (0.9 * 0.1 / count) ** 0.5}
         records = fabricated.graded(made, lambda at, noise=noise: metrics(0.5) | noise)
-        margins.append(means_of(study, made.experiment, records).validation_margin)
+        margins.append(means_of(made.experiment, records).validation_margin)
     assert margins == pytest.approx([margin_of(asked), margin_of(asked // 4)])
 
 
 def test_means_keep_the_axes_that_are_asked_for():
     study = REAL_DATA["marco-epochs"]
     experiment, records = graded(study, Scale.SMOKE, lambda at: (at["epochs"] / 8, at["epochs"] / 16))
-    means = means_of(study, experiment, records, "epochs")
+    means = means_of(experiment, records, "epochs")
     assert tuple(means.training.axes) == ("epochs", "heads", "length")
-    for epochs in study.efforts[Scale.SMOKE].tried:
+    for epochs in study.efforts[Scale.SMOKE].axes["epochs"]:
         np.testing.assert_allclose(1 - means.training.select(epochs=epochs).errors, epochs / 8)
         np.testing.assert_allclose(1 - means.validation.select(epochs=epochs).errors, epochs / 16)
 
@@ -313,7 +313,7 @@ def test_models_of_passages_are_known_by_corpus_and_embeddings(tmp_path):
     for each in bound:
         candidates, pairs = each.tasks
         assert (candidates.layout, pairs.layout) == passages.LAYOUTS
-        steps = each.effort_of(Scale.PAPER, candidates).steps
+        steps = marco.effort_of(each.efforts[Scale.PAPER], candidates).steps
         assert steps == 30 * 100 // 128, "100 of 125 queries are learned from"
     first = bound[0].sweep(Scale.SMOKE)
     assert first.experiment.values("layout") == passages.LAYOUTS

@@ -13,7 +13,7 @@ from headcount.errors import InputError
 from headcount.papers.published import published_accuracies, published_points, published_table
 from headcount.papers.registry import ALIASES, CLOSED_FORM, REAL_DATA, STUDIES, readers_of, study
 
-DATA = Path(__file__).parents[2] / "src" / "headcount" / "studies" / "data"
+DATA = Path(__file__).parents[2] / "src" / "headcount" / "papers" / "data"
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "paper_tables.csv"
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headcount.answer import Verdict
 from headcount.papers.base import Scale
-from headcount.papers.head_count.table import TableStudy
+from headcount.papers.head_count.tables import TableStudy
 from headcount.papers.registry import STUDIES
 from headcount.store import Outcome
 

@@ -9,9 +9,9 @@ import pytest
 from headcount.engine import plan_sweep
 from headcount.models import spec_from_dict
 from headcount.papers.base import Scale
-from headcount.papers.head_count.table import ALL_LENGTHS, TableStudy
+from headcount.papers.head_count.tables import ALL_LENGTHS, TableStudy
 from headcount.papers.published import published_points
-from headcount.papers.rank.base import RankEffort, RankStudy
+from headcount.papers.rank.figures import RankEffort
 from headcount.papers.rank.norms import RECIPES
 from headcount.papers.real_data import cifar, marco, passages
 from headcount.papers.real_data.base import LabelledEffort
@@ -21,8 +21,8 @@ from ..helpers import fabricated
 
 SCALES = (Scale.SMOKE, Scale.LAPTOP, Scale.PAPER)
 every_study = pytest.mark.parametrize("study", (STUDIES | REAL_DATA).values(), ids=STUDIES | REAL_DATA)
-of_the_first_paper = pytest.mark.parametrize("study", [module.STUDY for module in HEAD_COUNT])
-every_rank_study = pytest.mark.parametrize("study", [module.STUDY for module in RANK])
+of_the_first_paper = pytest.mark.parametrize("study", HEAD_COUNT)
+every_rank_study = pytest.mark.parametrize("study", RANK)
 TABLES = {name: known for name, known in STUDIES.items() if isinstance(known, TableStudy)}
 every_table = pytest.mark.parametrize("study", TABLES.values(), ids=TABLES)
 
@@ -155,7 +155,6 @@ PUBLISHED = {
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_its_paper_scale_has_the_published_sizes(name, sweep_of):
     study = STUDIES[name]
-    assert isinstance(study, RankStudy)
     effort = study.efforts[Scale.PAPER]
     assert effort == PUBLISHED[name]
     train = effort.train
@@ -241,7 +240,9 @@ def test_epochs_become_steps_by_the_number_of_queries():
     for task, written in zip(
         study.stand_ins(), (study.efforts[Scale.PAPER], study.efforts[Scale.PAPER].pairs), strict=True
     ):
-        assert study.effort_of(Scale.PAPER, task).steps == written.steps, "as written down for the published 28,000"
-        fewer = study.effort_of(Scale.PAPER, replace(task, count=1000))
+        assert marco.effort_of(study.efforts[Scale.PAPER], task).steps == written.steps, (
+            "as written down for the published 28,000"
+        )
+        fewer = marco.effort_of(study.efforts[Scale.PAPER], replace(task, count=1000))
         assert fewer.steps == written.epochs * 800 // written.batch, "a fifth is set apart"
     assert cifar.STUDY.efforts[Scale.PAPER].steps == 60 * 50_000 // 256

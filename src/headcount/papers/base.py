@@ -1,4 +1,4 @@
-"""What a study is: a published table or figure, the sweep that trains its models, and the section that compares them.
+"""A study: a published table or figure as data. What it trains, at which scales, and its part of a report.
 
 Reading a study needs no JAX: tasks, models and the engine are imported where a sweep is made.
 """
@@ -6,13 +6,14 @@ Reading a study needs no JAX: tasks, models and the engine are imported where a 
 import enum
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Self
 
 from .._files import read_regular
-from ..answer.claim import ClaimResult as Claim
+from ..answer import ErrorTable, Metric, error_table
+from ..answer.claim import ClaimResult
 from ..errors import StoreError
 from ..report.files import write_whole
 from ..report.section import Picture, Section
@@ -21,6 +22,8 @@ from ..store.database import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
     from ..engine import Sweep
+    from ..models import AbstractSpec
+    from ..tasks import AbstractTask
 
 Pieces = dict[str, Any]
 """What a closed-form study computed, by the name of the piece, as JSON."""
@@ -34,18 +37,14 @@ class Scale(enum.StrEnum):
     PAPER = "paper"
 
 
-def said_of(changes: list[str], scale: Scale) -> tuple[str, ...]:
-    """What an experiment changes of its scale, as a note."""
-    return (f"Changed from the {scale} scale, which is described below: {', '.join(changes)}.",) if changes else ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How much of a study is done: which lengths, how many seeds, how many training steps."""
+    """How much of a study is done at a scale. `axes` has the values along axes that only this study has."""
 
     lengths: tuple[int, ...]
     seeds: int
     steps: int
+    axes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     @property
     def train(self) -> TrainSpec:
@@ -54,55 +53,147 @@ class Effort:
 
         return replace(recipes.TRAIN, steps=self.steps)
 
-
-class Named(TypedDict):
-    name: str
-    question: str
-    study: str
-    scale: str
+    def over(self, **axes: Sequence[Any]) -> dict[str, Sequence[Any]]:
+        """These axes, and those that every study has."""
+        return axes | {"length": self.lengths, "seed": range(self.seeds)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class AbstractStudy(ABC):
-    """`name` is what one types, `title` what the paper calls it, `asks` what it shows.
+class Part:
+    """Models swept at once, one per combination of the values along `axes`; `at` are coordinates that they share."""
 
-    `reads` names the study whose experiment this one reads, where it trains no models of its own.
+    task: Callable[[], "AbstractTask"]
+    model: "Callable[..., AbstractSpec]"
+    axes: Mapping[str, Sequence[Any]]
+    at: Mapping[str, Any] = field(default_factory=dict)
+    train: TrainSpec | None = None
+
+
+@dataclass(frozen=True)
+class Results:
+    """The records of a study's experiment, of which at least one has finished."""
+
+    experiment: Experiment
+    records: list[Record]
+    scale: Scale
+    effort: Any
+
+    def table(self, metric: Metric | None = None) -> ErrorTable:
+        return error_table(self.experiment, self.records, metric=metric)
+
+
+def no_changes(experiment: Experiment, effort: Effort) -> list[str]:
+    return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A table or figure whose models are trained.
+
+    Args:
+        name: What one types.
+        title: What the paper calls it.
+        asks: The question it answers.
+        efforts: How much is done at each scale.
+        report: The fields of its section, from its results: headline, claims, grids, charts.
+        parts: What is trained, from an effort.
+        notes: What is ours and not the paper's.
+        published_claims: Its rules applied to the numbers that the paper prints; none where it prints none.
+        changes: What an experiment has in place of the scale's own, in words: it was asked for by an option.
+        reads: The study whose experiment this one reads, where it trains no models of its own.
+        options: Fields of the effort that options of the command line change.
     """
 
     name: str
     title: str
     asks: str
-    efforts: dict[Scale, Effort]
-    reads: str = ""
+    efforts: Mapping[Scale, Any]
+    report: Callable[[Results], dict[str, Any]]
+    parts: Callable[[Any], Iterable[Part]] = lambda effort: ()
+    notes: tuple[str, ...] = ()
+    published_claims: Callable[[], tuple[ClaimResult, ...]] = tuple
+    changes: Callable[[Experiment, Any], list[str]] = no_changes
+    reads: "Study | None" = None
+    options: tuple[str, ...] = ()
 
     @property
     def trained_by(self) -> str:
         """The study that an experiment names whose models this one is about."""
-        return self.reads or self.name
+        return self.name if self.reads is None else self.reads.name
 
-    @abstractmethod
+    def changed(self, scale: Scale, **fields: Any) -> Self:
+        """The same study with other fields of its effort at a scale."""
+        return replace(self, efforts={**self.efforts, scale: replace(self.efforts[scale], **fields)})
+
     def sweep(self, scale: Scale) -> "Sweep":
         """The models this study trains, with their experiment."""
+        from ..engine import joined, sweep
 
-    @abstractmethod
+        if self.reads is not None:
+            return self.reads.sweep(scale)
+        effort = self.efforts[scale]
+        return joined(
+            sweep(
+                part.task(),
+                axes=part.axes,
+                model=part.model,
+                train=part.train or effort.train,
+                at=part.at,
+                name=f"{self.name}-{scale}",
+                question=self.asks,
+                study=self.name,
+                scale=scale.value,
+            )
+            for part in self.swept(effort)
+        )
+
+    def swept(self, effort: Any) -> Iterable[Part]:
+        """What is trained, from an effort."""
+        return self.parts(effort)
+
     def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
         """Its part of a report, from the records of its experiment, of which at least one has finished."""
+        fields = self.report(Results(experiment, list(records), scale, self.efforts[scale]))
+        changes = self.changes(experiment, self.efforts[scale])
+        said = [f"Changed from the {scale} scale, which is described below: {', '.join(changes)}."] if changes else []
+        notes = (*said, *fields.pop("notes", ()), *self.choices(scale))
+        title = ", ".join([self.title, *changes])
+        return Section(name=self.name, title=title, asks=self.asks, notes=notes, **fields)
 
-    @abstractmethod
     def choices(self, scale: Scale) -> tuple[str, ...]:
-        """What is ours and not the paper's, for a section's notes."""
-
-    def published_claims(self) -> tuple[Claim, ...]:
-        """Its rules applied to the numbers that the paper prints, in place of ours; none where it prints none."""
-        return ()
+        """What is less than at paper scale, and what is ours and not the paper's."""
+        return (*scale_note(self.efforts, scale), *self.notes)
 
     def pictures(self, folder: Path) -> tuple[Picture, ...]:
         """What was drawn of its data in a results folder."""
         return ()
 
-    def named(self, scale: Scale) -> Named:
-        """The arguments of `engine.sweep` by which its experiment is known."""
-        return Named(name=f"{self.name}-{scale}", question=self.asks, study=self.name, scale=scale.value)
+
+def scale_note(efforts: Mapping[Scale, Any], scale: Scale) -> tuple[str, ...]:
+    """What a scale has less of than paper scale, from the fields of both; none at paper scale."""
+    if scale is Scale.PAPER:
+        return ()
+    here, paper = (_fields(asdict(efforts[each])) for each in (scale, Scale.PAPER))
+    words = [f"{name} {value} ({paper.get(name, 'none')})" for name, value in here.items() if value != paper.get(name)]
+    return (f"At {scale} scale (at paper scale): {', '.join(words)}.",)
+
+
+def _fields(effort: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """The fields of an effort in words, nested ones by their whole name."""
+    words = {}
+    for name, value in effort.items():
+        if isinstance(value, Mapping):
+            words |= _fields(value, "" if name == "axes" else f"{name} ")
+        else:
+            words[prefix + name.replace("_", " ")] = _value(value)
+    return words
+
+
+def _value(value: Any) -> str:
+    if not isinstance(value, tuple):
+        return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    plain = len(value) <= 8 and all(isinstance(each, int | float | str) for each in value)
+    return " ".join(map(str, value)) if plain else f"{len(value)} values"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +216,7 @@ class ClosedFormStudy(ABC):
     def section(self, pieces: Pieces, scale: Scale) -> Section:
         """Its part of a report, from at least one piece."""
 
-    def published_claims(self) -> tuple[Claim, ...]:
+    def published_claims(self) -> tuple[ClaimResult, ...]:
         """Its rules applied to the numbers that the paper plots, in place of ours; none where there are none."""
         return ()
 

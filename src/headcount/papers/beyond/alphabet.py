@@ -4,22 +4,18 @@ The floors are those of `theory.alphabet_floor`, by enumeration of all orders; t
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from ...answer import NMSE, ErrorTable, count_of_heads, error_table
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import verdict_of
+from ...answer import NMSE, ErrorTable, count_of_heads
+from ...answer.claim import ClaimResult, verdict_of
 from ...report.chart import Chart, Series
-from ...report.section import Grid, Section
-from ...store import Experiment, Record, TrainSpec
-from ..base import AbstractStudy, Effort, Scale
-
-if TYPE_CHECKING:
-    from ...engine import Sweep
-    from ...models import ClassTokenSpec
+from ...report.section import Grid
+from ..base import Effort, Part, Results, Scale, Study
+from ..head_count.tables import class_token
 
 SYMBOLS, INTRINSIC_DIM, TASK_SEED = 5, 3, 0
 HEADS = (1, 2, 3, 4)
@@ -38,63 +34,25 @@ are too many of 16 tokens; so many are drawn."""
 LINES = {SHARP: f"nearly hard (beta = {SHARP:g})", SOFT: f"soft (beta = {SOFT:g})"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class AlphabetStudy(AbstractStudy):
-    """Soft and nearly hard heads on an alphabet, beside the floor that holds for every hard one."""
+def _parts(effort: Effort) -> Iterable[Part]:
+    from ...tasks import AlphabetMaxima
 
-    def sweep(self, scale: Scale) -> "Sweep":
-        from ...engine import sweep
-        from ...tasks import AlphabetMaxima
-
-        effort = self.efforts[scale]
-        task = AlphabetMaxima(
-            length=effort.lengths[0], intrinsic_dim=INTRINSIC_DIM, symbols=SYMBOLS, task_seed=TASK_SEED
-        )
-        axes = {"heads": HEADS, "beta": (SOFT, SHARP), "length": effort.lengths, "seed": range(effort.seeds)}
-        return sweep(task, axes=axes, model=_model, train=_train(effort), **self.named(scale))
-
-    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
-        table = error_table(experiment, records).ordered("heads", "beta", "length", "seed")
-        claims = (_never_below(table), _reached(table), _soft_is_below(table))
-        return Section(
-            name=self.name,
-            title=self.title,
-            asks=self.asks,
-            headline=f"{claims[0].statement.rstrip('.')}: {claims[0].verdict.value}",
-            claims=claims,
-            grids=(_grid(table),),
-            charts=tuple(_chart(table, length) for length in table.trimmed().values("length")),
-            notes=(
-                f"Tokens are one of {SYMBOLS} symbols, uniform; the target is a sum of {INTRINSIC_DIM} maxima of drawn "
-                "values. A hard head puts the symbols in an order and tells which one present comes first. The floor "
-                "is the least error over all tuples of orders with the best readout (theory.alphabet_floor).",
-                "The floor holds for hard heads alone. A soft head that averages tells how often every symbol occurs, "
-                "and no floor holds for one on an alphabet.",
-                f"Errors of 8 tokens are exact, over all {VALIDATION:,} sequences; those of more tokens are measured "
-                "on as many drawn ones.",
-                *self.choices(scale),
-            ),
-        )
-
-    def choices(self, scale: Scale) -> tuple[str, ...]:
-        effort, paper = self.efforts[scale], self.efforts[Scale.PAPER]
-        if scale is Scale.PAPER:
-            return ()
-        lengths = ", ".join(map(str, effort.lengths))
-        return (
-            f"At {scale} scale: {effort.seeds} seeds, {effort.steps:,} steps, length {lengths}; at paper scale "
-            f"{paper.seeds} seeds and {paper.steps:,} steps.",
-        )
+    length = effort.lengths[0]
+    task = partial(AlphabetMaxima, length=length, intrinsic_dim=INTRINSIC_DIM, symbols=SYMBOLS, task_seed=TASK_SEED)
+    train = replace(effort.train, train_examples=EXAMPLES, validation_examples=VALIDATION)
+    model = partial(class_token, head_dim=8, hidden=32)
+    yield Part(task=task, model=model, axes=effort.over(heads=HEADS, beta=(SOFT, SHARP)), train=train)
 
 
-def _model(heads: int, beta: float) -> "ClassTokenSpec":
-    from ...models import ClassTokenSpec
-
-    return ClassTokenSpec(heads=heads, head_dim=8, hidden=32, beta=beta)
-
-
-def _train(effort: Effort) -> TrainSpec:
-    return replace(effort.train, train_examples=EXAMPLES, validation_examples=VALIDATION)
+def _report(results: Results) -> dict[str, Any]:
+    table = results.table().ordered("heads", "beta", "length", "seed")
+    claims = (_never_below(table), _reached(table), _soft_is_below(table))
+    return {
+        "headline": f"{claims[0].statement.rstrip('.')}: {claims[0].verdict.value}",
+        "claims": claims,
+        "grids": (_grid(table),),
+        "charts": tuple(_chart(table, length) for length in table.trimmed().values("length")),
+    }
 
 
 def _errors(table: ErrorTable, beta: float) -> list[tuple[int, int, float, float]]:
@@ -118,31 +76,31 @@ def _evidence(rows: list[tuple[int, int, float, float]]) -> str:
     return "; ".join(parts) or "nothing finished"
 
 
-def _never_below(table: ErrorTable) -> Claim:
+def _never_below(table: ErrorTable) -> ClaimResult:
     rows = [row for row in _errors(table, SHARP) if row[3] > 0]
     below = [error < (1 - SAMPLING[length]) * floor for _, length, error, floor in rows]
-    return Claim(
+    return ClaimResult(
         "No nearly hard model is below the floor of as many hard heads.",
         verdict_of([bool(rows) and not any(below)], below),
         f"best of seeds, beta = {SHARP:g}: {_evidence(rows)}",
     )
 
 
-def _reached(table: ErrorTable) -> Claim:
+def _reached(table: ErrorTable) -> ClaimResult:
     rows = [row for row in _errors(table, SHARP) if row[3] > 0]
     near = [error <= NEAR * floor for _, _, error, floor in rows]
     # A seed that is not near is stuck, or too few were tried: no refutation.
-    return Claim(
+    return ClaimResult(
         "Training comes within a tenth of the floor.",
         verdict_of([bool(rows) and all(near)], []),
         f"best of seeds, beta = {SHARP:g}: {_evidence(rows)}",
     )
 
 
-def _soft_is_below(table: ErrorTable) -> Claim:
+def _soft_is_below(table: ErrorTable) -> ClaimResult:
     rows = [row for row in _errors(table, SOFT) if row[0] == 1]
     below = [error < floor / 2 for _, _, error, floor in rows]
-    return Claim(
+    return ClaimResult(
         "One soft head has less than half of the error of every hard one.",
         verdict_of([bool(rows) and all(below)], []),
         f"best of seeds, beta = {SOFT:g}: {_evidence(rows)}",
@@ -180,10 +138,21 @@ def _chart(table: ErrorTable, length: int) -> Chart:
     )
 
 
-STUDY = AlphabetStudy(
+STUDY = Study(
     name="alphabet",
     title="Hard heads on an alphabet",
     asks="Whether training reaches the least error of any hard heads, and whether soft heads go below it.",
+    parts=_parts,
+    report=_report,
+    notes=(
+        f"Tokens are one of {SYMBOLS} symbols, uniform; the target is a sum of {INTRINSIC_DIM} maxima of drawn values. "
+        "A hard head puts the symbols in an order and reads which one present comes first. The floor is the least "
+        "error over all tuples of orders with the best readout (theory.alphabet_floor).",
+        "The floor holds for hard heads alone. A soft head that averages reads how often every symbol occurs, and no "
+        "floor holds for one on an alphabet.",
+        f"Errors of 8 tokens are exact, over all {VALIDATION:,} sequences; those of more tokens are measured on the "
+        "same number of drawn ones.",
+    ),
     efforts={
         Scale.SMOKE: Effort(lengths=(8,), seeds=2, steps=1000),
         Scale.LAPTOP: Effort(lengths=(8,), seeds=6, steps=3000),

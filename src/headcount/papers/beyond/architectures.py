@@ -5,17 +5,17 @@ share one width (32 numbers per token, of the nearest neighbour 8), and the widt
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...answer import ErrorTable, count_of_heads, error_table
+from ...answer import ErrorTable, count_of_heads
 from ...answer.bootstrap import MIN_SEEDS
 from ...report.chart import HeatMap
-from ...report.section import Grid, Section
-from ...store import Experiment, Record, TrainSpec
-from ..base import AbstractStudy, Effort, Scale
+from ...report.section import Grid
+from ..base import Effort, Part, Results, Scale, Study
 from ..claims.architectures import (
     CLEARLY,
     average_claim,
@@ -26,10 +26,9 @@ from ..claims.architectures import (
     retrieval_claim,
     value_claim,
 )
-from ..head_count.table import paper_task
+from ..head_count.tables import paper_task
 
 if TYPE_CHECKING:
-    from ...engine import Sweep
     from ...models import AbstractSpec
     from ...tasks import AbstractTask
 
@@ -43,18 +42,18 @@ SMALLEST = 1e-12
 HALVES = ((0.0, 0.5), (0.5, 1.0), (0.0, 0.5), (0.5, 1.0))
 
 
-def _tasks() -> dict[str, Callable[[int], "AbstractTask"]]:
-    """By name and length."""
+def _task(name: str, length: int) -> "AbstractTask":
     from ... import tasks
 
-    return {
-        "average": lambda length: tasks.average(length=length),
-        "maxima": lambda length: paper_task(4).at(length),
-        "basins": lambda length: tasks.quadratic_basins(length=length, intrinsic_dim=4, dim=4),
-        "halves": lambda length: tasks.sum_of_maxima(length=length, windows=HALVES),
-        "value": lambda length: tasks.value_at_maximum(length=length),
-        "nearest": lambda length: tasks.nearest_neighbour(length=length, dim=QUERY_DIM),
+    makers: dict[str, Callable[[], AbstractTask]] = {
+        "average": lambda: tasks.average(length=length),
+        "maxima": lambda: paper_task().at(length),
+        "basins": lambda: tasks.quadratic_basins(length=length, intrinsic_dim=4, dim=4),
+        "halves": lambda: tasks.sum_of_maxima(length=length, windows=HALVES),
+        "value": lambda: tasks.value_at_maximum(length=length),
+        "nearest": lambda: tasks.nearest_neighbour(length=length, dim=QUERY_DIM),
     }
+    return makers[name]()
 
 
 TASKS = ("average", "maxima", "basins", "halves", "value", "nearest")
@@ -70,86 +69,33 @@ ASKED = "asked max pool"
 QUERY_TASK = "nearest"
 
 
-@dataclass(frozen=True, kw_only=True)
-class ArchitectureEffort(Effort):
-    """How much of the study is done: which tasks, which head counts, and which learning rates, the best of which counts
-    for each seed."""
+def _parts(effort: Effort) -> Iterable[Part]:
+    for name in effort.axes["task"]:
+        for architecture in (ATTENTION, *controls_of(name)):
+            task = partial(_task, name, effort.lengths[0])
+            heads = effort.axes["heads"] if architecture == ATTENTION else (MATCHED_HEADS,)
+            yield Part(
+                task=task,
+                model=partial(_model, task, architecture),
+                axes=effort.over(heads=heads, learning_rate=effort.axes["learning_rate"]),
+                at={"task": name, "architecture": architecture},
+                train=replace(effort.train, train_examples=0),
+            )
 
-    tasks: tuple[str, ...] = TASKS
-    heads: tuple[int, ...] = (1, 2, 4, 8)
-    learning_rates: tuple[float, ...] = (0.01,)
 
-    @property
-    def train(self) -> TrainSpec:
-        """Fresh examples every step, for all architectures: what they can do, not how they overfit."""
-        return replace(super().train, train_examples=0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArchitectureStudy(AbstractStudy):
-    """Every task by attention at several head counts, and by every control."""
-
-    efforts: dict[Scale, ArchitectureEffort]  # type: ignore[assignment]
-
-    def sweep(self, scale: Scale) -> "Sweep":
-        from ...engine import joined
-
-        effort = self.efforts[scale]
-        return joined(
-            self._part(scale, name, architecture)
-            for name in effort.tasks
-            for architecture in (ATTENTION, *controls_of(name))
-        )
-
-    def _part(self, scale: Scale, name: str, architecture: str) -> "Sweep":
-        from ...engine import sweep
-
-        effort = self.efforts[scale]
-        task = _tasks()[name](effort.lengths[0])
-        axes = {
-            "heads": effort.heads if architecture == ATTENTION else (MATCHED_HEADS,),
-            "length": effort.lengths,
-            "learning_rate": effort.learning_rates,
-            "seed": range(effort.seeds),
-        }
-        at = {"task": name, "architecture": architecture}
-        model = attention(task) if architecture == ATTENTION else control(task, architecture)
-        return sweep(task, axes=axes, model=model, train=effort.train, at=at, **self.named(scale))
-
-    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
-        table = error_table(experiment, records)
-        best = by_column(table.reduced("seed"))
-        judged = by_column(_with_seeds(table).reduced("seed"))
-        return Section(
-            name=self.name,
-            title=self.title,
-            asks=self.asks,
-            headline=_headline(best),
-            claims=(
-                retrieval_claim(judged),
-                fewer_heads_claim(judged),
-                mean_claim(judged),
-                recurrent_claim(judged),
-                average_claim(judged),
-                value_claim(judged),
-                query_claim(judged),
-            ),
-            grids=(_grid(best, by_column(table.reduced("seed", "median"))),),
-            charts=(_map(best, len(table.values("seed"))),),
-            notes=(*NOTES, *self.choices(scale)),
-        )
-
-    def choices(self, scale: Scale) -> tuple[str, ...]:
-        effort = self.efforts[scale]
-        if scale is Scale.PAPER:
-            return OUR_CHOICES
-        paper = self.efforts[Scale.PAPER]
-        smaller = (
-            f"At {scale} scale: {len(effort.tasks)} tasks, {effort.seeds} seed(s), {effort.steps:,} steps, "
-            f"{_rates(effort)}. At paper scale: {len(paper.tasks)} tasks, {paper.seeds} seeds, {paper.steps:,} steps, "
-            f"{_rates(paper)}."
-        )
-        return (smaller, *OUR_CHOICES)
+def _report(results: Results) -> dict[str, Any]:
+    table = results.table()
+    best = by_column(table.reduced("seed"))
+    judged = by_column(_with_seeds(table).reduced("seed"))
+    rules = (
+        retrieval_claim, fewer_heads_claim, mean_claim, recurrent_claim, average_claim, value_claim, query_claim,
+    )  # fmt: skip
+    return {
+        "headline": _headline(best),
+        "claims": tuple(rule(judged) for rule in rules),
+        "grids": (_grid(best, by_column(table.reduced("seed", "median"))),),
+        "charts": (_map(best, len(table.values("seed"))),),
+    }
 
 
 NOTES = (
@@ -163,8 +109,6 @@ NOTES = (
     "of the nearest neighbour 4,600. Heads share one width, so that more heads are narrower heads.",
     "Not covered: other sizes, depths and lengths, training tuned per architecture, state-space models, bidirectional "
     "or stacked GRUs, real data.",
-)
-OUR_CHOICES = (
     "All of it is ours; neither paper has a control of another architecture. One training for all: Adam, a warm-up, "
     "then a cosine to zero, batch 64, fresh examples every step, tokens and targets standardised but for the encoder "
     "of the nearest neighbour, whose points lie on a sphere. Of several learning rates the best counts for each seed; "
@@ -173,30 +117,23 @@ OUR_CHOICES = (
 )
 
 
-def _rates(effort: ArchitectureEffort) -> str:
-    return f"peak learning rate {' or '.join(map(str, effort.learning_rates))}"
-
-
 def controls_of(name: str) -> tuple[str, ...]:
     """The controls of a task: that which asks tokens has no use without a query."""
     return tuple(each for each in CONTROLS if name == QUERY_TASK or each != ASKED)
 
 
-def attention(task: "AbstractTask") -> Callable[[int], "AbstractSpec"]:
-    """Heads that share one width: class-token models, or encoders where a query is answered."""
+def _model(task: Callable[[], "AbstractTask"], architecture: str, heads: int) -> "AbstractSpec":
+    """Heads that share one width (encoders where a query is answered), or a control with as many parameters."""
     from ... import recipes
-
-    return recipes.model_for(task, total_dim=TOTAL_DIM if task.answered_at == "sequence" else QUERY_DIM)
-
-
-def control(task: "AbstractTask", architecture: str) -> Callable[[int], "AbstractSpec"]:
-    """Controls with as many parameters as attention has."""
     from ...models import KINDS
 
+    made = task()
+    attention = recipes.model_for(made, total_dim=TOTAL_DIM if made.answered_at == "sequence" else QUERY_DIM)(heads)
+    if architecture == ATTENTION:
+        return attention
     fields = dict(CONTROLS[architecture])
     spec_class: Any = KINDS[fields.pop("kind")]
-    sizes = {"length": task.length, "dim": task.dim, "outputs": task.outputs}
-    return lambda heads: spec_class.matched(attention(task)(heads), **sizes, **fields)
+    return spec_class.matched(attention, length=made.length, dim=made.dim, outputs=made.outputs, **fields)
 
 
 def _with_seeds(table: ErrorTable) -> ErrorTable:
@@ -259,13 +196,27 @@ def _map(best: dict[str, dict[str, float]], seeds: int) -> HeatMap:
     )
 
 
-STUDY = ArchitectureStudy(
+def _effort(
+    seeds: int,
+    steps: int,
+    tasks: tuple[str, ...] = TASKS,
+    heads: tuple[int, ...] = (1, 2, 4, 8),
+    learning_rates: tuple[float, ...] = (0.01,),
+) -> Effort:
+    axes = {"task": tasks, "heads": heads, "learning_rate": learning_rates}
+    return Effort(lengths=(16,), seeds=seeds, steps=steps, axes=axes)
+
+
+STUDY = Study(
     name="architectures",
     title="Other architectures",
     asks="What do heads buy that pooling, a GRU or a CNN of as many parameters does not?",
+    parts=_parts,
+    report=_report,
+    notes=NOTES,
     efforts={
-        Scale.SMOKE: ArchitectureEffort(lengths=(16,), seeds=1, steps=300, tasks=("maxima", "value"), heads=(1, 4)),
-        Scale.LAPTOP: ArchitectureEffort(lengths=(16,), seeds=2, steps=3000),
-        Scale.PAPER: ArchitectureEffort(lengths=(16,), seeds=8, steps=10_000, learning_rates=(0.003, 0.01, 0.03)),
+        Scale.SMOKE: _effort(1, 300, tasks=("maxima", "value"), heads=(1, 4)),
+        Scale.LAPTOP: _effort(2, 3000),
+        Scale.PAPER: _effort(8, 10_000, learning_rates=(0.003, 0.01, 0.03)),
     },
 )

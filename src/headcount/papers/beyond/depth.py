@@ -4,19 +4,39 @@ Class-token models whose heads share a width of 36, on sums of D maxima in six d
 the laws that it may follow, each and one more, so that every law can be refuted.
 """
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...answer import error_table
-from ...report.section import Section
-from ...store import Experiment, Record
-from ..base import AbstractStudy, Effort, Scale
-from ..claims.depth import ATTENTION_ONLY, FITS, LAWS, ONE_MISSED, SOLVED, inside_claim, law_claim, limits
-from .depth_views import error_charts, error_grid, headline, largest_chart, largest_grid
+import numpy as np
+
+from ...answer import ErrorTable
+from ...answer.words import decimal
+from ...report.chart import Chart, Level, Series
+from ...report.section import Grid
+from ..base import Effort, Part, Results, Scale, Study
+from ..claims.depth import (
+    ATTENTION_ONLY,
+    CONJECTURE,
+    FITS,
+    LAWS,
+    ONE_MISSED,
+    ROLES,
+    SOLVED,
+    Limit,
+    inside_claim,
+    is_solved,
+    law_claim,
+    level,
+    limits,
+    missed,
+    nearest_law,
+)
+from ..head_count.tables import class_token
 
 if TYPE_CHECKING:
-    from ...engine import Sweep
     from ...models import ClassTokenSpec
 
 DIM, TOTAL_DIM = 6, 36
@@ -41,92 +61,184 @@ class Shape:
     draws: tuple[int, ...] = (0,)
     inside: str = ATTENTION_ONLY
 
-    def axes(self, dim: int, draw: int, seeds: int) -> dict[str, tuple[Any, ...]]:
-        """The values along every axis of the study, of one task."""
-        model = {"layers": (self.layers,), "heads": (self.heads,), "inside": (self.inside,)}
-        return model | {
-            "intrinsic_dim": (dim,),
-            "task_seed": (draw,),
-            "length": self.lengths,
-            "seed": tuple(range(seeds)),
-        }
+
+PER_HEAD = tuple(law for law in LAWS if law.largest(2, 3) == 3 * law.largest(2, 1))
+"""The laws that are a number of layers' own, times the heads: one line for every head count."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class DepthEffort(Effort):
-    """How much of the study is done."""
+def headline(limited: list[Limit]) -> str:
+    deep = [limit for limit in limited if limit.layers > 1]
+    if not deep:
+        return "No model of two or more layers has finished"
+    law = nearest_law(deep)
+    if law is None:
+        return "No model of two or more layers has solved any number of maxima tried"
+    beyond = [limit for limit in deep if limit.low > CONJECTURE.largest(limit.layers, limit.heads)]
+    return (
+        f"More than h L maxima are solved by {len(beyond)} of {len(deep)} shapes of two or more layers; of the laws "
+        f"compared, {law.name} lies nearest to the largest D solved"
+    )
 
-    shapes: tuple[Shape, ...]
 
-    def grid(self) -> Iterator[dict[str, tuple[Any, ...]]]:
-        """The axes of every task and shape."""
-        for shape in self.shapes:
-            for dim in shape.dims:
-                for draw in shape.draws:
-                    yield shape.axes(dim, draw, self.seeds)
+def largest_grid(table: ErrorTable, limited: list[Limit]) -> Grid:
+    """The largest D solved by each shape, beside what the laws say."""
+    rows = []
+    for limit in limited:
+        interval = f"{limit.largest} ({limit.low} to {limit.high})" if limit.largest else "none"
+        first = min((dim for dim in limit.unsolved if dim > limit.largest), default=None)
+        solving = _solving_starts(table, limit) if limit.largest else "-"
+        laws = (str(law.largest(limit.layers, limit.heads)) for law in LAWS)
+        rows.append((limit.name, interval, "-" if first is None else str(first), solving, *laws))
+    columns = ("attention only", "largest D solved (90 %)", "next D unsolved", "starts that solve it")
+    return Grid(
+        title="largest number of maxima solved", columns=(*columns, *(law.name for law in LAWS)), rows=tuple(rows)
+    )
 
 
-@dataclass(frozen=True, kw_only=True)
-class DepthStudy(AbstractStudy):
-    """The largest D that each number of layers and heads solves, beside the laws."""
+def _solving_starts(table: ErrorTable, limit: Limit) -> str:
+    """How many starts solve the largest D, over lengths and draws."""
+    place = {"layers": limit.layers, "heads": limit.heads, "inside": ATTENTION_ONLY, "intrinsic_dim": limit.largest}
+    return _starts(table.select(**place).errors, limit.largest)
 
-    efforts: dict[Scale, DepthEffort]  # type: ignore[assignment]
 
-    def sweep(self, scale: Scale) -> "Sweep":
-        from ...engine import joined, sweep
-        from ...tasks import sum_of_maxima
+def _starts(errors: np.ndarray, dim: int) -> str:
+    return f"{int(np.sum(is_solved(errors, dim)))} of {int(np.isfinite(errors).sum())}"
 
-        effort = self.efforts[scale]
-        parts = []
-        for axes in effort.grid():
-            at = {axis: axes.pop(axis)[0] for axis in ("intrinsic_dim", "task_seed")}
-            task = sum_of_maxima(dim=DIM, directions="random", length=axes["length"][0], **at)
-            parts.append(sweep(task, axes=axes, model=_model, train=effort.train, at=at, **self.named(scale)))
-        return joined(parts)
 
-    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
-        table = error_table(experiment, records)
-        limited = limits(table)
-        return Section(
-            name=self.name,
-            title=self.title,
-            asks=self.asks,
-            headline=headline(limited),
-            claims=(*(law_claim(law, limited) for law in LAWS), inside_claim(table)),
-            grids=(largest_grid(table, limited), error_grid(table)),
-            charts=(largest_chart(limited), *error_charts(table)),
-            notes=(*(f"{law.name}: {law.origin}." for law in LAWS), *self.choices(scale)),
+def error_grid(table: ErrorTable) -> Grid:
+    """Best of seeds by length, a geometric mean over draws, a row per shape and D."""
+    lengths = table.values("length")
+    part = table.ordered("inside", "layers", "heads", "intrinsic_dim", "length", "task_seed", "seed")
+    rows = []
+    for place in np.ndindex(part.errors.shape[:4]):
+        errors = part.errors[place]
+        if not np.isfinite(errors).any():
+            continue
+        inside, layers, heads, dim = (values[i] for values, i in zip(part.axes.values(), place, strict=False))
+        cells = [_by_draw(of_length) for of_length in errors]
+        name = f"L = {layers}, h = {heads}" + ("" if inside == ATTENTION_ONLY else f", {inside}")
+        rows.append((name, str(dim), *cells, _starts(errors, dim)))
+    columns = ("", "D", *(f"T = {length}" for length in lengths), "starts that solve it")
+    return Grid(title="smallest error over seeds", columns=columns, rows=tuple(rows))
+
+
+def _by_draw(errors: np.ndarray) -> str:
+    """The best of seeds of every draw, in their geometric mean."""
+    finished = errors[np.isfinite(errors).any(axis=1)]
+    if not len(finished):
+        return "-"
+    return decimal(float(np.exp(np.mean(np.log(np.maximum(np.nanmin(finished, axis=1), 1e-12))))))
+
+
+def largest_chart(limited: list[Limit]) -> Chart:
+    """Maxima solved per head against layers, a line per head count, the laws dashed."""
+    layers = tuple(sorted({limit.layers for limit in limited})) or (1,)
+    series = []
+    for heads in sorted({limit.heads for limit in limited}):
+        own = [limit for limit in limited if limit.heads == heads and limit.largest]  # none solved is no zero
+        if not own:
+            continue
+        series.append(
+            Series(
+                "1 head" if heads == 1 else f"{heads} heads",
+                tuple(limit.layers for limit in own),
+                tuple(limit.largest / heads for limit in own),
+                place=heads - 1,
+                low=tuple(limit.low / heads for limit in own),
+                high=tuple(limit.high / heads for limit in own),
+            )
         )
+    for place, law in zip((6, 4, 5, 3), PER_HEAD, strict=True):  # colours after those of one to three heads
+        values = tuple(float(law.largest(count, 1)) for count in layers)
+        series.append(Series(f"D = {law.name}", layers, values, place=place, kind="published", thin=True))
+    return Chart(
+        name="largest",
+        title="Maxima solved per head, by layers",
+        x_label="layers L",
+        y_label="largest D solved / heads h",
+        x_ticks=layers,
+        log_y=False,
+        series=tuple(series),
+        caption=(
+            "attention only; bands hold the largest D solved in 90 % of resamples; laws dashed: "
+            f"{CONJECTURE.name} is conjectured, {ROLES.name} constructed; a point below a law may be a stuck start"
+        ),
+    )
 
-    def choices(self, scale: Scale) -> tuple[str, ...]:
-        narrower = ", ".join(f"D = {dim} at L = {layers}, h = {heads}" for (layers, heads), dim in FITS.items())
-        ours = (
-            f"A model that misses one of D maxima leaves an NMSE of about {ONE_MISSED:g} / D. Solved: at most "
-            f"{SOLVED:g} of that, best of seeds, geometric mean over lengths and draws; intervals are over all three.",
-            "Not solved means that no start solved it. Where D is at most h (2 L - 1) a model that solves it is "
-            f"written down (theory.roles_of_maxima), so those starts are stuck; of width {TOTAL_DIM} up to {narrower}. "
-            "The same goes for L = h = 2, D = 8, task_seed 0, from 32 tokens on (theory.construct_by_content). Above, "
-            "nobody knows.",
-            f"Class-token models of width {TOTAL_DIM} shared by the heads, encoder and readout of 32 units, attention "
-            f"layers with residuals; nets inside have {INNER_HIDDEN} units, positions are learned and added. Tokens "
-            f"are standard normal in {DIM} dimensions, directions are unit vectors well apart.",
+
+def error_charts(table: ErrorTable) -> tuple[Chart, ...]:
+    """Error against D per head, a chart per number of layers, with ticks at the laws' values."""
+    return tuple(
+        Chart(
+            name=f"error-{layers}",
+            title=f"Error against maxima per head, {'1 layer' if layers == 1 else f'{layers} layers'}",
+            x_label="maxima per head D / h (ticks at the laws' values)",
+            y_label="error in maxima missed (NMSE D / 0.04)",
+            x_ticks=tuple(sorted({float(law.largest(layers, 1)) for law in PER_HEAD} | {_farthest(series)})),
+            series=series,
+            levels=(
+                Level("one missed", "what missing one maximum costs, about", 1.0),
+                Level("solved", f"at most {SOLVED:g} of that counts as solved", SOLVED),
+            ),
+            caption="attention only; best of seeds, geometric mean over lengths and draws",
         )
-        if scale is Scale.PAPER:
-            return ours
-        effort, paper = self.efforts[scale], self.efforts[Scale.PAPER]
-        smaller = (
-            f"At {scale} scale: {effort.seeds} seeds, {effort.steps:,} steps, up to "
-            f"{max(shape.layers for shape in effort.shapes)} layers and {max(shape.heads for shape in effort.shapes)} "
-            f"heads. At paper scale {paper.seeds} seeds, {paper.steps:,} steps, 4 layers and 4 heads: few starts and "
-            "short training leave more unsolved."
-        )
-        return (smaller, *ours)
+        for layers in table.values("layers")
+        if (series := _error_series(table, layers))
+    )
+
+
+def _error_series(table: ErrorTable, layers: int) -> tuple[Series, ...]:
+    if ATTENTION_ONLY not in table.values("inside"):
+        return ()
+    series = []
+    for heads in table.values("heads"):
+        place = {"layers": layers, "heads": heads, "inside": ATTENTION_ONLY}
+        dims = table.values("intrinsic_dim")
+        errors = {dim: float(missed(level(table, intrinsic_dim=dim, **place), dim)) for dim in dims}
+        known = {dim / heads: error for dim, error in errors.items() if np.isfinite(error)}
+        if known:
+            name = "1 head" if heads == 1 else f"{heads} heads"
+            series.append(Series(name, tuple(known), tuple(known.values()), place=heads - 1))
+    return tuple(series)
+
+
+def _farthest(series: Iterable[Series]) -> float:
+    return float(max(max(one.x) for one in series))
+
+
+def _parts(effort: Effort) -> Iterable[Part]:
+    from ...tasks import sum_of_maxima
+
+    for shape in effort.axes["shapes"]:
+        for dim, draw in itertools.product(shape.dims, shape.draws):
+            at = {"intrinsic_dim": dim, "task_seed": draw}
+            yield Part(
+                task=partial(sum_of_maxima, dim=DIM, directions="random", length=shape.lengths[0], **at),
+                model=_model,
+                axes={
+                    "layers": (shape.layers,),
+                    "heads": (shape.heads,),
+                    "inside": (shape.inside,),
+                    "length": shape.lengths,
+                    "seed": range(effort.seeds),
+                },
+                at=at,
+            )
+
+
+def _report(results: Results) -> dict[str, Any]:
+    table = results.table()
+    limited = limits(table)
+    return {
+        "headline": headline(limited),
+        "claims": (*(law_claim(law, limited) for law in LAWS), inside_claim(table)),
+        "grids": (largest_grid(table, limited), error_grid(table)),
+        "charts": (largest_chart(limited), *error_charts(table)),
+    }
 
 
 def _model(heads: int, layers: int, inside: str) -> "ClassTokenSpec":
-    from ...models import ClassTokenSpec
-
-    return ClassTokenSpec.with_total_dim(TOTAL_DIM, heads=heads, layers=layers, **INSIDES[inside])
+    return class_token(heads, total_dim=TOTAL_DIM, layers=layers, **INSIDES[inside])
 
 
 def near_laws(layers: int, heads: int) -> tuple[int, ...]:
@@ -158,35 +270,53 @@ def _paper_shapes() -> tuple[Shape, ...]:
     return (*shallow, *deep)
 
 
-STUDY = DepthStudy(
+NARROWER = ", ".join(f"D = {dim} at L = {layers}, h = {heads}" for (layers, heads), dim in FITS.items())
+STUDY = Study(
     name="depth",
     title="The law of depth",
     asks="How many maxima D do L layers of h heads learn: h L, as conjectured, or more?",
+    parts=_parts,
+    report=_report,
+    notes=(
+        *(f"{law.name}: {law.origin}." for law in LAWS),
+        f"A model that misses one of D maxima leaves an NMSE of about {ONE_MISSED:g} / D. Solved: at most {SOLVED:g} "
+        "of that, best of seeds, geometric mean over lengths and draws; intervals are over all three.",
+        "Not solved means that no start solved it. Where D is at most h (2 L - 1) a model that solves it is written "
+        f"down (theory.roles_of_maxima), so those starts are stuck; of width {TOTAL_DIM} up to {NARROWER}. The same "
+        "goes for L = h = 2, D = 8, task_seed 0, from 32 tokens on (theory.construct_by_content). Above, nobody knows.",
+        f"Class-token models of width {TOTAL_DIM} shared by the heads, encoder and readout of 32 units, attention "
+        f"layers with residuals; nets inside have {INNER_HIDDEN} units, positions are learned and added. Tokens are "
+        f"standard normal in {DIM} dimensions, directions are unit vectors well apart.",
+    ),
     efforts={
-        Scale.SMOKE: DepthEffort(
+        Scale.SMOKE: Effort(
             lengths=(8,),
             seeds=2,
             steps=1000,
-            shapes=(
-                Shape(layers=1, heads=1, dims=(2,), lengths=(8,)),
-                Shape(layers=1, heads=4, dims=(4,), lengths=(8,)),
-                Shape(layers=2, heads=1, dims=(2, 3, 4), lengths=(8,)),
-                Shape(layers=2, heads=1, dims=(4,), lengths=(8,), inside="nets and positions"),
-            ),
+            axes={
+                "shapes": (
+                    Shape(layers=1, heads=1, dims=(2,), lengths=(8,)),
+                    Shape(layers=1, heads=4, dims=(4,), lengths=(8,)),
+                    Shape(layers=2, heads=1, dims=(2, 3, 4), lengths=(8,)),
+                    Shape(layers=2, heads=1, dims=(4,), lengths=(8,), inside="nets and positions"),
+                )
+            },
         ),
-        Scale.LAPTOP: DepthEffort(
+        Scale.LAPTOP: Effort(
             lengths=(8,),
             seeds=4,
             steps=8000,
-            shapes=(
-                Shape(layers=1, heads=1, dims=(1, 2), lengths=(8,)),
-                Shape(layers=1, heads=2, dims=(2, 3), lengths=(8,)),
-                Shape(layers=1, heads=3, dims=(3, 4), lengths=(8,)),
-                Shape(layers=2, heads=1, dims=(2, 3, 4, 5), lengths=(8,)),
-                Shape(layers=2, heads=2, dims=(4, 5, 6, 7, 8), lengths=(8,)),
-                Shape(layers=2, heads=1, dims=(4,), lengths=(8,), inside="nets and positions"),
-            ),
+            axes={
+                "shapes": (
+                    Shape(layers=1, heads=1, dims=(1, 2), lengths=(8,)),
+                    Shape(layers=1, heads=2, dims=(2, 3), lengths=(8,)),
+                    Shape(layers=1, heads=3, dims=(3, 4), lengths=(8,)),
+                    Shape(layers=2, heads=1, dims=(2, 3, 4, 5), lengths=(8,)),
+                    Shape(layers=2, heads=2, dims=(4, 5, 6, 7, 8), lengths=(8,)),
+                    Shape(layers=2, heads=1, dims=(4,), lengths=(8,), inside="nets and positions"),
+                )
+            },
         ),
-        Scale.PAPER: DepthEffort(lengths=(8, 16, 32), seeds=8, steps=15_000, shapes=_paper_shapes()),
+        Scale.PAPER: Effort(lengths=(8, 16, 32), seeds=8, steps=15_000, axes={"shapes": _paper_shapes()}),
     },
 )

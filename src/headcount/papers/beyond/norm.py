@@ -5,27 +5,24 @@ are trained with and without a norm of the class token before the readout net.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...answer import NMSE, Answer, ErrorTable, answer, error_table
+from ...answer import NMSE, Answer, ErrorTable, answer
 from ...answer.bootstrap import MIN_SEEDS
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import Verdict, decided
+from ...answer.claim import ClaimResult, Verdict, decided
 from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart
-from ...report.section import Grid, Section
-from ...store import Experiment, Record
-from ..base import Effort, Scale
+from ...report.section import Grid
+from ..base import Effort, Part, Results, Scale, Study
 from ..claims.heads import TENFOLD, same_answer_claim, transition_claim
 from ..claims.ratios import folds, log_ratios
-from ..head_count.table import ALL_LENGTHS, HeadCountStudy, paper_task
+from ..head_count.tables import ALL_LENGTHS, OUR_CHOICES, class_token, paper_task
 
 if TYPE_CHECKING:
-    from ...engine import Sweep
     from ...models import ClassTokenSpec
 
 INTRINSIC_DIM = 4
@@ -34,49 +31,29 @@ NORMS = {"none": "without a norm", "layer": "with a norm"}
 """The values of the axis "norm", and their names."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class NormStudy(HeadCountStudy):
-    """Heads 1 to 6 with and without a norm, each half answered for itself."""
+def _parts(effort: Effort) -> Iterable[Part]:
+    def model(heads: int, norm: str) -> "ClassTokenSpec":
+        return class_token(heads, head_dim=8, hidden=32, final_norm=norm == "layer")
 
-    def sweep(self, scale: Scale) -> "Sweep":
-        from ...engine import sweep
-
-        effort = self.efforts[scale]
-        axes = {"heads": HEADS, "norm": tuple(NORMS), "length": effort.lengths, "seed": range(effort.seeds)}
-        return sweep(paper_task(INTRINSIC_DIM), axes=axes, model=_model, train=effort.train, **self.named(scale))
-
-    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
-        table = error_table(experiment, records)
-        halves = {norm: half for norm in NORMS if (half := _half(table, norm)) is not None}
-        answers = {norm: answer(half) for norm, half in halves.items()}
-        charts = [replace(error_chart(half, answers[norm]), **_titled(norm)) for norm, half in halves.items()]
-        return Section(
-            name=self.name,
-            title=self.title,
-            asks=self.asks,
-            headline=f"The sum of four maxima: {_both(answers)}",
-            claims=(
-                *(_transition_claim(halves, answers, norm) for norm in NORMS),
-                same_answer_claim("A norm before the readout does not move the transition.", answers, NORMS),
-                *(_drop_claim(halves, norm) for norm in NORMS),
-                _cost_claim(halves),
-            ),
-            grids=(_grid(halves),) if halves else (),
-            charts=(*_comparison(halves), *charts),
-            notes=(
-                "Both halves have the same task, data, seeds, training and number of parameters: the norm has neither "
-                "gain nor shift. Its floor of 1e-5 is added to the variance.",
-                "At one head of 8 numbers the norm leaves 7 of them: it does not see the mean of the class token, and "
-                "its length only through the floor.",
-                *self.choices(scale),
-            ),
-        )
+    yield Part(task=paper_task, model=model, axes=effort.over(heads=HEADS, norm=tuple(NORMS)))
 
 
-def _model(heads: int, norm: str) -> "ClassTokenSpec":
-    from ...models import ClassTokenSpec
-
-    return ClassTokenSpec(heads=heads, head_dim=8, hidden=32, final_norm=norm == "layer")
+def _report(results: Results) -> dict[str, Any]:
+    table = results.table()
+    halves = {norm: half for norm in NORMS if (half := _half(table, norm)) is not None}
+    answers = {norm: answer(half) for norm, half in halves.items()}
+    charts = [replace(error_chart(half, answers[norm]), **_titled(norm)) for norm, half in halves.items()]
+    return {
+        "headline": f"The sum of four maxima: {_both(answers)}",
+        "claims": (
+            *(_transition_claim(halves, answers, norm) for norm in NORMS),
+            same_answer_claim("A norm before the readout does not move the transition.", answers, NORMS),
+            *(_drop_claim(halves, norm) for norm in NORMS),
+            _cost_claim(halves),
+        ),
+        "grids": (_grid(halves),) if halves else (),
+        "charts": (*_comparison(halves), *charts),
+    }
 
 
 def _half(table: ErrorTable, norm: str) -> ErrorTable | None:
@@ -95,40 +72,40 @@ def _titled(norm: str) -> dict[str, str]:
     return {"name": f"error-against-heads-{norm}", "title": f"Error against heads, {NORMS[norm]}"}
 
 
-def _transition_claim(halves: dict[str, ErrorTable], answers: dict[str, Answer], norm: str) -> Claim:
+def _transition_claim(halves: dict[str, ErrorTable], answers: dict[str, Answer], norm: str) -> ClaimResult:
     statement = f"{NORMS[norm].capitalize()} the transition is at h = D = {INTRINSIC_DIM} heads."
     if norm not in halves:
-        return Claim(statement, Verdict.UNDECIDED, "no such model has finished")
+        return ClaimResult(statement, Verdict.UNDECIDED, "no such model has finished")
     judged = transition_claim(halves[norm], answers[norm], INTRINSIC_DIM, statement)
     return replace(judged, evidence=answers[norm].sentence)  # nothing is published of a norm
 
 
-def _drop_claim(halves: dict[str, ErrorTable], norm: str) -> Claim:
+def _drop_claim(halves: dict[str, ErrorTable], norm: str) -> ClaimResult:
     """How far the best of seeds falls at D heads: the geometric mean over lengths, and 90 % of resamples of seeds."""
     before = INTRINSIC_DIM - 1
     statement = f"{NORMS[norm].capitalize()} the error falls sharply from {before} to {INTRINSIC_DIM} heads."
     ratio = log_ratios(halves.get(norm), before, halves.get(norm), INTRINSIC_DIM)
     if ratio is None:
         missing = f"no length has {MIN_SEEDS} finished seeds at both {before} and {INTRINSIC_DIM} heads"
-        return Claim(statement, Verdict.UNDECIDED, missing)
+        return ClaimResult(statement, Verdict.UNDECIDED, missing)
     low, _, high = ratio
     verdict = decided(low >= MIN_DROP) if low >= MIN_DROP or high < MIN_DROP else Verdict.UNDECIDED
-    return Claim(statement, verdict, f"{folds(ratio)} (geometric mean over lengths; best of seeds)")
+    return ClaimResult(statement, verdict, f"{folds(ratio)} (geometric mean over lengths; best of seeds)")
 
 
-def _cost_claim(halves: dict[str, ErrorTable]) -> Claim:
+def _cost_claim(halves: dict[str, ErrorTable]) -> ClaimResult:
     """At every head count the errors with and without the norm are of one order of magnitude."""
     statement = "At every head count the error with a norm is within tenfold of that without."
     ratios = {heads: log_ratios(halves.get("layer"), heads, halves.get("none"), heads) for heads in HEADS}
     known = {heads: ratio for heads, ratio in ratios.items() if ratio is not None}
     if not known:
-        return Claim(statement, Verdict.UNDECIDED, f"no head count has {MIN_SEEDS} seeds with and without a norm")
+        return ClaimResult(statement, Verdict.UNDECIDED, f"no head count has {MIN_SEEDS} seeds with and without a norm")
     evidence = "with over without, best of seeds: " + "; ".join(f"h = {h} {folds(r)}" for h, r in known.items())
     outside = [low > TENFOLD or high < -TENFOLD for low, _, high in known.values()]
     within = [low >= -TENFOLD and high <= TENFOLD for low, _, high in known.values()]
     if any(outside):
-        return Claim(statement, Verdict.DIFFERS, evidence)
-    return Claim(statement, Verdict.HOLDS if all(within) and len(known) > 1 else Verdict.UNDECIDED, evidence)
+        return ClaimResult(statement, Verdict.DIFFERS, evidence)
+    return ClaimResult(statement, Verdict.HOLDS if all(within) and len(known) > 1 else Verdict.UNDECIDED, evidence)
 
 
 def _grid(halves: dict[str, ErrorTable]) -> Grid:
@@ -172,10 +149,19 @@ def _comparison(halves: dict[str, ErrorTable]) -> tuple[Chart, ...]:
     )
 
 
-STUDY = NormStudy(
+STUDY = Study(
     name="norm",
     title="A norm before the readout",
     asks="Is the transition of the sum of four maxima at four heads with a layer norm before the readout too?",
+    parts=_parts,
+    report=_report,
+    notes=(
+        "Both halves have the same task, data, seeds, training and number of parameters: the norm has neither gain nor "
+        "shift. Its floor of 1e-5 is added to the variance.",
+        "At one head of 8 numbers the norm leaves 7 of them: it does not see the mean of the class token, and its "
+        "length only through the floor.",
+        *OUR_CHOICES,
+    ),
     efforts={
         Scale.SMOKE: Effort(lengths=(8,), seeds=2, steps=4000),
         Scale.LAPTOP: Effort(lengths=(8, 16), seeds=4, steps=6000),

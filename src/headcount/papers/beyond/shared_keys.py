@@ -5,115 +5,54 @@ enough, as where each has its own; below, the construction does not exist.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...answer import Answer, ErrorTable, answer, error_table
+from ...answer import Answer, ErrorTable, answer
 from ...answer.answer_base import HeadsAt
 from ...answer.bootstrap import MIN_SEEDS
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import Verdict, verdict_of
+from ...answer.claim import ClaimResult, Verdict, verdict_of
 from ...answer.heads_map import OWN
 from ...report.heads_map import heads_map_charts, heads_needed_grid, place_name
-from ...report.section import Grid, Section
-from ...store import Experiment, Record
-from ..base import AbstractStudy, Effort, Scale
+from ...report.section import Grid
+from ..base import Effort, Part, Results, Scale, Study
 from ..claims.heads import TENFOLD
 from ..claims.ratios import Decades, folds, log_ratios
-from ..head_count.table import TASK_SEED, paper_task
-
-if TYPE_CHECKING:
-    from ...engine import Sweep
-    from ...models import ClassTokenSpec
+from ..head_count.tables import TASK_SEED, class_token, paper_task
 
 INTRINSIC_DIM = 4
 
 
-@dataclass(frozen=True, kw_only=True)
-class SharedEffort(Effort):
-    """How much is done; at every head count, all kv_heads that divide it are tried."""
-
-    heads: tuple[int, ...]
-    head_dims: tuple[int, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SharedKeysStudy(AbstractStudy):
-    """A map of the heads needed by kv_heads and head_dim."""
-
-    efforts: dict[Scale, SharedEffort]  # type: ignore[assignment]
-
-    def sweep(self, scale: Scale) -> "Sweep":
-        from ...engine import joined, sweep
-
-        effort = self.efforts[scale]
-        shared: dict[str, Any] = {
-            "head_dim": effort.head_dims,
-            "length": effort.lengths,
-            "seed": range(effort.seeds),
-        }
-        task = paper_task(INTRINSIC_DIM)
-        return joined(
-            sweep(
-                task,
-                axes={"heads": [heads], "kv_heads": _divisors(heads)} | shared,
-                model=_model,
-                train=effort.train,
-                **self.named(scale),
-            )
-            for heads in effort.heads
-        )
-
-    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
-        table = error_table(experiment, records)
-        found = answer(table)
-        return Section(
-            name=self.name,
-            title=self.title,
-            asks=self.asks,
-            headline=f"The sum of four maxima {found.sentence}" if found.needs else f"No map yet: {found.sentence}",
-            claims=(
-                own_claim(found, INTRINSIC_DIM),
-                stays_claim(found, INTRINSIC_DIM),
-                near_claim(table, INTRINSIC_DIM),
-                far_claim(table, INTRINSIC_DIM),
-            ),
-            grids=(Grid(**heads_needed_grid(found)),) if found.map else (),
-            charts=heads_map_charts(table, found) if found.map else (),
-            notes=self.choices(scale),
-        )
-
-    def choices(self, scale: Scale) -> tuple[str, ...]:
-        effort = self.efforts[scale]
-        smaller = (
-            f"At {scale} scale: {effort.seeds} seeds, {effort.steps:,} steps, length {effort.lengths[0]}, head_dim "
-            f"{', '.join(map(str, effort.head_dims))}, heads {', '.join(map(str, effort.heads))}.",
-        )
-        return (
-            *(smaller if scale is not Scale.PAPER else ()),
-            f"One draw of the a_i (number {TASK_SEED}). A head count has only the kv_heads that divide it; models with "
-            "as many as heads are the column own. The rank of queries and keys is head_dim.",
-        )
+def _parts(effort: Effort) -> Iterable[Part]:
+    for heads in effort.axes["heads"]:
+        shared = tuple(count for count in range(1, heads + 1) if heads % count == 0)
+        axes = effort.over(heads=(heads,), kv_heads=shared, head_dim=effort.axes["head_dim"])
+        yield Part(task=paper_task, model=class_token, axes=axes)
 
 
-def _divisors(heads: int) -> list[int]:
-    return [count for count in range(1, heads + 1) if heads % count == 0]
+def _report(results: Results) -> dict[str, Any]:
+    table = results.table()
+    found = answer(table)
+    return {
+        "headline": f"The sum of four maxima {found.sentence}" if found.needs else f"No map yet: {found.sentence}",
+        "claims": (
+            own_claim(found, INTRINSIC_DIM),
+            stays_claim(found, INTRINSIC_DIM),
+            near_claim(table, INTRINSIC_DIM),
+            far_claim(table, INTRINSIC_DIM),
+        ),
+        "grids": (Grid(**heads_needed_grid(found)),) if found.map else (),
+        "charts": heads_map_charts(table, found) if found.map else (),
+    }
 
 
-def _model(heads: int, kv_heads: int, head_dim: int) -> "ClassTokenSpec":
-    from ...models import ClassTokenSpec
-
-    return ClassTokenSpec(heads=heads, kv_heads=kv_heads, head_dim=head_dim)
-
-
-def stays_claim(found: Answer, intrinsic_dim: int) -> Claim:
+def stays_claim(found: Answer, intrinsic_dim: int) -> ClaimResult:
     """Wide enough, one key head is as good as many."""
     statement = "With one key head of head_dim >= D the transition stays at D query heads."
     places = [each for each in found.map if each.kv_heads == 1 and (each.head_dim or 0) >= intrinsic_dim]
     return _judged(statement, places, intrinsic_dim)
 
 
-def near_claim(table: ErrorTable, intrinsic_dim: int) -> Claim:
+def near_claim(table: ErrorTable, intrinsic_dim: int) -> ClaimResult:
     """Wide enough, D heads with one key head lose little."""
     statement = (
         "With one key head of head_dim >= D, D heads have an error within tenfold of D heads with their own keys."
@@ -123,7 +62,7 @@ def near_claim(table: ErrorTable, intrinsic_dim: int) -> Claim:
     return _judged_ratios(statement, ratios, within, [low > TENFOLD for low, _, _ in ratios.values()])
 
 
-def far_claim(table: ErrorTable, intrinsic_dim: int) -> Claim:
+def far_claim(table: ErrorTable, intrinsic_dim: int) -> ClaimResult:
     """Too narrow, D query heads are not enough."""
     statement = (
         "With one key head of head_dim < D, D heads are more than tenfold worse than D heads with their own keys."
@@ -147,42 +86,52 @@ def _ratios(table: ErrorTable, heads: int) -> dict[int, Decades]:
     return {head_dim: ratio for head_dim, ratio in ratios.items() if ratio is not None}
 
 
-def _judged_ratios(statement: str, ratios: dict[int, Decades], holds: list[bool], differs: list[bool]) -> Claim:
+def _judged_ratios(statement: str, ratios: dict[int, Decades], holds: list[bool], differs: list[bool]) -> ClaimResult:
     """A claim about ratios at several head_dims; undecided where the interval of one has tenfold within."""
     if not ratios:
-        return Claim(statement, Verdict.UNDECIDED, f"not measured with {MIN_SEEDS} seeds of D heads")
+        return ClaimResult(statement, Verdict.UNDECIDED, f"not measured with {MIN_SEEDS} seeds of D heads")
     evidence = "; ".join(f"head_dim {dim}: {folds(ratio)}" for dim, ratio in ratios.items())
-    return Claim(statement, verdict_of(holds, differs), f"{evidence} (best of seeds)")
+    return ClaimResult(statement, verdict_of(holds, differs), f"{evidence} (best of seeds)")
 
 
-def own_claim(found: Answer, intrinsic_dim: int) -> Claim:
+def own_claim(found: Answer, intrinsic_dim: int) -> ClaimResult:
     """What the other two are compared with."""
     statement = "Where every head has its own keys and values, the transition is at D heads for every head_dim tried."
     places = [each for each in found.map if each.kv_heads == OWN]
     return _judged(statement, places, intrinsic_dim)
 
 
-def _judged(statement: str, places: list[HeadsAt], intrinsic_dim: int) -> Claim:
+def _judged(statement: str, places: list[HeadsAt], intrinsic_dim: int) -> ClaimResult:
     """A claim that places need D heads; a place without a transition, or not measured above D, decides nothing."""
     both = {intrinsic_dim - 1, intrinsic_dim}
     measured = [each for each in places if both <= set(each.tried) and max(each.tried) > intrinsic_dim]
     if not measured:
-        return Claim(statement, Verdict.UNDECIDED, "not measured on both sides of D heads")
+        return ClaimResult(statement, Verdict.UNDECIDED, "not measured on both sides of D heads")
     evidence = "; ".join(f"{place_name(each.kv_heads, each.head_dim)}: {each.sentence}" for each in places)
     holds = [each.needed == intrinsic_dim for each in measured]
     differs = [each.needs is not None and each.needed != intrinsic_dim for each in measured]
-    return Claim(statement, verdict_of(holds, differs), evidence)
+    return ClaimResult(statement, verdict_of(holds, differs), evidence)
 
 
-STUDY = SharedKeysStudy(
+def _effort(
+    length: int, *, seeds: int, steps: int, head_dims: tuple[int, ...], heads: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+) -> Effort:
+    return Effort(lengths=(length,), seeds=seeds, steps=steps, axes={"heads": heads, "head_dim": head_dims})
+
+
+STUDY = Study(
     name="shared-keys",
     title="Shared keys and values",
     asks="Do heads that share keys and values count as heads? Heads needed by kv_heads and head_dim, D = 4.",
+    parts=_parts,
+    report=_report,
+    notes=(
+        f"One draw of the a_i (number {TASK_SEED}). A head count has only the kv_heads that divide it; models with "
+        "as many as heads are the column own. The rank of queries and keys is head_dim.",
+    ),
     efforts={
-        Scale.SMOKE: SharedEffort(lengths=(8,), seeds=2, steps=200, heads=(3, 4), head_dims=(2, 4)),
-        Scale.LAPTOP: SharedEffort(lengths=(8,), seeds=4, steps=8000, heads=(1, 2, 3, 4, 5, 6), head_dims=(2, 4, 8)),
-        Scale.PAPER: SharedEffort(
-            lengths=(16,), seeds=8, steps=10_000, heads=(1, 2, 3, 4, 5, 6), head_dims=(2, 3, 4, 8)
-        ),
+        Scale.SMOKE: _effort(8, seeds=2, steps=200, heads=(3, 4), head_dims=(2, 4)),
+        Scale.LAPTOP: _effort(8, seeds=4, steps=8000, head_dims=(2, 4, 8)),
+        Scale.PAPER: _effort(16, seeds=8, steps=10_000, head_dims=(2, 3, 4, 8)),
     },
 )

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from ...answer.bootstrap import MIN_SEEDS
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import Verdict, verdict_of
+from ...answer.claim import ClaimResult, Verdict, verdict_of
 
 Errors = dict[str, dict[str, float]]
 CLEARLY = 2.0
@@ -14,7 +13,7 @@ NEEDED = 4
 """Retrievals of these tasks."""
 
 
-def retrieval_claim(best: Errors) -> Claim:
+def retrieval_claim(best: Errors) -> ClaimResult:
     """Heads buy nothing over max pooling where the target is a function of D maxima."""
     statement = "Max pooling solves D retrievals as well as D heads or more do: within a factor of two, or better."
     pairs = [
@@ -23,7 +22,7 @@ def retrieval_claim(best: Errors) -> Claim:
     return _judged(statement, pairs, ("D heads or more", "max pool"), at_least=1 / CLEARLY, below=1 / CLEARLY)
 
 
-def fewer_heads_claim(best: Errors) -> Claim:
+def fewer_heads_claim(best: Errors) -> ClaimResult:
     """What too few heads cannot retrieve, a maximum per feature does."""
     statement = "Fewer than D heads do worse on D retrievals than max pooling."
     few = {task: _heads(best, task, 1, NEEDED - 1) for task in RETRIEVALS}
@@ -31,28 +30,28 @@ def fewer_heads_claim(best: Errors) -> Claim:
     return _judged(statement, pairs, ("fewer than D heads", "max pool"))
 
 
-def mean_claim(best: Errors) -> Claim:
+def mean_claim(best: Errors) -> ClaimResult:
     """DeepSets has the parameters, and not the maximum."""
     statement = "Mean pooling (DeepSets) does worse on D retrievals than max pooling."
     pairs = [(task, _least(best, task, ["mean pool"]), _least(best, task, ["max pool"])) for task in RETRIEVALS]
     return _judged(statement, pairs, ("mean pool", "max pool"))
 
 
-def recurrent_claim(best: Errors) -> Claim:
+def recurrent_claim(best: Errors) -> ClaimResult:
     """A state has to carry every maximum so far; a CNN whose channels are pooled by a maximum does not."""
     statement = "A GRU does worse on D retrievals than max pooling."
     pairs = [(task, _least(best, task, ["GRU"]), _least(best, task, ["max pool"])) for task in RETRIEVALS]
     return _judged(statement, pairs, ("GRU", "max pool"))
 
 
-def average_claim(best: Errors) -> Claim:
+def average_claim(best: Errors) -> ClaimResult:
     """Which pool a task needs has to be known; equal weights are as near to a head as one weight of 1."""
     statement = "Max pooling does worse on an average than attention, which has no pool to be chosen."
     pairs = [("average", _least(best, "average", ["max pool"]), _least(best, "average", _heads(best, "average", 1)))]
     return _judged(statement, pairs, ("max pool", "attention"))
 
 
-def value_claim(best: Errors) -> Claim:
+def value_claim(best: Errors) -> ClaimResult:
     """A head scores one feature and reads another; a maximum reads what it scores."""
     task = "value"
     statement = "To read one feature where another is largest, attention does better than every control."
@@ -60,7 +59,7 @@ def value_claim(best: Errors) -> Claim:
     return _judged(statement, pairs, ("the best control", "attention"))
 
 
-def query_claim(best: Errors) -> Claim:
+def query_claim(best: Errors) -> ClaimResult:
     """What is looked for is in the sequence itself."""
     task = "nearest"
     statement = "To read the token nearest to a query, attention does better than every control."
@@ -75,17 +74,17 @@ def _judged(
     *,
     at_least: float = CLEARLY,
     below: float = 1.0,
-) -> Claim:
+) -> ClaimResult:
     """The first of each pair errs at least so many times as much as the second; refuted where the ratio is below."""
     known = [(task, one, other) for task, one, other in pairs if one is not None and other is not None]
     if not known:
-        return Claim(
+        return ClaimResult(
             statement, Verdict.UNDECIDED, f"no such models have {MIN_SEEDS} finished seeds; --scale laptop trains them"
         )
     ratios = [one[1] / other[1] for _, one, other in known]
     evidence = "; ".join(f"{task}: {_named(names[0], one)}, {_named(names[1], other)}" for task, one, other in known)
     holds = [ratio >= at_least for ratio in ratios] + [False] * (len(pairs) - len(known))
-    return Claim(statement, verdict_of(holds, [ratio < below for ratio in ratios]), evidence)
+    return ClaimResult(statement, verdict_of(holds, [ratio < below for ratio in ratios]), evidence)
 
 
 def _named(group: str, least: tuple[str, float]) -> str:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...answer import ErrorTable
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import Verdict, verdict_of
+from ...answer.claim import ClaimResult, Verdict, verdict_of
 from .ratios import folds, log_ratios
 
 BASE = "base"
@@ -67,13 +66,13 @@ class Variant:
         return f"{self.name} ({'-fold, '.join(parts)}-fold)"
 
 
-def reached_claim(variants: Sequence[Variant], table: str, title: str, *, joint: bool) -> Claim:
+def reached_claim(variants: Sequence[Variant], table: str, title: str, *, joint: bool) -> ClaimResult:
     """One of the changes, single or joint, brings every error of a table within threefold of the published one."""
     which = "Changes together bring" if joint else "One change alone brings"
     statement = f"{which} every error of {title} within a factor {NEAR:g} of the published one."
     tried = [each for each in variants if each.table == table and (each.joint if joint else each.single) and each.best]
     if not tried:
-        return Claim(statement, Verdict.UNDECIDED, "no such change was trained")
+        return ClaimResult(statement, Verdict.UNDECIDED, "no such change was trained")
     lengths = {length for each in variants if each.table == table for length in each.best}
     whole = [each for each in tried if each.best.keys() == lengths]
     reached = [each for each in whole if max(each.ratios.values()) <= NEAR]
@@ -81,10 +80,10 @@ def reached_claim(variants: Sequence[Variant], table: str, title: str, *, joint:
     base = [each for each in variants if each.table == table and each.name == BASE and each.best]
     evidence = f"{len(reached)} of {len(tried)} do; nearest of them: {'; '.join(each.words() for each in nearest[:2])}"
     evidence += f"; without a change: {base[0].words()}" if base else ""
-    return Claim(statement, verdict_of([bool(reached)], [not reached and len(whole) == len(tried)]), evidence)
+    return ClaimResult(statement, verdict_of([bool(reached)], [not reached and len(whole) == len(tried)]), evidence)
 
 
-def data_claim(variants: Sequence[Variant], titles: dict[str, str]) -> Claim:
+def data_claim(variants: Sequence[Variant], titles: dict[str, str]) -> ClaimResult:
     """More training examples lower the error more than any other single change."""
     statement = "More training examples lower the error more than any other single change."
     holds, differs, parts = [], [], []
@@ -104,5 +103,7 @@ def data_claim(variants: Sequence[Variant], titles: dict[str, str]) -> Claim:
             parts.append(f"{title}: {closest} errs {folds(known[closest])} of {data[0].name}")
     evidence = "; ".join(parts)
     if not evidence:
-        return Claim(statement, Verdict.UNDECIDED, "not measured with enough seeds")
-    return Claim(statement, verdict_of(holds, differs), f"next to it, best of seeds [90 % of resamples]: {evidence}")
+        return ClaimResult(statement, Verdict.UNDECIDED, "not measured with enough seeds")
+    return ClaimResult(
+        statement, verdict_of(holds, differs), f"next to it, best of seeds [90 % of resamples]: {evidence}"
+    )

@@ -16,8 +16,7 @@ from jaxtyping import Bool, Float
 from ..._draws import named_generator
 from ...answer import ErrorTable
 from ...answer.bootstrap import RESAMPLES, TAIL, bootstrap
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import Verdict
+from ...answer.claim import ClaimResult, Verdict
 from ...answer.words import decimal
 
 ONE_MISSED = 0.04
@@ -157,7 +156,7 @@ def _resampled(errors: Float[np.ndarray, "places seeds"], dim: int) -> Bool[np.n
     return is_solved(np.exp(np.take_along_axis(best, drawn, axis=1).mean(axis=1)), dim)
 
 
-def law_claim(law: Law, limited: Iterable[Limit]) -> Claim:
+def law_claim(law: Law, limited: Iterable[Limit]) -> ClaimResult:
     """Refuted where more is solved than it allows; undecided where it is not reached, since starts may be stuck.
 
     A law that allows less than what can be constructed never holds: starts that solve no more are stuck.
@@ -165,7 +164,7 @@ def law_claim(law: Law, limited: Iterable[Limit]) -> Claim:
     statement = f"L layers of h heads solve D = {law.name} maxima and no more."
     deep = [limit for limit in limited if limit.layers > 1]
     if not deep:
-        return Claim(statement, Verdict.UNDECIDED, "no model of two or more layers has finished")
+        return ClaimResult(statement, Verdict.UNDECIDED, "no model of two or more layers has finished")
     allowed = {limit.name: law.largest(limit.layers, limit.heads) for limit in deep}
     above = [limit for limit in deep if limit.largest > allowed[limit.name]]
     refuting = [limit for limit in above if limit.low > allowed[limit.name]]
@@ -189,9 +188,9 @@ def law_claim(law: Law, limited: Iterable[Limit]) -> Claim:
             f"{listed(stuck, lambda one: f'D = {one.constructed}')}"
         )
     if refuting:
-        return Claim(statement, Verdict.DIFFERS, evidence)
+        return ClaimResult(statement, Verdict.DIFFERS, evidence)
     doubt = above or below or open_above or stuck
-    return Claim(statement, Verdict.UNDECIDED if doubt else Verdict.HOLDS, evidence)
+    return ClaimResult(statement, Verdict.UNDECIDED if doubt else Verdict.HOLDS, evidence)
 
 
 def nearest_law(limited: Iterable[Limit]) -> Law | None:
@@ -202,7 +201,7 @@ def nearest_law(limited: Iterable[Limit]) -> Law | None:
     return min(LAWS, key=lambda law: sum(abs(np.log(one.largest / law.largest(one.layers, one.heads))) for one in deep))
 
 
-def inside_claim(table: ErrorTable) -> Claim:
+def inside_claim(table: ErrorTable) -> ClaimResult:
     """A net between the layers, and positions, let models solve what attention alone does not.
 
     What only attention alone solves counts against it: as many losses as gains leave it undecided, more refute it.
@@ -223,11 +222,11 @@ def inside_claim(table: ErrorTable) -> Claim:
                     errors = (level(table, inside=kind, **place) for kind in (ATTENTION_ONLY, inside))
                     changed.append(f"{limit.name}, D = {dim}, {inside}: {' to '.join(decimal(e) for e in errors)}")
     if not shared:
-        return Claim(statement, Verdict.UNDECIDED, "no shape was measured both with and without them")
+        return ClaimResult(statement, Verdict.UNDECIDED, "no shape was measured both with and without them")
     evidence = (
         f"of {shared} shapes and D measured both ways, solved only with them: {'; '.join(gains) or 'none'}; "
         f"solved only without: {'; '.join(losses) or 'none'}"
     )
     if len(losses) == len(gains):
-        return Claim(statement, Verdict.UNDECIDED, evidence)
-    return Claim(statement, Verdict.HOLDS if len(gains) > len(losses) else Verdict.DIFFERS, evidence)
+        return ClaimResult(statement, Verdict.UNDECIDED, evidence)
+    return ClaimResult(statement, Verdict.HOLDS if len(gains) > len(losses) else Verdict.DIFFERS, evidence)

@@ -8,8 +8,7 @@ import numpy as np
 
 from ...answer import Answer, ErrorTable, count_of_heads
 from ...answer.bootstrap import TAIL
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import Verdict, decided, verdict_of
+from ...answer.claim import ClaimResult, Verdict, decided, verdict_of
 from ...answer.signals import MIN_DROP, length_slopes
 from .heads import FLAT_SLOPE, drop_factor, measured_like
 
@@ -29,7 +28,7 @@ class Draw:
     data_seed: int
     table: ErrorTable
     answer: Answer
-    claims: tuple[Claim, ...]
+    claims: tuple[ClaimResult, ...]
 
     @property
     def name(self) -> str:
@@ -59,7 +58,7 @@ def spread(values: Sequence[float], form: str) -> str:
     return f"{middle} [{low}, {high}]"
 
 
-def same_transition_claim(draws: Sequence[Draw], transition: int) -> Claim:
+def same_transition_claim(draws: Sequence[Draw], transition: int) -> ClaimResult:
     """It differs where two draws' intervals share no head count, and holds where all draws have the same answer."""
     statement = "The transition does not depend on the draw."
     needs = [draw.answer.needs["heads"] for draw in draws if draw.answer.kind == "needs"]
@@ -71,7 +70,7 @@ def same_transition_claim(draws: Sequence[Draw], transition: int) -> Claim:
     wide = [f"{draw.name}: {draw.answer.needs['heads']}" for draw in draws if _is_wide(draw.answer)]
     evidence = "; ".join(parts) + (f"; more than one head count in the interval of: {'; '.join(wide)}" if wide else "")
     if len(draws) < MIN_DRAWS:
-        return Claim(statement, Verdict.UNDECIDED, f"{evidence}; {_too_few(draws)}")
+        return ClaimResult(statement, Verdict.UNDECIDED, f"{evidence}; {_too_few(draws)}")
     apart = bool(needs) and max(need.low for need in needs) > min(need.high for need in needs)
     same = len(answers) == 1 and None not in answers
     if same:
@@ -81,18 +80,18 @@ def same_transition_claim(draws: Sequence[Draw], transition: int) -> Claim:
             f" (published: {transition}); {independent} draws of the a_i without an exception rule out that more than "
             f"{100 * exceptions:.0f} % of all draws are one ({100 * (1 - LIMIT):.0f} % limit)"
         )
-    return Claim(statement, verdict_of([same], [apart]), evidence)
+    return ClaimResult(statement, verdict_of([same], [apart]), evidence)
 
 
 def growth_over_draws(
     draws: Sequence[Draw], published: Mapping[int, float], heads: Sequence[int], transition: int
-) -> tuple[Claim, Claim]:
+) -> tuple[ClaimResult, ClaimResult]:
     """The error grows with length below the transition, and no longer from it on, in nine of ten draws."""
 
-    def judge(statement: str, chosen: list[int], holds: Callable[[float], bool], word: str) -> Claim:
+    def judge(statement: str, chosen: list[int], holds: Callable[[float], bool], word: str) -> ClaimResult:
         slopes = {count: [draw.slopes[count] for draw in draws if count in draw.slopes] for count in chosen}
         if not chosen or min(map(len, slopes.values())) < MIN_DRAWS:
-            return Claim(statement, Verdict.UNDECIDED, f"{_too_few(draws)} at two lengths and every head count")
+            return ClaimResult(statement, Verdict.UNDECIDED, f"{_too_few(draws)} at two lengths and every head count")
         shares = {count: sum(map(holds, values)) / len(values) for count, values in slopes.items()}
         rows = "; ".join(
             f"{count_of_heads(count)} {spread(values, '+.2f')} ({published[count]:+.2f}), {word} {FLAT_SLOPE:g} in "
@@ -100,7 +99,7 @@ def growth_over_draws(
             for count, values in slopes.items()
         )
         evidence = f"d log(error) / d log(length), best of seeds, median [90 % of the draws] (published): {rows}"
-        return Claim(statement, decided(min(shares.values()) >= MOST), evidence)
+        return ClaimResult(statement, decided(min(shares.values()) >= MOST), evidence)
 
     below = "In nine of ten draws the error grows with length at every head count below the transition."
     above = "In nine of ten draws the error does not grow with length at any head count from the transition on."
@@ -111,12 +110,14 @@ def growth_over_draws(
     )
 
 
-def drop_over_draws(draws: Sequence[Draw], published: ErrorTable, theirs: float, transition: int) -> Claim:
+def drop_over_draws(draws: Sequence[Draw], published: ErrorTable, theirs: float, transition: int) -> ClaimResult:
     """The error falls sharply at the transition in nine of ten draws."""
     statement = f"In nine of ten draws the error falls sharply from {transition - 1} to {transition} heads."
     drops = {draw.name: drop for draw in draws if (drop := draw.drop(published, transition)) is not None}
     if len(drops) < MIN_DRAWS:
-        return Claim(statement, Verdict.UNDECIDED, f"{_too_few(draws)} with {transition - 1} and {transition} heads")
+        return ClaimResult(
+            statement, Verdict.UNDECIDED, f"{_too_few(draws)} with {transition - 1} and {transition} heads"
+        )
     values = list(drops.values())
     sharp = sum(drop >= 10**MIN_DROP for drop in values)
     smallest, largest = min(drops, key=drops.__getitem__), max(drops, key=drops.__getitem__)
@@ -126,10 +127,10 @@ def drop_over_draws(draws: Sequence[Draw], published: ErrorTable, theirs: float,
         f"{sharp} of {len(values)}; published {theirs:.3g}-fold, less than in "
         f"{sum(drop > theirs for drop in values)} of {len(values)} draws"
     )
-    return Claim(statement, decided(sharp / len(values) >= MOST), evidence)
+    return ClaimResult(statement, decided(sharp / len(values) >= MOST), evidence)
 
 
-def every_rule_claim(draws: Sequence[Draw]) -> Claim:
+def every_rule_claim(draws: Sequence[Draw]) -> ClaimResult:
     """Every claim of the table holds in every draw."""
     statement = "Every claim of Table 2 holds in every draw tried."
     evidence = "; ".join(
@@ -138,9 +139,9 @@ def every_rule_claim(draws: Sequence[Draw]) -> Claim:
     )
     verdicts = [claim.verdict for draw in draws for claim in draw.claims]
     if len(draws) < MIN_DRAWS:
-        return Claim(statement, Verdict.UNDECIDED, f"{evidence}; {_too_few(draws)}")
+        return ClaimResult(statement, Verdict.UNDECIDED, f"{evidence}; {_too_few(draws)}")
     holds, differs = ([verdict is each for verdict in verdicts] for each in (Verdict.HOLDS, Verdict.DIFFERS))
-    return Claim(statement, verdict_of(holds, differs), evidence)
+    return ClaimResult(statement, verdict_of(holds, differs), evidence)
 
 
 def verdicts_by_rule(draws: Sequence[Draw]) -> dict[str, Counter[Verdict]]:

@@ -12,8 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ...answer import ErrorTable
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import Verdict, verdict_of
+from ...answer.claim import ClaimResult, Verdict, verdict_of
 from .labels import NEAR, no_gain_claim
 
 BETWEEN = 40
@@ -74,14 +73,14 @@ def together(parts: Sequence[Apart | None]) -> Apart | None:
     return Apart(known[0].epochs, np.concatenate([each.points for each in known], axis=1))
 
 
-def met_claim(what: str, distance: Apart | None, *, whole: bool) -> Claim:
+def met_claim(what: str, distance: Apart | None, *, whole: bool) -> ClaimResult:
     """One number of epochs brings every cell within five points; judged only where the whole recipe was followed.
 
     It differs where no number between those tried does either, unless the nearest is the fewest or the most tried.
     """
     statement = f"Some number of epochs brings {what} within {100 * NEAR:.0f} points of the published one."
     if distance is None or len(distance.epochs) < 2:
-        return Claim(statement, Verdict.UNDECIDED, "no published cell was measured at two numbers of epochs")
+        return ClaimResult(statement, Verdict.UNDECIDED, "no published cell was measured at two numbers of epochs")
     nearest, (place, least, at_end) = distance.nearest, distance.between()
     row = distance.points[distance.epochs.index(nearest)]
     evidence = (
@@ -92,17 +91,17 @@ def met_claim(what: str, distance: Apart | None, *, whole: bool) -> Claim:
     if distance.worst[nearest] > NEAR:
         evidence += f"; interpolated it is least at {place:.1f} epochs, {100 * least:.1f}"
     verdict = verdict_of([distance.worst[nearest] <= NEAR], [least > NEAR and not at_end])
-    return Claim(statement, verdict if whole else Verdict.UNDECIDED, evidence)
+    return ClaimResult(statement, verdict if whole else Verdict.UNDECIDED, evidence)
 
 
-def no_gain_somewhere_claim(validation: ErrorTable, margins: Mapping[int, float], *, whole: bool) -> Claim:
+def no_gain_somewhere_claim(validation: ErrorTable, margins: Mapping[int, float], *, whole: bool) -> ClaimResult:
     """At one of the numbers of epochs more heads do not help validation."""
     statement = "At some number of epochs the most heads answer no more validation queries than the fewest, at any T."
     judged = {epochs: no_gain_claim(validation.select(epochs=epochs), margin) for epochs, margin in margins.items()}
     evidence = "; ".join(f"{epochs} epochs {claim.verdict.value}: {claim.evidence}" for epochs, claim in judged.items())
     verdicts = [claim.verdict for claim in judged.values()]
     verdict = verdict_of([Verdict.HOLDS in verdicts], [set(verdicts) == {Verdict.DIFFERS}])
-    return Claim(statement, verdict if whole else Verdict.UNDECIDED, evidence)
+    return ClaimResult(statement, verdict if whole else Verdict.UNDECIDED, evidence)
 
 
 def epochs_needed(table: ErrorTable, published: ErrorTable) -> dict[tuple[int, int], str]:

@@ -8,8 +8,7 @@ from jaxtyping import Float
 
 from ...answer import Answer, ErrorTable, count_of_heads, power_law
 from ...answer.bootstrap import MIN_SEEDS, TAIL, bootstrap
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import Verdict, decided, verdict_of
+from ...answer.claim import ClaimResult, Verdict, decided, verdict_of
 from ...answer.signals import MIN_DROP, REVERSED, length_slopes, reversal_scores
 
 TENFOLD = 1.0
@@ -23,12 +22,12 @@ def measured_like(table: ErrorTable, published: ErrorTable) -> ErrorTable:
     return table.reduced("seed", "mean" if published.statistic == "mean" else "best")
 
 
-def transition_claim(table: ErrorTable, answer: Answer, transition: int, statement: str) -> Claim:
+def transition_claim(table: ErrorTable, answer: Answer, transition: int, statement: str) -> ClaimResult:
     """The error drops for good at `transition` heads."""
     if table.source:
-        return Claim(statement, Verdict.UNDECIDED, f"the rule resamples seeds, and {_printed(table)}")
+        return ClaimResult(statement, Verdict.UNDECIDED, f"the rule resamples seeds, and {_printed(table)}")
     if answer.heads is not None:
-        return Claim(
+        return ClaimResult(
             statement, decided(answer.heads == transition), f"published: {transition}; ours: {answer.sentence}"
         )
     errors = table.ordered("heads", "length", "seed").errors
@@ -36,10 +35,10 @@ def transition_claim(table: ErrorTable, answer: Answer, transition: int, stateme
     measured = [heads for heads, kept in zip(table.values("heads"), usable, strict=True) if kept]
     # Nothing found where it could have been found is an answer; with too little measured it is none.
     both_sides = {transition - 1, transition} <= set(measured) and max(measured) > transition
-    return Claim(statement, Verdict.DIFFERS if both_sides else Verdict.UNDECIDED, f"ours: {answer.sentence}")
+    return ClaimResult(statement, Verdict.DIFFERS if both_sides else Verdict.UNDECIDED, f"ours: {answer.sentence}")
 
 
-def same_answer_claim(statement: str, answers: Mapping[str, Answer], names: Mapping[str, str]) -> Claim:
+def same_answer_claim(statement: str, answers: Mapping[str, Answer], names: Mapping[str, str]) -> ClaimResult:
     """Two kinds of models need equally many heads: `names` says them in words.
 
     They do not where the intervals share no head count, and do where both are the same single one.
@@ -49,11 +48,11 @@ def same_answer_claim(statement: str, answers: Mapping[str, Answer], names: Mapp
     evidence = "; ".join(measured) or "no model has finished"
     needs = {kind: answers[kind].needs["heads"] for kind in names if kind in answers and answers[kind].kind == "needs"}
     if len(needs) < len(names):
-        return Claim(statement, Verdict.UNDECIDED, evidence)
+        return ClaimResult(statement, Verdict.UNDECIDED, evidence)
     if needs[other].low > needs[one].high or needs[one].low > needs[other].high:
-        return Claim(statement, Verdict.DIFFERS, evidence)
+        return ClaimResult(statement, Verdict.DIFFERS, evidence)
     certain = needs[one] == needs[other] and needs[one].low == needs[one].high
-    return Claim(statement, Verdict.HOLDS if certain else Verdict.UNDECIDED, evidence)
+    return ClaimResult(statement, Verdict.HOLDS if certain else Verdict.UNDECIDED, evidence)
 
 
 @dataclass(frozen=True)
@@ -93,14 +92,14 @@ def length_growth(table: ErrorTable) -> dict[int, Slope]:
     return slopes
 
 
-def growth_claims(table: ErrorTable, published: ErrorTable, transition: int) -> tuple[Claim, Claim]:
+def growth_claims(table: ErrorTable, published: ErrorTable, transition: int) -> tuple[ClaimResult, ClaimResult]:
     """The error grows with length below the transition, and no longer from it on."""
     below = "Below the transition the error grows with length."
     above = "From the transition on the error does not grow with length."
     lengths = table.values("length")
     if len(lengths) < 2:
         missing = "one length says nothing about growth"
-        return Claim(below, Verdict.UNDECIDED, missing), Claim(above, Verdict.UNDECIDED, missing)
+        return ClaimResult(below, Verdict.UNDECIDED, missing), ClaimResult(above, Verdict.UNDECIDED, missing)
     slopes = length_growth(table)
     theirs = exponents(table.values("heads"), published.aligned(table), lengths)
     means = exponents(table.values("heads"), table.reduced("seed", "mean").ordered("heads", "length").errors, lengths)
@@ -113,10 +112,10 @@ def growth_claims(table: ErrorTable, published: ErrorTable, transition: int) -> 
         interval = f"{slope.slope:+.2f} [{slope.low:+.2f}, {slope.high:+.2f}]"
         return f"{count_of_heads(heads)} {interval}{mean} ({_signed(theirs[heads])})"
 
-    def judge(statement: str, chosen: list[int], *, holds: str, differs: str) -> Claim:
+    def judge(statement: str, chosen: list[int], *, holds: str, differs: str) -> ClaimResult:
         known = [heads for heads in chosen if np.isfinite(slopes[heads].slope)]
         if not known:
-            return Claim(statement, Verdict.UNDECIDED, "no such head count was measured at two lengths")
+            return ClaimResult(statement, Verdict.UNDECIDED, "no such head count was measured at two lengths")
         rows = "; ".join(map(row, known))
         evidence = f"d log(error) / d log(length), best of seeds [90 % of resamples] (published): {rows}"
         if table.source:
@@ -125,32 +124,36 @@ def growth_claims(table: ErrorTable, published: ErrorTable, transition: int) -> 
         if unknown:
             evidence += f"; not measured at two lengths: {', '.join(unknown)}"
         bearing = [getattr(slopes[heads], holds) for heads in known] + [False] * len(unknown)
-        return Claim(statement, verdict_of(bearing, [getattr(slopes[heads], differs) for heads in known]), evidence)
+        return ClaimResult(
+            statement, verdict_of(bearing, [getattr(slopes[heads], differs) for heads in known]), evidence
+        )
 
     few, many = _sides(table, transition)
     return judge(below, few, holds="grows", differs="flat"), judge(above, many, holds="flat", differs="grows")
 
 
-def drop_claim(table: ErrorTable, published: ErrorTable, transition: int) -> Claim:
+def drop_claim(table: ErrorTable, published: ErrorTable, transition: int) -> ClaimResult:
     """How far the error falls at the transition, as a factor (the geometric mean over lengths)."""
     statement = f"The error falls sharply from {transition - 1} to {transition} heads."
     measured = measured_like(table, published).ordered("heads", "length").errors
     printed = np.where(np.isfinite(measured), published.aligned(table), np.nan)
     ours, theirs = (drop_factor(table.values("heads"), errors, transition) for errors in (measured, printed))
     if ours is None:
-        return Claim(statement, Verdict.UNDECIDED, f"{transition - 1} and {transition} heads were not both measured")
+        return ClaimResult(
+            statement, Verdict.UNDECIDED, f"{transition - 1} and {transition} heads were not both measured"
+        )
     if table.source:
-        return Claim(statement, decided(ours >= 10**MIN_DROP), f"{ours:.3g}-fold at all lengths")
+        return ClaimResult(statement, decided(ours >= 10**MIN_DROP), f"{ours:.3g}-fold at all lengths")
     beside = "" if theirs is None else f"published {theirs:.3g}-fold at these lengths, "
-    return Claim(statement, decided(ours >= 10**MIN_DROP), f"{beside}ours {ours:.3g}-fold")
+    return ClaimResult(statement, decided(ours >= 10**MIN_DROP), f"{beside}ours {ours:.3g}-fold")
 
 
-def magnitude_claim(table: ErrorTable, published: ErrorTable | None) -> Claim:
+def magnitude_claim(table: ErrorTable, published: ErrorTable | None) -> ClaimResult:
     """Every cell is within a factor of ten of the published one."""
     statistic = published.statistic if published is not None else ""
     what = f"{statistic} over seeds" if statistic else "error"
     statement = f"Every {what} is of the published order of magnitude."
-    none = Claim(statement, Verdict.UNDECIDED, "no published cell was measured; --scale paper does")
+    none = ClaimResult(statement, Verdict.UNDECIDED, "no published cell was measured; --scale paper does")
     if published is None:
         return none
     measured = measured_like(table, published).ordered(*published.axes)
@@ -168,10 +171,10 @@ def magnitude_claim(table: ErrorTable, published: ErrorTable | None) -> Claim:
         f"{f' ({furthest})' if furthest else ''} is {10 ** abs(decades[worst]):.3g}-fold "
         f"{'above' if decades[worst] > 0 else 'below'}"
     )
-    return Claim(statement, decided(near == int(known.sum())), evidence)
+    return ClaimResult(statement, decided(near == int(known.sum())), evidence)
 
 
-def reversal_claims(table: ErrorTable, published: ErrorTable, transition: int) -> tuple[Claim, Claim]:
+def reversal_claims(table: ErrorTable, published: ErrorTable, transition: int) -> tuple[ClaimResult, ClaimResult]:
     """The weighted reversal score is near zero below the transition, and positive from it on."""
     table = table.ordered("heads", "length", "seed")
     ours, means, theirs = (
@@ -179,10 +182,10 @@ def reversal_claims(table: ErrorTable, published: ErrorTable, transition: int) -
         for errors in (table.best, table.mean, published.aligned(table))
     )
 
-    def judge(statement: str, chosen: list[int], *, positive: bool) -> Claim:
+    def judge(statement: str, chosen: list[int], *, positive: bool) -> ClaimResult:
         chosen = [heads for heads in chosen if np.isfinite(ours[heads])]
         if not chosen:
-            return Claim(statement, Verdict.UNDECIDED, "it takes two lengths at these heads")
+            return ClaimResult(statement, Verdict.UNDECIDED, "it takes two lengths at these heads")
         evidence = "R(h) of the best of seeds (of the published means): " + "; ".join(
             f"{count_of_heads(heads)} {ours[heads]:.2f}, of our means {means[heads]:.2f} ({theirs[heads]:.2f})"
             for heads in chosen
@@ -190,7 +193,9 @@ def reversal_claims(table: ErrorTable, published: ErrorTable, transition: int) -
         if table.source:
             scores = "; ".join(f"{count_of_heads(heads)} {ours[heads]:.2f}" for heads in chosen)
             evidence = f"R(h) of the {table.statistic}s over seeds: {scores}"
-        return Claim(statement, decided(all(bool(ours[heads] > REVERSED) is positive for heads in chosen)), evidence)
+        return ClaimResult(
+            statement, decided(all(bool(ours[heads] > REVERSED) is positive for heads in chosen)), evidence
+        )
 
     few, many = _sides(table, transition)
     return (
@@ -199,17 +204,17 @@ def reversal_claims(table: ErrorTable, published: ErrorTable, transition: int) -
     )
 
 
-def apart_claim(table: ErrorTable, transition: int) -> Claim:
+def apart_claim(table: ErrorTable, transition: int) -> ClaimResult:
     """As the published means of h >= D all lie below every published mean of fewer heads; a mean is then the best."""
     statement = "With D heads or more the best of seeds is, at every length, below that of fewer heads at any."
     best = table.reduced("seed")
     few, enough = (best.select(heads=side).errors for side in _sides(table, transition))
     if not (np.isfinite(few).any() and np.isfinite(enough).any()):
-        return Claim(statement, Verdict.UNDECIDED, "head counts on both sides of D were not measured")
+        return ClaimResult(statement, Verdict.UNDECIDED, "head counts on both sides of D were not measured")
     largest, smallest = np.nanmax(enough), np.nanmin(few)
     evidence = f"largest from D on {largest:.2e}, smallest below D {smallest:.2e}"
     evidence += f", {table.statistic}s over seeds in place of the best" if table.source else ""
-    return Claim(statement, decided(bool(largest < smallest)), evidence)
+    return ClaimResult(statement, decided(bool(largest < smallest)), evidence)
 
 
 def _printed(table: ErrorTable) -> str:

@@ -16,8 +16,7 @@ from jaxtyping import Float
 
 from ...answer import ErrorTable
 from ...answer.bootstrap import MIN_SEEDS, TAIL, bootstrap
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import Verdict, decided, verdict_of
+from ...answer.claim import ClaimResult, Verdict, decided, verdict_of
 
 CONTEXTS = ("shared", "own")
 """One context for all examples, as in the paper's figure, or another one for each."""
@@ -162,13 +161,13 @@ def heads_exponent(line: Sequence[Capacity]) -> tuple[float, float, float] | Non
     return min(float(low), value), value, max(float(high), value)
 
 
-def linear_claim(found: Sequence[Capacity], context: str) -> Claim:
+def linear_claim(found: Sequence[Capacity], context: str) -> ClaimResult:
     """The exponent of the heads is 1, or near it."""
     statement = f"At fixed n and d_h the examples memorised grow linearly with the heads ({context} context)."
     several = {place: line for place, line in lines(_of(found, context), "heads").items() if len(line) > 2}
     fits = {place: fit for place, line in several.items() if (fit := heads_exponent(line)) is not None}
     if not fits:
-        return Claim(statement, Verdict.UNDECIDED, "three head counts were not measured with both ends in range")
+        return ClaimResult(statement, Verdict.UNDECIDED, "three head counts were not measured with both ends in range")
     evidence = "; ".join(
         f"examples ~ H^{value:.2f} [{low:.2f}, {high:.2f}] over {_listed(several[place], 'heads')} heads, "
         f"{_straight(several[place])}"
@@ -176,7 +175,7 @@ def linear_claim(found: Sequence[Capacity], context: str) -> Claim:
     )
     near = [low >= 1 - LINEAR and high <= 1 + LINEAR for low, _, high in fits.values()]
     far = [high < 1 - LINEAR or low > 1 + LINEAR for low, _, high in fits.values()]
-    return Claim(statement, verdict_of(near, far), evidence)
+    return ClaimResult(statement, verdict_of(near, far), evidence)
 
 
 def _straight(line: Sequence[Capacity]) -> str:
@@ -189,36 +188,36 @@ def _straight(line: Sequence[Capacity]) -> str:
     return f"straight line {slope:.1f} H {start:+.1f}, at most {100 * off:.0f} % off"
 
 
-def proved_claim(found: Sequence[Capacity]) -> Claim:
+def proved_claim(found: Sequence[Capacity]) -> ClaimResult:
     """A theorem about some weights; training must find them, so this can fail."""
     statement = "In every shape a seed has all labels right of H (min(n, d_h) - 1) + 1 examples or more, as proved."
     known = [each for each in found if each.most >= each.bound]
     if not known:
-        return Claim(statement, Verdict.UNDECIDED, f"so many examples were not tried with {MIN_SEEDS} seeds")
+        return ClaimResult(statement, Verdict.UNDECIDED, f"so many examples were not tried with {MIN_SEEDS} seeds")
     missed = [f"{_name(each)}: {each.exact} of {each.bound}" for each in known if each.exact < each.bound]
     ratios = [each.exact / each.bound for each in known]
     evidence = (
         f"so in {len(known) - len(missed)} of {len(known)} shapes; all labels are right of up to {min(ratios):.1f} to "
         f"{max(ratios):.1f} times as many"
     )
-    return Claim(statement, decided(not missed), evidence + (f"; not {'; '.join(missed)}" if missed else ""))
+    return ClaimResult(statement, decided(not missed), evidence + (f"; not {'; '.join(missed)}" if missed else ""))
 
 
-def context_claim(found: Sequence[Capacity], context: str) -> Claim:
+def context_claim(found: Sequence[Capacity], context: str) -> ClaimResult:
     """More tokens, more examples, at the same number of weights."""
     statement = f"At fixed H and d_h the examples memorised grow with the size n of the {context} context."
     pairs = _steps(_of(found, context), "length", lambda line: line)
     return _growing(statement, pairs, "tokens", "two context sizes")
 
 
-def below_claim(found: Sequence[Capacity], context: str) -> Claim:
+def below_claim(found: Sequence[Capacity], context: str) -> ClaimResult:
     """The control of `beyond_claim`."""
     statement = f"At fixed H and n the examples memorised grow with d_h up to d_h = n ({context} context)."
     pairs = _steps(_of(found, context), "rank", lambda line: [each for each in line if each.rank <= each.tokens])
     return _growing(statement, pairs, "rank", "two d_h up to n")
 
 
-def beyond_claim(found: Sequence[Capacity], context: str) -> Claim:
+def beyond_claim(found: Sequence[Capacity], context: str) -> ClaimResult:
     """A score is a product of n keys and a query: with a shared context, of rank n at most."""
     statement = f"At fixed H and n a d_h beyond n memorises no more examples than d_h = n ({context} context)."
     pairs = []
@@ -226,10 +225,10 @@ def beyond_claim(found: Sequence[Capacity], context: str) -> Claim:
         full = [each for each in line if each.rank == each.tokens and not each.missing]
         pairs += [(full[0], each) for each in line if full and each.rank > each.tokens and not each.missing]
     if not pairs:
-        return Claim(statement, Verdict.UNDECIDED, "d_h = n and a larger one were not both measured")
+        return ClaimResult(statement, Verdict.UNDECIDED, "d_h = n and a larger one were not both measured")
     gains = [_gain(one, other) for one, other in pairs]
     evidence = _gains_in_words(pairs, gains, "rank")
-    return Claim(
+    return ClaimResult(
         statement, verdict_of([high <= SAME for *_, high in gains], [low > SAME for low, *_ in gains]), evidence
     )
 
@@ -249,13 +248,15 @@ def _steps(found: Iterable[Capacity], axis: str, kept: Callable[[list[Capacity]]
     return [pair for line in known for pair in itertools.pairwise(line)]
 
 
-def _growing(statement: str, pairs: Sequence[Pair], axis: str, what: str) -> Claim:
+def _growing(statement: str, pairs: Sequence[Pair], axis: str, what: str) -> ClaimResult:
     """Every step is a gain; refuted where one is a loss."""
     if not pairs:
-        return Claim(statement, Verdict.UNDECIDED, f"{what} were not measured with both ends in range")
+        return ClaimResult(statement, Verdict.UNDECIDED, f"{what} were not measured with both ends in range")
     gains = [_gain(one, other) for one, other in pairs]
     evidence = _gains_in_words(pairs, gains, axis)
-    return Claim(statement, verdict_of([low > 1 for low, *_ in gains], [high < 1 for *_, high in gains]), evidence)
+    return ClaimResult(
+        statement, verdict_of([low > 1 for low, *_ in gains], [high < 1 for *_, high in gains]), evidence
+    )
 
 
 def _gain(one: Capacity, other: Capacity) -> Gain:

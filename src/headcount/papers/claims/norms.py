@@ -8,32 +8,31 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...answer import ErrorTable
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import Verdict, decided
+from ...answer.claim import ClaimResult, Verdict, decided
 from .rank import DROP
 
 LEARNED = 0.9
 """Errors above this are those of a constant answer, which errs by 1."""
 
 
-def trains_claim(table: ErrorTable, recipe: str, statement: str) -> Claim:
+def trains_claim(table: ErrorTable, recipe: str, statement: str) -> ClaimResult:
     """Every encoder of full rank with this recipe learns something, from every seed."""
     errors = _of_full_rank(table, recipe, table.values("layers"))
     if not errors.size:
-        return Claim(statement, Verdict.UNDECIDED, "no such model has finished")
-    return Claim(statement, decided(bool(np.all(errors < LEARNED))), _evidence(table, recipe))
+        return ClaimResult(statement, Verdict.UNDECIDED, "no such model has finished")
+    return ClaimResult(statement, decided(bool(np.all(errors < LEARNED))), _evidence(table, recipe))
 
 
-def collapses_claim(table: ErrorTable, recipe: str, statement: str) -> Claim:
+def collapses_claim(table: ErrorTable, recipe: str, statement: str) -> ClaimResult:
     """Some encoder of several layers and full rank stays at the error of a constant answer with this recipe."""
     deep = [layers for layers in table.values("layers") if layers > 1]
     errors = _of_full_rank(table, recipe, deep)
     if not errors.size:
-        return Claim(statement, Verdict.UNDECIDED, "no such model of several layers has finished")
-    return Claim(statement, decided(bool(np.any(errors >= LEARNED))), _evidence(table, recipe))
+        return ClaimResult(statement, Verdict.UNDECIDED, "no such model of several layers has finished")
+    return ClaimResult(statement, decided(bool(np.any(errors >= LEARNED))), _evidence(table, recipe))
 
 
-def same_rank_claim(table: ErrorTable, recipes: Sequence[str], statement: str) -> Claim:
+def same_rank_claim(table: ErrorTable, recipes: Sequence[str], statement: str) -> ClaimResult:
     """One layer's error, of the best seed, falls from half to full rank with every recipe."""
     half, full = table.values("rank")[-2:] if len(table.values("rank")) > 1 else (0, 0)
     drops = {}
@@ -47,11 +46,11 @@ def same_rank_claim(table: ErrorTable, recipes: Sequence[str], statement: str) -
                 drops[recipe] = low / high if high > 0 else np.inf
     evidence = "; ".join(f"{recipe}: {drop:.3g}-fold" for recipe, drop in drops.items())
     if len(drops) < len(recipes):
-        return Claim(statement, Verdict.UNDECIDED, evidence or "one layer was not measured at two ranks")
+        return ClaimResult(statement, Verdict.UNDECIDED, evidence or "one layer was not measured at two ranks")
     falls = [drop >= DROP for drop in drops.values()]
     evidence = f"from rank {half} to {full} one layer's error falls, {evidence} (needed from {DROP:.2g}-fold on)"
     # Where it falls with none, it is too roughly trained to tell.
-    return Claim(statement, decided(all(falls)) if any(falls) else Verdict.UNDECIDED, evidence)
+    return ClaimResult(statement, decided(all(falls)) if any(falls) else Verdict.UNDECIDED, evidence)
 
 
 def _smallest(table: ErrorTable) -> float:

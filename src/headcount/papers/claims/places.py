@@ -9,13 +9,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...answer import ErrorTable, count_of_heads
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import Verdict, verdict_of
+from ...answer.claim import ClaimResult, Verdict, verdict_of
 
 ONCE, EACH_TIME = "once", "each time"
 
 
-def fitted_more_claim(training: ErrorTable, margin: float) -> Claim:
+def fitted_more_claim(training: ErrorTable, margin: float) -> ClaimResult:
     """Places drawn once are learned with the images."""
     statement = (
         "With a place drawn once, the most heads get more of the training set right than with a new one each time."
@@ -23,7 +22,7 @@ def fitted_more_claim(training: ErrorTable, margin: float) -> Claim:
     return _judged(statement, gains(training), margin, sign=1)
 
 
-def answered_less_claim(validation: ErrorTable, margin: float) -> Claim:
+def answered_less_claim(validation: ErrorTable, margin: float) -> ClaimResult:
     """New places are augmentation."""
     statement = (
         "With a place drawn once, the most heads get less of the validation set right than with a new one each time."
@@ -31,7 +30,7 @@ def answered_less_claim(validation: ErrorTable, margin: float) -> Claim:
     return _judged(statement, gains(validation), margin, sign=-1)
 
 
-def frame_claim(validation: ErrorTable, margin: float) -> Claim:
+def frame_claim(validation: ErrorTable, margin: float) -> ClaimResult:
     """What a larger frame does to validation is as published."""
     statement = "With a place drawn once, a larger frame lowers validation accuracy at the most heads, as in Table 9."
     table = validation.ordered("places", "heads", "length")
@@ -44,7 +43,7 @@ def frame_claim(validation: ErrorTable, margin: float) -> Claim:
     one_place = np.isnan([table.at(places=ONCE, heads=count, length=smallest) for count in table.values("heads")]).all()
     larger = [length for length in table.values("length")[1:] if np.isfinite(wrong(ONCE, length))]
     if not (one_place and larger and np.isfinite(wrong(EACH_TIME, smallest))):
-        return Claim(
+        return ClaimResult(
             statement, Verdict.UNDECIDED, "it takes the smallest frame, and larger ones with places drawn once"
         )
     costs = [wrong(ONCE, length) - wrong(EACH_TIME, smallest) for length in larger]
@@ -53,7 +52,7 @@ def frame_claim(validation: ErrorTable, margin: float) -> Claim:
         for length, cost in zip(larger, costs, strict=True)
     )
     verdict = verdict_of([cost > margin for cost in costs], [cost < -margin for cost in costs])
-    return Claim(statement, verdict, evidence + _chance(margin))
+    return ClaimResult(statement, verdict, evidence + _chance(margin))
 
 
 def gains(table: ErrorTable) -> dict[tuple[int, int], float]:
@@ -68,16 +67,16 @@ def gains(table: ErrorTable) -> dict[tuple[int, int], float]:
     return {place: gain for place, gain in apart.items() if np.isfinite(gain)}
 
 
-def _judged(statement: str, gained: Mapping[tuple[int, int], float], margin: float, *, sign: int) -> Claim:
+def _judged(statement: str, gained: Mapping[tuple[int, int], float], margin: float, *, sign: int) -> ClaimResult:
     if not gained:
-        return Claim(statement, Verdict.UNDECIDED, "no model was trained with places of both kinds")
+        return ClaimResult(statement, Verdict.UNDECIDED, "no model was trained with places of both kinds")
     most = max(heads for heads, _ in gained)
     signed = [sign * gain for (heads, _), gain in gained.items() if heads == most]
     evidence = f"points more with a place drawn once, {count_of_heads(most)}: " + "; ".join(
         f"T = {length} {100 * gain:+.1f}" for (heads, length), gain in gained.items() if heads == most
     )
     verdict = verdict_of([x > margin for x in signed], [x < -margin for x in signed])
-    return Claim(statement, verdict, evidence + _chance(margin))
+    return ClaimResult(statement, verdict, evidence + _chance(margin))
 
 
 def _each_time(gain: float) -> str:

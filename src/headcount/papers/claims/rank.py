@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...answer import ErrorTable
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import Verdict, decided
+from ...answer.claim import ClaimResult, Verdict, decided
 from ...answer.signals import MIN_DROP
 
 DROP = 10**MIN_DROP
@@ -44,7 +43,7 @@ def named(at: dict[str, Any], differing: frozenset[str], otherwise: str = "measu
     return ", ".join(word for axis, word in words.items() if axis in differing and axis in at) or otherwise
 
 
-def full_rank_claim(table: ErrorTable, layers: int = 1) -> Claim:
+def full_rank_claim(table: ErrorTable, layers: int = 1) -> ClaimResult:
     """The error falls at full rank, and not before; of the numbers of blocks tried, the best one counts."""
     statement = "One layer needs full rank."
     if layers != 1:
@@ -56,22 +55,22 @@ def full_rank_claim(table: ErrorTable, layers: int = 1) -> Claim:
         if len(ranks := sorted(line)) > 1 and full_rank(at) in line
     ]
     if not drops:
-        return Claim(statement, Verdict.UNDECIDED, "no such model was measured at two ranks")
+        return ClaimResult(statement, Verdict.UNDECIDED, "no such model was measured at two ranks")
     differing = varying(table) - {"multiplier", "layers"}
     evidence = "the error falls from half to full rank (and from the lowest rank to half) " + "; ".join(
         f"{named(at, differing, otherwise='')} {at_full:.3g}-fold ({before:.3g}-fold)".strip()
         for at, at_full, before in drops
     )
-    return Claim(statement, decided(all(full >= DROP and full > before for _, full, before in drops)), evidence)
+    return ClaimResult(statement, decided(all(full >= DROP and full > before for _, full, before in drops)), evidence)
 
 
-def more_heads_claim(table: ErrorTable) -> Claim:
+def more_heads_claim(table: ErrorTable) -> ClaimResult:
     """At equal parameters each halving of the rank, and doubling of the heads, raises the error."""
     statement = "At equal parameters more heads hurt."
     lines = table.lines("rank")
     steps = [(at, line, low, high) for at, line in lines for low, high in itertools.pairwise(sorted(line))]
     if not steps:
-        return Claim(statement, Verdict.UNDECIDED, "no model was measured at two ranks")
+        return ClaimResult(statement, Verdict.UNDECIDED, "no model was measured at two ranks")
     helped = [step for step in steps if step[1][step[2]] * SAME < step[1][step[3]]]
     best_full = all(min(line, key=line.__getitem__) == max(line) for _, line in lines)
     worst = ""
@@ -82,10 +81,10 @@ def more_heads_claim(table: ErrorTable) -> Claim:
         f"in {len(steps) - len(helped)} of {len(steps)} steps from one rank to the next lower, with more heads, the "
         f"error does not fall{worst}; the highest rank is the best {'everywhere' if best_full else 'not everywhere'}"
     )
-    return Claim(statement, decided(not helped and best_full), evidence)
+    return ClaimResult(statement, decided(not helped and best_full), evidence)
 
 
-def blocks_claim(table: ErrorTable) -> Claim:
+def blocks_claim(table: ErrorTable) -> ClaimResult:
     """More blocks of half the rank do not reach one block of full rank."""
     statement = "More heads of half the rank do not make up for full rank."
     compared = []
@@ -95,59 +94,59 @@ def blocks_claim(table: ErrorTable) -> Claim:
         if at["multiplier"] != 1 and full // 2 in line and np.isfinite(single):
             compared.append((at["multiplier"], line[full // 2], single))
     if not compared:
-        return Claim(statement, Verdict.UNDECIDED, "one layer was not measured with several blocks")
+        return ClaimResult(statement, Verdict.UNDECIDED, "one layer was not measured with several blocks")
     evidence = "; ".join(
         f"{blocks} blocks of half rank {half:.2g}, one of full rank {full:.2g}" for blocks, half, full in compared
     )
-    return Claim(statement, decided(all(half > full * SAME for _, half, full in compared)), evidence)
+    return ClaimResult(statement, decided(all(half > full * SAME for _, half, full in compared)), evidence)
 
 
-def depth_claim(table: ErrorTable) -> Claim:
+def depth_claim(table: ErrorTable) -> ClaimResult:
     """More layers lower the error below full rank on the whole, and raise it nowhere."""
     statement = "Depth helps below full rank."
     gains = [gain for _, gain in _gains(table)]
     if not gains:
-        return Claim(statement, Verdict.UNDECIDED, "no rank below the full one was measured at two depths")
+        return ClaimResult(statement, Verdict.UNDECIDED, "no rank below the full one was measured at two depths")
     mean = _geometric_mean(gains)
     evidence = (
         f"one layer's error over the deepest's, at {len(gains)} ranks and numbers of blocks: {min(gains):.3g} to "
         f"{max(gains):.3g}, mean {mean:.3g}"
     )
-    return Claim(statement, decided(mean > SAME and min(gains) * SAME >= 1), evidence)
+    return ClaimResult(statement, decided(mean > SAME and min(gains) * SAME >= 1), evidence)
 
 
-def shorter_claim(table: ErrorTable) -> Claim:
+def shorter_claim(table: ErrorTable) -> ClaimResult:
     """Depth gains less on long sequences: the factor at the lowest ranks falls with the number of points."""
     statement = "Depth helps for short sequences and less for long ones."
     gains: dict[int, list[float]] = {}
     for at, gain in _gains(table):
         gains.setdefault(at["length"], []).append(gain)
     if len(gains) < 2:
-        return Claim(statement, Verdict.UNDECIDED, "depth was not measured at two numbers of points")
+        return ClaimResult(statement, Verdict.UNDECIDED, "depth was not measured at two numbers of points")
     means = {length: _geometric_mean(values) for length, values in sorted(gains.items())}
     evidence = "one layer's error over the deepest's, mean over ranks below full: " + "; ".join(
         f"{length} points {gain:.3g}" for length, gain in means.items()
     )
     shortest, *_, longest = means.values()
-    return Claim(statement, decided(shortest > SAME and longest * SAME < shortest), evidence)
+    return ClaimResult(statement, decided(shortest > SAME and longest * SAME < shortest), evidence)
 
 
-def longer_claim(table: ErrorTable) -> Claim:
+def longer_claim(table: ErrorTable) -> ClaimResult:
     """With two layers the error at the lowest rank grows with the number of points."""
     statement = "With two layers low rank errs more, the more points there are."
     deep = {at["length"]: line for at, line in _of_layers(table, 2).lines("rank")}
     if len(deep) < 2:
-        return Claim(statement, Verdict.UNDECIDED, "two layers were not measured at two numbers of points")
+        return ClaimResult(statement, Verdict.UNDECIDED, "two layers were not measured at two numbers of points")
     shared = set.intersection(*map(set, deep.values()))
     if not shared:
-        return Claim(statement, Verdict.UNDECIDED, "no rank was measured at every number of points")
+        return ClaimResult(statement, Verdict.UNDECIDED, "no rank was measured at every number of points")
     lowest = {length: line[min(shared)] for length, line in sorted(deep.items())}
     evidence = "error at the lowest rank: " + "; ".join(f"{n} points {error:.2g}" for n, error in lowest.items())
     errors = list(lowest.values())
-    return Claim(statement, decided(errors == sorted(errors)), evidence)
+    return ClaimResult(statement, decided(errors == sorted(errors)), evidence)
 
 
-def codes_claim(table: ErrorTable) -> Claim:
+def codes_claim(table: ErrorTable) -> ClaimResult:
     """Below full rank a position code does not reach full rank without one."""
     statement = "Position codes do not make up for rank."
     pairs = []
@@ -158,20 +157,20 @@ def codes_claim(table: ErrorTable) -> Claim:
         if at["positions"] != "none" and below and np.isfinite(full):
             pairs.append((at, min(below), full))
     if not pairs:
-        return Claim(statement, Verdict.UNDECIDED, "codes were not measured below full rank")
+        return ClaimResult(statement, Verdict.UNDECIDED, "codes were not measured below full rank")
     evidence = "best error below full rank with codes, and at full rank without: " + "; ".join(
         f"{at['positions']}, {at['layers']} layer(s), {at['multiplier']} block(s) {below:.2g}, {full:.2g}"
         for at, below, full in pairs
     )
-    return Claim(statement, decided(all(below > full * SAME for _, below, full in pairs)), evidence)
+    return ClaimResult(statement, decided(all(below > full * SAME for _, below, full in pairs)), evidence)
 
 
-def wider_heads_claim(table: ErrorTable) -> Claim:
+def wider_heads_claim(table: ErrorTable) -> ClaimResult:
     """The error falls as a power of the rank, from the lowest to the highest."""
     statement = "At equal parameters fewer, wider heads do better."
     lines = [(at, dict(sorted(line.items()))) for at, line in table.lines("rank") if len(line) > 2]
     if not lines:
-        return Claim(statement, Verdict.UNDECIDED, "fewer than three head counts were measured")
+        return ClaimResult(statement, Verdict.UNDECIDED, "fewer than three head counts were measured")
     holds, evidence = [], []
     for at, line in lines:
         (low, at_low), *_, (high, at_high) = line.items()
@@ -179,7 +178,7 @@ def wider_heads_claim(table: ErrorTable) -> Claim:
         holds.append(slope < 0 and at_low > SAME * at_high)
         ends = f"rank {high} {at_high:.2g}, rank {low} {at_low:.2g}"
         evidence.append(f"{at['layers']} layers: {ends}, error ~ rank^{slope:.2f}")
-    return Claim(statement, decided(all(holds)), "; ".join(evidence))
+    return ClaimResult(statement, decided(all(holds)), "; ".join(evidence))
 
 
 def _of_layers(table: ErrorTable, layers: int) -> ErrorTable:

@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 
 from ...answer import ErrorTable, PowerLaw, count_of_heads, power_law
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import Verdict, decided, verdict_of
+from ...answer.claim import ClaimResult, Verdict, decided, verdict_of
 from .heads import FLAT_SLOPE, finite_ratio
 
 
@@ -20,50 +19,50 @@ def width_fits(table: ErrorTable) -> dict[tuple[int, int], PowerLaw]:
     return {place: fit for place, fit in fits.items() if fit is not None}
 
 
-def falls_claim(table: ErrorTable, enough: int) -> Claim:
+def falls_claim(table: ErrorTable, enough: int) -> ClaimResult:
     statement = "With fewer than D heads the error falls as a power of N."
     fits = {place: fit for place, fit in width_fits(table).items() if place[0] < enough}
     if not fits:
-        return Claim(statement, Verdict.UNDECIDED, "no head count below D was measured at two widths")
+        return ClaimResult(statement, Verdict.UNDECIDED, "no head count below D was measured at two widths")
     evidence = "exponents with 90 % intervals: " + "; ".join(
         f"{count_of_heads(heads)}, length {length} {_interval(fit)}" for (heads, length), fit in fits.items()
     )
     falling, level = ([fit.high < 0 for fit in fits.values()], [fit.low > -FLAT_SLOPE for fit in fits.values()])
-    return Claim(statement, verdict_of(falling, level), evidence)
+    return ClaimResult(statement, verdict_of(falling, level), evidence)
 
 
-def longer_is_worse_claim(table: ErrorTable, enough: int) -> Claim:
+def longer_is_worse_claim(table: ErrorTable, enough: int) -> ClaimResult:
     statement = "With fewer than D heads the longest sequences have a larger error than the shortest at the same N."
     best = table.reduced("seed").ordered("heads", "length", "hidden")
     few = best.select(heads=[heads for heads in best.values("heads") if heads < enough]).errors
     ratio = finite_ratio(few[:, -1], few[:, 0])
     shortest, longest = best.values("length")[0], best.values("length")[-1]
     if shortest == longest or not len(ratio):
-        return Claim(statement, Verdict.UNDECIDED, "the shortest and the longest length were not both measured")
+        return ClaimResult(statement, Verdict.UNDECIDED, "the shortest and the longest length were not both measured")
     worse = int(np.sum(ratio > 1))
     evidence = f"from length {shortest} to {longest} the error grows in {worse} of {len(ratio)} pairs of heads and N"
-    return Claim(statement, decided(worse == len(ratio)), evidence)
+    return ClaimResult(statement, decided(worse == len(ratio)), evidence)
 
 
-def flatter_claim(table: ErrorTable, enough: int) -> Claim:
+def flatter_claim(table: ErrorTable, enough: int) -> ClaimResult:
     """Theorem 2(2): err ~ M^(-1/k) with k growing in T, so the power is nearer to zero for longer sequences."""
     statement = "With fewer than D heads size buys less on longer sequences: the power is nearer to zero."
     fits = width_fits(table)
     short, long = table.values("length")[0], table.values("length")[-1]
     both = [h for h in table.values("heads") if h < enough and (h, short) in fits and (h, long) in fits]
     if short == long or not both:
-        return Claim(statement, Verdict.UNDECIDED, "the shortest and the longest length were not both measured")
+        return ClaimResult(statement, Verdict.UNDECIDED, "the shortest and the longest length were not both measured")
     evidence = f"exponent at length {short} and at {long}, with 90 % intervals: " + "; ".join(
         f"{count_of_heads(h)} {_interval(fits[h, short])}, {_interval(fits[h, long])}" for h in both
     )
     nearer = [fits[h, long].low > fits[h, short].high for h in both]
     further = [fits[h, long].high < fits[h, short].low for h in both]
-    return Claim(statement, verdict_of(nearer, further), evidence)
+    return ClaimResult(statement, verdict_of(nearer, further), evidence)
 
 
-def missing_head_claim(table: ErrorTable, enough: int) -> Claim:
+def missing_head_claim(table: ErrorTable, enough: int) -> ClaimResult:
     statement = "No size tried makes up for a missing head: D heads do better at every N."
-    missing = Claim(statement, Verdict.UNDECIDED, "D and D - 1 heads were not both measured")
+    missing = ClaimResult(statement, Verdict.UNDECIDED, "D and D - 1 heads were not both measured")
     if not {enough, enough - 1} <= set(table.values("heads")):
         return missing
     best = table.reduced("seed")
@@ -71,7 +70,7 @@ def missing_head_claim(table: ErrorTable, enough: int) -> Claim:
     if not len(ratio):
         return missing
     evidence = f"D - 1 heads err {ratio.min():.3g} to {ratio.max():.3g} times as much as D heads at the same N"
-    return Claim(statement, decided(bool(ratio.min() > 1)), evidence)
+    return ClaimResult(statement, decided(bool(ratio.min() > 1)), evidence)
 
 
 def _interval(fit: PowerLaw) -> str:

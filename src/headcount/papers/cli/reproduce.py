@@ -1,8 +1,10 @@
 """`headcount reproduce`: the published tables and figures."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
@@ -25,13 +27,13 @@ from ...report.render.terminal import section_view
 from ...report.render.words import spoken_time
 from ...report.section import Section
 from ...store import Outcome, Store
-from ..base import AbstractStudy, ClosedFormStudy, Scale
+from ..base import ClosedFormStudy, Scale, Study
 from ..real_data.base import RealDataStudy
 from ..real_data.cifar import PATCHES, CifarStudy
 from ..registry import CLOSED_FORM, REAL_DATA, STUDIES, study
-from .parts import EVERYTHING, Part
+from .parts import part_of, require_taken
 
-AnyStudy = AbstractStudy | ClosedFormStudy
+AnyStudy = Study | ClosedFormStudy
 
 
 def reproduce(
@@ -110,39 +112,40 @@ def reproduce(
         _list_studies(out, as_json)
         return
     chosen: list[AnyStudy] = [*STUDIES.values(), *CLOSED_FORM.values()] if name == "all" else [study(name)]
-    part = Part(
-        heads=counts(heads, "--heads"),
-        ranks=counts(ranks, "--ranks"),
-        layers=counts(layers, "--layers"),
-        multipliers=counts(multipliers, "--multipliers"),
-        dims=counts(dims, "--dims"),
-        positions=None if positions is None else positions.split(","),
-        lengths=counts(lengths, "--lengths"),
-        seeds=seeds,
-        steps=steps,
-        norms=norms,
-        epochs=counts(epochs, "--epochs"),
-        precision=precision,
-    )
-    part.require_of(None if name == "all" else chosen[0], name)
+    given = {
+        "heads": counts(heads, "--heads"),
+        "ranks": counts(ranks, "--ranks"),
+        "layers": counts(layers, "--layers"),
+        "multipliers": counts(multipliers, "--multipliers"),
+        "dims": counts(dims, "--dims"),
+        "positions": None if positions is None else positions.split(","),
+        "lengths": counts(lengths, "--lengths"),
+        "seeds": seeds,
+        "steps": steps,
+        "norms": norms,
+        "epochs": counts(epochs, "--epochs"),
+        "precision": precision,
+    }
+    asked = {option: value for option, value in given.items() if value is not None}
+    require_taken(None if name == "all" else chosen[0], name, scale, asked)
     if name in REAL_DATA:
         chosen = [_bound(_with_patch(REAL_DATA[name], patch), real_data, embeddings, dry_run)]
     else:
-        given = {"--data": real_data, "--embeddings": embeddings, "--patch": patch}
-        refused = ", ".join(option for option, value in given.items() if value is not None)
+        of_data = {"--data": real_data, "--embeddings": embeddings, "--patch": patch}
+        refused = ", ".join(option for option, value in of_data.items() if value is not None)
         require(not refused, f"{name} does not take {refused}: only {', '.join(REAL_DATA)} read data.")
     folder = out or Path("results") / f"{name}-{scale}"
     if dry_run:
         with training_on(on, workers) as executor:
             machine = executor.machine
-        _print_costs({each.name: _cost(each, scale, folder, part, machine) for each in chosen}, as_json)
+        _print_costs({each.name: _cost(each, scale, folder, asked, machine) for each in chosen}, as_json)
         return
     failed, results = 0, []
     trains = any(not isinstance(each, ClosedFormStudy) for each in chosen)
     try:
         with training_on(on, workers, needed=trains, folder=folder) as executor:
             for each in chosen:
-                content, lost = _reproduced(each, part, scale, folder, executor, show=not as_json)
+                content, lost = _reproduced(each, asked, scale, folder, executor, show=not as_json)
                 failed += lost
                 results.append(content)
     finally:  # stopped on the way, the studies that are done still have their report
@@ -158,7 +161,7 @@ def reproduce(
 
 
 def _reproduced(
-    each: AnyStudy, part: Part, scale: Scale, folder: Path, executor: Executor, *, show: bool
+    each: AnyStudy, asked: Mapping[str, Any], scale: Scale, folder: Path, executor: Executor, *, show: bool
 ) -> tuple[dict[str, Any], int]:
     """What a study came to, shown where `show`, and how many of its cells failed."""
     messages.print(f"[bold]{each.title}[/bold]: {each.asks}", highlight=False)
@@ -166,7 +169,7 @@ def _reproduced(
     if isinstance(each, ClosedFormStudy):
         section = _computed(each, scale, folder)
     else:
-        summary: RunSummary = run(part.of(each, scale), folder, run_sweep, executor)
+        summary: RunSummary = run(part_of(each, scale, asked), folder, run_sweep, executor)
         failed = summary.failed
         section = _trained(each, scale, folder, summary)
     content: dict[str, Any] = {"name": each.name, "headline": None, "claims": []}
@@ -214,7 +217,7 @@ def _computed(each: ClosedFormStudy, scale: Scale, folder: Path) -> Section:
         raise typer.Exit(130) from None
 
 
-def _trained(each: AbstractStudy, scale: Scale, folder: Path, summary: RunSummary) -> Section | None:
+def _trained(each: Study, scale: Scale, folder: Path, summary: RunSummary) -> Section | None:
     """The section of a study whose models are trained; None where none of them finished."""
     if isinstance(each, RealDataStudy):
         each.keep_pictures(folder)
@@ -242,14 +245,18 @@ class Cost:
 
 
 def _cost(
-    each: AnyStudy, scale: Scale, folder: Path | None, part: Part = EVERYTHING, machine: Hardware | None = None
+    each: AnyStudy,
+    scale: Scale,
+    folder: Path | None,
+    asked: Mapping[str, Any] = MappingProxyType({}),
+    machine: Hardware | None = None,
 ) -> Cost:
     if isinstance(each, ClosedFormStudy):
         count = len(each.pieces(scale))
         done = 0 if folder is None else len(each.read(folder, scale))
         seconds = each.expected_seconds(scale) * (count - done) / count
         return Cost(f"{count} pieces, {done} of them done; about {max(1, round(seconds))} s", count, done, seconds)
-    plan = plan_sweep(part.of(each, scale), set() if folder is None else settled(folder), machine)
+    plan = plan_sweep(part_of(each, scale, asked), set() if folder is None else settled(folder), machine)
     words = "" if folder is None else describe_plan(plan, folder)
     return Cost(words, plan.cells, plan.settled, plan.seconds)
 

@@ -1,69 +1,48 @@
-"""Studies of error against hidden width N: power laws fitted for every head count and length."""
+"""Figures 1b and 4: error against hidden width N, a power law fitted for every head count and length."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from ...answer import NMSE, ErrorTable, count_of_heads, error_table
+from ...answer import NMSE, ErrorTable, count_of_heads
 from ...report.chart import Chart, Series
-from ...report.section import Section
-from ...store import Experiment, Record
-from ..base import Scale
+from ..base import Effort, Part, Results, Scale, Study
 from ..claims.width import falls_claim, flatter_claim, longer_is_worse_claim, missing_head_claim, width_fits
-from .table import HeadCountStudy, paper_task
-
-if TYPE_CHECKING:
-    from ...engine import Sweep
-    from ...models import ClassTokenSpec
+from .tables import ALL_LENGTHS, OUR_CHOICES, class_token, paper_task
 
 INTRINSIC_DIM = 4
 HEADS = (1, 2, 3, 4)
 
 
-@dataclass(frozen=True, kw_only=True)
-class WidthStudy(HeadCountStudy):
-    """Heads 1 to D, each at several hidden widths. `widths` are the N tried at a scale."""
-
-    widths: dict[Scale, tuple[int, ...]]
-
-    def sweep(self, scale: Scale) -> "Sweep":
-        from ...engine import sweep
-
-        effort = self.efforts[scale]
-        axes = {"heads": HEADS, "hidden": self.widths[scale], "length": effort.lengths, "seed": range(effort.seeds)}
-        return sweep(paper_task(INTRINSIC_DIM), axes=axes, model=_model, train=effort.train, **self.named(scale))
-
-    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
-        table = error_table(experiment, records)
-        return Section(
-            name=self.name,
-            title=self.title,
-            asks=self.asks,
-            headline=_headline(table),
-            claims=(
-                falls_claim(table, INTRINSIC_DIM),
-                longer_is_worse_claim(table, INTRINSIC_DIM),
-                flatter_claim(table, INTRINSIC_DIM),
-                missing_head_claim(table, INTRINSIC_DIM),
-            ),
-            charts=tuple(width_chart(table, heads) for heads in table.values("heads")),
-            notes=(
-                "The paper draws this figure and prints no numbers; its claims are judged. Which N it used is not "
-                f"published; ours: {', '.join(map(str, self.widths[scale]))}.",
-                *self.choices(scale),
-            ),
-        )
+def _parts(effort: Effort) -> Iterable[Part]:
+    axes = effort.over(heads=HEADS, hidden=effort.axes["hidden"])
+    yield Part(task=paper_task, model=partial(class_token, head_dim=8), axes=axes)
 
 
-def _model(heads: int, hidden: int) -> "ClassTokenSpec":
-    from ...models import ClassTokenSpec
+def _report(results: Results) -> dict[str, Any]:
+    table = results.table()
+    claims = (falls_claim, longer_is_worse_claim, flatter_claim, missing_head_claim)
+    return {
+        "headline": _headline(table),
+        "claims": tuple(judge(table, INTRINSIC_DIM) for judge in claims),
+        "charts": tuple(_chart(table, heads) for heads in table.values("heads")),
+        "notes": (
+            "The paper draws this figure and prints no numbers; its claims are judged. Which N it used is not "
+            f"published; ours: {', '.join(map(str, results.effort.axes['hidden']))}.",
+        ),
+    }
 
-    return ClassTokenSpec(heads=heads, head_dim=8, hidden=hidden)
+
+def _headline(table: ErrorTable) -> str:
+    few = [fit.exponent for (heads, _), fit in width_fits(table).items() if heads < INTRINSIC_DIM]
+    if not few:
+        return "Too few widths are there to fit a power"
+    return f"With fewer than D heads the fitted powers of N range from {min(few):+.2f} to {max(few):+.2f}"
 
 
-def width_chart(table: ErrorTable, heads: int) -> Chart:
+def _chart(table: ErrorTable, heads: int) -> Chart:
     """One head count: the smallest error against N for every length, with the fitted lines."""
     best = table.reduced("seed").select(heads=heads).ordered("length", "hidden")
     widths, fits = best.values("hidden"), width_fits(table)
@@ -87,8 +66,33 @@ def width_chart(table: ErrorTable, heads: int) -> Chart:
     )
 
 
-def _headline(table: ErrorTable) -> str:
-    few = [fit.exponent for (heads, _), fit in width_fits(table).items() if heads < INTRINSIC_DIM]
-    if not few:
-        return "Too few widths are there to fit a power"
-    return f"With fewer than D heads the fitted powers of N range from {min(few):+.2f} to {max(few):+.2f}"
+def _effort(lengths: tuple[int, ...], seeds: int, steps: int, widths: tuple[int, ...]) -> Effort:
+    return Effort(lengths=lengths, seeds=seeds, steps=steps, axes={"hidden": widths})
+
+
+FIGURE1B = Study(
+    name="figure1b",
+    title="Figure 1b",
+    asks="Error against the hidden width N of both nets: how much size buys when heads are too few.",
+    parts=_parts,
+    report=_report,
+    notes=OUR_CHOICES,
+    efforts={
+        Scale.SMOKE: _effort((8, 32), 2, 2000, (8, 16, 32)),
+        Scale.LAPTOP: _effort((8, 32), 3, 6000, (8, 16, 32, 64, 128)),
+        Scale.PAPER: _effort((8, 32, 128), 10, 20_000, (8, 16, 32, 64, 128)),
+    },
+)
+FIGURE4 = Study(
+    name="figure4",
+    title="Figure 4",
+    asks="Error against the hidden width N of both nets at every length, a panel per head count.",
+    parts=_parts,
+    report=_report,
+    notes=OUR_CHOICES,
+    efforts={
+        Scale.SMOKE: _effort((8, 16), 2, 2000, (8, 16, 32)),
+        Scale.LAPTOP: _effort((8, 16, 32, 64), 3, 6000, (8, 16, 32, 64)),
+        Scale.PAPER: _effort(ALL_LENGTHS, 10, 20_000, (8, 16, 32, 64, 128)),
+    },
+)

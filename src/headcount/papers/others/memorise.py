@@ -6,30 +6,35 @@ a query after n tokens. They train such layers and find more: linearly more with
 n. Their plots print no numbers.
 """
 
+import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...answer import error_table
+from ...answer import ErrorTable
 from ...answer.metric import FITTED_ERROR
-from ...report.section import Section
-from ...store import Experiment, Record, TrainSpec
-from ..base import AbstractStudy, Effort, Scale
+from ...report.chart import Chart, Series
+from ...report.section import Grid
+from ...store import TrainSpec
+from ..base import Effort, Part, Results, Scale, Study
 from ..claims.memorise import (
     CONTEXTS,
     WRONG,
+    Capacity,
     below_claim,
     beyond_claim,
     capacities,
     context_claim,
+    contexts_of,
+    heads_exponent,
     linear_claim,
+    lines,
     proved_claim,
 )
-from .memorise_views import capacity_charts, capacity_grid, error_grid, headline
 
 if TYPE_CHECKING:
-    from ...engine import Sweep
     from ...models import EncoderSpec
 
 CLASSES = 10
@@ -76,99 +81,168 @@ class MemoriseEffort(Effort):
         """Examples that are stored, repeated: as many for all numbers of different ones, so that one program serves."""
         return heads * math.lcm(*self.per_head[context])
 
-    def grid(self) -> Iterator[dict[str, tuple[Any, ...]]]:
-        """The axes of every part that is swept for itself: a number of examples, a shape and a seed."""
-        for context, per_head in self.per_head.items():
-            for shape in self.shapes():
-                for each in per_head:
-                    for seed in range(self.seeds):
-                        axes: dict[str, tuple[Any, ...]] = {"heads": (shape.heads,), "rank": (shape.rank,)}
-                        axes |= {"context": (context,), "examples": (shape.heads * each,)}
-                        yield axes | {"length": (shape.length,), "seed": (seed,)}
+
+@dataclass(frozen=True)
+class Along:
+    """An axis that capacities are drawn along: the field of `Capacity`, what a chart calls it, and its title."""
+
+    axis: str
+    field: str
+    label: str
+    title: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class MemoriseStudy(AbstractStudy):
-    """Examples memorised against heads, context size and key width."""
+ALONG = (
+    Along("heads", "heads", "attention heads H", "Examples memorised, by heads"),
+    Along("length", "tokens", "tokens of the context n", "Examples memorised, by context size"),
+    Along("rank", "rank", "key width d_h", "Examples memorised, by key width"),
+)
 
-    efforts: dict[Scale, MemoriseEffort]  # type: ignore[assignment]
 
-    def sweep(self, scale: Scale) -> "Sweep":
-        from ...engine import joined, sweep
-        from ...tasks import RandomLabels
+def headline(found: Sequence[Capacity]) -> str:
+    """How the capacity grows with the heads."""
+    parts = []
+    for (context, *_), line in lines(found, "heads").items():
+        fit = heads_exponent(line)
+        if fit is not None:
+            low, value, high = fit
+            known = [each for each in line if not each.missing]
+            ends = f"{known[0].examples:.0f} to {known[-1].examples:.0f} at {known[0].heads} to {known[-1].heads} heads"
+            parts.append(f"{context} context: as H^{value:.2f} [{low:.2f}, {high:.2f}], {ends}")
+    return f"Examples memorised: {'; '.join(parts)}" if parts else "Too few models have finished to tell"
 
-        effort = self.efforts[scale]
-        parts = []
-        for axes in effort.grid():
-            at = {axis: axes.pop(axis)[0] for axis in ("context", "examples")}
-            (length,), (heads,), (seed,) = axes["length"], axes["heads"], axes["seed"]
-            task = RandomLabels(
-                length=length, dim=effort.dim, classes=CLASSES, context=at["context"], distinct=at["examples"]
+
+def capacity_grid(found: Sequence[Capacity]) -> Grid:
+    """Every shape: what is proved, and what was memorised."""
+    rows = []
+    for each in found:
+        ratio = "-" if each.missing else f"{each.examples / each.bound:.1f}"
+        sizes = (str(each.heads), str(each.tokens), str(each.rank))
+        rows.append((each.context, *sizes, str(each.bound), str(each.exact), each.words(), ratio))
+    columns = ("context", "H", "n", "d_h", "proved", "every label right", "memorised (90 %)", "times proved")
+    title = f"examples memorised: at least {100 * (1 - WRONG):g} % of labels right, median of seeds"
+    return Grid(title=title, columns=columns, rows=tuple(rows))
+
+
+def error_grid(table: ErrorTable) -> Grid:
+    """The errors that capacities were read from, a row per shape."""
+    rows = []
+    kept = {axis: sorted(table.values(axis)) for axis in ("length", "rank", "heads")}
+    part = table.reduced("seed", "median").select(context=contexts_of(table), **kept)
+    part = part.ordered("context", "length", "rank", "heads", "examples")
+    for at, line in part.lines("examples"):
+        cells = "; ".join(f"{count}: {100 * error:.1f}" for count, error in sorted(line.items()))
+        sizes = (str(at["heads"]), str(at["length"] - 1), str(at["rank"]))
+        rows.append((at["context"], *sizes, cells))
+    columns = ("context", "H", "n", "d_h", "examples: wrong labels in %")
+    return Grid(title="training labels wrong at the end, median of seeds", columns=columns, rows=tuple(rows))
+
+
+def capacity_charts(found: Sequence[Capacity]) -> tuple[Chart, ...]:
+    """Capacity against heads, context size and key width, a chart for each that has two values."""
+    return tuple(chart for along in ALONG if (chart := _chart(found, along)) is not None)
+
+
+def _chart(found: Sequence[Capacity], along: Along) -> Chart | None:
+    series, proved = [], {}
+    for (context, *_), line in lines(found, along.axis).items():
+        known = [each for each in line if not each.missing]
+        if len(known) < 2:
+            continue
+        x, y, low, high = (
+            tuple(float(getattr(each, name)) for each in known) for name in (along.field, "examples", "low", "high")
+        )
+        series.append(Series(f"{context} context", x, y, place=len(series), low=low, high=high))
+        proved |= {float(getattr(each, along.field)): float(each.bound) for each in line}
+    if not series:
+        return None
+    ticks = tuple(sorted(proved))
+    bound = Series(
+        "H (min(n, d_h) - 1) + 1", ticks, tuple(proved[x] for x in ticks), place=6, kind="published", thin=True
+    )
+    return Chart(
+        name=f"capacity-{along.axis}",
+        title=along.title,
+        x_label=along.label,
+        y_label="examples memorised",
+        x_ticks=ticks,
+        log_y=False,
+        series=(*series, bound),
+        caption=(
+            f"at least {100 * (1 - WRONG):g} % of random labels right, median of seeds; bands hold 90 % of resamples; "
+            "dashed: what Mahdavi et al. prove that some weights memorise"
+        ),
+    )
+
+
+def _parts(effort: MemoriseEffort) -> Iterable[Part]:
+    """A part per kind of context, shape, number of examples and seed, which draws the examples too."""
+    from ...tasks import RandomLabels
+
+    for context, per_head in effort.per_head.items():
+        for shape, each, seed in itertools.product(effort.shapes(), per_head, range(effort.seeds)):
+            examples = shape.heads * each
+            yield Part(
+                task=partial(
+                    RandomLabels,
+                    length=shape.length,
+                    dim=effort.dim,
+                    classes=CLASSES,
+                    context=context,  # type: ignore[arg-type]
+                    distinct=examples,
+                ),
+                model=partial(_layer, effort.dim),
+                axes={"heads": (shape.heads,), "rank": (shape.rank,), "length": (shape.length,), "seed": (seed,)},
+                at={"context": context, "examples": examples},
+                # A seed draws the examples too, so that an interval over seeds is one over data.
+                train=replace(effort.train, train_examples=effort.stored(context, shape.heads), data_seed=seed),
             )
-            # A seed draws the examples too, so that an interval over seeds is one over data.
-            train = replace(effort.train, train_examples=effort.stored(at["context"], heads), data_seed=seed)
-            model = _layer(effort.dim)
-            parts.append(sweep(task, axes=axes, model=model, train=train, at=at, **self.named(scale)))
-        return joined(parts)
-
-    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
-        table = error_table(experiment, records, metric=FITTED_ERROR)
-        found = capacities(table)
-        by_context = (linear_claim, context_claim, below_claim, beyond_claim)
-        return Section(
-            name=self.name,
-            title=self.title,
-            asks=self.asks,
-            headline=headline(found),
-            claims=(proved_claim(found), *(judge(found, context) for judge in by_context for context in CONTEXTS)),
-            grids=(capacity_grid(found), error_grid(table)),
-            charts=capacity_charts(found),
-            metric=FITTED_ERROR,
-            notes=self.choices(scale),
-        )
-
-    def choices(self, scale: Scale) -> tuple[str, ...]:
-        effort, paper = self.efforts[scale], self.efforts[Scale.PAPER]
-        smaller = (
-            f"At {scale} scale: d = {effort.dim}, n = {effort.fixed_length - 1}, {effort.seeds} seeds, "
-            f"{effort.steps:,} steps of {effort.batch}; the paper has d = {paper.dim}, n = {paper.fixed_length - 1}, "
-            f"up to {max(paper.heads)} heads.",
-        )
-        return (
-            *(smaller if scale is not Scale.PAPER else ()),
-            f"Memorised: at least {100 * (1 - WRONG):g} % of the training labels are right at the end, interpolated "
-            "between two numbers of examples; median of seeds. What is proved is for every label right.",
-            "One layer of attention alone: no net, no residual sum, no norm, no bias; the answer is linear in the sum "
-            f"of the heads. Ours: {CLASSES} classes, values of as many numbers per head, Adam, numbers of examples in "
-            "proportion to the heads. A seed draws the examples and the weights; a shared context is one draw.",
-            "The lengths are swept with d_h = d, so that all contexts have the same number of weights.",
-        )
 
 
-def _layer(dim: int) -> "Callable[..., EncoderSpec]":
+def _report(results: Results) -> dict[str, Any]:
+    table = results.table(FITTED_ERROR)
+    found = capacities(table)
+    by_context = (linear_claim, context_claim, below_claim, beyond_claim)
+    return {
+        "headline": headline(found),
+        "claims": (proved_claim(found), *(judge(found, context) for judge in by_context for context in CONTEXTS)),
+        "grids": (capacity_grid(found), error_grid(table)),
+        "charts": capacity_charts(found),
+        "metric": FITTED_ERROR,
+    }
+
+
+def _layer(dim: int, heads: int, rank: int) -> "EncoderSpec":
     """Attention alone; a head carries as many numbers as there are classes, so no map to the classes is left out."""
     from ...models import EncoderSpec
 
-    def model(heads: int, rank: int) -> "EncoderSpec":
-        return EncoderSpec(
-            heads=heads,
-            rank=rank,
-            head_dim=min(dim, CLASSES),
-            width=dim,
-            hidden=0,
-            norm="none",
-            bias=False,
-            residual=False,
-            answered_at="query",
-        )
-
-    return model
+    return EncoderSpec(
+        heads=heads,
+        rank=rank,
+        head_dim=min(dim, CLASSES),
+        width=dim,
+        hidden=0,
+        norm="none",
+        bias=False,
+        residual=False,
+        answered_at="query",
+    )
 
 
-STUDY = MemoriseStudy(
+STUDY = Study(
     name="memorise",
     title="Examples memorised (Mahdavi et al.)",
     asks="How many examples with random labels does one layer memorise, by heads, context size and key width?",
+    parts=_parts,
+    report=_report,
+    notes=(
+        f"Memorised: at least {100 * (1 - WRONG):g} % of the training labels are right at the end, interpolated "
+        "between two numbers of examples; median of seeds. What is proved is for every label right.",
+        "One layer of attention alone: no net, no residual sum, no norm, no bias; the answer is linear in the sum "
+        f"of the heads. Ours: {CLASSES} classes, values of as many numbers per head, Adam, numbers of examples in "
+        "proportion to the heads. A seed draws the examples and the weights; a shared context is one draw.",
+        "The lengths are swept with d_h = d, so that all contexts have the same number of weights.",
+    ),
     efforts={
         Scale.SMOKE: MemoriseEffort(
             lengths=(3, 5),

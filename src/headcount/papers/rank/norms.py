@@ -6,19 +6,23 @@ the best length of such an answer is 0. Recipes that rise slowly are compared wi
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
-from ...answer import ErrorTable, error_table
-from ...answer.claim import ClaimResult as Claim
-from ...report.section import Grid, Section
-from ...store import Experiment, Record
-from ..base import Scale, said_of
+from ...answer import ErrorTable
+from ...answer.claim import ClaimResult
+from ..base import Part, Results, Scale, Study
 from ..claims.norms import collapses_claim, same_rank_claim, trains_claim
-from .base import RankEffort, RankStudy, changes_of, rank_charts, rank_grid, with_logarithms
-
-if TYPE_CHECKING:
-    from ...engine import Sweep
+from .figures import (
+    OUR_CHOICES,
+    RankEffort,
+    changes_of,
+    farthest_point,
+    rank_charts,
+    rank_grid,
+    rank_part,
+    with_logarithms,
+)
 
 FIRST, AFTER, LONG, SLOW, GENTLE = (
     "norms first",
@@ -37,7 +41,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 """What a recipe changes of the published training, by its name."""
 
 
-def _claims(table: ErrorTable) -> tuple[Claim, ...]:
+def _claims(table: ErrorTable) -> tuple[ClaimResult, ...]:
     return (
         trains_claim(table, FIRST, "Norms first train every encoder."),
         collapses_claim(
@@ -52,52 +56,39 @@ def _claims(table: ErrorTable) -> tuple[Claim, ...]:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class NormsStudy(RankStudy):
-    """The farthest point with several recipes, each an axis value; nothing is published beside them."""
-
-    def sweep(self, scale: Scale) -> "Sweep":
-        from ...engine import joined
-
-        effort = self.efforts[scale]
-        return joined(
-            self._part(scale, replace(effort, **changes), dim, "none", recipe=name)
-            for name, changes in RECIPES.items()
-            for dim in effort.dims
-        )
-
-    def recipes_of(self, norms: str) -> list[str]:
-        """The recipes with norms "first", or "after" each sum."""
-        return [name for name, changes in RECIPES.items() if changes["norm_first"] == (norms == "first")]
-
-    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
-        table = with_logarithms(error_table(experiment, records).trimmed())
-        claims, best = self.claims(table), table.reduced("seed")
-        changes = changes_of(experiment, self.efforts[scale])
-        return Section(
-            name=self.name,
-            title=", ".join([self.title, *changes]),
-            asks=self.asks,
-            headline=" ".join(f"{claim.statement.rstrip('.')}: {claim.verdict.value}." for claim in claims[1:3]),
-            claims=claims,
-            grids=(rank_grid(best, None), *_worst(table)),
-            charts=rank_charts(best, None),
-            notes=(*self.notes, *said_of(changes, scale), *self.choices(scale)),
-        )
+def _parts(effort: RankEffort) -> Iterable[Part]:
+    for name, changes in RECIPES.items():
+        for dim in effort.dims:
+            yield rank_part(replace(effort, **changes), dim, "none", farthest_point, recipe=name)
 
 
-def _worst(table: ErrorTable) -> tuple[Grid, ...]:
-    """The largest errors, where there are several seeds: training that fails does so from some of them."""
-    if len(table.values("seed")) < 2:
-        return ()
-    return (rank_grid(table.reduced("seed", "worst"), None, "largest error over seeds"),)
+def recipes_of(norms: str) -> list[str]:
+    """The recipes with norms "first", or "after" each sum."""
+    return [name for name, changes in RECIPES.items() if changes["norm_first"] == (norms == "first")]
 
 
-STUDY = NormsStudy(
+def _report(results: Results) -> dict[str, Any]:
+    table = with_logarithms(results.table().trimmed())
+    claims, best = _claims(table), table.reduced("seed")
+    grids = [rank_grid(best, None)]
+    if len(table.values("seed")) > 1:  # training that fails does so from some seeds
+        grids.append(rank_grid(table.reduced("seed", "worst"), None, "largest error over seeds"))
+    return {
+        "headline": " ".join(f"{claim.statement.rstrip('.')}: {claim.verdict.value}." for claim in claims[1:3]),
+        "claims": claims,
+        "grids": tuple(grids),
+        "charts": rank_charts(best, None),
+    }
+
+
+STUDY = Study(
     name="rank-norms",
     title="Norms after each sum",
     asks="Do encoders whose norms come after each sum train, with which warm-up, and do they need the same rank?",
-    claims=_claims,
+    parts=_parts,
+    report=_report,
+    changes=changes_of,
+    options=("steps",),
     efforts={
         Scale.SMOKE: RankEffort(
             lengths=(8,), seeds=1, steps=1000, dims=(8,), heads=(1, 2), layers=(1, 3), multipliers=(1,), hidden=64,
@@ -114,5 +105,6 @@ STUDY = NormsStudy(
     notes=(
         "An error of 1 is that of a constant answer. Published are norms after each sum and 100,000 steps, 5,000 of "
         "them warm-up.",
+        *OUR_CHOICES,
     ),
 )  # fmt: skip

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import Verdict, decided, judged
+from ...answer.claim import ClaimResult, Verdict, decided, judged
 from ...report.chart import Chart, Series
 from ...report.section import Grid, Section
 from ..base import ClosedFormStudy, Pieces, Scale
@@ -49,7 +48,7 @@ class RandomFeaturesStudy(ClosedFormStudy):
         heads = MAX_HEADS[scale]
         return len(DIMS) * (DRAWS[scale] + 1) * (heads**3 / 7.5e10 + heads**2 / 1e7)
 
-    def published_claims(self) -> tuple[Claim, ...]:
+    def published_claims(self) -> tuple[ClaimResult, ...]:
         return _rules(PLOTTED)
 
     def section(self, pieces: Pieces, scale: Scale) -> Section:
@@ -124,20 +123,20 @@ class _Ends(NamedTuple):
 PLOTTED = _Ends(PUBLISHED_HEADS, {}, PUBLISHED)
 
 
-def _rules(ends: _Ends) -> tuple[Claim, Claim]:
+def _rules(ends: _Ends) -> tuple[ClaimResult, ClaimResult]:
     errors = list(ends.last.values())
     falls = "One head errs by about 0.7 in every dimension, and more heads err less."
     slower = "The larger d, the slower the error falls."
     at_end = ", ".join(f"{error:.3f} (d = {dim})" for dim, error in ends.last.items())
     return (
-        Claim(
+        ClaimResult(
             falls,
             decided(all(0.6 <= error <= 0.8 and error > ends.last[dim] for dim, error in ends.first.items())),
             "one head: " + ", ".join(f"{error:.2f} (d = {dim})" for dim, error in ends.first.items()),
         )
         if ends.first
-        else Claim(falls, Verdict.UNDECIDED, "only the end points were read off the plot"),
-        Claim(
+        else ClaimResult(falls, Verdict.UNDECIDED, "only the end points were read off the plot"),
+        ClaimResult(
             slower,
             decided(errors == sorted(errors)) if len(errors) > 1 else Verdict.UNDECIDED,
             f"at {ends.heads:,} heads: {at_end}",
@@ -147,21 +146,21 @@ def _rules(ends: _Ends) -> tuple[Claim, Claim]:
 
 def _claims(
     errors: dict[int, np.ndarray], floors: dict[int, tuple[float, ...]], scripted: dict[int, list[float]], scale: Scale
-) -> tuple[Claim, ...]:
+) -> tuple[ClaimResult, ...]:
     first = {dim: float(drawn[:, 0].mean()) for dim, drawn in errors.items()}
     last = {dim: float(drawn[:, -1].mean()) for dim, drawn in errors.items()}
     falls, slower = judged(_rules, _Ends(MAX_HEADS[scale], first, last), PLOTTED)
-    bounded = Claim(
+    bounded = ClaimResult(
         "No draw is below the floor that holds for all rank-one heads.",
         decided(all(drawn[:, -1].min() >= floors[dim][-1] for dim, drawn in errors.items())),
         "floors: " + ", ".join(f"{floor[-1]:.3f} (d = {dim})" for dim, floor in floors.items()),
     )
     if MAX_HEADS[scale] != PUBLISHED_HEADS:
-        near = Claim(
+        near = ClaimResult(
             "The end points are the published ones.", Verdict.UNDECIDED, f"published at {PUBLISHED_HEADS:,} heads only"
         )
     else:
-        near = Claim(
+        near = ClaimResult(
             "The end points are the published ones.",
             decided(all(abs(error / PUBLISHED[dim] - 1) <= NEAR for dim, error in last.items())),
             "ours (read off the plot): "

@@ -1,15 +1,12 @@
-"""Studies of real data: accuracy by heads and length, the published tables beside it, and its claims.
-
-Such a study is bound to data before it trains anything; before that its cost is counted on stand-ins of the published
-sizes.
-"""
+"""Studies of real data: accuracy by heads and length. What CIFAR-10 and MS MARCO share."""
 
 import dataclasses
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -18,13 +15,11 @@ from ...answer.metric import FINAL_ERROR, FITTED_ERROR, FITTED_MRR, TRAIN_ERROR
 from ...report.chart import Chart, Series
 from ...report.section import Grid
 from ...store import Experiment, Outcome, Precision, Record, TrainSpec
-from ..base import AbstractStudy, Effort, Scale
+from ..base import Effort, Part, Study
 from .download import OnBytes, Source
 
 if TYPE_CHECKING:
-    from ...engine import Sweep
     from ...models import EncoderSpec
-    from ...store.experiment import Value
     from ...tasks import AbstractTask
 
 SMALLEST = 1e-4
@@ -50,14 +45,6 @@ class LabelledEffort(Effort):
             return self
         return dataclasses.replace(self, steps=self.epochs * min(examples, self.train_examples) // self.batch)
 
-    def lasting(self, epochs: int) -> Self:
-        """The same for so many epochs."""
-        return dataclasses.replace(self, epochs=epochs)
-
-    def rounding(self, precision: Precision) -> Self:
-        """The same with products of this precision."""
-        return dataclasses.replace(self, precision=precision)
-
     @property
     def train(self) -> TrainSpec:
         """AdamW under a warm-up over a twentieth and a cosine; of all this only AdamW and the cosine are published."""
@@ -75,10 +62,19 @@ class LabelledEffort(Effort):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RealDataStudy(AbstractStudy):
-    """`tasks` are those of the data it is bound to, none before that."""
+class RealDataStudy(Study):
+    """A study that is bound to data before it trains anything; before that its cost is counted on stand-ins.
 
-    efforts: dict[Scale, LabelledEffort]  # type: ignore[assignment]
+    Args:
+        layers: Layers of its encoders.
+        trainings: How models of a task are trained: for each way the coordinates that its models share, and the effort.
+        printed: The paper's T for a length of ours.
+        tasks: Those of the data it is bound to, none before that.
+    """
+
+    layers: int
+    trainings: Callable[[Any, "AbstractTask"], Iterable[tuple[dict[str, Any], LabelledEffort]]]
+    printed: Callable[[int], int] = int
     tasks: tuple["AbstractTask", ...] = ()
 
     @abstractmethod
@@ -89,33 +85,6 @@ class RealDataStudy(AbstractStudy):
     def stand_ins(self) -> tuple["AbstractTask", ...]:
         """Tasks without data, of the published sizes: good for counting the cost."""
 
-    @abstractmethod
-    def model(self, task: "AbstractTask", heads: int) -> "EncoderSpec":
-        """The model of so many heads for a task."""
-
-    def changed(self, scale: Scale, *, epochs: int | None = None, precision: Precision | None = None) -> Self:
-        """The same study with another number of epochs or other products at a scale; None leaves either as it is."""
-        effort = self.efforts[scale]
-        effort = effort if epochs is None else effort.lasting(epochs)
-        effort = effort if precision is None else effort.rounding(precision)
-        return dataclasses.replace(self, efforts=self.efforts | {scale: effort})
-
-    def effort_of(self, scale: Scale, task: "AbstractTask") -> LabelledEffort:
-        """How much is done of one task."""
-        return self.efforts[scale]
-
-    def coordinates_of(self, task: "AbstractTask") -> "dict[str, Value]":
-        """The coordinates that all models of a task share."""
-        return {}
-
-    def trainings(self, scale: Scale, task: "AbstractTask") -> "list[tuple[dict[str, Value], LabelledEffort]]":
-        """The ways in which models of a task are trained, each with the coordinates that its models share."""
-        return [(self.coordinates_of(task), self.effort_of(scale, task))]
-
-    def printed(self, length: int) -> int:
-        """The paper's T for a length of ours."""
-        return length
-
     def keep_pictures(self, folder: Path) -> None:
         """Draw what is drawn of the data itself, into the results folder."""
         return
@@ -124,28 +93,25 @@ class RealDataStudy(AbstractStudy):
         """Whether a folder holds data that is read without downloading or mining anything."""
         return False
 
-    def bound(
-        self, data: Path, *, embeddings: Path | None = None, on_bytes: OnBytes = lambda *_: None
-    ) -> "RealDataStudy":
+    def bound(self, data: Path, *, embeddings: Path | None = None, on_bytes: OnBytes = lambda *_: None) -> Self:
         """The study of the data in a folder."""
         return dataclasses.replace(self, tasks=self.read(data, embeddings=embeddings, on_bytes=on_bytes))
 
-    def sweep(self, scale: Scale) -> "Sweep":
-        """The models it trains; before it is bound, stand-ins that cost the same and cannot be trained."""
-        from ...engine import joined, sweep
+    def swept(self, effort: LabelledEffort) -> Iterable[Part]:
+        for task in self.tasks or self.stand_ins():
+            for coordinates, training in self.trainings(effort, task):
+                axes = training.over(heads=training.heads)
+                model = partial(self._model, task)
+                yield Part(task=partial(_same, task), model=model, axes=axes, at=coordinates, train=training.train)
 
-        return joined(
-            sweep(
-                task,
-                axes={"heads": effort.heads, "length": effort.lengths, "seed": range(effort.seeds)},
-                model=lambda heads, task=task: self.model(task, heads),
-                train=effort.train,
-                at=coordinates,
-                **self.named(scale),
-            )
-            for task in self.tasks or self.stand_ins()
-            for coordinates, effort in self.trainings(scale, task)
-        )
+    def _model(self, task: "AbstractTask", heads: int) -> "EncoderSpec":
+        from ... import recipes
+
+        return recipes.labelled_encoder(task, heads, layers=self.layers)
+
+
+def _same(task: "AbstractTask") -> "AbstractTask":
+    return task
 
 
 def changes_of(experiment: Experiment, effort: LabelledEffort) -> list[str]:
@@ -171,7 +137,9 @@ class Means(NamedTuple):
     validation_margin: float
 
 
-def means_of(study: RealDataStudy, experiment: Experiment, records: Iterable[Record], *along: str) -> Means:
+def means_of(
+    experiment: Experiment, records: Iterable[Record], *along: str, printed: Callable[[int], int] = int
+) -> Means:
     """The means over seeds of an experiment's records over heads and length, of which at least one has finished.
 
     The tables have the axes `along` too, before those two.
@@ -182,7 +150,7 @@ def means_of(study: RealDataStudy, experiment: Experiment, records: Iterable[Rec
         means = error_table(experiment, done, metric=metric).reduced("seed", "mean")
         for axis in set(means.axes) - {*along, "heads", "length"}:
             means = means.reduced(axis)
-        axes = dict(means.axes) | {"length": tuple(map(study.printed, means.values("length")))}
+        axes = dict(means.axes) | {"length": tuple(map(printed, means.values("length")))}
         return dataclasses.replace(means, axes=axes).ordered(*along, "heads", "length")
 
     validation = table(FINAL_ERROR)

@@ -3,21 +3,20 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...answer import ERROR_RATE, ErrorTable
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import judged
+from ...answer.claim import ClaimResult, judged
 from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
 from ...answer.signals import reversal_scores
 from ...report.chart import Chart, Series
 from ...report.charts import reversal_chart
 from ...report.files import write_whole
-from ...report.section import Grid, Picture, Section
-from ...store import Experiment, Record
-from ..base import Scale, said_of
+from ...report.section import Grid, Picture
+from ...store import Experiment
+from ..base import Results, Scale
 from ..claims.labels import (
     first_fit_claim,
     length_costs_claim,
@@ -42,8 +41,6 @@ from .base import (
 from .download import CIFAR10, OnBytes, fetch
 
 if TYPE_CHECKING:
-    from ...data.images import ImageSet
-    from ...models import EncoderSpec
     from ...tasks import AbstractTask, ImageTask
 
 PATCH = 4
@@ -54,6 +51,8 @@ CLASSES = 10
 TRANSITION = 10
 SMALL = 0.05
 FRAMES = "figure6.png"
+FIXED = "cifar10 with fixed places"
+"""The name of the stand-in whose places are drawn once."""
 SHOWN = 4
 """Images that Figure 6 shows in each frame."""
 SIDES = (32, 48, 64, 96, 128)
@@ -65,22 +64,22 @@ VALIDATION = published_accuracies("table9", FINAL_ERROR)
 
 @dataclass(frozen=True, kw_only=True)
 class CifarStudy(RealDataStudy):
-    """Accuracy by heads and frame. A frame of s pixels is (s / patch)^2 patches; T counts the class token too."""
+    """Accuracy by heads and frame. A frame of s pixels is (s / patch)^2 patches; T counts the class token too.
+
+    `fixed_places` are the ways of drawing an image's place that are trained: once (True), or each time it is shown.
+    """
 
     patch: int = PATCH
+    fixed_places: tuple[bool, ...] = (False,)
 
     def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> "tuple[AbstractTask, ...]":
-        from ...tasks import ImageTask
-
-        return (ImageTask(self.images(data, on_bytes), patch=self.patch),)
-
-    def images(self, data: Path, on_bytes: OnBytes) -> "ImageSet":
-        """The images in a folder, downloaded where it is empty."""
         from ...data.cifar import is_cifar10, read_cifar10
+        from ...tasks import ImageTask
 
         if not is_cifar10(data) and to_be_fetched(data, (CIFAR10,)):
             fetch((CIFAR10,), data, on_bytes)
-        return read_cifar10(data)
+        images = read_cifar10(data)
+        return tuple(ImageTask(images, patch=self.patch, fixed_places=fixed) for fixed in self.fixed_places)
 
     def is_ready(self, data: Path) -> bool:
         from ...data.cifar import is_cifar10
@@ -90,22 +89,11 @@ class CifarStudy(RealDataStudy):
     def stand_ins(self) -> "tuple[AbstractTask, ...]":
         from ...tasks.stand_in import StandIn
 
-        length = (SIDES[0] // self.patch) ** 2
-        return (StandIn("cifar10", length=length, dim=3 * self.patch**2, classes=CLASSES, count=EPOCH),)
-
-    def model(self, task: "AbstractTask", heads: int) -> "EncoderSpec":
-        from ... import recipes
-
-        return recipes.labelled_encoder(task, heads, layers=LAYERS)
-
-    def effort_of(self, scale: Scale, task: "AbstractTask") -> LabelledEffort:
-        """The same frames, cut into patches of this size."""
-        effort = self.efforts[scale].of(_training_images(task))
-        finer = self.patch // PATCH
-        return replace(effort, lengths=tuple(length // finer**2 for length in effort.lengths))
-
-    def printed(self, length: int) -> int:
-        return length + 1
+        length, dim = (SIDES[0] // self.patch) ** 2, 3 * self.patch**2
+        return tuple(
+            StandIn(FIXED if fixed else "cifar10", length=length, dim=dim, classes=CLASSES, count=EPOCH)
+            for fixed in self.fixed_places
+        )
 
     def keep_pictures(self, folder: Path) -> None:
         from ...report.render.pictures import frames_png
@@ -120,76 +108,56 @@ class CifarStudy(RealDataStudy):
         caption = "images at drawn places of larger frames, which the colours of their border pixels fill (Figure 6)"
         return (Picture(name="frames", title="What the models see", png=path.read_bytes(), caption=caption),)
 
-    def published_claims(self) -> tuple[Claim, ...]:
-        return _rules(PRINTED)
 
-    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
-        means = means_of(self, experiment, records)
-        training, validation = means.training, means.validation
-        patch = self.patch_of(experiment)
-        table8, table9 = (of_patch(table, patch) for table in (TRAINING, VALIDATION))
-        changes = self.changes_of(experiment, scale)
-        return Section(
-            name=self.name,
-            title=", ".join([self.title, *changes]),
-            asks=self.asks,
-            headline=f"CIFAR-10: {wrong_at_both_ends(training, 'of the training set wrong')}",
-            claims=(
-                *judged(
-                    _rules,
-                    _Judged(training, validation, means.training_margin, means.validation_margin, table8),
-                    PRINTED,
-                ),
-                *_nearness(means, table8, table9, whole=scale is Scale.PAPER),
-            ),
-            grids=accuracies("", (training, means.fitted, validation), (table8, table9)),
-            charts=(
-                error_chart("training-error", "Training error against heads", training, table8, means.seeds),
-                error_chart("validation-error", "Validation error against heads", validation, table9, means.seeds),
-                *_reversal_chart(training, table8),
-            ),
-            notes=(*said_of(changes, scale), *self.choices(scale)),
-            metric=ERROR_RATE,
-        )
+def effort_of(effort: LabelledEffort, task: "AbstractTask") -> LabelledEffort:
+    """The same frames, cut into the task's patches."""
+    finer = round((task.dim / 3) ** 0.5) // PATCH
+    lengths = tuple(length // finer**2 for length in effort.lengths)
+    return replace(effort.of(_training_images(task)), lengths=lengths)
 
-    def patch_of(self, experiment: Experiment) -> int:
-        """The side of the patches that an experiment was run with."""
-        return experiment.settings.get("task", {}).get("patch", self.patch)
 
-    def changes_of(self, experiment: Experiment, scale: Scale) -> list[str]:
-        """What the models have in place of the scale's own, in words."""
-        effort, patch = self.efforts[scale], self.patch_of(experiment)
-        steps = experiment.settings.get("train", {}).get("steps", effort.steps)
-        lasting = [] if steps == effort.steps else [f"{steps:,} steps of {effort.batch}"]
-        patches = [] if patch == PATCH else [f"patches of {patch} pixels"]
-        return [*patches, *lasting, *changes_of(experiment, effort)]
+def _trainings(effort: LabelledEffort, task: "AbstractTask") -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
+    yield {}, effort_of(effort, task)
 
-    def choices(self, scale: Scale) -> tuple[str, ...]:
-        effort, paper = self.efforts[scale], self.efforts[Scale.PAPER]
-        ours = (
-            "Published: four layers, head_dim 16, layer norm, residuals, dropout, a class token, AdamW with a cosine. "
-            "The text says patches of 8 pixels (--patch 8), the tables' T says 4: we take 4. Not published are the "
-            "learning rate, the number of epochs, the dropout and the number of seeds. Ours: norms first, gelu, nets "
-            f"four times as wide; peak learning rate {paper.learning_rate:g} after a warm-up over a twentieth, decay "
-            f"{paper.weight_decay:g}, dropout 0.1, batch {paper.batch}, {paper.steps * paper.batch / EPOCH:.0f} epochs "
-            "at paper scale, examples drawn with replacement.",
-            "Training accuracy is that of the last twentieth of the steps, each batch seen before its own update and "
-            f"with dropout; the one at the end is that of the finished model on the same images. "
-            f"{self.places_note()} How the paper draws them is not published.",
-            "Layer norms have no gain and shift of their own: norms come first, and the maps after them learn both.",
-        )
-        if scale is Scale.PAPER:
-            return ours
-        smaller = (
-            f"At {scale} scale: {effort.train_examples:,} of 50,000 training images, {effort.steps:,} steps of "
-            f"{effort.batch}, {effort.seeds} seed(s), T = {', '.join(str(length + 1) for length in effort.lengths)}. "
-            f"At paper scale: all of them, {paper.steps:,} steps of {paper.batch}."
-        )
-        return (smaller, *ours)
 
-    def places_note(self) -> str:
-        """How the places of images are drawn."""
-        return "Images take a new place each time they are shown, in validation always the same one."
+def _report(results: Results) -> dict[str, Any]:
+    means = means_of(results.experiment, results.records, printed=printed)
+    training, validation = means.training, means.validation
+    table8, table9 = (of_patch(table, patch_of(results.experiment)) for table in (TRAINING, VALIDATION))
+    ours = _Judged(training, validation, means.training_margin, means.validation_margin, table8)
+    return {
+        "headline": f"CIFAR-10: {wrong_at_both_ends(training, 'of the training set wrong')}",
+        "claims": (
+            *judged(_rules, ours, PRINTED),
+            *_nearness(means, table8, table9, whole=results.scale is Scale.PAPER),
+        ),
+        "grids": accuracies("", (training, means.fitted, validation), (table8, table9)),
+        "charts": (
+            error_chart("training-error", "Training error against heads", training, table8, means.seeds),
+            error_chart("validation-error", "Validation error against heads", validation, table9, means.seeds),
+            *_reversal_chart(training, table8),
+        ),
+        "metric": ERROR_RATE,
+    }
+
+
+def printed(length: int) -> int:
+    """The paper's T, which counts the class token."""
+    return length + 1
+
+
+def patch_of(experiment: Experiment) -> int:
+    """The side of the patches that an experiment was run with."""
+    return experiment.settings.get("task", {}).get("patch", PATCH)
+
+
+def _changes(experiment: Experiment, effort: LabelledEffort) -> list[str]:
+    """What the models have in place of the scale's own, in words."""
+    patch = patch_of(experiment)
+    steps = experiment.settings.get("train", {}).get("steps", effort.steps)
+    lasting = [] if steps == effort.steps else [f"{steps:,} steps of {effort.batch}"]
+    patches = [] if patch == PATCH else [f"patches of {patch} pixels"]
+    return [*patches, *lasting, *changes_of(experiment, effort)]
 
 
 class _Judged(NamedTuple):
@@ -207,7 +175,7 @@ PRINTED = _Judged(TRAINING, VALIDATION, margin_of(EPOCH), margin_of(VALIDATED), 
 """The published tables; their shares are taken as counted once on all images."""
 
 
-def _rules(tables: _Judged) -> tuple[Claim, ...]:
+def _rules(tables: _Judged) -> tuple[ClaimResult, ...]:
     return (
         first_fit_claim(tables.training, TRANSITION, SMALL),
         length_costs_claim(tables.training, TRANSITION, tables.training_margin),
@@ -237,7 +205,9 @@ def accuracies(
     )
 
 
-def _nearness(means: Means, table8: ErrorTable | None, table9: ErrorTable | None, *, whole: bool) -> tuple[Claim, ...]:
+def _nearness(
+    means: Means, table8: ErrorTable | None, table9: ErrorTable | None, *, whole: bool
+) -> tuple[ClaimResult, ...]:
     if table8 is None or table9 is None:
         return ()
     return (
@@ -288,28 +258,56 @@ def _lengths(*sides: int) -> tuple[int, ...]:
     return tuple((side // PATCH) ** 2 for side in sides)
 
 
+EFFORTS: dict[Scale, LabelledEffort] = {
+    Scale.SMOKE: LabelledEffort(
+        lengths=_lengths(32, 48), heads=(1, 4), seeds=1, steps=120, batch=32, train_examples=1000,
+        validation_examples=200,
+    ),
+    Scale.LAPTOP: LabelledEffort(
+        lengths=_lengths(32, 48), heads=(1, 2, 4), seeds=1, steps=1500, batch=32, train_examples=5000,
+        validation_examples=1000,
+    ),
+    Scale.PAPER: LabelledEffort(
+        lengths=_lengths(*SIDES),
+        heads=(1, 2, 4, 8, 10, 11, 12, 13, 14, 16, 20, 24),
+        seeds=5,
+        steps=60 * EPOCH // 256,
+        batch=256,
+        train_examples=EPOCH,
+        validation_examples=VALIDATED,
+        precision="bfloat16",
+    ),
+}  # fmt: skip
+PAPER = EFFORTS[Scale.PAPER]
+
+
+def choices(places: str) -> tuple[str, ...]:
+    """What is ours; `places` says how the places of images are drawn."""
+    return (
+        "Published: four layers, head_dim 16, layer norm, residuals, dropout, a class token, AdamW with a cosine. "
+        "The text says patches of 8 pixels (--patch 8), the tables' T says 4: we take 4. Not published are the "
+        "learning rate, the number of epochs, the dropout and the number of seeds. Ours: norms first, gelu, nets "
+        f"four times as wide; peak learning rate {PAPER.learning_rate:g} after a warm-up over a twentieth, decay "
+        f"{PAPER.weight_decay:g}, dropout 0.1, batch {PAPER.batch}, {PAPER.steps * PAPER.batch / EPOCH:.0f} epochs at "
+        "paper scale, examples drawn with replacement.",
+        "Training accuracy is that of the last twentieth of the steps, each batch seen before its own update and with "
+        f"dropout; the one at the end is that of the finished model on the same images. {places} How the paper draws "
+        "them is not published.",
+        "Layer norms have no gain and shift of their own: norms come first, and the maps after them learn both.",
+    )
+
+
 STUDY = CifarStudy(
     name="cifar",
     title="Tables 8 and 9, Figures 2c, 2d and 6",
     asks="CIFAR-10 in frames of growing size: how many heads fit the training set, and what length costs.",
-    efforts={
-        Scale.SMOKE: LabelledEffort(
-            lengths=_lengths(32, 48), heads=(1, 4), seeds=1, steps=120, batch=32, train_examples=1000,
-            validation_examples=200,
-        ),
-        Scale.LAPTOP: LabelledEffort(
-            lengths=_lengths(32, 48), heads=(1, 2, 4), seeds=1, steps=1500, batch=32, train_examples=5000,
-            validation_examples=1000,
-        ),
-        Scale.PAPER: LabelledEffort(
-            lengths=_lengths(*SIDES),
-            heads=(1, 2, 4, 8, 10, 11, 12, 13, 14, 16, 20, 24),
-            seeds=5,
-            steps=60 * EPOCH // 256,
-            batch=256,
-            train_examples=EPOCH,
-            validation_examples=VALIDATED,
-            precision="bfloat16",
-        ),
-    },
-)  # fmt: skip
+    layers=LAYERS,
+    trainings=_trainings,
+    report=_report,
+    printed=printed,
+    notes=choices("Images take a new place each time they are shown, in validation always the same one."),
+    published_claims=lambda: _rules(PRINTED),
+    changes=_changes,
+    options=("epochs", "precision"),
+    efforts=EFFORTS,
+)

@@ -2,18 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...answer import ERROR_RATE, ErrorTable, Surface, surface_fit
-from ...answer.claim import ClaimResult as Claim
-from ...answer.claim import judged
+from ...answer.claim import ClaimResult, judged
 from ...errors import InputError
 from ...report.chart import Chart, Series
-from ...report.section import Grid, Section
-from ...store import Experiment, Precision, Record
-from ..base import Scale, said_of
+from ...report.section import Grid
+from ..base import Results, Scale
 from ..claims.labels import (
     first_fit_claim,
     length_costs_claim,
@@ -51,7 +49,6 @@ from .passages import (
 )
 
 if TYPE_CHECKING:
-    from ...store.experiment import Value
     from ...tasks import AbstractTask
 
 SMALL = 0.01
@@ -65,68 +62,37 @@ class MarcoEffort(LabelledEffort):
 
     pairs: LabelledEffort
 
-    def rounding(self, precision: Precision) -> "MarcoEffort":
-        return replace(self, precision=precision, pairs=self.pairs.rounding(precision))
+
+def effort_of(effort: MarcoEffort, task: "AbstractTask") -> LabelledEffort:
+    """How much is done in the layout of a task."""
+    pairs = replace(effort.pairs, precision=effort.precision)
+    return (pairs if layout_of(task) == "pairs" else effort).of(training_queries(task))
 
 
-@dataclass(frozen=True, kw_only=True)
-class MarcoStudy(PassageStudy):
-    """Accuracy by heads and candidates, in both layouts; the layout is an axis of the experiment."""
+def _trainings(effort: MarcoEffort, task: "AbstractTask") -> Iterable[tuple[dict[str, Any], LabelledEffort]]:
+    yield {"layout": layout_of(task)}, effort_of(effort, task)
 
-    efforts: dict[Scale, MarcoEffort]  # type: ignore[assignment]
 
-    def coordinates_of(self, task: "AbstractTask") -> "dict[str, Value]":
-        return {"layout": layout_of(task)}
-
-    def effort_of(self, scale: Scale, task: "AbstractTask") -> LabelledEffort:
-        effort = self.efforts[scale]
-        return (effort.pairs if layout_of(task) == "pairs" else effort).of(training_queries(task))
-
-    def published_claims(self) -> tuple[Claim, ...]:
-        return _rules(_printed())
-
-    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
-        records = list(records)
-        parts = {layout: experiment.part(layout=[layout]) for layout in LAYOUTS}
-        finished = {
-            layout: part for layout, part in parts.items() if any(record.metrics for record in part.own(records))
-        }
-        of_layouts = {layout: means_of(self, part, records) for layout, part in finished.items()}
-        grids, charts, claims = [], [], []
-        for layout, means in of_layouts.items():
-            fit = _surface(means.training)
-            grids += _grids(layout, means)
-            charts += _charts(layout, means, fit)
-            claims += _claims(layout, means, fit, whole=scale is Scale.PAPER)
-        first, means = next(iter(of_layouts.items()))
+def _report(results: Results) -> dict[str, Any]:
+    grids, charts, claims, headlines = [], [], [], []
+    for layout in LAYOUTS:
+        part = results.experiment.part(layout=[layout])
+        if not any(record.metrics for record in part.own(results.records)):
+            continue
+        means = means_of(part, results.records)
+        fit = _surface(means.training)
+        grids += _grids(layout, means)
+        charts += _charts(layout, means, fit)
+        claims += _claims(layout, means, fit, whole=results.scale is Scale.PAPER)
         left = wrong_at_both_ends(means.training, "of the training queries wrong")
-        changes = changes_of(experiment, self.efforts[scale])
-        return Section(
-            name=self.name,
-            title=", ".join([self.title, *changes]),
-            asks=self.asks,
-            headline=f"MS MARCO, {_words(first)}: {left}",
-            claims=tuple(claims),
-            grids=tuple(grids),
-            charts=tuple(charts),
-            notes=(*said_of(changes, scale), *self.choices(scale)),
-            metric=ERROR_RATE,
-        )
-
-    def choices(self, scale: Scale) -> tuple[str, ...]:
-        effort, paper = self.efforts[scale], self.efforts[Scale.PAPER]
-        ours = (
-            *OUR_CHOICES,
-            f"{OUR_TRAINING} At paper scale {paper.epochs} epochs in batches of {paper.batch} queries, for pairs "
-            f"{paper.pairs.epochs} in batches of {paper.pairs.batch}.",
-        )
-        if scale is Scale.PAPER:
-            return ours
-        smaller = (
-            f"At {scale} scale: up to {effort.train_examples:,} training queries, {effort.steps:,} steps of "
-            f"{effort.batch}, {effort.seeds} seed(s); pairs {effort.pairs.steps:,} steps of {effort.pairs.batch}."
-        )
-        return (smaller, *ours)
+        headlines.append(f"MS MARCO, {_words(layout)}: {left}")
+    return {
+        "headline": headlines[0],
+        "claims": tuple(claims),
+        "grids": tuple(grids),
+        "charts": tuple(charts),
+        "metric": ERROR_RATE,
+    }
 
 
 def _words(layout: str) -> str:
@@ -156,7 +122,7 @@ def _charts(layout: str, means: Means, fit: Surface | None) -> list[Chart]:
     ]
 
 
-def _claims(layout: str, means: Means, fit: Surface | None, *, whole: bool) -> list[Claim]:
+def _claims(layout: str, means: Means, fit: Surface | None, *, whole: bool) -> list[ClaimResult]:
     claims = (
         *judged(_rules, _judged(means, fit), _printed()),
         nearness_claim("training", means.training, TRAINING, whole=whole),
@@ -187,7 +153,7 @@ def _printed() -> _Judged:
     return _Judged(TRAINING, VALIDATION, margin_of(TRAINED), margin_of(VALIDATED), _surface(TRAINING))
 
 
-def _rules(of: _Judged) -> tuple[Claim, ...]:
+def _rules(of: _Judged) -> tuple[ClaimResult, ...]:
     return (
         first_fit_claim(of.training, TRANSITION, SMALL),
         length_costs_claim(of.training, TRANSITION, of.training_margin),
@@ -226,34 +192,47 @@ def _surface_chart(layout: str, training: ErrorTable, fit: Surface) -> Chart:
     )
 
 
-STUDY = MarcoStudy(
+EFFORTS: dict[Scale, MarcoEffort] = {
+    Scale.SMOKE: MarcoEffort(
+        lengths=(8, 16), heads=(1, 4), seeds=1, steps=300, batch=32, train_examples=1000, validation_examples=200,
+        weight_decay=DECAY,
+        pairs=LabelledEffort(
+            lengths=(8,), heads=(1, 2), seeds=1, steps=30, batch=8, train_examples=100, validation_examples=50,
+            weight_decay=DECAY,
+        ),
+    ),
+    Scale.LAPTOP: MarcoEffort(
+        lengths=LENGTHS, heads=(1, 2, 4), seeds=1, steps=800, batch=32, train_examples=TRAINED,
+        validation_examples=VALIDATED, weight_decay=DECAY,
+        pairs=LabelledEffort(
+            lengths=(8,), heads=(1, 2, 4), seeds=1, steps=150, batch=16, train_examples=1000,
+            validation_examples=200, weight_decay=DECAY,
+        ),
+    ),
+    Scale.PAPER: MarcoEffort(
+        lengths=LENGTHS, heads=HEADS, seeds=5, steps=6562, epochs=30, batch=128,
+        train_examples=TRAINED, validation_examples=VALIDATED, weight_decay=DECAY, precision="bfloat16",
+        pairs=LabelledEffort(
+            lengths=LENGTHS, heads=HEADS, seeds=5, steps=8750, epochs=10, batch=32,
+            train_examples=TRAINED, validation_examples=VALIDATED, weight_decay=DECAY, precision="bfloat16",
+        ),
+    ),
+}  # fmt: skip
+PAPER = EFFORTS[Scale.PAPER]
+STUDY = PassageStudy(
     name="marco",
     title="Tables 6 and 7, Figures 2a, 2b and 5",
     asks="MS MARCO: how many heads find the one passage that answers a query among T hard candidates.",
-    efforts={
-        Scale.SMOKE: MarcoEffort(
-            lengths=(8, 16), heads=(1, 4), seeds=1, steps=300, batch=32, train_examples=1000, validation_examples=200,
-            weight_decay=DECAY,
-            pairs=LabelledEffort(
-                lengths=(8,), heads=(1, 2), seeds=1, steps=30, batch=8, train_examples=100, validation_examples=50,
-                weight_decay=DECAY,
-            ),
-        ),
-        Scale.LAPTOP: MarcoEffort(
-            lengths=LENGTHS, heads=(1, 2, 4), seeds=1, steps=800, batch=32, train_examples=TRAINED,
-            validation_examples=VALIDATED, weight_decay=DECAY,
-            pairs=LabelledEffort(
-                lengths=(8,), heads=(1, 2, 4), seeds=1, steps=150, batch=16, train_examples=1000,
-                validation_examples=200, weight_decay=DECAY,
-            ),
-        ),
-        Scale.PAPER: MarcoEffort(
-            lengths=LENGTHS, heads=HEADS, seeds=5, steps=6562, epochs=30, batch=128,
-            train_examples=TRAINED, validation_examples=VALIDATED, weight_decay=DECAY, precision="bfloat16",
-            pairs=LabelledEffort(
-                lengths=LENGTHS, heads=HEADS, seeds=5, steps=8750, epochs=10, batch=32,
-                train_examples=TRAINED, validation_examples=VALIDATED, weight_decay=DECAY, precision="bfloat16",
-            ),
-        ),
-    },
-)  # fmt: skip
+    layouts=LAYOUTS,
+    trainings=_trainings,
+    report=_report,
+    notes=(
+        *OUR_CHOICES,
+        f"{OUR_TRAINING} At paper scale {PAPER.epochs} epochs in batches of {PAPER.batch} queries, for pairs "
+        f"{PAPER.pairs.epochs} in batches of {PAPER.pairs.batch}.",
+    ),
+    published_claims=lambda: _rules(_printed()),
+    changes=changes_of,
+    options=("precision",),
+    efforts=EFFORTS,
+)

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 from ..._cache import cache_folder
 from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
 from ...errors import InputError
-from ..base import Scale
 from ..published import published_accuracies
-from .base import LabelledEffort, RealDataStudy, to_be_fetched
+from .base import RealDataStudy, to_be_fetched
 from .download import OnBytes, bert, fetch, marco
 
 if TYPE_CHECKING:
-    from ...models import EncoderSpec
     from ...tasks import AbstractTask
 
 LAYOUTS = ("candidates", "pairs")
@@ -49,20 +47,12 @@ OUR_TRAINING = (
 )
 
 
-def smaller(scale: Scale, effort: LabelledEffort) -> tuple[str, ...]:
-    """What is less than published at a scale, as a note; none at paper scale."""
-    if scale is Scale.PAPER:
-        return ()
-    heads, lengths = (", ".join(map(str, values)) for values in (effort.heads, effort.lengths))
-    queries = f"up to {effort.train_examples:,} training queries"
-    return (f"At {scale} scale: {heads} heads, T = {lengths}, {queries}, {effort.seeds} seed(s).",)
-
-
 @dataclass(frozen=True, kw_only=True)
 class PassageStudy(RealDataStudy):
     """The passage that answers a query, among hard candidates; `layouts` are those it trains."""
 
-    layouts: tuple[str, ...] = LAYOUTS
+    layers: int = LAYERS
+    layouts: tuple[str, ...] = ("candidates",)
 
     def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> "tuple[AbstractTask, ...]":
         from ...data.embeddings import find_embeddings, load_embeddings
@@ -90,11 +80,6 @@ class PassageStudy(RealDataStudy):
             StandIn("marco", length=LENGTHS[0], dim=BERT_DIM, count=QUERIES, pair_tokens=tokens)
             for tokens in (PAIR_TOKENS if layout == "pairs" else 0 for layout in self.layouts)
         )
-
-    def model(self, task: "AbstractTask", heads: int) -> "EncoderSpec":
-        from ... import recipes
-
-        return recipes.labelled_encoder(task, heads, layers=LAYERS)
 
 
 def layout_of(task: "AbstractTask") -> str:

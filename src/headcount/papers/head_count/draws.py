@@ -1,17 +1,16 @@
 """Table 2 over draws of the a_i and of the examples, which the paper does not name: what depends on the draw?"""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from ...answer import NMSE, ErrorTable, answer, count_of_heads, error_table
+from ...answer import NMSE, ErrorTable, answer, count_of_heads
 from ...answer.claim import OF_MEASUREMENTS
 from ...report.chart import Chart, Series
-from ...report.section import Grid, Section
-from ...store import Experiment, Record
-from ..base import Effort, Scale
+from ...report.section import Grid
+from ..base import Effort, Part, Results, Scale, Study
 from ..claims.draws import (
     Draw,
     drop_over_draws,
@@ -22,84 +21,36 @@ from ..claims.draws import (
     verdicts_by_rule,
 )
 from ..claims.heads import drop_factor, exponents, magnitude_claim
-from . import table2
-from .table import ALL_LENGTHS, OUR_CHOICES, HeadCountStudy
+from .tables import ALL_LENGTHS, OUR_CHOICES, TABLE2
 
-if TYPE_CHECKING:
-    from ...engine import Sweep
-
-TABLE = table2.STUDY
-HEADS = TABLE.published.values("heads")
+HEADS = TABLE2.published.values("heads")
 
 
-@dataclass(frozen=True, kw_only=True)
-class DrawsEffort(Effort):
-    """How much is done: `draws` of the a_i, each with `data_draws` of the examples."""
+def _parts(effort: Effort) -> Iterable[Part]:
+    from ...tasks import sum_of_maxima
 
-    draws: int
-    data_draws: int
+    axes = effort.over(heads=HEADS, data_seed=effort.axes["data_seed"])
+    for draw in effort.axes["task_seed"]:
+        task = partial(sum_of_maxima, intrinsic_dim=TABLE2.transition, dim=4, directions="gaussian", task_seed=draw)
+        yield Part(task=task, model=TABLE2.model, axes=axes, at={"task_seed": draw})
 
 
-@dataclass(frozen=True, kw_only=True)
-class DrawsStudy(HeadCountStudy):
-    """Table 2 for every draw of the a_i and of the examples, its claims judged in each."""
-
-    efforts: dict[Scale, DrawsEffort]  # type: ignore[assignment]
-
-    def sweep(self, scale: Scale) -> "Sweep":
-        from ...engine import joined, sweep
-        from ...tasks import sum_of_maxima
-
-        effort, named = self.efforts[scale], self.named(scale)
-        axes = {
-            "heads": HEADS,
-            "length": effort.lengths,
-            "data_seed": range(effort.data_draws),
-            "seed": range(effort.seeds),
-        }
-        tasks = {
-            draw: sum_of_maxima(intrinsic_dim=TABLE.intrinsic_dim, dim=4, directions="gaussian", task_seed=draw)
-            for draw in range(effort.draws)
-        }
-        return joined(
-            sweep(task, axes=axes, model=TABLE.model, train=effort.train, at={"task_seed": draw}, **named)
-            for draw, task in tasks.items()
-        )
-
-    def section(self, experiment: Experiment, records: Iterable[Record], scale: Scale) -> Section:
-        table = error_table(experiment, records)
-        draws, theirs = _draws(table), _published(table)
-        exponents_printed = exponents(HEADS, theirs.errors, theirs.values("length"))
-        drop_printed = drop_factor(HEADS, theirs.errors, TABLE.transition) or np.nan
-        claims = (
-            same_transition_claim(draws, TABLE.transition),
-            *growth_over_draws(draws, exponents_printed, table.values("heads"), TABLE.transition),
-            drop_over_draws(draws, TABLE.published, drop_printed, TABLE.transition),
+def _report(results: Results) -> dict[str, Any]:
+    table = results.table()
+    draws, theirs = _draws(table), _published(table)
+    exponents_printed = exponents(HEADS, theirs.errors, theirs.values("length"))
+    drop_printed = drop_factor(HEADS, theirs.errors, TABLE2.transition) or np.nan
+    return {
+        "headline": _headline(draws),
+        "claims": (
+            same_transition_claim(draws, TABLE2.transition),
+            *growth_over_draws(draws, exponents_printed, table.values("heads"), TABLE2.transition),
+            drop_over_draws(draws, TABLE2.published, drop_printed, TABLE2.transition),
             every_rule_claim(draws),
-        )
-        return Section(
-            name=self.name,
-            title=self.title,
-            asks=self.asks,
-            headline=_headline(draws),
-            claims=claims,
-            grids=(_rules_grid(draws), _errors_grid(table, theirs), _draws_grid(draws)),
-            charts=(_chart(table, theirs),),
-            notes=self.choices(scale),
-        )
-
-    def choices(self, scale: Scale) -> tuple[str, ...]:
-        effort = self.efforts[scale]
-        smaller = (
-            f"At {scale} scale: {effort.draws} draws of the a_i, {effort.data_draws} of the examples, {effort.seeds} "
-            f"seeds, {effort.steps:,} steps, lengths {', '.join(map(str, effort.lengths))}.",
-        )
-        return (
-            *(smaller if scale is not Scale.PAPER else ()),
-            "A draw is one of the a_i, which are normal, with one of the training and validation examples. Draws that "
-            "share the a_i or the data are not independent. Table 2 is one draw of each; which is not published.",
-            OUR_CHOICES[0],
-        )
+        ),
+        "grids": (_rules_grid(draws), _errors_grid(table, theirs), _draws_grid(draws)),
+        "charts": (_chart(table, theirs),),
+    }
 
 
 def _draws(table: ErrorTable) -> list[Draw]:
@@ -111,20 +62,20 @@ def _draws(table: ErrorTable) -> list[Draw]:
             if not one.errors.size:
                 continue
             found = answer(one)
-            claims = (*TABLE.rules(one, found), magnitude_claim(one, TABLE.published))
+            claims = (*TABLE2.rules(one, found), magnitude_claim(one, TABLE2.published))
             draws.append(Draw(task_seed=task_seed, data_seed=data_seed, table=one, answer=found, claims=claims))
     return draws
 
 
 def _published(table: ErrorTable) -> ErrorTable:
     """Table 2 at our lengths."""
-    lengths = [length for length in table.values("length") if length in TABLE.published.values("length")]
-    return TABLE.published.select(length=lengths)
+    lengths = [length for length in table.values("length") if length in TABLE2.published.values("length")]
+    return TABLE2.published.select(length=lengths)
 
 
 def _headline(draws: Sequence[Draw]) -> str:
-    at = sum(draw.answer.heads == TABLE.transition for draw in draws)
-    return f"The transition is at {TABLE.transition} heads in {at} of {len(draws)} draws"
+    at = sum(draw.answer.heads == TABLE2.transition for draw in draws)
+    return f"The transition is at {TABLE2.transition} heads in {at} of {len(draws)} draws"
 
 
 def _rules_grid(draws: Sequence[Draw]) -> Grid:
@@ -173,7 +124,7 @@ def _errors_grid(table: ErrorTable, theirs: ErrorTable) -> Grid:
 def _draws_grid(draws: Sequence[Draw]) -> Grid:
     rows = []
     for draw in draws:
-        drop, slopes = draw.drop(TABLE.published, TABLE.transition), draw.slopes
+        drop, slopes = draw.drop(TABLE2.published, TABLE2.transition), draw.slopes
         needs = draw.answer.needs.get("heads")
         rows.append(
             (
@@ -209,13 +160,25 @@ def _chart(table: ErrorTable, theirs: ErrorTable) -> Chart:
     )
 
 
-STUDY = DrawsStudy(
+def _effort(lengths: tuple[int, ...], seeds: int, steps: int, draws: int, data_draws: int) -> Effort:
+    axes = {"task_seed": tuple(range(draws)), "data_seed": tuple(range(data_draws))}
+    return Effort(lengths=lengths, seeds=seeds, steps=steps, axes=axes)
+
+
+STUDY = Study(
     name="table2-draws",
     title="Table 2 over draws",
     asks="Which claims of Table 2 depend on the draw of the a_i and of the data?",
+    parts=_parts,
+    report=_report,
+    notes=(
+        "A draw is one of the a_i, which are normal, with one of the training and validation examples. Draws that "
+        "share the a_i or the data are not independent. Table 2 is one draw of each; which is not published.",
+        OUR_CHOICES[0],
+    ),
     efforts={
-        Scale.SMOKE: DrawsEffort(lengths=(8, 16), seeds=2, steps=1000, draws=2, data_draws=2),
-        Scale.LAPTOP: DrawsEffort(lengths=(8, 16, 32), seeds=3, steps=4000, draws=4, data_draws=2),
-        Scale.PAPER: DrawsEffort(lengths=ALL_LENGTHS, seeds=5, steps=20_000, draws=10, data_draws=3),
+        Scale.SMOKE: _effort((8, 16), seeds=2, steps=1000, draws=2, data_draws=2),
+        Scale.LAPTOP: _effort((8, 16, 32), seeds=3, steps=4000, draws=4, data_draws=2),
+        Scale.PAPER: _effort(ALL_LENGTHS, seeds=5, steps=20_000, draws=10, data_draws=3),
     },
 )

@@ -1,0 +1,379 @@
+"""Figures of the second paper: error by rank at equal parameters, on the farthest-point task.
+
+Amsel et al. (arXiv 2407.16153) draw these figures and print no numbers; a few points were read off the plots and are
+carried as data. Encoders share the width between their heads, rank = width / heads, so that every rank has the same
+number of parameters.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._choices import Norm, Positions
+from ...answer import NMSE, ErrorTable
+from ...answer.claim import ClaimResult, judged
+from ...report.chart import Chart, Series
+from ...report.section import Grid
+from ...store import Experiment, TrainSpec
+from ...store.cell import MAX_WARMUP
+from ..base import Effort, Part, Results, Scale, Study
+from ..claims.heads import magnitude_claim
+from ..claims.rank import (
+    blocks_claim,
+    codes_claim,
+    depth_claim,
+    full_rank_claim,
+    longer_claim,
+    more_heads_claim,
+    named,
+    shorter_claim,
+    varying,
+    wider_heads_claim,
+)
+from ..published import published_points
+
+if TYPE_CHECKING:
+    from ...models import EncoderSpec
+    from ...tasks import AbstractTask
+
+SMALLEST = 1e-12
+"""Errors below this are as good as none, and have a logarithm."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankEffort(Effort):
+    """How much of a study is done. `lengths` are the numbers of points N, `heads` those of one attention block.
+
+    `warmup` is the share of the steps over which the learning rate rises.
+    """
+
+    dims: tuple[int, ...]
+    heads: tuple[int, ...]
+    layers: tuple[int, ...]
+    multipliers: tuple[int, ...]
+    positions: tuple[Positions, ...] = ("none",)
+    hidden: int = 2048
+    batch: int = 256
+    learning_rate: float = 0.01
+    warmup: float = 0.05
+    norm: Norm = "unit"
+    norm_first: bool = False
+
+    @property
+    def train(self) -> TrainSpec:
+        """Fresh examples every step, warm-up over a twentieth, then a cosine; decay 0.95: all as published."""
+        return TrainSpec(
+            steps=self.steps,
+            batch=self.batch,
+            learning_rate=self.learning_rate,
+            warmup=round(self.steps * self.warmup),
+            max_warmup=max(MAX_WARMUP, self.warmup),
+            second_moment_decay=0.95,
+            train_examples=0,
+        )
+
+
+def farthest_point(dim: int, length: int) -> "AbstractTask":
+    from ...tasks import FarthestPoint
+
+    return FarthestPoint(length=length, dim=dim)  # pyright: ignore[reportCallIssue]
+
+
+def in_context(width: int, length: int) -> "AbstractTask":
+    from ...tasks import InContextRegression
+
+    return InContextRegression(inputs=(length - 1) // 2, length=length)
+
+
+def rank_parts(effort: RankEffort, task: Callable[[int, int], "AbstractTask"] = farthest_point) -> Iterable[Part]:
+    """The models of every dimension and kind of positions."""
+    for dim in effort.dims:
+        for positions in effort.positions:
+            yield rank_part(effort, dim, positions, task)
+
+
+def rank_part(
+    effort: RankEffort, dim: int, positions: Positions, task: Callable[[int, int], "AbstractTask"], **at: str
+) -> Part:
+    """The models of one dimension; position codes that are concatenated to the points double the width."""
+    stream = 2 * dim if positions == "concatenated" else dim
+
+    def model(rank: int, layers: int, multiplier: int) -> "EncoderSpec":
+        from ...models import EncoderSpec
+
+        return EncoderSpec.with_total_dim(
+            stream,
+            heads=stream // rank,
+            width=dim,
+            layers=layers,
+            multiplier=multiplier,
+            positions=positions,
+            hidden=effort.hidden,
+            norm=effort.norm,
+            norm_first=effort.norm_first,
+            answered_at=task(dim, effort.lengths[0]).answered_at,
+        )
+
+    axes = effort.over(
+        rank=[stream // heads for heads in effort.heads], layers=effort.layers, multiplier=effort.multipliers
+    )
+    at = {"dim": dim, "positions": positions, **at}  # type: ignore[dict-item]
+    return Part(task=partial(task, dim, effort.lengths[0]), model=model, axes=axes, at=at, train=effort.train)
+
+
+def rank_study(
+    claims: Callable[[ErrorTable], tuple[ClaimResult, ...]],
+    *,
+    figure: str = "",
+    task: Callable[[int, int], "AbstractTask"] = farthest_point,
+    own_notes: tuple[str, ...] = (),
+    **fields: Any,
+) -> Study:
+    """A figure of error against rank.
+
+    `claims(table)` judges the best of seeds over rank, layers, multiplier, dim, positions and length; `figure` names
+    the published points, to which the same rules are applied; `task(dim, length)` is what is learned.
+    """
+    published = published_points(figure)
+    printed = None if published is None else with_logarithms(published)
+
+    def report(results: Results) -> dict[str, Any]:
+        table = with_logarithms(results.table().reduced("seed").trimmed())
+        judgements = judged(claims, table, printed)
+        judgements += () if published is None else (magnitude_claim(table, published),)
+        return {
+            "headline": f"{judgements[0].statement.rstrip('.')}: {judgements[0].verdict.value}",
+            "claims": judgements,
+            "grids": (rank_grid(table, published),),
+            "charts": rank_charts(table, published),
+            "notes": own_notes,
+        }
+
+    return Study(
+        parts=partial(rank_parts, task=task),
+        report=report,
+        notes=OUR_CHOICES,
+        published_claims=lambda: () if printed is None else claims(printed),
+        changes=changes_of,
+        options=("steps", "norm_first"),
+        **fields,
+    )
+
+
+OUR_CHOICES = (
+    "Published: encoder layers with ReLU nets of 2,048 units, biases, vectors scaled to a learned length in "
+    "place of layer norm, after each sum, no dropout; AdamW without decay, betas 0.9 and 0.95, warm-up over "
+    "5 % and a cosine; fresh examples every step. Ours: gradient norm clipped at 1, and errors measured on "
+    "2,000 held-out sequences, the smallest along the curve. An error is the squared distance to the target "
+    "over its variance, which is 1 for points on a sphere. Where norms come first although they are published after "
+    "the sums, the steps are too few: deep encoders learn only that way.",
+)
+
+
+def changes_of(experiment: Experiment, effort: RankEffort) -> list[str]:
+    """What the models of an experiment have in place of the scale's own, in words: it was asked for by an option."""
+    steps = experiment.settings.get("train", {}).get("steps", effort.steps)
+    norm_first = experiment.settings.get("model", {}).get("norm_first", effort.norm_first)
+    words = [] if steps == effort.steps else [f"{steps:,} steps"]
+    return words if norm_first == effort.norm_first else [*words, "norms first" if norm_first else "norms after sums"]
+
+
+def with_logarithms(table: ErrorTable) -> ErrorTable:
+    return replace(table, errors=np.maximum(table.errors, SMALLEST))
+
+
+def rank_grid(table: ErrorTable, published: ErrorTable | None, title: str = "smallest error over seeds") -> Grid:
+    """Error by rank, a row per line, the published value in parentheses."""
+    ranks, differing = table.values("rank"), varying(table)
+    rows, beside = [], False
+    for at, line in table.lines("rank"):
+        cells = []
+        for rank in ranks:
+            theirs = np.nan if published is None else published.at(rank=rank, **at)
+            beside |= bool(np.isfinite(theirs))
+            reference = f" ({theirs:.2g})" if np.isfinite(theirs) else ""
+            cells.append(f"{line[rank]:.2g}{reference}" if rank in line else "-")
+        rows.append((named(at, differing), *cells))
+    title += " (published, read off a plot)" if beside else ""
+    return Grid(title=title, columns=("", *(f"rank {rank}" for rank in ranks)), rows=tuple(rows))
+
+
+def rank_charts(table: ErrorTable, published: ErrorTable | None) -> tuple[Chart, ...]:
+    """Error against rank, a chart per number of layers, a line per variant."""
+    differing = varying(table) - {"layers"}
+    charts = []
+    for layers in table.values("layers"):
+        part = table.select(layers=[layers])
+        series = []
+        for place, (at, line) in enumerate(part.lines("rank")):
+            name = named(at, differing)
+            series.append(Series(name, tuple(line), tuple(line.values()), place=place))
+            theirs = _published_line(published, at)
+            if theirs:
+                values = tuple(theirs.values())
+                series.append(Series(f"{name}, published", tuple(theirs), values, place=place, kind="published"))
+        charts.append(
+            Chart(
+                name=f"error-against-rank-{layers}",
+                title=f"Error against rank, {'1 layer' if layers == 1 else f'{layers} layers'}",
+                x_label="rank of a head (numbers in a query)",
+                y_label=NMSE.label,
+                x_ticks=part.trimmed().values("rank"),
+                log_x=True,
+                series=tuple(series),
+                caption="best of seeds; every rank has the same number of parameters",
+            )
+        )
+    return tuple(charts)
+
+
+def _published_line(published: ErrorTable | None, at: dict) -> dict[int, float]:
+    """The published points of a line by rank; those at zero cannot be drawn."""
+    if published is None:
+        return {}
+    points = {rank: published.at(rank=rank, **at) for rank in published.values("rank")}
+    return {rank: error for rank, error in points.items() if error > 0}
+
+
+def _figure1_claims(table: ErrorTable) -> tuple[ClaimResult, ...]:
+    return full_rank_claim(table), more_heads_claim(table), blocks_claim(table), depth_claim(table)
+
+
+FIGURE1 = rank_study(
+    _figure1_claims,
+    name="rank-figure1",
+    title="Figure 1 of arXiv 2407.16153",
+    asks="Error by rank at equal parameters for the farthest of 16 points, by depth and number of attention blocks.",
+    figure="figure1",
+    efforts={
+        Scale.SMOKE: RankEffort(
+            lengths=(8,), seeds=1, steps=1000, dims=(8,), heads=(1, 2, 8), layers=(1, 3), multipliers=(1, 4),
+            hidden=64, batch=64, norm_first=True,
+        ),
+        Scale.LAPTOP: RankEffort(
+            lengths=(16,), seeds=1, steps=3000, dims=(16,), heads=(1, 2, 4, 16), layers=(1, 3), multipliers=(1, 8),
+            hidden=128, batch=64, norm_first=True,
+        ),
+        Scale.PAPER: RankEffort(
+            lengths=(16,), seeds=5, steps=100_000, dims=(64,), heads=(1, 2, 4, 8, 16, 32, 64), layers=(1, 3, 5),
+            multipliers=(1, 8, 64),
+        ),
+    },
+    own_notes=("Read off the published plot, one layer: every rank up to 32 stays between 0.3 and 0.9.",),
+)  # fmt: skip
+
+
+def _points_claims(table: ErrorTable) -> tuple[ClaimResult, ...]:
+    longest = table.select(length=[max(table.values("length"))])
+    return shorter_claim(table), longer_claim(table), full_rank_claim(longest), more_heads_claim(longest)
+
+
+FIGURE_N = rank_study(
+    _points_claims,
+    name="rank-figure-n",
+    title="Figure of N, arXiv 2407.16153",
+    asks="Error by rank for few and for many points: where depth makes up for rank, and where it does not.",
+    figure="figureN",
+    efforts={
+        Scale.SMOKE: RankEffort(
+            lengths=(2, 8), seeds=1, steps=1000, dims=(8,), heads=(1, 2, 8), layers=(1, 2), multipliers=(4,),
+            hidden=64, batch=64, norm_first=True,
+        ),
+        Scale.LAPTOP: RankEffort(
+            lengths=(2, 4, 16), seeds=1, steps=3000, dims=(16,), heads=(1, 4, 16), layers=(1, 2), multipliers=(8,),
+            hidden=128, batch=64, norm_first=True,
+        ),
+        Scale.PAPER: RankEffort(
+            lengths=(4, 16, 64, 256), seeds=5, steps=200_000, dims=(64,), heads=(1, 2, 4, 8, 64), layers=(1, 2),
+            multipliers=(64,), learning_rate=0.005,
+        ),
+    },
+    own_notes=(
+        "The published figure has two layers; one layer is trained here too, to see what the second one gains.",
+        "Published at 4 points: near 0 at every rank; the plot shows no more.",
+    ),
+)  # fmt: skip
+FIGURE_D = rank_study(
+    lambda table: (more_heads_claim(table), full_rank_claim(table, layers=2)),
+    name="rank-figure-d",
+    title="Figure of d, arXiv 2407.16153",
+    asks="Error by rank in dimensions 16 to 256, two layers, eight blocks.",
+    efforts={
+        Scale.SMOKE: RankEffort(
+            lengths=(8,), seeds=1, steps=1000, dims=(8, 12), heads=(1, 2, 4), layers=(2,), multipliers=(4,),
+            hidden=64, batch=64, norm_first=True,
+        ),
+        Scale.LAPTOP: RankEffort(
+            lengths=(16,), seeds=1, steps=3000, dims=(8, 16, 32), heads=(1, 2, 8), layers=(2,), multipliers=(2,),
+            hidden=128, batch=64, norm_first=True,
+        ),
+        Scale.PAPER: RankEffort(
+            lengths=(16,), seeds=5, steps=200_000, dims=(16, 64, 128, 256), heads=(1, 2, 4, 8, 16), layers=(2,),
+            multipliers=(8,), learning_rate=0.005,
+        ),
+    },
+    own_notes=("The paper draws this figure; no points of it were at hand.",),
+)  # fmt: skip
+
+
+def _positions_claims(table: ErrorTable) -> tuple[ClaimResult, ...]:
+    # A concatenated code doubles the width: its ranks are not those of the others.
+    one_width = table.select(positions=[each for each in table.values("positions") if each != "concatenated"])
+    return codes_claim(table), full_rank_claim(one_width), more_heads_claim(one_width)
+
+
+CODES: tuple[Positions, ...] = ("none", "additive", "concatenated")
+POSITIONS = rank_study(
+    _positions_claims,
+    name="rank-positions",
+    title="Figure of positions, arXiv 2407.16153",
+    asks="Whether learned position codes, added or set beside the points, change what rank does.",
+    efforts={
+        Scale.SMOKE: RankEffort(
+            lengths=(8,), seeds=1, steps=1000, dims=(8,), heads=(1, 2, 8), layers=(1,), multipliers=(4,),
+            positions=CODES, hidden=64, batch=64, norm_first=True,
+        ),
+        Scale.LAPTOP: RankEffort(
+            lengths=(16,), seeds=1, steps=3000, dims=(16,), heads=(1, 2, 8), layers=(1,), multipliers=(4,),
+            positions=CODES, hidden=128, batch=64, norm_first=True,
+        ),
+        Scale.PAPER: RankEffort(
+            lengths=(16,), seeds=5, steps=200_000, dims=(64,), heads=(1, 2, 4, 8, 16, 32, 64), layers=(1, 3),
+            multipliers=(1, 8), positions=CODES, learning_rate=0.005,
+        ),
+    },
+    own_notes=(
+        "A code that is concatenated to a point doubles the width, so the heads that share it have twice the rank at "
+        "the same number of heads; codes are drawn uniformly from [-1, 1] and learned. The paper draws this figure; no "
+        "points of it were at hand.",
+    ),
+)  # fmt: skip
+IN_CONTEXT = rank_study(
+    lambda table: (wider_heads_claim(table),),
+    name="rank-in-context",
+    title="In-context regression, arXiv 2407.16153",
+    asks="Linear regression from pairs in the sequence (Garg et al. 2022), by heads at equal parameters.",
+    task=in_context,
+    efforts={
+        Scale.SMOKE: RankEffort(
+            lengths=(9,), seeds=1, steps=2000, dims=(16,), heads=(1, 4, 16), layers=(3,), multipliers=(1,),
+            hidden=64, batch=64, norm_first=True, learning_rate=0.003, norm="layer",
+        ),
+        Scale.LAPTOP: RankEffort(
+            lengths=(9,), seeds=2, steps=4000, dims=(16,), heads=(1, 2, 4, 8, 16), layers=(3,), multipliers=(1,),
+            hidden=64, batch=64, norm_first=True, learning_rate=0.003, norm="layer",
+        ),
+        Scale.PAPER: RankEffort(
+            lengths=(41,), seeds=1, steps=100_000, dims=(256,), heads=(1, 2, 4, 8, 16, 32, 64), layers=(12,),
+            multipliers=(1,), hidden=1024, batch=64, learning_rate=3e-4, norm="layer", norm_first=True,
+        ),
+    },
+    own_notes=(
+        "Which sizes the second paper used is not in the facts at hand; at paper scale they are those of Garg et al. "
+        "(20 inputs, 40 pairs, 12 layers of 256 numbers), with an encoder that reads pairs and one query in place of "
+        "their causal decoder.",
+    ),
+)  # fmt: skip
