@@ -1,19 +1,15 @@
 """Which code is a user's, and which comes with Python, with an installed package or with headcount."""
 
-import functools
 import operator
-import os
 import sys
-import sysconfig
-import types
-from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
 
-PACKAGE = str(Path(__file__).parents[1])
+from .._user_files import is_installed as is_installed
+from .._user_files import is_installed_file as is_installed_file
 
 
 def has_user_code(tree: Any) -> bool:
@@ -54,26 +50,3 @@ def importable_name(value: Any) -> str | None:
     except AttributeError:
         return None
     return f"{module}.{name}" if same else None
-
-
-def is_installed(module: types.ModuleType) -> bool:
-    """Whether a module is Python's own, of an installed package, or of headcount."""
-    if module.__name__ == "__main__":
-        return False
-    file = getattr(module, "__file__", None)
-    if file is None:  # compiled into Python, or a package without an __init__.py
-        paths = list(getattr(module, "__path__", ()))
-        return not paths or all(map(is_installed_file, paths))
-    return is_installed_file(file)
-
-
-@functools.cache
-def is_installed_file(file: str) -> bool:
-    """Whether a file is Python's own, of an installed package, or of headcount."""
-    if file.startswith("<frozen"):
-        return True
-    path = os.path.realpath(file)
-    if {"site-packages", "dist-packages"} & set(Path(path).parts):
-        return True
-    folders = (PACKAGE, *map(os.path.realpath, (sysconfig.get_path(name) for name in ("stdlib", "platstdlib"))))
-    return any(path.startswith(folder + os.sep) for folder in folders)

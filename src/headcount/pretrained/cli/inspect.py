@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...cli.app import Json, messages, print_json, say, show_view
-from ...cli.running import this_command
+from ...cli.app import Json, messages, print_json, say, show_view, this_command
 from ...report.render.terminal import section_view
 from ...report.render.words import spoken_time
 from ...search.levels import DEFAULT_EFFORT, EFFORTS

@@ -13,8 +13,7 @@ from rich.table import Table
 from ..._choices import require_choice
 from ..._limits import MAX_OF, require_size
 from ...answer.words import as_sentence
-from ...cli.app import data, messages, print_json, say
-from ...cli.running import this_command
+from ...cli.app import data, messages, print_json, say, this_command
 from ...errors import require
 from ..storing.card import table_rows
 from ..storing.changing import Request, What, measured_facts, recovered, request

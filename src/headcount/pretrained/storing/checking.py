@@ -11,9 +11,9 @@ import torch
 import transformers
 from torch import nn
 
+from ..._draws import named_generator
 from ..._files import read_regular
 from ...errors import InputError, require
-from ...keys import named_generator
 from ..loading.load import quiet
 from ..loading.sources import read_config, reason
 from .card import RECORD

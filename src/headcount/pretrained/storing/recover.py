@@ -16,8 +16,8 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
+from ..._draws import named_generator
 from ...errors import require, require_count
-from ...keys import named_generator
 from ..layers.find import AttentionLayer
 from .changing import What
 
