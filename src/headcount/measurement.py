@@ -12,7 +12,7 @@ from .answer.coverage import Coverage, coverage_of
 from .answer.early import early_record
 from .answer.support import ATTACHMENT
 from .errors import InputError, StoreError, did_you_mean, require
-from .pretrained.reading.facts import STUDY as INSPECTION
+from .pretrained.inspection.stored import STUDY as INSPECTION
 from .store import Experiment, Outcome, Record, Store, Value
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from ..errors import require
-from ..pretrained.reading.facts import STUDY as INSPECTION
-from ..pretrained.showing.export import heads_to_csv, heads_to_json
+from ..pretrained.inspection.model import heads_to_csv, heads_to_json
+from ..pretrained.inspection.stored import STUDY as INSPECTION
 from ..report.export import to_csv, to_json, to_summary
 from ..report.files import write_whole
 from ..store import Store

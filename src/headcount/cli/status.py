@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from ..pretrained.reading.facts import ASKED, is_complete, measured_facts
-from ..pretrained.reading.facts import STUDY as INSPECTION
+from ..pretrained.inspection.stored import ASKED, is_complete, measured_facts
+from ..pretrained.inspection.stored import STUDY as INSPECTION
 from ..store import FILE_NAME, Progress, Store, backend_words
 from ..store.folders import FolderStatus, folder_status, results_below
 from .app import Json, data, print_json, show_view

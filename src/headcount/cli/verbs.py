@@ -65,7 +65,7 @@ VERBS: dict[str, Verb] = {
     "prune": Verb(
         summary="Remove heads of a trained model; the result loads in stock transformers.",
         group="Trained models",
-        home="pretrained.cli.prune",
+        home="pretrained.cli.change",
         examples=(
             ("headcount prune SmolLM2-135M/ --keep 6 --data text.txt --out smaller", "6 of 9 heads per layer"),
             (
@@ -79,7 +79,7 @@ VERBS: dict[str, Verb] = {
     "group": Verb(
         summary="Let heads of a trained model share keys and values; the result loads in stock transformers.",
         group="Trained models",
-        home="pretrained.cli.group",
+        home="pretrained.cli.change",
         examples=(
             (
                 "headcount group Llama/ --key-heads 3 --data text.txt --out grouped",
@@ -91,7 +91,7 @@ VERBS: dict[str, Verb] = {
     "shrink": Verb(
         summary="Lower the rank of a trained model's heads; the result loads in stock transformers.",
         group="Trained models",
-        home="pretrained.cli.shrink",
+        home="pretrained.cli.change",
         examples=(
             ("headcount shrink Llama/ --head-dim 32 --data text.txt --out narrow", "32 numbers per head"),
             ("headcount shrink ViT/ --head-dim 32 --dry-run", "whether it can be stored, and what it saves"),

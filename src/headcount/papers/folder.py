@@ -9,9 +9,8 @@ from typing import Any
 from .._collection import collection_paused
 from ..answer.coverage import coverage_of
 from ..errors import StoreError, require
-from ..pretrained.reading.facts import STUDY as INSPECTION
-from ..pretrained.reading.words import go_on
-from ..pretrained.showing.section import trained_model_section
+from ..pretrained.inspection.page import go_on, trained_model_section
+from ..pretrained.inspection.stored import STUDY as INSPECTION
 from ..report.provenance import provenance
 from ..report.section import Section, experiment_section, with_coverage, with_provenance
 from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store, read_live

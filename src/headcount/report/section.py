@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from ..answer.next_steps import NextStep, Situation, next_steps
 from ..answer.prose import prose
 from ..answer.support import support_words
 from ..errors import StoreError
-from ..pretrained.reading.read import TrainedModel
 from ..store import Experiment, Record, Records, Value
 from ..store.cell import RESTORE
 from ..store.rows import UNREADABLE, reason_of, require_texts
@@ -27,6 +26,9 @@ from .heads import HeadsRead, heads_read_of
 from .heads_map import heads_map_charts, heads_needed_grid
 from .provenance import Provenance
 from .training import at_longest, curves_chart, fit_chart
+
+if TYPE_CHECKING:
+    from ..pretrained.inspection.model import TrainedModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +96,7 @@ class Section:
     fit: Chart | None = None
     heads: HeadsRead | None = None
     support: str = ""
-    trained_model: TrainedModel | None = None
+    trained_model: "TrainedModel | None" = None
     evidence: tuple[tuple[str, str], ...] = ()
     warning: str = ""
     coverage: Coverage | None = None

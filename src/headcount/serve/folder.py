@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import HeadcountError
-from ..pretrained.reading.facts import STUDY as INSPECTION
-from ..pretrained.reading.facts import is_complete
+from ..pretrained.inspection.stored import STUDY as INSPECTION
+from ..pretrained.inspection.stored import is_complete
 from ..store import FILE_NAME, Live, Progress, Store, read_live
 from ..store.folders import WRITING, run_state
 from ..store.live import State, how_it_ended

@@ -119,7 +119,7 @@ def _module_folders(source: Path) -> list[str]:
 def _measured_outputs(plan: Plan, loaded: Loaded, changed: nn.Module, inputs: dict, trained: bool) -> np.ndarray:
     """What the measured model answers to the probe: the original with the change in its own shapes."""
     tensors = probe_tensors(inputs)
-    if plan.masked is None or trained:
+    if trained:
         return probe_outputs(changed, tensors)
     with rewritten(loaded.model, dict(enumerate(plan.masked))):
         return probe_outputs(loaded.model, tensors)

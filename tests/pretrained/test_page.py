@@ -9,7 +9,7 @@ from rich.console import Console
 import headcount as hc
 from headcount.errors import StoreError
 from headcount.papers.folder import sections_of
-from headcount.pretrained.showing.section import trained_model_section
+from headcount.pretrained.inspection.page import trained_model_section
 from headcount.report.chart import Chart, HeatMap
 from headcount.report.render.html import page
 from headcount.report.render.terminal import section_view
@@ -18,7 +18,7 @@ from headcount.store import Experiment, Store
 
 from ..helpers.commands import a_sentence, headcount, strict_json
 from ..helpers.fabricated_inspection import COMMAND, facts, killed_after, write_inspection
-from .laws import check_page
+from ..report.laws import check_page
 
 SHAPES = [(6, 6), (12, 12), (30, 9)]
 
