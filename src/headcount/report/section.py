@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..answer import NMSE, Answer, Claim, ErrorTable, Metric, answer, error_table
+from ..answer import NMSE, Answer, ClaimResult, ErrorTable, Metric, answer, error_table
 from ..answer.baselines import Baseline, baselines_of, skipped_baselines, validation_examples
 from ..answer.coverage import Coverage
 from ..answer.early import early_record
@@ -26,9 +26,6 @@ from .heads import HeadsRead, heads_read_of
 from .heads_map import heads_map_charts, heads_needed_grid
 from .provenance import Provenance
 from .training import at_longest, curves_chart, fit_chart
-
-if TYPE_CHECKING:
-    from ..pretrained.inspection.model import TrainedModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,15 +63,16 @@ class Section:
     were not computed, and why. `data_notes` say how the user's data were read. `effort` is what was asked for and how
     it ended. `curves` are the validation errors while training, `fit` has training beside validation errors, `heads` is
     what each head of the best model reads, `support` how many tokens the target depends on, beside the answer.
-    `trained_model` is what an inspection says of one; `evidence` are named rows of words where there is no answer, and
-    `warning` says before all else why not to trust it yet. `coverage` is how much of the experiment is trained.
+    `trained_model` is what an inspection says of one, as JSON; `evidence` are named rows of words where there is no
+    answer, and `warning` says before all else why not to trust it yet. `coverage` is how much of the experiment is
+    trained.
     """
 
     name: str
     title: str
     asks: str
     headline: str
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[ClaimResult, ...] = ()
     table: ErrorTable | None = None
     answer: Answer | None = None
     published: ErrorTable | None = None
@@ -96,7 +94,7 @@ class Section:
     fit: Chart | None = None
     heads: HeadsRead | None = None
     support: str = ""
-    trained_model: "TrainedModel | None" = None
+    trained_model: Mapping[str, Any] | None = None
     evidence: tuple[tuple[str, str], ...] = ()
     warning: str = ""
     coverage: Coverage | None = None
@@ -118,7 +116,7 @@ class Section:
 
     def as_dict(self) -> dict[str, Any]:
         """The section's content as JSON; a number that is missing is None."""
-        claims = [asdict(claim) for claim in self.claims]
+        claims = [claim.as_dict() for claim in self.claims]
         content: dict[str, Any] = {"name": self.name, "title": self.title}
         content |= {"warning": self.warning} if self.warning else {}
         content |= {} if self.coverage is None else self.coverage.as_dict()
@@ -135,7 +133,7 @@ class Section:
             content |= {
                 "warning": self.warning,
                 "notes": list(self.notes),
-                "trained_model": self.trained_model.as_dict(),
+                "trained_model": self.trained_model,
             }
         content |= {} if self.provenance is None else {"backends": self.provenance.backends}
         content |= {} if self.settings is None else {"settings": self.settings, "early": self.early}

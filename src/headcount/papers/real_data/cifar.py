@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...answer import ERROR_RATE, ErrorTable
-from ...answer.claim import Claim, judged
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import judged
 from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
 from ...answer.signals import reversal_scores
 from ...report.chart import Chart, Series

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...answer import ERROR_RATE, ErrorTable, count_of_heads
-from ...answer.claim import Claim
+from ...answer.claim import ClaimResult as Claim
 from ...report.chart import Chart, Series
 from ...report.section import Grid, Section
 from ...store import Experiment, Record

@@ -13,6 +13,7 @@ from ...store import Experiment, Store
 from ..extra import need
 from ..loading.describing import about_data, about_model, short_name, size_of
 from ..loading.digests import digest_of
+from ..plugin import STUDY
 from .configurations import configuration_facts
 from .descent import descent_facts, peer_facts
 from .effort import DEFAULT_EFFORT, level_of, schedule
@@ -22,7 +23,7 @@ from .measuring import Fact, Subject, Values, measure_facts
 from .ranks import rank_facts
 from .redundancy import redundancy_facts
 from .result import Inspection
-from .stored import ASKED, LAST_FACT, STUDY, TOLERANCE
+from .stored import ASKED, LAST_FACT, TOLERANCE
 
 if TYPE_CHECKING:
     from torch import nn

@@ -1,12 +1,10 @@
 """What an inspection says of a trained model: every metric read from the stored facts. No torch."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ...errors import StoreError
-from ...report.export import csv_of
 from .correlation import Correlation
 from .descent import WholeModel, read_whole
 from .importance import read_agreement
@@ -131,30 +129,18 @@ def _read(facts: Facts) -> TrainedModel:
     )
 
 
-def head_rows(inspections: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+def head_rows(experiment: str, stored: Mapping[str, Any]) -> list[dict[str, Any]]:
     """One flat row per head: every measured importance, its place in the order of removal from its layer and from the
     whole model (0 is removed first), and how many heads its layer needs. None: not measured."""
-    rows = []
-    for name, stored in inspections.items():
-        model = read_trained_model(stored)
-        removed = () if model.whole is None else model.whole.removed
-        for layer in model.layers:
-            for head in range(layer.heads):
-                at = (layer.index, head)
-                row: dict[str, Any] = {"experiment": name, "model": model.name, "layer": layer.index, "head": head}
-                row |= {measure: values[head] for measure, values in layer.importance.items()}
-                row["removed_from_layer"] = layer.order.index(head) if head in layer.order else None
-                row["removed_from_model"] = removed.index(at) if at in removed else None
-                row["needed_in_layer"] = None if layer.needed is None else layer.needed.at
-                rows.append(row)
+    model, rows = read_trained_model(stored), []
+    removed = () if model.whole is None else model.whole.removed
+    for layer in model.layers:
+        for head in range(layer.heads):
+            at = (layer.index, head)
+            row: dict[str, Any] = {"experiment": experiment, "model": model.name, "layer": layer.index, "head": head}
+            row |= {measure: values[head] for measure, values in layer.importance.items()}
+            row["removed_from_layer"] = layer.order.index(head) if head in layer.order else None
+            row["removed_from_model"] = removed.index(at) if at in removed else None
+            row["needed_in_layer"] = None if layer.needed is None else layer.needed.at
+            rows.append(row)
     return rows
-
-
-def heads_to_csv(inspections: Mapping[str, Mapping[str, Any]]) -> str:
-    """The rows as CSV."""
-    return csv_of(head_rows(inspections))
-
-
-def heads_to_json(inspections: Mapping[str, Mapping[str, Any]]) -> str:
-    """The same rows as JSON."""
-    return json.dumps(head_rows(inspections), indent=1) + "\n"

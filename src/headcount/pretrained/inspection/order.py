@@ -6,7 +6,8 @@ from typing import Any
 
 from ...errors import HeadcountError, InputError, require
 from ...store import Store
-from .stored import LAST_FACT, STUDY
+from ..plugin import STUDY
+from .stored import LAST_FACT
 
 
 def inspected_kept(

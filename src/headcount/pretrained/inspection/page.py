@@ -6,6 +6,7 @@ from typing import Any
 
 from ...answer.next_steps import NextStep
 from ...answer.words import decimal
+from ...registry import StoredExperiment
 from ...report.section import Section
 from ...store import Experiment
 from .descent import kept_by_layer, order_words, peer_words, removable_words, whole_chart
@@ -87,10 +88,17 @@ def trained_model_section(
         notes=limits(model),
         prose=sentences(model),
         next_steps=tuple(_next_steps(model, folder, command)),
-        trained_model=model,
+        trained_model=model.as_dict(),
         evidence=tuple(_evidence(model, command)),
         warning=incomplete(model, command),
     )
+
+
+def inspection_sections(stored: StoredExperiment) -> list[Section]:
+    """The section of a stored inspection; none where nothing that can be drawn was measured yet."""
+    folder, command = str(stored.folder), stored.command
+    section = trained_model_section(stored.experiment, stored.attachments, folder=folder, command=command)
+    return [] if section is None else [section]
 
 
 def sentences(model: TrainedModel) -> tuple[str, ...]:

@@ -9,8 +9,6 @@ import numpy as np
 from ...errors import StoreError
 from .increases import Increases, resampled
 
-STUDY = "inspect"
-"""The `study` of an inspection's experiment."""
 TOLERANCE = 0.01
 """Default loss increase that is allowed, as a share of the loss's scale."""
 ASKED = "asked"
@@ -103,6 +101,14 @@ def is_complete(facts: Iterable[str]) -> bool:
 def measured_facts(names: Iterable[str]) -> int:
     """How many of these facts are measured of the model."""
     return sum(name not in ABOUT_THE_RUN for name in names)
+
+
+def measured_words(stored: Mapping[str, Any]) -> str:
+    """How many facts are measured, and of how many where the inspection says what it was asked for."""
+    measured, asked = measured_facts(stored), stored.get(ASKED)
+    facts = asked.get("facts") if isinstance(asked, dict) else None
+    wanted = f" of {len(facts)}" if isinstance(facts, list) and facts else ""
+    return f"{measured}{wanted} facts measured"
 
 
 def missing_facts(stored: Mapping[str, Any]) -> tuple[str, ...]:

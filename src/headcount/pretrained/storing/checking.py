@@ -16,7 +16,7 @@ from ..._files import read_regular
 from ...errors import InputError, require
 from ..loading.load import quiet
 from ..loading.sources import read_config, reason
-from .card import RECORD
+from ..plugin import RECORD
 
 EXAMPLES, LENGTH, TILES = 2, 24, 4
 """Probe inputs: this many sequences of so many tokens, or images of so many coloured tiles per side."""

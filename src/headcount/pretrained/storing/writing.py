@@ -16,7 +16,8 @@ from ..._version import __version__
 from ...errors import HeadcountError
 from ..layers.find import attention_layers, rewritten
 from ..loading.load import Loaded, quiet
-from .card import RECORD, model_card
+from ..plugin import RECORD
+from .card import model_card
 from .checking import load_stock, probe_inputs, probe_outputs, probe_record, probe_tensors, tolerance
 from .cost import cached_bytes, stored_dtype
 from .places import free_place, written_whole
