@@ -12,12 +12,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from headcount.pretrained.inspection.running import SPENT, seconds_by_kind
+from headcount.pretrained.inspection.stored import SPENT
 from headcount.store import Store
 
 WEIGHTS = Path("results/pretrained")
@@ -25,6 +27,15 @@ WEIGHTS = Path("results/pretrained")
 MODELS = (("minilm", "wiki.txt"), ("stories15m", "stories.txt"), ("smollm2-135m", "wiki.txt"))
 BARS = {"minilm": 180, "smollm2-135m": 900}
 """Seconds on two quiet cores that an inspection should stay under."""
+
+
+def seconds_by_kind(spent: Mapping[str, Any]) -> dict[str, float]:
+    """Seconds of each kind of fact: "curve" for all of "curve/0", "curve/1", .."""
+    seconds: dict[str, float] = {}
+    for name, value in spent.get("facts", {}).items():
+        kind = name.split("/")[0]
+        seconds[kind] = round(seconds.get(kind, 0.0) + value, 3)
+    return seconds
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from headcount.pretrained.reading.pairs import correlation
-from headcount.pretrained.reading.read import read_trained_model
+from headcount.pretrained.inspection.correlation import correlation
+from headcount.pretrained.inspection.model import read_trained_model
 from headcount.report.chart import COLOURS
 from headcount.report.render.figure import save_figure
 from headcount.report.render.ink import INK, QUIET

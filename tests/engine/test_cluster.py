@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headcount._user_files import load_python_file
 from headcount.cluster import dispatch
 from headcount.cluster.by_value import local_modules
 from headcount.cluster.dispatch import Cluster, ClusterExecutor, ClusterLostError, Died, Gone, Told, planned_for
@@ -27,7 +28,6 @@ from headcount.engine.trainer import Glimpse, Trained
 from headcount.errors import InputError, StoreError
 from headcount.store import Outcome, Store
 from headcount.tasks import FunctionTask
-from headcount.tasks.find import load_python_file
 
 from ..helpers.compiling import compile_quickly  # noqa: F401
 from ..helpers.sweeps import CPU, GPU, TRAIN, class_token, swept

@@ -1,6 +1,7 @@
 """Changes of tiny models that need no search: other heads removed in each layer, keys averaged, dimensions left out."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,14 @@ def pruned(model: Any, fingerprint: str = "") -> Plan:
         groups = [(group * share, share) for group in range(weights.key_heads)] if share > 1 else [(0, weights.heads)]
         removed = {start + (place + start) % size for start, size in groups}
         kept.append(sorted(set(range(weights.heads)) - removed))
-    return pruned_plan(weights_of(model), {}, kept, source_fingerprint=fingerprint, words="fewer heads")
+    return plan_that_keeps(model, kept, fingerprint)
+
+
+def plan_that_keeps(model: Any, kept: Any, fingerprint: str = "") -> Plan:
+    """These heads of every layer, nothing refitted."""
+    loaded: Any = SimpleNamespace(source="", fingerprint=fingerprint)
+    evaluation: Any = SimpleNamespace(original=weights_of(model), loaded=loaded)
+    return pruned_plan(evaluation, {}, kept)
 
 
 def grouped(model: Any) -> Plan:
@@ -41,7 +49,7 @@ def grouped(model: Any) -> Plan:
         for weights in original
     )
     masked = tuple(repeated(weights, original[0].key_heads) for weights in small)
-    return Plan("group", "", small, words="one key head", masked=masked)
+    return Plan(kind="group", layers=small, words="one key head", masked=masked)
 
 
 def shrunk(model: Any) -> Plan:
@@ -72,4 +80,4 @@ def shrunk(model: Any) -> Plan:
             )
         )
     rotated = pairs if any(layer.rotary for layer in attention_layers(model)) else None
-    return Plan("shrink", "", tuple(small), words="narrower", masked=tuple(masked), pairs=rotated)
+    return Plan(kind="shrink", layers=tuple(small), words="narrower", masked=tuple(masked), pairs=rotated)

@@ -16,12 +16,12 @@ from headcount.pretrained.layers.find import rewritten
 from headcount.pretrained.loading.load import fingerprint_of
 from headcount.pretrained.storing.checking import probe_outputs
 from headcount.pretrained.storing.hosts import host_class, host_config
-from headcount.pretrained.storing.plan import compact, pruned_plan
+from headcount.pretrained.storing.plan import compact
 from headcount.pretrained.storing.preflight import CHECKED_FACTORS, LayerShape, original_shape, preflight
 from tests.helpers.refusals import refused
 from tests.helpers.tiny_models import FAMILIES, tiny_config, tiny_input, tiny_model
 
-from .changed_models import grouped, pruned, shrunk, weights_of
+from .changed_models import grouped, plan_that_keeps, pruned, shrunk, weights_of
 
 SMALL = [family for family in FAMILIES if KNOWN[family].head_dim != "none"]
 KEYED = [family for family in FAMILIES if KNOWN[family].key_heads]
@@ -73,8 +73,7 @@ def test_a_llama_whose_heads_do_not_divide_its_width_is_a_mistral():
 
 def test_layers_that_keep_different_numbers_of_heads_are_padded():
     model = tiny_model("mistral", heads=6, key_heads=3, layers=3)
-    original = weights_of(model)
-    plan = pruned_plan(original, {}, [(0, 1, 2), (3,), ()], source_fingerprint="")
+    plan = plan_that_keeps(model, [(0, 1, 2), (3,), ()])
     assert [each.heads for each in plan.layers] == [4, 1, 2]
     host = agrees(model, plan, tiny_input("mistral"))
     assert (host.config.num_attention_heads, host.config.num_key_value_heads) == (4, 2)

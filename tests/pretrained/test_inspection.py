@@ -15,11 +15,11 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.pretrained.inspection.effort import LEVELS, ModelSize, schedule
-from headcount.pretrained.inspection.facts import Subject, facts_of, on_original
-from headcount.pretrained.inspection.kept_statistics import KeptStatistics, from_arrays, to_arrays
-from headcount.pretrained.inspection.running import COST, SPENT, Fact, measure_facts
+from headcount.pretrained.inspection.inspecting import facts_of
+from headcount.pretrained.inspection.measuring import Fact, Subject, from_arrays, measure_facts, to_arrays
+from headcount.pretrained.inspection.model import read_trained_model
+from headcount.pretrained.inspection.stored import LAST_FACT, SPENT
 from headcount.pretrained.loading.digests import digest_of
-from headcount.pretrained.reading.read import read_trained_model
 from headcount.store import Experiment, Store
 
 from ..helpers.fake_evaluation import FakeEvaluation, FakeLoss
@@ -33,16 +33,12 @@ def subject(path: Path | None = None, effort: str = "normal") -> Subject:
     size = ModelSize(layers=2, heads=8, features=8, used_parameters=100)
     return Subject(
         evaluation=evaluation,  # pyright: ignore[reportArgumentType]
-        statistics=KeptStatistics(evaluation.statistics, path),
+        experiment=EXPERIMENT,
+        file=path,
         schedule=schedule(effort, size, held_out=35, scored=35, calibration=35),
         model=MODEL,
         data={"kind": "own", "words": "numbers", "cannot": "", "loss": FakeLoss.name},
-        scale_of=FakeLoss().scale_of,
     )
-
-
-def facts(of: Subject) -> list[Fact]:
-    return on_original(of.evaluation, facts_of(of))
 
 
 def inspect_into(root: Path | str, die_after: int | None = None) -> dict[str, Any]:
@@ -59,17 +55,18 @@ def inspect_into(root: Path | str, die_after: int | None = None) -> dict[str, An
             if count == die_after:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        return measure_facts(facts(of), kept, keep)
+        return measure_facts(of, facts_of(of), kept, keep)
 
 
 def comparable(values: Mapping[str, Any]) -> str:
     """All facts but those that are times."""
-    return json.dumps({name: value for name, value in values.items() if name not in (COST, SPENT)}, sort_keys=True)
+    return json.dumps({name: value for name, value in values.items() if name not in (LAST_FACT, SPENT)}, sort_keys=True)
 
 
 @pytest.fixture(scope="module")
 def whole() -> dict[str, Any]:
-    return measure_facts(facts(subject()), {}, lambda name, value: None)
+    of = subject()
+    return measure_facts(of, facts_of(of), {}, lambda name, value: None)
 
 
 def test_an_inspection_reads_as_a_trained_model(whole):
@@ -93,7 +90,7 @@ def test_the_curve_begins_at_the_original_and_falls_to_no_head(whole):
 def test_what_is_kept_is_not_measured_again(whole):
     again = subject()
     calls = again.evaluation.calls
-    assert measure_facts(facts(again), whole, pytest.fail) == whole
+    assert measure_facts(again, facts_of(again), whole, pytest.fail) == whole
     assert calls == []
 
 
@@ -104,9 +101,8 @@ def test_the_evaluation_stands_on_the_original_after_a_failure():
         of.evaluation.settle({0: of.evaluation.original[0].without([0])})
         raise RuntimeError("stopped")
 
-    (fact,) = on_original(of.evaluation, [Fact(name="x", phase="x", work=1.0, measure=fails)])
     with pytest.raises(RuntimeError):
-        fact.measure({})
+        measure_facts(of, [Fact(name="x", phase="x", work=1.0, measure=fails)], {}, pytest.fail)
     assert of.evaluation.settled == {}
 
 
@@ -136,8 +132,10 @@ def test_statistics_survive_their_file(tmp_path):
     path = tmp_path / "weights" / "damaged.safetensors"
     path.parent.mkdir()
     path.write_bytes(b"no safetensors")
-    assert len(KeptStatistics(lambda: statistics, path).layers) == len(statistics)
-    assert len(from_arrays(to_arrays(KeptStatistics(pytest.fail, path).layers))) == len(statistics)
+    assert len(subject(path).statistics) == len(statistics)
+    again = subject(path)
+    assert len(again.statistics) == len(statistics)
+    assert again.evaluation.calls == [], "read, not measured"
 
 
 def test_efforts_grow():

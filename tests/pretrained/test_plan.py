@@ -1,6 +1,8 @@
 """Plans and the pre-flight: numpy and tables, no torch."""
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,14 +11,15 @@ from hypothesis import strategies as st
 
 from headcount.answer.bootstrap import COVERAGE
 from headcount.errors import InputError
+from headcount.pretrained.inspection.recommended import read_configurations
+from headcount.pretrained.inspection.stored import Facts
 from headcount.pretrained.layers.architectures import FAMILIES
 from headcount.pretrained.layers.weights import HeadWeights
-from headcount.pretrained.reading.facts import Facts
-from headcount.pretrained.reading.whole import read_configurations
-from headcount.pretrained.storing.changing import kept_count, loss_facts
+from headcount.pretrained.storing.changing import loss_facts
 from headcount.pretrained.storing.cost import BYTES, cache_bytes_per_token, stored_dtype
 from headcount.pretrained.storing.plan import Plan, compact, fitted, pruned_plan
 from headcount.pretrained.storing.preflight import CHECKED_FACTORS, LayerShape, common_shape, preflight, requested
+from headcount.pretrained.storing.request import kept_count
 from tests.helpers.refusals import refused
 
 
@@ -33,6 +36,10 @@ def layer(key_heads: int, share: int, seed: int = 0, dim: int = 2, width: int = 
         value_bias=draw(size=(key_heads, dim)),
         output_bias=draw(size=width),
     )
+
+
+def evaluation_of(layers):
+    return SimpleNamespace(original=layers, loaded=SimpleNamespace(source="here", fingerprint="abc"))
 
 
 def attend(weights: HeadWeights, tokens: np.ndarray) -> np.ndarray:
@@ -69,10 +76,10 @@ def test_a_saved_plan_is_the_plan(tmp_path):
     pytest.importorskip("safetensors")
     layers = [layer(2, 2, seed) for seed in range(2)]
     facts = {"loss": {"before": 1.0}}
-    plan = pruned_plan(layers, {}, [(0, 2), (1, 2)], source_fingerprint="abc", source="here", words="w", measured=facts)
+    plan = replace(pruned_plan(evaluation_of(layers), {}, [(0, 2), (1, 2)]), measured=facts)
     plan.save(tmp_path / "plan")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.json", "plan.safetensors"]
-    again = Plan.load(tmp_path / "plan.json")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.safetensors"]
+    again = Plan.load(tmp_path / "plan.safetensors")
     for name in ("kind", "source_fingerprint", "source", "words", "measured", "kept", "pairs"):
         assert getattr(again, name) == getattr(plan, name), name
     for before, after in zip((*plan.layers, *plan.masked), (*again.layers, *again.masked), strict=True):
@@ -175,8 +182,8 @@ def test_a_count_that_no_layer_can_keep_is_refused(keep):
 
 
 def test_a_plan_is_shown_in_a_line():
-    plan = pruned_plan([layer(2, 2)] * 2, {}, [(0, 2), (1, 2)], source_fingerprint="abc", source="here", words="2 of 4")
-    assert repr(plan) == "Plan(prune here: 2 of 4)"
+    plan = pruned_plan(evaluation_of([layer(2, 2)] * 2), {}, [(0, 2), (1, 2)])
+    assert repr(plan) == "Plan(prune here: 4 of 8 heads kept (2 per layer))"
 
 
 def test_the_interval_of_an_increase_is_paired():

@@ -16,9 +16,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headcount import ClassTokenSpec, FunctionTask, Retrieval, TrainSpec, run_sweep, sweep
+from headcount._user_files import load_python_file
 from headcount.engine import Sweep
 from headcount.store import Store
-from headcount.tasks.find import load_python_file
 from headcount.tasks.identity import program_of
 
 from ..helpers import fabricated
@@ -141,7 +141,7 @@ def scaled(tokens):
 PRINT = """
 import sys
 from pathlib import Path
-from headcount.tasks.find import load_python_file
+from headcount._user_files import load_python_file
 from headcount.tasks.identity import program_of
 print({name: program_of(value, (3, 2)).digest for name, value in load_python_file(Path(sys.argv[1])).KINDS.items()})
 """

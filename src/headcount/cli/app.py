@@ -9,6 +9,7 @@ import importlib
 import inspect
 import json
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -64,6 +65,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings=CONTEXT,
 )
+
+
+def this_command() -> str:
+    """What was typed, as it can be typed again."""
+    return shlex.join(["headcount", *sys.argv[1:]])
 
 
 def command(verb: str) -> TyperCommand:

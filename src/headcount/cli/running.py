@@ -1,8 +1,6 @@
 """Run a sweep for a person: the plan in a line, a progress bar, and a stop that keeps what is done."""
 
 import contextlib
-import shlex
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -19,16 +17,11 @@ from ..search import DEFAULT_EFFORT, Question, effort_of
 from ..search.costs import costs
 from ..store import FILE_NAME, Store
 from ..store.database import holds_tables
-from .app import messages, say
+from .app import messages, say, this_command
 from .plans import describe_costs, describe_plan
 from .stopping import stop_on_signals
 
 Result = TypeVar("Result")
-
-
-def this_command() -> str:
-    """What was typed, as it can be typed again."""
-    return shlex.join(["headcount", *sys.argv[1:]])
 
 
 @contextlib.contextmanager

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from .._user_files import user_supplied
 from ..errors import InputError, require
 from ..models import AbstractSpec, EncoderSpec
 from ..store import Cell, Content, Experiment, TrainSpec, Value
 from ..tasks import AbstractTask
-from ..tasks.base import user_supplied
 from .fitting import require_axes_fit, require_sizes_fit
 
 HEADS_QUESTION = "How many attention heads does this task need?"

@@ -29,7 +29,7 @@ VERBS: dict[str, Verb] = {
     "prune": Verb(
         summary="Remove heads of a trained model; the result loads in stock transformers.",
         group="Trained models",
-        home="headcount.pretrained.cli.prune",
+        home="headcount.pretrained.cli.change",
         examples=(
             ("headcount prune SmolLM2-135M/ --keep 6 --data text.txt --out smaller", "6 of 9 heads per layer"),
             (
@@ -43,7 +43,7 @@ VERBS: dict[str, Verb] = {
     "group": Verb(
         summary="Let heads of a trained model share keys and values; the result loads in stock transformers.",
         group="Trained models",
-        home="headcount.pretrained.cli.group",
+        home="headcount.pretrained.cli.change",
         examples=(
             (
                 "headcount group Llama/ --key-heads 3 --data text.txt --out grouped",
@@ -55,7 +55,7 @@ VERBS: dict[str, Verb] = {
     "shrink": Verb(
         summary="Lower the rank of a trained model's heads; the result loads in stock transformers.",
         group="Trained models",
-        home="headcount.pretrained.cli.shrink",
+        home="headcount.pretrained.cli.change",
         examples=(
             ("headcount shrink Llama/ --head-dim 32 --data text.txt --out narrow", "32 numbers per head"),
             ("headcount shrink ViT/ --head-dim 32 --dry-run", "whether it can be stored, and what it saves"),
@@ -71,27 +71,27 @@ class InspectionReader(StudyReader):
     name = "inspection"
 
     def sections(self, stored: StoredExperiment) -> "list[Section]":
-        from .showing.section import inspection_sections
+        from .inspection.page import inspection_sections
 
         return inspection_sections(stored)
 
     def is_complete(self, facts: Iterable[str]) -> bool:
-        from .reading.facts import is_complete
+        from .inspection.stored import is_complete
 
         return is_complete(facts)
 
     def progress_words(self, task: str, attachments: Mapping[str, Any]) -> str:
-        from .reading.facts import measured_words
+        from .inspection.stored import measured_words
 
         return f"inspection of {task}, {measured_words(attachments)}"
 
     def go_on(self, command: str) -> str:
-        from .reading.words import go_on
+        from .inspection.page import go_on
 
         return go_on(command)
 
     def rows(self, experiment: str, attachments: Mapping[str, Any]) -> list[dict[str, Any]]:
-        from .showing.export import head_rows
+        from .inspection.model import head_rows
 
         return head_rows(experiment, attachments)
 

@@ -24,7 +24,8 @@ from jaxtyping import PyTree
 from .._choices import AnsweredAt
 from .._compile import KeptPrograms, deterministic_jit
 from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
-from ..errors import HeadcountError, InputError, require
+from .._user_files import user_supplied
+from ..errors import require
 from ..keys import named_key
 from .objective import AbstractLabelObjective, AbstractObjective, Regression
 
@@ -250,19 +251,6 @@ def check_examples(
             bool(np.any(np.ptp(values, axis=0) > 0)),
             f"{name}: the {part} targets are all {same}; a constant needs no heads at all; give targets that differ.",
         )
-
-
-def user_supplied(function: Callable, *arguments: Any, name: str) -> Any:
-    """`function(*arguments)`, a user's function: what it raises becomes an `InputError` with the task's name."""
-    try:
-        return function(*arguments)
-    except HeadcountError:
-        raise
-    except Exception as error:
-        first_line = (str(error).splitlines() or ["no message"])[0].rstrip(".")
-        raise InputError(
-            f"{name}: the user-supplied function raised {type(error).__name__}: {first_line}; correct it."
-        ) from error
 
 
 def has_user_code(tree: Any) -> bool:

@@ -4,13 +4,11 @@ import importlib
 import importlib.util
 import json
 import os
-import sys
-import sysconfig
-import types
 from pathlib import Path
 from typing import Any
 
 from .._choices import require_choice
+from .._user_files import load_python_file, user_supplied
 from ..data.cifar import is_cifar10, read_cifar10
 from ..data.conversions import ending, not_read
 from ..data.embeddings import find_embeddings, load_embeddings
@@ -21,7 +19,7 @@ from ..data.passages import is_passages, read_passages
 from ..errors import InputError, did_you_mean, require
 from ..store import FILE_NAME
 from .arrays import ArrayTask
-from .base import AbstractTask, user_supplied
+from .base import AbstractTask
 from .image import ImageTask
 from .labelled import LabelledTask
 from .presets import PRESETS, preset, preset_from_spec
@@ -34,10 +32,6 @@ FILE_OPTIONS = (
     "targets", "sequence", "labels", "answered_at", "vocabulary", "shorter", "validation_fraction",
 )  # fmt: skip
 """Options of a file of examples."""
-INSTALLED = tuple(
-    map(os.path.realpath, (Path(__file__).parents[1], *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib"))))
-)
-"""Folders of headcount, of Python, and of installed packages."""
 
 
 def find_task(reference: str | os.PathLike[str], *, cache: Path | None = None, **options: Any) -> AbstractTask:
@@ -260,52 +254,6 @@ def _tasks_in(module: Any) -> list[str]:
         if not name.startswith("_")
         and (isinstance(value, AbstractTask) or (callable(value) and value.__module__ == module.__name__))
     ]
-
-
-def load_python_file(path: Path):
-    """The module in a user's file, which may import the modules next to it, as `python FILE` would let it.
-
-    A module that was imported under the same name from elsewhere, such as by a file in another folder, makes room.
-    """
-    require(os.path.isfile(path), f"no file {path}; check the name.")
-    _import_from(os.path.dirname(os.path.realpath(path)))
-    name = f"headcount_user_{path.stem}"  # a file called headcount.py must not hide this package
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise InputError(
-            f"{path} could not be run: {type(error).__name__}: {error}; try it with python {path}."
-        ) from error
-    return module
-
-
-def _import_from(folder: str) -> None:
-    """From now on the modules in a folder are imported before others of their names."""
-    sys.path[:] = [folder, *(other for other in sys.path if other != folder)]
-    importlib.invalidate_caches()
-    beside = {entry.name.removesuffix(".py") for entry in os.scandir(folder) if _is_importable(entry)} - {"__main__"}
-    others = {name for name in beside if _is_elsewhere(sys.modules.get(name), folder, name)}
-    for name in list(sys.modules):
-        if name.partition(".")[0] in others:
-            del sys.modules[name]
-
-
-def _is_importable(entry: os.DirEntry[str]) -> bool:
-    return entry.name.endswith(".py") or os.path.isfile(os.path.join(entry.path, "__init__.py"))
-
-
-def _is_elsewhere(module: types.ModuleType | None, folder: str, name: str) -> bool:
-    """Whether a module of this name is a user's, and another one than that in the folder."""
-    file = getattr(module, "__file__", None)
-    if module is None or (file is None and not getattr(module, "__path__", None)):  # not there, or a part of Python
-        return False
-    home = os.path.dirname(os.path.realpath(file)) if file is not None else ""
-    return not home.startswith(INSTALLED) and home not in (folder, os.path.join(folder, name))
 
 
 def _load_module(name: str):

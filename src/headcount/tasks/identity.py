@@ -19,8 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
+from .._user_files import user_supplied
 from ..errors import InputError
-from .base import has_user_code, user_supplied
+from .base import has_user_code
 
 CODE_LENGTHS = (4, 16, 64)
 """Lengths at which a function of sequences is traced for its task's spec, which has no length of its own."""

@@ -19,8 +19,9 @@ from jaxtyping import Array, Bool, Float
 
 from .._choices import require_choice
 from .._shapes import Key, Target, Tokens
+from .._user_files import user_supplied
 from ..errors import require, require_count
-from .base import GeneratedTask, user_supplied
+from .base import GeneratedTask
 from .identity import code_of, probe_of
 
 Distribution = Literal["gaussian", "cube"]

@@ -7,24 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...cli.app import Json, messages, print_json, say, show_view
-from ...cli.running import this_command
+from ...cli.app import Json, messages, print_json, say, show_view, this_command
 from ...report.render.terminal import section_view
 from ...report.render.words import spoken_time
-from ...search.levels import DEFAULT_EFFORT, EFFORTS
 from ...store import Store
-from ..reading.facts import measured_facts
-from ..reading.read import TOLERANCE
+from ..inspection.effort import DEFAULT_EFFORT, LEVELS
+from ..inspection.stored import TOLERANCE, measured_facts
 
 if TYPE_CHECKING:
-    from ..inspection.inspecting import Prepared
+    from ..inspection.measuring import Subject
     from ..inspection.result import Inspection
 
 MODEL = "A folder with config.json and safetensors, or a name on the Hugging Face hub."
 DATA = "What it is judged on: text lines (.txt, .jsonl), scored pairs (.tsv, .csv), a folder of images, FILE.py:loss."
 EXAMPLES = "Examples read at most, calibration and held-out together (default: by the model's size)."
 TOLERATED = f"Loss increase that is allowed, as a share of the loss's scale (default: {TOLERANCE})."
-EFFORT = f"How much is measured: {', '.join(EFFORTS)} (default: {DEFAULT_EFFORT})."
+EFFORT = f"How much is measured: {', '.join(LEVELS)} (default: {DEFAULT_EFFORT})."
 
 
 def inspect(
@@ -42,14 +40,14 @@ def inspect(
 ) -> None:
     """Which heads of a trained model are needed, of which rank, and what can go.
 
-    Every fact is kept in the results folder as soon as it is measured; the same command goes on where it was ended.
+    Every fact is stored in the results folder as soon as it is measured; the same command continues where it was ended.
     Needs the extra: pip install 'headcount\\[hf]'.
     """
-    from ..inspection.inspecting import prepare
+    from ..inspection.inspecting import longest_of, prepare
     from ..loading.describing import short_name
 
     with messages.status(f"loading {model}") if messages.is_terminal else contextlib.nullcontext():
-        prepared = prepare(
+        subject = prepare(
             model,
             data,
             effort=effort,
@@ -60,33 +58,33 @@ def inspect(
             tolerance=tolerance,
         )
     folder = out or Path("results") / short_name(model)
-    say(_what(prepared))
-    longest = prepared.longest
+    say(_what(subject))
+    longest = longest_of(subject.examples)
     if length is not None and longest is not None and longest < length:
         say(f"--length {length}: the longest example has {longest} tokens; the data or the model have no longer ones.")
     if dry_run:
-        _dry_run(prepared, as_json)
+        _dry_run(subject, as_json)
         return
-    _show(_run(prepared, folder), as_json)
+    _show(_run(subject, folder), as_json)
 
 
-def _what(prepared: "Prepared") -> str:
+def _what(subject: "Subject") -> str:
     """The model and the data in a line."""
-    layers, examples = prepared.evaluation.layers, prepared.examples
+    layers, examples = subject.evaluation.layers, subject.examples
     heads = sum(layer.heads for layer in layers)
     counts = examples.counts()["tokens"]
-    model = f"{prepared.experiment.name}: {prepared.loaded.family}, {len(layers)} layers, {heads} heads"
+    model = f"{subject.experiment.name}: {subject.loaded.family}, {len(layers)} layers, {heads} heads"
     tokens = f"({counts['held_out']:,} held-out tokens, {counts['calibration']:,} for calibration)."
     line = f"{model}; {examples.words.rstrip('.')} {tokens}"
     return f"{line} {examples.cannot}" if examples.cannot else line
 
 
-def _dry_run(prepared: "Prepared", as_json: bool) -> None:
+def _dry_run(subject: "Subject", as_json: bool) -> None:
     """How many passes there are, and how long they would take by one that is timed."""
     began = time.perf_counter()
-    prepared.evaluation.losses()
+    subject.evaluation.losses()
     seconds = time.perf_counter() - began
-    passes = prepared.schedule.passes
+    passes = subject.schedule.passes
     total = sum(passes.values())
     if as_json:
         rounded = {name: round(count, 1) for name, count in passes.items()}
@@ -96,24 +94,26 @@ def _dry_run(prepared: "Prepared", as_json: bool) -> None:
     for name, count in passes.items():
         if count:
             say(f"  {name}: {count:,.1f} passes, about {spoken_time(count * seconds)}")
-    schedule = prepared.schedule
+    schedule = subject.schedule
     if not schedule.effort.leave_one_out:
         say("  effort quick omits ranks, leaving heads out one by one (importance is estimated) and other orders")
     elif not schedule.leave_one_out:
         say("  importance is estimated: each head left out in turn is more work than this effort allows")
 
 
-def _run(prepared: "Prepared", folder: Path) -> "Inspection":
+def _run(subject: "Subject", folder: Path) -> "Inspection":
+    from ..inspection.inspecting import measure_into
+
     command = this_command()
     with Store.open_for_writing(folder) as store:
-        inspected = {each.task for each in store.experiments() if each.study == prepared.experiment.study}
-        others = inspected - {prepared.experiment.task}
+        inspected = {each.task for each in store.experiments() if each.study == subject.experiment.study}
+        others = inspected - {subject.experiment.task}
         if others:
             say(f"{folder} also holds an inspection of {', '.join(sorted(others))}.")
         try:
-            return prepared.run(store, command=command)
+            return measure_into(subject, store, command=command)
         except KeyboardInterrupt:
-            own = [each.facts for each in store.progress() if each.task == prepared.experiment.task]
+            own = [each.facts for each in store.progress() if each.task == subject.experiment.task]
             kept = max(map(measured_facts, own), default=0)
             say(f"Stopped. {kept} facts are kept in {folder}. To go on, run the same command:")
             say(f"  {command}")

@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..._draws import named_generator
 from ..._limits import require_fits
-from ...keys import named_generator
 from ..losses.loss import device_of
 from .batches import Batch
 from .encoder_texts import BATCH_TOKENS

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
+from ..._draws import named_generator
 from ...errors import require
-from ...keys import named_generator
 from .batches import Batch
 from .pair_parts import shared_words, split_pairs
 from .sizes import FEWEST_BATCHES, Sizes

@@ -9,10 +9,10 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from ..._draws import named_generator
 from ..._limits import require_fits
 from ...data.images import ENDINGS, open_image, visible_entries
 from ...errors import InputError, require
-from ...keys import named_generator
 from .batches import Batch
 from .sizes import FEWEST_BATCHES, Sizes
 from .texts import rows_per_batch

@@ -8,10 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ..._draws import named_generator
+from ..._user_files import load_python_file, user_supplied
 from ...errors import InputError, did_you_mean, require
-from ...keys import named_generator
-from ...tasks.base import user_supplied
-from ...tasks.find import load_python_file
 from ..evaluation.statistics import counting_tokens
 from ..layers.find import attention_layers
 from ..losses.loss import Loss, fixed_draws

@@ -4,8 +4,8 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
+from ..._draws import named_generator
 from ...errors import require
-from ...keys import named_generator
 from .text_files import Pair
 
 HELD_OUT = 0.4

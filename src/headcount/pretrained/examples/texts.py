@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from ..._draws import named_generator
 from ...errors import InputError, require
-from ...keys import named_generator
 from .batches import Batch
 from .sizes import FEWEST_BATCHES, Sizes
 

@@ -8,16 +8,15 @@ import math
 from dataclasses import dataclass, replace
 
 from ..._choices import require_choice
-from ...search.levels import EFFORTS
 
 RESCORED = 4.0
 """Scores per removed head of the descent over the whole model, about."""
 PEERS = ("gradient (Michel)", "Fisher", "magnitude of the output projection", "random 1")
-"""Criteria of `peers` whose orders of removal are measured beside our own."""
+"""Criteria of `peers` whose orders of removal are measured along with our own."""
 CONFIGURATIONS = 4
 """Smaller models that are measured, about."""
 STRETCHES = (0.1, 0.3)
-"""Shares of heads removed at which the descent is kept, about; a run that is ended goes on from there."""
+"""Shares of heads removed at which the descent is kept, about; a run that is ended continues from there."""
 ZEROED = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 """Shares of heads removed that are configurations, about, where no stock class stores fewer heads."""
 BISECTED = 4
@@ -89,7 +88,7 @@ LEVELS: dict[str, InspectionEffort] = {
         peer_shares=(0.1, 0.2, 0.3, 0.5),
     ),
 }
-assert LEVELS.keys() == EFFORTS.keys(), "an effort has one name in all verbs"
+DEFAULT_EFFORT = "normal"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,126 +1,120 @@
-"""Inspect a trained model: load it, read the examples, measure every fact that is missing, keep each at once."""
+"""Inspect a trained model: load it, read the examples, measure every fact that is missing, store each at once."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...errors import require, require_count
 from ...report.phases import Phases, phased_progress
-from ...search.levels import DEFAULT_EFFORT
 from ...store import Experiment, Store
 from ..extra import need
 from ..loading.describing import about_data, about_model, short_name, size_of
 from ..loading.digests import digest_of
 from ..plugin import STUDY
-from ..reading.facts import ASKED
-from ..reading.read import TOLERANCE
-from .configurations import Asked, configuration_facts
-from .effort import Schedule, level_of, schedule
-from .facts import Subject, facts_of, on_original
-from .kept_statistics import KeptStatistics
+from .configurations import configuration_facts
+from .descent import descent_facts, peer_facts
+from .effort import DEFAULT_EFFORT, level_of, schedule
+from .heads import curve_facts
+from .importance import importance_facts
+from .measuring import Fact, Subject, Values, measure_facts
+from .ranks import rank_facts
+from .redundancy import redundancy_facts
 from .result import Inspection
-from .running import COST, Fact, measure_facts
+from .stored import ASKED, LAST_FACT, TOLERANCE
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from ..evaluation.evaluate import Evaluation
     from ..examples.batches import Examples
-    from ..loading.load import Loaded
 
 QUESTION = "which heads and ranks does this trained model need"
+METRICS = (
+    importance_facts,
+    curve_facts,
+    rank_facts,
+    redundancy_facts,
+    descent_facts,
+    peer_facts,
+)
+"""What is measured, in order; configurations, which write models, come last."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Prepared:
-    """A model and its examples, ready to be measured. Made by `prepare`."""
+def facts_of(subject: Subject) -> list[Fact]:
+    """All facts of a model but its configurations, in order."""
 
-    loaded: "Loaded"
-    examples: "Examples"
-    evaluation: "Evaluation"
-    schedule: Schedule
-    experiment: Experiment
-    asked: Asked
-    device: str
-    tolerance: float
+    def base(_: Values) -> dict[str, Any]:
+        return {"losses": subject.evaluation.losses().tolist()}
 
-    @property
-    def longest(self) -> int | None:
-        """Tokens of the longest example; None where they are no texts."""
-        return longest_of(self.examples)
+    def data(values: Values) -> dict[str, Any]:
+        return {**subject.data, "scale": float(subject.examples.loss.scale_of(np.array(values["base"]["losses"])))}
 
-    def facts(self, statistics: KeptStatistics, folder: Path | None) -> tuple[Fact, ...]:
-        """Everything that is to be measured, in order; `folder` is where it is kept."""
-        asked = replace(self.asked, inspection=None if folder is None else str(folder))
-        evaluation = self.evaluation
-        subject = Subject(
-            evaluation=evaluation,
-            statistics=statistics,
-            schedule=self.schedule,
-            model=about_model(self.loaded, evaluation.layers, evaluation.original, self.device),
-            data=about_data(self.examples),
-            scale_of=self.examples.loss.scale_of,
-        )
-        facts = (*facts_of(subject), *configuration_facts(subject, self.loaded, asked))
-        return tuple(on_original(evaluation, facts))
+    def statistics(_: Values) -> dict[str, int]:
+        return {"tokens": subject.statistics[0].tokens}  # measured here, so that the time is that of this fact
 
-    def run(self, store: Store | None = None, *, command: str = "", progress: bool | None = None) -> Inspection:
-        """Measure what is missing, and keep each fact in the store as soon as it is there.
+    passes = subject.schedule.passes
+    first = [
+        Fact(name="model", phase="reading the model", work=0.0, measure=lambda _: dict(subject.model)),
+        Fact(name="base", phase="losses of the original", work=passes["base"], measure=base),
+        Fact(name="data", phase="losses of the original", work=0.0, measure=data),
+        Fact(name="statistics", phase="statistics of all layers", work=passes["statistics"], measure=statistics),
+    ]
+    return first + [fact for metric in METRICS for fact in metric(subject)]
 
-        Args:
-            store: The results folder, open for writing; None keeps everything in memory.
-            command: What was typed, so that readers can say how to go on.
-            progress: Whether a bar is shown; None: in a terminal.
-        """
-        kept: dict[str, Any] = {}
-        name, path = self.experiment.name, None
+
+def measure_into(
+    subject: Subject, store: Store | None = None, *, command: str = "", progress: bool | None = None
+) -> Inspection:
+    """Measure what is missing, and store each fact as soon as it is there.
+
+    Args:
+        subject: The model and its examples.
+        store: The results folder, open for writing; None keeps everything in memory.
+        command: What was typed, so that readers can say how to continue.
+        progress: Whether a bar is shown; None: in a terminal.
+    """
+    kept: dict[str, Any] = {}
+    name = subject.experiment.name
+    if store is not None:
+        name = store.begin(subject.experiment, command).name
+        kept = store.facts(name)
+        subject.file = store.root / "weights" / f"statistics-{subject.experiment.identity}.safetensors"
+        if subject.read_by is not None:
+            subject.read_by["--inspection"] = str(store.root)
+
+    def keep(fact: str, value: Any) -> None:
         if store is not None:
-            name = store.begin(self.experiment, command).name
-            kept = store.facts(name)
-            path = store.root / "weights" / f"statistics-{self.experiment.identity}.safetensors"
+            store.put(name, fact, value)
 
-        def keep(fact: str, value: Any) -> None:
-            if store is not None:
-                store.put(name, fact, value)
+    facts = [*facts_of(subject), *configuration_facts(subject)]
+    effort = subject.experiment.settings["effort"]
+    kept[ASKED] = {"tolerance": subject.tolerance, "effort": effort, "facts": [fact.name for fact in facts]}
+    keep(ASKED, kept[ASKED])
+    with _progress(subject, facts, kept, progress) as phases:
+        values = measure_facts(subject, facts, kept, keep, phases=phases)
+    if subject.file is not None:
+        subject.file.unlink(missing_ok=True)  # nothing is left to be measured with it
+    return Inspection(
+        facts=values,
+        experiment=subject.experiment,
+        folder=None if store is None else store.root,
+        tolerance=subject.tolerance,
+        command=command,
+        subject=subject,
+    )
 
-        statistics = KeptStatistics(self.evaluation.statistics, path)
-        facts = self.facts(statistics, None if store is None else store.root)
-        settings = self.experiment.settings
-        kept[ASKED] = {
-            "tolerance": self.tolerance,
-            "effort": settings["effort"],
-            "facts": [fact.name for fact in facts],
-        }
-        keep(ASKED, kept[ASKED])
-        with self._shown(facts, kept, progress) as phases:
-            values = measure_facts(
-                facts, kept, keep, phases=phases, forward_tokens=lambda: self.evaluation.forward_tokens
-            )
-        statistics.forget()
-        return Inspection(
-            facts=values,
-            experiment=self.experiment,
-            folder=None if store is None else store.root,
-            tolerance=self.tolerance,
-            command=command,
-            prepared=self,
-        )
 
-    @contextlib.contextmanager
-    def _shown(self, facts: Sequence[Fact], kept: dict[str, Any], progress: bool | None) -> Iterator[Phases]:
-        from rich.console import Console
+@contextlib.contextmanager
+def _progress(subject: Subject, facts: Sequence[Fact], kept: dict[str, Any], wanted: bool | None) -> Iterator[Phases]:
+    from rich.console import Console
 
-        missing = sum(fact.work for fact in facts if fact.name not in kept)
-        tokens = max(1, sum(batch.tokens for batch in self.examples.held_out))
-        console = Console(stderr=True)
-        if COST in kept:
-            missing = 0.0
-        with phased_progress(
-            console, missing, lambda: self.evaluation.forward_tokens / tokens, wanted=progress
-        ) as phases:
-            yield phases
+    missing = 0.0 if LAST_FACT in kept else sum(fact.work for fact in facts if fact.name not in kept)
+    tokens = max(1, sum(batch.tokens for batch in subject.examples.held_out))
+    passes = lambda: subject.evaluation.forward_tokens / tokens  # noqa: E731
+    with phased_progress(Console(stderr=True), missing, passes, wanted=wanted) as phases:
+        yield phases
 
 
 def prepare(
@@ -135,7 +129,7 @@ def prepare(
     seed: int = 0,
     device: str | None = None,
     tolerance: float = TOLERANCE,
-) -> Prepared:
+) -> Subject:
     """Load the model and read the examples; see `inspect` for the arguments."""
     require(0 < tolerance < 1, what="tolerance", given=tolerance, needed="above 0 and below 1")
     for name, value in (("length", length), ("examples", examples)):
@@ -162,9 +156,6 @@ def prepare(
     tokens = None if examples is not None else min(most, level.max_tokens)
     read = read_examples(loaded, data, length=length, limit=examples, tokens=tokens, seed=seed)
     evaluation = Evaluation(loaded, layers, read)
-    parts = {"held_out": read.held_out, "scored": read.part("calibration"), "calibration": read.calibration}
-    counted = {name: sum(batch.tokens for batch in batches) for name, batches in parts.items()}
-    plan = schedule(effort, size_of(loaded, layers), **counted)
     settings = {
         "model": {"fingerprint": loaded.fingerprint, "family": loaded.family},
         "data": digest_of([read.kind, read.loss.name, read.loss, list(read.calibration), list(read.held_out)]),
@@ -172,36 +163,27 @@ def prepare(
         "seed": seed,
         "device": device,
     }
-    experiment = Experiment(
-        name=short_name(loaded.source),
-        question=QUESTION,
-        task=short_name(loaded.source),
-        axes=(),
-        places={},
-        settings=settings,
-        study=STUDY,
-    )
-    words = _words_of(data)
+    name = short_name(loaded.source)
     if tokens is not None and tokens < most and read.kind != "own":
         # Other verbs read as much as suits the model's size: their commands name what was read here.
         length = length or longest_of(read)
         examples = 3 * read.counts()["examples"]["held_out"]
-    asked = Asked(
-        model=loaded.source if stored and (data is None or words is not None) else None,
-        data=words,
-        length=length,
-        examples=examples,
-        seed=seed,
-    )
-    return Prepared(
-        loaded=loaded,
-        examples=read,
+    read_by = None
+    if stored and (data is None or isinstance(data, str | Path)):
+        read_by = {"model": loaded.source, "--data": data, "--length": length, "--examples": examples}
+        read_by["--seed"] = seed or None
+    parts = {"held_out": read.held_out, "scored": read.part("calibration"), "calibration": read.calibration}
+    counted = {part: sum(batch.tokens for batch in batches) for part, batches in parts.items()}
+    return Subject(
         evaluation=evaluation,
-        schedule=plan,
-        experiment=experiment,
-        asked=asked,
-        device=device,
+        schedule=schedule(effort, size_of(loaded, layers), **counted),
+        model=about_model(loaded, layers, evaluation.original, device),
+        data=about_data(read),
+        experiment=Experiment(
+            name=name, question=QUESTION, task=name, axes=(), places={}, settings=settings, study=STUDY
+        ),
         tolerance=tolerance,
+        read_by=read_by,
     )
 
 
@@ -209,11 +191,6 @@ def longest_of(examples: "Examples") -> int | None:
     """Tokens of the longest example; None where they are no texts."""
     inputs = [batch.inputs for batch in (*examples.held_out, *examples.calibration)]
     return max((each["input_ids"].shape[1] for each in inputs if "input_ids" in each), default=None)
-
-
-def _words_of(data: Any) -> str | None:
-    """The data as an option of a command, where it is one."""
-    return str(data) if isinstance(data, str | Path) else None
 
 
 def inspect(
@@ -240,8 +217,8 @@ def inspect(
             "mine.py:loss", a list of strings or of (text, text, score), or (batches, loss). None: a stated default.
         tokenizer: For a module in memory that reads texts.
         processor: For a module in memory that reads images.
-        out: A results folder, in which every fact is kept as soon as it is measured; the same call goes on where it was
-            ended. None keeps the facts in memory.
+        out: A results folder, in which every fact is stored as soon as it is measured; the same call continues where it
+            was ended. None keeps the facts in memory.
         effort: "quick", "normal" or "thorough": how many tokens, and what is measured.
         length: Tokens per example. None: by the size of the model.
         examples: Examples that are read at most, to calibrate on and held out together; a third is held out. None: by
@@ -269,7 +246,7 @@ def inspect(
         >>> inspection.importance.shape
         (2, 4)
     """
-    prepared = prepare(
+    subject = prepare(
         model,
         data,
         tokenizer=tokenizer,
@@ -282,6 +259,6 @@ def inspect(
         tolerance=tolerance,
     )
     if out is None:
-        return prepared.run(progress=progress)
+        return measure_into(subject, progress=progress)
     with Store.open_for_writing(out) as store:
-        return prepared.run(store, progress=progress)
+        return measure_into(subject, store, progress=progress)

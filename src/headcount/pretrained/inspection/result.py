@@ -12,17 +12,16 @@ from jaxtyping import Float
 from ...errors import InputError, require
 from ...report.section import Section
 from ...store import Experiment
-from ..reading.read import TOLERANCE, TrainedModel, read_trained_model
+from .importance import MEASURES
+from .model import TrainedModel, read_trained_model
+from .stored import TOLERANCE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..reading.layers import LayerReading
     from ..storing.plan import Plan
-    from .inspecting import Prepared
-
-MEASURES = ("leave_one_out", "fisher", "gradient", "output_norm", "magnitude")
-"""Measures of importance, the most trusted first."""
+    from .layers import LayerReading
+    from .measuring import Subject
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,12 +29,12 @@ class Inspection:
     """The facts of a trained model. Made by `hc.inspect`.
 
     Args:
-        facts: What was measured, by name: plain values, as a results folder keeps them.
+        facts: What was measured, by name: plain values, as a results folder stores them.
         experiment: What was asked of which model and data.
         folder: The results folder; None where the facts are in memory only.
         tolerance: The loss increase that is allowed, as a share of the loss's scale.
         command: What was typed; empty in Python.
-        prepared: The model and its examples, which `plan` needs.
+        subject: The model and its examples, which `plan` needs; None: facts only.
 
     Example:
         >>> import torch, headcount as hc
@@ -55,7 +54,7 @@ class Inspection:
     folder: Path | None = None
     tolerance: float = TOLERANCE
     command: str = ""
-    prepared: "Prepared | None" = field(default=None, repr=False)
+    subject: "Subject | None" = field(default=None, repr=False)
 
     @functools.cached_property
     def reading(self) -> TrainedModel:
@@ -88,7 +87,7 @@ class Inspection:
     @property
     def model(self) -> Any:
         """The model that was inspected, unchanged."""
-        return self._prepared.loaded.model
+        return self._subject.loaded.model
 
     def at(self, tolerance: float) -> "Inspection":
         """The same facts, read with another tolerance."""
@@ -127,29 +126,28 @@ class Inspection:
         from ..storing.preflight import requested
         from .configurations import pruned_by_descent, pruned_equally
 
-        evaluation, loaded = self._prepared.evaluation, self._prepared.loaded
+        subject, evaluation = self._subject, self._subject.evaluation
         if remove is not None and 0 < remove <= len(self.facts.get("descent", {}).get("removed", ())):
-            return pruned_by_descent(evaluation, loaded, self.facts, remove)
+            return pruned_by_descent(subject, self.facts, remove)
         if remove is not None:
-            return prune_plan(evaluation, loaded, remove=remove, uniform=False)
-        layers = evaluation.layers
-        shape = requested(layers[0], heads=keep, key_heads=key_heads, head_dim=head_dim)
+            return prune_plan(evaluation, remove=remove, uniform=False)
+        shape = requested(evaluation.layers[0], heads=keep, key_heads=key_heads, head_dim=head_dim)
         if keep is not None:
-            return pruned_equally(evaluation, loaded, self.facts, shape.heads)
+            return pruned_equally(subject, self.facts, shape.heads)
         if key_heads is not None:
-            return group_plan(evaluation, loaded, key_heads=shape.key_heads)
-        return shrink_plan(evaluation, loaded, head_dim=shape.head_dim)
+            return group_plan(evaluation, key_heads=shape.key_heads)
+        return shrink_plan(evaluation, head_dim=shape.head_dim)
 
     @property
-    def _prepared(self) -> "Prepared":
-        if self.prepared is None:
+    def _subject(self) -> "Subject":
+        if self.subject is None:
             raise InputError("this inspection holds facts only; call hc.inspect with the model to change it.")
-        return self.prepared
+        return self.subject
 
     @functools.cached_property
     def section(self) -> Section:
         """What the report shows."""
-        from ..showing.section import trained_model_section
+        from .page import trained_model_section
 
         section = trained_model_section(
             self.experiment,

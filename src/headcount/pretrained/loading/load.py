@@ -12,8 +12,8 @@ import torch
 import transformers
 from torch import nn
 
+from ..._draws import named_generator
 from ...errors import InputError
-from ...keys import named_generator
 from ..layers.find import attention_layers
 from ..layers.recognising import configured, refuse_config
 from .sources import found_folder, read_config, reason, refuse_files

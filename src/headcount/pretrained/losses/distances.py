@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..._draws import named_generator
 from ...errors import require
-from ...keys import named_generator
 from ..examples.batches import Batch
 from .loss import Loss, device_of, widened
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from ...keys import named_generator
+from ..._draws import named_generator
 from ..examples.batches import Batch
 
 LOGIT_BYTES = 64e6

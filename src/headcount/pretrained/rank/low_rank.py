@@ -30,9 +30,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ..evaluation.layer_statistics import LayerStatistics
+from ..inspection.stored import TOLERANCE
 from ..layers.rotary import Rotary
 from ..layers.weights import HeadWeights
-from ..reading.facts import TOLERANCE
 from ..sharing.alignment import (
     NEGLIGIBLE,
     centred_moments,

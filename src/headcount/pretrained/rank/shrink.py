@@ -6,6 +6,8 @@ has one set of frequencies; `storing.hosts.rope_of_pairs` says how stock classes
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -15,7 +17,8 @@ from ..evaluation.layer_statistics import LayerStatistics
 from ..layers.rotary import Rotary
 from ..layers.weights import HeadWeights
 from ..sharing.alignment import rotary_pairs
-from ..sharing.shared import mean_rotation
+from ..sharing.grouping import refit_output
+from ..sharing.shared import mean_rotation, rotary_frequencies
 from .low_rank import (
     choose_units,
     fitted_to_dims,
@@ -25,6 +28,65 @@ from .low_rank import (
     score_factors,
     value_factors,
 )
+
+if TYPE_CHECKING:
+    from ..evaluation.evaluate import Evaluation
+
+
+def shrink_model(
+    evaluation: "Evaluation", head_dim: int
+) -> tuple[tuple[HeadWeights, ...], tuple[HeadWeights, ...], tuple[int, ...] | None]:
+    """Every layer with a smaller head_dim, in order: each is fitted to what the layers before it have become.
+
+    Returns:
+        The layers in their smaller shapes; the same in the original's; the rotary pairs that stay.
+    """
+    layers, original = evaluation.layers, evaluation.original
+    rotated = [layer.index for layer in layers if layer.rotary is not None]
+    pairs = frequencies = None
+    if rotated:
+        rotary = layers[rotated[0]].rotary
+        frequencies = rotary_frequencies(evaluation.model, rotary)
+        statistics = [evaluation.layer_statistics(index) for index in rotated]
+        pairs = kept_pairs([original[index] for index in rotated], statistics, head_dim, rotary, frequencies)
+    changes: dict[int, HeadWeights] = {}
+    small = []
+    try:
+        for layer, weights in zip(layers, original, strict=True):
+            evaluation.settle(changes)
+            how = (evaluation.layer_statistics(layer.index), head_dim, layer.rotary)
+            some = (pairs, frequencies) if layer.rotary is not None else (None, None)
+            narrow, full = shrink_layer(weights, *how, *some), full_shape(weights, *how, *some)
+            evaluation.settle({**changes, layer.index: full})
+            narrow, full = _refitted(weights, narrow, full, evaluation.layer_statistics(layer.index))
+            changes[layer.index] = full
+            small.append(narrow)
+    finally:
+        evaluation.settle({})
+    return tuple(small), tuple(changes[layer.index] for layer in layers), pairs
+
+
+def _refitted(
+    weights: HeadWeights, narrow: HeadWeights, full: HeadWeights, statistics: LayerStatistics
+) -> tuple[HeadWeights, HeadWeights]:
+    """The output projection of a layer of smaller head_dim fitted again, in its small and in its full shapes.
+
+    Args:
+        weights: The layer of the original.
+        narrow: The layer in its small shapes.
+        full: The same function in the original's shapes, whose head outputs z the small ones are R z of.
+        statistics: Of `full` in its place.
+    """
+    maps = [np.linalg.pinv(narrow.output[:, head]) @ full.output[:, head] for head in range(narrow.heads)]
+    (small, large), heads = maps[0].shape, narrow.heads
+    rows = np.zeros((heads * small + 1, heads * large + 1))
+    rows[-1, -1] = 1.0
+    for head, each in enumerate(maps):
+        rows[head * small : (head + 1) * small, head * large : (head + 1) * large] = each
+    reduced = replace(statistics, moments=rows @ statistics.moments @ rows.T, cross=statistics.cross @ rows.T)
+    narrow = refit_output(replace(narrow, output_bias=weights.output_bias), reduced)
+    output = np.stack([narrow.output[:, head] @ maps[head] for head in range(narrow.heads)], axis=1)
+    return narrow, full.with_output(output, narrow.output_bias)
 
 
 def kept_pairs(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from ...keys import named_generator
+from ..._draws import named_generator
 from ..layers.weights import HeadWeights
 from .elimination import allowed, equal_step
 from .importance import Importance

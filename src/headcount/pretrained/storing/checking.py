@@ -11,12 +11,12 @@ import torch
 import transformers
 from torch import nn
 
+from ..._draws import named_generator
 from ..._files import read_regular
 from ...errors import InputError, require
-from ...keys import named_generator
 from ..loading.load import quiet
 from ..loading.sources import read_config, reason
-from .card import RECORD
+from ..plugin import RECORD
 
 EXAMPLES, LENGTH, TILES = 2, 24, 4
 """Probe inputs: this many sequences of so many tokens, or images of so many coloured tiles per side."""

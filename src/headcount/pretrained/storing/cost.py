@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...keys import named_generator
+from ..._draws import named_generator
 from .preflight import Shaped
 
 if TYPE_CHECKING:

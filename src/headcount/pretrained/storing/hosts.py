@@ -29,8 +29,6 @@ def build(model: nn.Module, plan: Plan, *, zeroed: bool = False) -> nn.Module:
     )
     prefix, config = configured(model)
     if zeroed or config is None:
-        if plan.masked is None:
-            raise InputError("this plan has no form in the shapes of the original; store it small.")
         return _written(copy.deepcopy(model), plan.masked)
     check = require_possible(preflight(config, plan.layers))
     inner = model.get_submodule(prefix) if prefix else model

@@ -16,29 +16,32 @@ from .preflight import LayerShape, Preflight, common_shape, described, preflight
 if TYPE_CHECKING:
     from torch import nn
 
-FORMAT = 1
+    from ..evaluation.evaluate import Evaluation
+
+FORMAT = 2
 Kind = Literal["prune", "group", "shrink"]
+SAVED = ("kind", "source_fingerprint", "source", "words", "kept", "pairs", "measured")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Plan:
     """The layers of a changed model.
 
     `layers` is the small form: only what is kept. `masked` is the same function in the original's shapes, which is what
-    losses are measured on; a plan without it (None) can only be stored small. Both are as they were before a recovery,
-    which trains the model that `apply` makes. `kept` lists the original's heads that stay, by
-    layer; `pairs` the rotary pairs that stay where head_dim was lowered. `measured` holds numbers for the model card.
+    losses are measured on. Both are as they were before a recovery, which trains the model that `apply` makes. `kept`
+    lists the original's heads that stay, by layer; `pairs` the rotary pairs that stay where head_dim was lowered.
+    `measured` holds numbers for the model card.
     """
 
     kind: Kind
-    source_fingerprint: str
     layers: tuple[HeadWeights, ...]
+    masked: tuple[HeadWeights, ...]
     words: str = ""
-    measured: Mapping[str, Any] = field(default_factory=dict)
-    masked: tuple[HeadWeights, ...] | None = None
     kept: tuple[tuple[int, ...], ...] | None = None
     pairs: tuple[int, ...] | None = None
+    measured: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
+    source_fingerprint: str = ""
 
     def __repr__(self) -> str:
         return f"Plan({self.kind} {self.source or 'a model in memory'}: {self.words or described(self.shape)})"
@@ -51,9 +54,7 @@ class Plan:
     def preflight(self, config: Any) -> Preflight:
         """What a stock class stores of it; zeroed heads where nothing smaller can be stored."""
         check = preflight(config, self.layers)
-        if check.possible or self.masked is None:
-            return check
-        return preflight(config, self.layers, zeroed=True)
+        return check if check.possible else preflight(config, self.layers, zeroed=True)
 
     def apply(self, model: "nn.Module", *, zeroed: bool = False) -> "nn.Module":
         """A new model with this change; the argument is untouched.
@@ -73,92 +74,58 @@ class Plan:
         return build(model, self, zeroed=zeroed)
 
     def save(self, path: str | Path) -> None:
-        """Write PATH.json (what it is) and PATH.safetensors (the weights); `Plan.load` reads them."""
+        """Write PATH.safetensors; `Plan.load` reads it."""
         from safetensors.numpy import save
 
-        path = _stem(path)
-        arrays = dict(_arrays("layers", self.layers))
-        if self.masked is not None:
-            arrays |= _arrays("masked", self.masked)
-        about = {
-            "format": FORMAT,
-            "layers": len(self.layers),
-            **{
-                name: getattr(self, name) for name in ("kind", "source_fingerprint", "source", "words", "kept", "pairs")
-            },
-            "measured": dict(self.measured),
-        }
-        write_whole(path.with_suffix(".safetensors"), save(arrays), "the plan")
-        write_whole(path.with_suffix(".json"), json.dumps(about, indent=1).encode(), "the plan")
+        about = {"format": FORMAT, "layers": len(self.layers), **{name: getattr(self, name) for name in SAVED}}
+        arrays = _arrays("layers", self.layers) | _arrays("masked", self.masked)
+        write_whole(_file(path), save(arrays, {"plan": json.dumps(about)}), "the plan")
 
     @classmethod
     def load(cls, path: str | Path) -> "Plan":
         """Read what `save` wrote; InputError where that is not there or is not whole."""
-        from safetensors.numpy import load_file
+        from safetensors import safe_open
 
-        path = _stem(path)
+        path = _file(path)
         try:
-            about = json.loads(path.with_suffix(".json").read_text())
-            arrays = load_file(path.with_suffix(".safetensors"))
-            require(about["format"] == FORMAT, f"{path}.json is a plan of format {about['format']}, not {FORMAT}.")
-            count = about["layers"]
-            masked = _layers("masked", count, arrays) if any(name.startswith("masked.") for name in arrays) else None
-            layers = _layers("layers", count, arrays)
+            with safe_open(path, framework="np") as file:
+                about = json.loads(file.metadata()["plan"])
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 not a mapping
+            require(about["format"] == FORMAT, f"{path} is a plan of format {about['format']}, not {FORMAT}.")
+            layers, masked = (_layers(name, about["layers"], arrays) for name in ("layers", "masked"))
+            given = {name: about[name] for name in SAVED}
         except InputError:
             raise
         except Exception as error:  # safetensors has its own errors, all of them mean the same here
-            raise InputError(
-                f"{path}.json and {path}.safetensors are no plan that headcount saved: {error}."
-            ) from error
-        kept, pairs = about["kept"], about["pairs"]
-        return cls(
-            kind=about["kind"],
-            source_fingerprint=about["source_fingerprint"],
-            layers=layers,
-            words=about["words"],
-            measured=about["measured"],
-            masked=masked,
-            kept=None if kept is None else tuple(map(tuple, kept)),
-            pairs=None if pairs is None else tuple(pairs),
-            source=about["source"],
-        )
+            raise InputError(f"{path} is no plan that headcount saved: {error}.") from error
+        given["kept"] = None if given["kept"] is None else tuple(map(tuple, given["kept"]))
+        given["pairs"] = None if given["pairs"] is None else tuple(given["pairs"])
+        return cls(layers=layers, masked=masked, **given)
 
 
-def pruned_plan(
-    original: Sequence[HeadWeights],
-    changes: Mapping[int, HeadWeights],
-    kept: Sequence[Sequence[int]],
-    *,
-    source_fingerprint: str,
-    source: str = "",
-    words: str = "",
-    measured: Mapping[str, Any] | None = None,
-) -> Plan:
+def pruned_plan(evaluation: "Evaluation", changes: Mapping[int, HeadWeights], kept: Sequence[Sequence[int]]) -> Plan:
     """A plan that removes heads.
 
     Args:
-        original: The layers of the original.
+        evaluation: The original.
         changes: By layer, what was measured: the original's shapes, the output projection zero at removed heads.
         kept: The heads of every layer that stay; none of a layer is allowed (one zero head is stored).
-        source_fingerprint: The original's.
-        source: Where the original was loaded from.
-        words: The change in a sentence.
-        measured: Numbers for the model card.
     """
-    require(len(original) == len(kept), f"{len(original)} layers but {len(kept)} lists of kept heads; they must match.")
     masked = tuple(
         changes.get(place, weights).without(sorted(set(range(weights.heads)) - set(heads)))
-        for place, (weights, heads) in enumerate(zip(original, kept, strict=True))
+        for place, (weights, heads) in enumerate(zip(evaluation.original, kept, strict=True))
     )
+    counts = sorted({len(heads) for heads in kept})
+    total, left = sum(weights.heads for weights in masked), sum(map(len, kept))
+    per_layer = f"{counts[0]} per layer" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} per layer"
     return Plan(
         kind="prune",
-        source_fingerprint=source_fingerprint,
         layers=tuple(compact(weights, heads) for weights, heads in zip(masked, kept, strict=True)),
-        words=words,
-        measured=measured or {},
         masked=masked,
+        words=f"{left} of {total} heads kept ({per_layer})",
         kept=tuple(tuple(sorted(heads)) for heads in kept),
-        source=source,
+        source=evaluation.loaded.source,
+        source_fingerprint=evaluation.loaded.fingerprint,
     )
 
 
@@ -208,9 +175,8 @@ def _placed(array: np.ndarray | None, places: Sequence[int], count: int) -> Any:
     return placed
 
 
-def _stem(path: str | Path) -> Path:
-    path = Path(path)
-    return path.with_suffix("") if path.suffix in (".json", ".safetensors") else path
+def _file(path: str | Path) -> Path:
+    return Path(path).with_suffix(".safetensors")
 
 
 def _arrays(name: str, layers: Sequence[HeadWeights]) -> dict[str, np.ndarray]:

@@ -7,20 +7,28 @@ can. Shapes never change, and the output columns of a zeroed head stay zero.
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
+from ..._draws import named_generator
 from ...errors import require, require_count
-from ...keys import named_generator
-from ..layers.find import AttentionLayer
-from .changing import What
+from ..layers.find import AttentionLayer, attention_layers
+from ..losses.loss import device_of
+from .changing import loss_facts
+from .plan import Plan
+from .request import What
 
+if TYPE_CHECKING:
+    from ..evaluation.evaluate import Evaluation
+
+PIECES = 16
+"""Batches that a recovery gets at least."""
 TRAINED: dict[What, str] = {
     "output": "the output projections",
     "low-rank": "a low-rank update of all attention projections",
@@ -62,6 +70,40 @@ class Recovery:
             f"and was best after step {self.chosen} of {self.steps}: distance to the original's answers "
             f"{first:.4g} before, {best:.4g} after"
         )
+
+
+def recovered(
+    plan: Plan, evaluation: "Evaluation", *, steps: int, zeroed: bool, what: What = "output", seed: int = 0
+) -> tuple[nn.Module, dict[str, Any]]:
+    """The plan's model after a short training towards the original's answers, and the numbers before and after."""
+    original, examples = evaluation.loaded.model, evaluation.examples
+    model = plan.apply(original, zeroed=zeroed)
+    batches = pieces([batch.inputs_on(device_of(original)) for batch in examples.calibration])
+    recovery = recover(
+        model, original, attention_layers(model), batches, steps=steps, what=what, seed=seed, tick=evaluation.tick
+    )
+    with torch.no_grad():
+        after = [examples.loss.values(model, batch).double().cpu().numpy() for batch in examples.held_out]
+    return model, {
+        **plan.measured,
+        "loss": loss_facts(examples.loss.name, evaluation.losses(), np.concatenate(after)),
+        "recovery": {
+            "steps": steps,
+            "words": str(recovery),
+            "increase_before": plan.measured["loss"]["increase"],
+        },
+    }
+
+
+def pieces(batches: Sequence[Mapping[str, Any]], least: int = PIECES) -> list[dict[str, Any]]:
+    """Batches split by rows where there are few, so that some train and others say when to stop."""
+    parts = math.ceil(least / max(1, len(batches)))
+    split = []
+    for batch in batches:
+        rows = len(next(iter(batch.values()), ()))
+        size = max(1, math.ceil(rows / parts))
+        split += [{name: each[start : start + size] for name, each in batch.items()} for start in range(0, rows, size)]
+    return split
 
 
 def recover(

@@ -16,7 +16,8 @@ from ..._version import __version__
 from ...errors import HeadcountError
 from ..layers.find import attention_layers, rewritten
 from ..loading.load import Loaded, quiet
-from .card import RECORD, model_card
+from ..plugin import RECORD
+from .card import model_card
 from .checking import load_stock, probe_inputs, probe_outputs, probe_record, probe_tensors, tolerance
 from .cost import cached_bytes, stored_dtype
 from .places import free_place, written_whole
@@ -119,7 +120,7 @@ def _module_folders(source: Path) -> list[str]:
 def _measured_outputs(plan: Plan, loaded: Loaded, changed: nn.Module, inputs: dict, trained: bool) -> np.ndarray:
     """What the measured model answers to the probe: the original with the change in its own shapes."""
     tensors = probe_tensors(inputs)
-    if plan.masked is None or trained:
+    if trained:
         return probe_outputs(changed, tensors)
     with rewritten(loaded.model, dict(enumerate(plan.masked))):
         return probe_outputs(loaded.model, tensors)

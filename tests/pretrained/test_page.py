@@ -8,8 +8,8 @@ from rich.console import Console
 
 import headcount as hc
 from headcount.errors import StoreError
-from headcount.pretrained.reading.read import read_trained_model
-from headcount.pretrained.showing.section import trained_model_section
+from headcount.pretrained.inspection.model import read_trained_model
+from headcount.pretrained.inspection.page import trained_model_section
 from headcount.report.chart import Chart, HeatMap
 from headcount.report.reading import sections_of
 from headcount.report.render.html import page
@@ -19,7 +19,7 @@ from headcount.store import Experiment, Store
 
 from ..helpers.commands import a_sentence, headcount, strict_json
 from ..helpers.fabricated_inspection import COMMAND, facts, killed_after, write_inspection
-from .laws import check_page
+from ..report.laws import check_page
 
 SHAPES = [(6, 6), (12, 12), (30, 9)]
 

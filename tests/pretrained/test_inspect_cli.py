@@ -16,8 +16,8 @@ import torch
 
 import headcount as hc
 from headcount.errors import InputError
-from headcount.pretrained.inspection.inspected import kept_by_order
 from headcount.pretrained.inspection.inspecting import prepare
+from headcount.pretrained.inspection.order import kept_by_order
 from headcount.pretrained.inspection.result import Inspection
 from headcount.pretrained.loading.load import fingerprint_of
 from headcount.store import Store
@@ -165,7 +165,7 @@ def test_a_plan_removes_the_heads_that_the_inspection_found(monkeypatch):
     monkeypatch.setattr("headcount.pretrained.removal.descent.descend", searched)
     (layer, head), *_ = inspection.facts["descent"]["removed"]
     assert [head for head in range(4) if head not in inspection.plan(remove=1).kept[layer]] == [head]
-    layers = inspection.prepared.evaluation.layers
+    layers = inspection.subject.evaluation.layers
     expected = [
         kept_by_order(inspection.facts[f"curve/{each.index}"]["order"], each.heads, each.key_heads, 2)
         for each in layers

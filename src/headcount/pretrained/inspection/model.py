@@ -1,27 +1,18 @@
-"""What an inspection says of a trained model: per layer, as a whole, and what it does not say."""
+"""What an inspection says of a trained model: every metric read from the stored facts. No torch."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ...answer.answer_base import Interval
 from ...errors import StoreError
-from .facts import TOLERANCE, Facts, IncreaseCurve, missing_facts
-from .layers import LayerReading, RankReading, read_layer
-from .pairs import Correlation, Pair, agreement, same_tokens, shared_keys
-from .whole import (
-    Configuration,
-    Prediction,
-    WholeModel,
-    candidates,
-    read_configurations,
-    read_prediction,
-    read_whole,
-    recommended,
-)
-
-__all__ = ["TOLERANCE", "TrainedModel", "read_trained_model"]
+from .correlation import Correlation
+from .descent import WholeModel, read_whole
+from .importance import read_agreement
+from .layers import LayerReading, read_layer
+from .prediction import Prediction, read_prediction
+from .recommended import Configuration, read_candidates, read_configurations, read_recommended
+from .redundancy import Pair, same_tokens, shared_keys
+from .stored import Facts, missing_facts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +21,9 @@ class TrainedModel:
 
     `model` and `data` are the stored facts. `tolerance` is the loss increase allowed, as a share of `scale`; `budget`
     is their product. `missing` is what an inspection that has not ended still lacks, in words. `agreement` has
-    Spearman's correlation of every estimate of importance with leaving heads out. `same_tokens` are heads that read the
-    same, `shared_keys` key heads whose keys can be shared. `recommended` is the cheapest of the `configurations` whose
-    interval is within the tolerance and that a stock class stores small, `candidates` are all that one stores small.
-    `effort` is empty where it is not known, `held_out` the number of held-out examples.
+    Spearman's correlation of every estimate of importance with leaving heads out. `recommended` is the cheapest of the
+    `configurations` whose interval is within the tolerance and that a stock class stores small, `candidates` are all
+    that one stores small. `effort` is empty where it is not known, `held_out` the number of held-out examples.
     """
 
     model: Mapping[str, Any]
@@ -75,48 +65,40 @@ class TrainedModel:
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""
-        whole, prediction = self.whole, self.prediction
         return {
             "model": dict(self.model),
             "data": dict(self.data),
             "tolerance": self.tolerance,
             "scale": self.scale,
             "missing": list(self.missing),
-            "layers": [_layer(layer) for layer in self.layers],
+            "layers": [layer.as_dict() for layer in self.layers],
             "agreement": {name: asdict(each) for name, each in self.agreement.items()},
             "same_tokens": [asdict(pair) for pair in self.same_tokens],
             "shared_keys": [asdict(pair) for pair in self.shared_keys],
-            "whole": None
-            if whole is None
-            else {
-                "curve": _curve(whole.curve),
-                "removable": asdict(whole.removable),
-                "open_ended": whole.open_ended,
-                "removed": [list(each) for each in whole.removed],
-                "refit": whole.refit,
-                "order": whole.order,
-                "peers": {peer.label: _curve(peer.curve) for peer in whole.peers},
-            },
+            "whole": None if self.whole is None else self.whole.as_dict(),
             "configurations": [asdict(each) for each in self.configurations],
             "recommended": None if self.recommended is None else self.recommended.name,
-            "prediction": None if prediction is None else asdict(prediction),
+            "prediction": None if self.prediction is None else asdict(self.prediction),
             "cost": dict(self.cost),
         }
 
 
-def read_trained_model(attachments: Mapping[str, Any], *, tolerance: float | None = None) -> TrainedModel:
+def read_trained_model(stored: Mapping[str, Any], *, tolerance: float | None = None) -> TrainedModel:
     """Read the facts of an inspection, also of one that has not ended.
 
-    Arguments: `attachments` are the facts by name, as a store has them; `tolerance` is the loss increase allowed, as a
-    share of the loss's scale, None: as the inspection was asked. Raises StoreError where a fact is not
-    what an inspection writes.
+    Args:
+        stored: The facts by name.
+        tolerance: The loss increase allowed, as a share of the loss's scale; None: as the inspection was asked.
+
+    Raises:
+        StoreError: A fact is not what an inspection writes.
 
     Example:
         >>> read_trained_model({"model": {"name": "tiny", "layers": 2, "heads": 4}}).heads
         8
     """
     try:
-        return _read(Facts(attachments, tolerance))
+        return _read(Facts(stored, tolerance))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise StoreError(f"the facts of an inspection cannot be read: {type(error).__name__}: {error}.") from error
 
@@ -124,21 +106,22 @@ def read_trained_model(attachments: Mapping[str, Any], *, tolerance: float | Non
 def _read(facts: Facts) -> TrainedModel:
     layers = tuple(read_layer(facts, index) for index in facts.layers())
     whole, configurations = read_whole(facts, layers), read_configurations(facts)
+    candidates = read_candidates(facts, configurations)
     return TrainedModel(
         model=facts.model,
         data=facts.data,
         tolerance=facts.tolerance,
         scale=facts.scale,
         budget=facts.budget,
-        missing=missing_facts(facts.attachments),
+        missing=missing_facts(facts.stored),
         layers=layers,
-        agreement=agreement(layers),
+        agreement=read_agreement(layers),
         same_tokens=same_tokens(facts),
         shared_keys=shared_keys(facts),
         whole=whole,
         configurations=configurations,
-        candidates=candidates(facts, configurations),
-        recommended=recommended(facts, configurations),
+        candidates=candidates,
+        recommended=read_recommended(facts, candidates),
         prediction=read_prediction(layers, whole),
         effort=facts.effort,
         held_out=len(facts.base),
@@ -146,38 +129,18 @@ def _read(facts: Facts) -> TrainedModel:
     )
 
 
-def _layer(layer: LayerReading) -> dict[str, Any]:
-    transition = layer.transition
-    return {
-        "layer": layer.index,
-        "heads": layer.heads,
-        "needed": _interval(layer.needed),
-        "curve": None if layer.curve is None else _curve(layer.curve),
-        "order": list(layer.order),
-        "transition": None
-        if transition is None
-        else {"heads": _interval(transition.heads), "sentence": transition.sentence},
-        "ranks": {kind: _rank(reading) for kind, reading in layer.ranks.items()},
-        "short_of": layer.short_of,
-        "support": layer.support,
-        "evidence": list(layer.evidence),
-        "importance": {name: list(map(_known, values)) for name, values in layer.importance.items()},
-        "sentence": layer.sentence,
-    }
-
-
-def _rank(reading: RankReading) -> dict[str, Any]:
-    return {"needed": asdict(reading.needed), "at_most": reading.at_most, "curve": _curve(reading.curve)}
-
-
-def _known(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _interval(interval: Interval | None) -> dict[str, int] | None:
-    return None if interval is None else asdict(interval)
-
-
-def _curve(curve: IncreaseCurve) -> dict[str, list[float]]:
-    low, high = curve.bounds
-    return {"at": list(curve.at), "mean": curve.mean.tolist(), "low": low.tolist(), "high": high.tolist()}
+def head_rows(experiment: str, stored: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One flat row per head: every measured importance, its place in the order of removal from its layer and from the
+    whole model (0 is removed first), and how many heads its layer needs. None: not measured."""
+    model, rows = read_trained_model(stored), []
+    removed = () if model.whole is None else model.whole.removed
+    for layer in model.layers:
+        for head in range(layer.heads):
+            at = (layer.index, head)
+            row: dict[str, Any] = {"experiment": experiment, "model": model.name, "layer": layer.index, "head": head}
+            row |= {measure: values[head] for measure, values in layer.importance.items()}
+            row["removed_from_layer"] = layer.order.index(head) if head in layer.order else None
+            row["removed_from_model"] = removed.index(at) if at in removed else None
+            row["needed_in_layer"] = None if layer.needed is None else layer.needed.at
+            rows.append(row)
+    return rows

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import StoreError
-from headcount.pretrained.reading.facts import Facts, missing_facts
-from headcount.pretrained.reading.pairs import correlation
-from headcount.pretrained.reading.read import read_trained_model
-from headcount.pretrained.reading.words import headline, incomplete, sentences
+from headcount.pretrained.inspection.correlation import correlation
+from headcount.pretrained.inspection.model import read_trained_model
+from headcount.pretrained.inspection.page import headline, incomplete, sentences
+from headcount.pretrained.inspection.stored import Facts, missing_facts
 
 from ..helpers.fabricated_inspection import COMMAND, facts, killed_after
 

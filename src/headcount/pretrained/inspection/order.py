@@ -1,4 +1,4 @@
-"""Which heads a stored inspection would remove first. No torch."""
+"""The order in which a stored inspection removes heads. No torch."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,25 +6,25 @@ from typing import Any
 
 from ...errors import HeadcountError, InputError, require
 from ...store import Store
-from ..reading.facts import LAST_FACT
+from ..plugin import STUDY
+from .stored import LAST_FACT
 
 
 def inspected_kept(
-    folder: Path, fingerprint: str, shapes: Sequence[tuple[int, int]], *, remove: int, uniform: bool
+    folder: Path, facts: Mapping[str, Any], shapes: Sequence[tuple[int, int]], *, remove: int, uniform: bool
 ) -> list[list[int]]:
-    """The heads that every layer keeps, by the order that an inspection found (`chosen_inspection` says which).
+    """The heads that every layer keeps, by the order that an inspection found.
 
     Args:
-        folder: The inspection's results folder.
-        fingerprint: Of the model's weights; the inspection must be of the same.
+        folder: The inspection's results folder, for errors.
+        facts: Those of `chosen_inspection`.
         shapes: Heads and key heads of every layer.
         remove: How many heads go in all.
         uniform: As many of every layer and key head, by the layers' own orders; otherwise by the whole model's.
 
     Raises:
-        InputError: The folder holds no inspection of this model, or it has not come so far.
+        InputError: The inspection has not come so far.
     """
-    facts = chosen_inspection(folder, fingerprint)
     if not uniform:
         order = facts.get("descent", {}).get("removed", [])
         require(
@@ -33,12 +33,12 @@ def inspected_kept(
         )
         gone = {(layer, head) for layer, head in order[:remove]}
         return [[head for head in range(heads) if (place, head) not in gone] for place, (heads, _) in enumerate(shapes)]
-    kept = []
-    for place, (heads, key_heads) in enumerate(shapes):
-        if f"curve/{place}" not in facts:
-            raise InputError(f"the inspection in {folder} has no order of layer {place}; run it to its end.")
-        kept.append(kept_by_order(facts[f"curve/{place}"]["order"], heads, key_heads, remove // len(shapes)))
-    return kept
+    lacking = next((place for place in range(len(shapes)) if f"curve/{place}" not in facts), None)
+    require(lacking is None, f"the inspection in {folder} has no order of layer {lacking}; run it to its end.")
+    return [
+        kept_by_order(facts[f"curve/{place}"]["order"], heads, key_heads, remove // len(shapes))
+        for place, (heads, key_heads) in enumerate(shapes)
+    ]
 
 
 def kept_by_order(order: Sequence[int], heads: int, key_heads: int, remove: int) -> list[int]:
@@ -59,7 +59,7 @@ def inspections_of(folder: Path) -> list[dict[str, Any]]:
     none = f"{folder} holds no inspection of a trained model; headcount inspect MODEL --out {folder} makes one."
     try:
         with Store.open_for_reading(folder) as store:
-            names = [each.name for each in store.experiments() if each.study == "inspect"]
+            names = [each.name for each in store.experiments() if each.study == STUDY]
             inspections = [store.facts(name) for name in names]
     except HeadcountError as error:
         raise InputError(none) from error

@@ -1,0 +1,297 @@
+"""The metrics `descent` and `peers`: what the whole model can lose, and the heads that other criteria would remove."""
+
+import itertools
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...answer.answer_base import Interval
+from ...answer.words import as_sentence
+from ...report.chart import Chart, Span
+from .drawing import drawn_at_bottom, increase_label, increase_series, round_ticks, tolerance_level
+from .effort import PEERS
+from .increases import Increases
+from .layers import LayerReading, signed
+from .measuring import Fact, Subject, Values
+from .stored import Facts
+
+if TYPE_CHECKING:
+    from .model import TrainedModel
+
+
+def descent_facts(subject: Subject) -> list[Fact]:
+    """The descent in stretches "descent/N", so that a run that is ended loses one; the last is "descent" too."""
+    ends, work = subject.schedule.stretches, subject.schedule.passes["descent"]
+    if not ends:
+        return []
+    facts = [
+        Fact(
+            name=f"descent/{end}",
+            phase=f"removing heads from the whole model, {before + 1} to {end}",
+            work=work * (end - before) / ends[-1],
+            measure=lambda values, before=before, end=end: _stretch(subject, values.get(f"descent/{before}"), end),
+        )
+        for before, end in itertools.pairwise((0, *ends))
+    ]
+    last = facts[-1].name
+    return [*facts, Fact(name="descent", phase="the whole model", work=0.0, measure=lambda values: values[last])]
+
+
+def _stretch(subject: Subject, before: Values | None, end: int) -> dict[str, Any]:
+    """Heads removed up to this number, from where the stretch before it ended."""
+    from ..removal.descent import Descent, descend
+
+    start = None
+    if before is not None:
+        removed = tuple((layer, head) for layer, head in before["removed"])
+        start = Descent(removed=removed, kept=tuple(before["kept"]), losses=np.array(before["losses"]))
+    descent = descend(
+        subject.evaluation,
+        end,
+        points=[count for count in subject.schedule.removed_counts if count <= end],
+        statistics=subject.statistics,
+        start=start,
+    )
+    return {
+        "removed": [[int(layer), int(head)] for layer, head in descent.removed],
+        "kept": list(map(int, descent.kept)),
+        "losses": descent.losses.tolist(),
+        "with_refit": True,
+        "order": descent.order,
+    }
+
+
+def peer_facts(subject: Subject) -> list[Fact]:
+    """One fact "peer/NAME" per criterion, and all of them together."""
+    if not subject.schedule.peer_counts:
+        return []
+    facts = [
+        Fact(
+            name=f"peer/{name}",
+            phase=f"the heads that others would remove: {name}",
+            work=subject.schedule.passes["peers"] / len(PEERS),
+            measure=lambda values, name=name: _peer(subject, name, values),
+        )
+        for name in PEERS
+    ]
+
+    def together(values: Values) -> dict[str, Any]:
+        return {label: each for fact in facts for label, each in values[fact.name].items()}
+
+    return [*facts, Fact(name="peers", phase="other criteria", work=0.0, measure=together)]
+
+
+def _peer(subject: Subject, name: str, values: Values) -> dict[str, Any]:
+    """Losses with the heads removed that a criterion names, without and with refit; nothing where it has no order."""
+    from ..removal.importance import Importance
+    from ..removal.peers import losses_along, peer_orders
+
+    layers = [values[f"importance/{layer.index}"] for layer in subject.evaluation.layers]
+    importances = [Importance(**{each: np.array(row) for each, row in layer.items()}) for layer in layers]
+    order = peer_orders(importances, random_orders=1).get(name)
+    if order is None:
+        return {}
+    counts = subject.schedule.peer_counts
+    kept = [subject.schedule.size.heads - count for count in counts]
+    return {
+        f"{name}, refit" if refit else name: {
+            "kept": kept,
+            "losses": losses_along(subject.evaluation, order, counts, with_refit=refit).tolist(),
+            "refit": refit,
+        }
+        for refit in (False, True)
+    }
+
+
+@dataclass(frozen=True)
+class Peer:
+    """The loss increase when heads are removed in another order; `refit`: with the output projections fitted again."""
+
+    name: str
+    refit: bool
+    curve: Increases
+
+    @property
+    def label(self) -> str:
+        words = self.name.replace("_", " ")
+        return f"{words}, refit" if self.refit and "refit" not in words else words
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeModel:
+    """Heads removed from all layers together. `removable`: how many can go within the tolerance, of those tried.
+
+    `removed` are all (layer, head) in the order of removal. `alone` is a layer that can lose more heads, all others
+    unchanged, than the descent could remove; None where none can. `open_ended`: the most that the descent removed is
+    within the tolerance, or in its interval, so that more may be removable than was tried. `order` is "Fisher" where
+    that score's order lost less on the scored examples than the search's own, and was taken in its place.
+    """
+
+    curve: Increases
+    removable: Interval
+    removed: tuple[tuple[int, int], ...]
+    refit: bool
+    peers: tuple[Peer, ...] = ()
+    alone: LayerReading | None = None
+    open_ended: bool = False
+    order: str = "search"
+
+    @property
+    def total(self) -> int:
+        return self.curve.at[-1]
+
+    @property
+    def removable_words(self) -> str:
+        """`removable`, open above where more was not tried."""
+        at, low, high = self.removable.at, self.removable.low, self.removable.high
+        if not self.open_ended:
+            return "none" if high == 0 else str(self.removable)
+        return f"at least {at}" if low == high else f"{at} [{low}, at least {high}]"
+
+    @property
+    def gone(self) -> tuple[tuple[int, int], ...]:
+        """The heads that can go within the tolerance."""
+        if self.alone is not None:
+            return tuple((self.alone.index, head) for head in self.alone.order[: self.removable.at])
+        return self.removed[: self.removable.at]
+
+    @property
+    def gone_by(self) -> str:
+        """What removed them, in words."""
+        which = "by the descent" if self.alone is None else f"of layer {self.alone.index} alone"
+        return f"{which}, within the tolerance"
+
+    @property
+    def next_measured(self) -> int | None:
+        """The smallest measured number of heads removed above those that can go; None where nothing was measured."""
+        counts = (self.total - kept for kept in self.curve.at)
+        return min((count for count in counts if count > self.removable.at), default=None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "curve": self.curve.as_dict(),
+            "removable": vars(self.removable).copy(),
+            "open_ended": self.open_ended,
+            "removed": [list(each) for each in self.removed],
+            "refit": self.refit,
+            "order": self.order,
+            "peers": {peer.label: peer.curve.as_dict() for peer in self.peers},
+        }
+
+
+def read_whole(facts: Facts, layers: tuple[LayerReading, ...]) -> WholeModel | None:
+    """The descent, as far as it went, and its peers; None where it was not measured."""
+    stretches, total = facts.parts("descent"), sum(layer.heads for layer in layers)
+    furthest = max(stretches, key=int, default="")
+    stored = facts.of("descent") or stretches.get(furthest) or {}
+    curve = facts.curve(stored, "kept", total, "descent")
+    if curve is None or len(curve.at) < 2:
+        return None
+    needed = curve.needed(facts.budget)
+    removable = Interval(total - needed.at, total - needed.high, total - max(needed.low, curve.at[0]))
+    alone, removable = _alone(layers, removable)
+    return WholeModel(
+        curve=curve,
+        removable=removable,
+        removed=tuple((int(layer), int(head)) for layer, head in stored.get("removed") or ()),
+        refit=bool(stored.get("with_refit")),
+        peers=_read_peers(facts, total),
+        alone=alone,
+        open_ended=0 < needed.low <= curve.at[0],
+        order=str(stored.get("order") or "search"),
+    )
+
+
+def _alone(layers: tuple[LayerReading, ...], removable: Interval) -> tuple[LayerReading | None, Interval]:
+    """The layer that can lose more heads than the descent could remove, and how many can then go."""
+    spare = [(layer.heads - layer.needed.at, layer, layer.needed) for layer in layers if layer.needed is not None]
+    most, layer, need = max(spare, key=lambda each: each[0], default=(0, None, None))
+    if layer is None or need is None or most <= removable.at:
+        return None, removable
+    low, high = max(removable.low, layer.heads - need.high), max(removable.high, layer.heads - need.low)
+    return layer, Interval(most, low, high)
+
+
+def _read_peers(facts: Facts, total: int) -> tuple[Peer, ...]:
+    peers = []
+    for part in (facts.of("peers"), *facts.parts("peer").values()):
+        for name, each in part.items():
+            curve = facts.curve(each, "kept", total, f"peers ({name})")
+            if curve is not None and all(name != other.name for other in peers):
+                peers.append(Peer(name, bool(each.get("refit")), curve))
+    return tuple(peers)
+
+
+def kept_by_layer(layers: tuple[LayerReading, ...], removed: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+    """How many heads each layer keeps when these are gone."""
+    gone = Counter(layer for layer, _ in removed)
+    return tuple(layer.heads - gone[layer.index] for layer in layers)
+
+
+def removable_words(model: "TrainedModel") -> str:
+    """Where the number of heads that can go comes from, if not from the descent at each number of heads."""
+    whole = model.whole
+    if whole is None:
+        return ""
+    count, above = whole.removable.at, whole.next_measured
+    if whole.alone is not None:
+        heads = f"{count} head{'s' * (count != 1)} of layer {whole.alone.index} alone can go"
+        return as_sentence(f"{heads}, all others unchanged: the descent over all layers found fewer")
+    if count == 0 or above is None or above == count + 1:
+        return ""
+    return f"With {count} heads removed the loss increase is within the tolerance; next measured were {above}."
+
+
+def order_words(model: "TrainedModel") -> str:
+    """That the heads are removed by another order than the search's own."""
+    if model.whole is None or model.whole.order != "Fisher":
+        return ""
+    return "Heads are removed in the order of their Fisher scores: on scored examples it cost less than a search's."
+
+
+def peer_words(model: "TrainedModel") -> str:
+    """The best peer at the measured count nearest to what can go within the tolerance, and the descent there."""
+    whole = model.whole
+    shared = set() if whole is None else {at for peer in whole.peers for at in peer.curve.at[:-1]}
+    shared &= set(() if whole is None else whole.curve.at[:-1])
+    if whole is None or not shared:
+        return ""
+    kept = min(sorted(shared), key=lambda at: abs(at - (whole.total - whole.removable.at)))
+    there = [(peer.curve.mean[peer.curve.at.index(kept)], peer) for peer in whole.peers if kept in peer.curve.at]
+    theirs, peer = min(there, key=lambda each: each[0])
+    return (
+        f"With {whole.total - kept} heads removed the descent costs "
+        f"{signed(whole.curve.mean[whole.curve.at.index(kept)])}; the best of "
+        f"{len(whole.peers)} other orders, {peer.label}, {signed(theirs)}."
+    )
+
+
+def whole_chart(model: "TrainedModel") -> Chart | None:
+    """The loss increase against heads kept in the whole model, by the descent and by peers' orders."""
+    whole = model.whole
+    if whole is None:
+        return None
+    series = [increase_series("the descent", whole.curve, model, place=0, band=True)]
+    for place, peer in enumerate(whole.peers, start=1):
+        measured = peer.curve.without_original()
+        series.append(increase_series(peer.label, measured, model, place=place))
+    least = min(at for each in (whole.curve, *(peer.curve for peer in whole.peers)) for at in each.at)
+    removable, total = whole.removable, whole.total
+    kept = total - removable.at
+    return Chart(
+        name="loss-against-heads-kept",
+        title="Loss increase against heads kept, whole model",
+        x_label="attention heads kept",
+        y_label=increase_label(model),
+        x_ticks=round_ticks(least, total),
+        series=tuple(series),
+        caption=f"line: mean over held-out examples{' with refit' if whole.refit else ''}; band: 90 % of resamples of "
+        f"the examples{drawn_at_bottom(model)}; grey: heads that must stay for the tolerance, in 90 % of "
+        "resamples and with the counts between measured ones",
+        span=Span(f"{kept} heads kept", kept, total - removable.high, total - removable.low),
+        levels=tolerance_level(model),
+        spread="resamples",
+    )

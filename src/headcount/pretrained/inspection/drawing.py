@@ -1,0 +1,60 @@
+"""Parts that the charts of a trained model share: lines of loss increases, the tolerance, ticks."""
+
+from typing import TYPE_CHECKING
+
+from ...answer.words import decimal
+from ...report.chart import Level, Series
+from .increases import Increases
+from .stored import NO_LOSS
+
+if TYPE_CHECKING:
+    from .model import TrainedModel
+
+LOWEST = 0.02
+"""Increases below this share of the tolerance are drawn there: the axis is logarithmic."""
+NO_VALUE = float("nan")
+
+
+def increase_series(
+    name: str, curve: Increases, model: "TrainedModel", *, place: int, band: bool = False, thin: bool = False
+) -> Series:
+    """A line of loss increases."""
+    line = tuple(_shown(value, model) for value in curve.mean)
+    low, high = (tuple(_shown(value, model) for value in edge) for edge in curve.bounds) if band else (None, None)
+    return Series(name, curve.at, line, place=place, low=low, high=high, thin=thin)
+
+
+def _shown(increase: float, model: "TrainedModel") -> float:
+    """An increase as it is drawn on a logarithmic axis; NaN where there was no loss."""
+    if increase >= NO_LOSS / len(model.layers or (1,)) / 1e3:
+        return NO_VALUE
+    return max(float(increase), _lowest(model))
+
+
+def _lowest(model: "TrainedModel") -> float:
+    return LOWEST * model.budget if model.budget > 0 else 1e-9
+
+
+def drawn_at_bottom(model: "TrainedModel") -> str:
+    """Part of a caption: small increases are drawn higher than they are."""
+    return f"; less than {decimal(_lowest(model))} is drawn as that"
+
+
+def increase_label(model: "TrainedModel") -> str:
+    """The y axis of loss increases, with the loss's unit."""
+    name = str(model.data.get("loss") or "loss").split(" (")
+    unit = f" ({name[1]}" if len(name) > 1 else ""
+    return f"loss increase{unit}"
+
+
+def tolerance_level(model: "TrainedModel") -> tuple[Level, ...]:
+    """The line of the loss increase that is allowed."""
+    value = decimal(model.budget)
+    return (Level("tolerance", f"tolerance: {value}", model.budget, value),) if model.budget > 0 else ()
+
+
+def round_ticks(low: int, high: int) -> tuple[int, ...]:
+    """Round counts from low to high, both included."""
+    step = next(size for size in (1, 2, 5, 10, 20, 50, 100, 200, 500, 10**9) if (high - low) / size <= 9)
+    inner = [tick for tick in range(-(-low // step) * step, high, step) if low < tick and high - tick > step / 2]
+    return tuple(dict.fromkeys((low, *(tick for tick in inner if tick - low > step / 2), high)))

@@ -1,1 +1,0 @@
-"""Reading what an inspection of a trained model found. No torch."""

@@ -1,0 +1,93 @@
+"""A change as it is asked for, checked by the model's config alone: no weights are read."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from ...errors import InputError, require
+from .cost import BYTES, cache_bytes_per_token, keeps_cache, stored_dtype
+from .preflight import LayerShape, Preflight, original_shape, requested, width_of
+
+What = Literal["output", "low-rank"]
+"""What a recovery trains: the output projections, or a low-rank update of every attention projection."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model without its weights: its folder, its config, and the shape and number of its attention layers."""
+
+    folder: Path
+    config: Any
+    layers: int
+    shape: LayerShape
+
+    @property
+    def heads(self) -> int:
+        """Heads of all layers."""
+        return self.shape.heads * self.layers
+
+    def costs(self, check: Preflight) -> dict[str, dict[str, int]]:
+        """Attention parameters, and a decoder's cached bytes per token, of the original and of what is stored."""
+        width, shapes = width_of(self.config.to_dict()), {"original": self.shape, "stored": check.shape}
+        costs = {
+            "attention parameters": {
+                name: self.layers * 2 * width * shape.head_dim * (shape.heads + shape.key_heads)
+                for name, shape in shapes.items()
+            }
+        }
+        if keeps_cache((self.config.architectures or [""])[0]):
+            number = BYTES[stored_dtype(self.folder)]
+            costs["KV-cache bytes per token"] = {
+                name: cache_bytes_per_token([shape] * self.layers, number) for name, shape in shapes.items()
+            }
+        return costs
+
+
+def read_source(model: str | Path) -> Source:
+    """Read the config of a model.
+
+    Raises:
+        InputError: There is no such model, or headcount cannot read it.
+    """
+    from ..extra import need
+
+    need()
+    from ..layers.recognising import refuse_config
+    from ..loading.sources import found_folder, read_config, refuse_files
+
+    folder = found_folder(str(model), read_config)
+    refuse_files(folder)
+    config = read_config(folder)
+    refuse_config(config)
+    return Source(folder, config, config.num_hidden_layers, original_shape(config))
+
+
+def kept_count(original: LayerShape, layers: int, *, keep: int | None, remove: str | None) -> int:
+    """How many heads every layer keeps: as given, or the nearest to a share ("20%") or a number of all heads ("12").
+
+    Raises:
+        InputError: Both or neither were given, as many cannot be kept, or the text is no share or number.
+
+    Example:
+        >>> kept_count(LayerShape(heads=12, key_heads=12, head_dim=32), 6, keep=None, remove="20%")
+        10
+    """
+    require((keep is None) != (remove is None), "give one of --keep and --remove.", what="keep remove")
+    if keep is not None:
+        return requested(original, heads=keep).heads
+    assert remove is not None
+    share = removed_share(remove, original.heads * layers)
+    step = 1 if original.heads == original.key_heads else original.key_heads
+    return min(original.heads, max(step, round(original.heads * (1 - share) / step) * step))
+
+
+def removed_share(text: str, heads: int) -> float:
+    """ "20%" or "12" of all heads as a share."""
+    try:
+        share = float(text.removesuffix("%")) / 100 if text.endswith("%") else int(text) / heads
+    except ValueError:
+        raise InputError(
+            what="remove", given=text, needed="a share such as 20% or a number of heads such as 12"
+        ) from None
+    require(0 < share < 1, what="remove", given=text, needed=f"more than none and fewer than all {heads} heads")
+    return share
