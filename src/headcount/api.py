@@ -14,6 +14,7 @@ from .errors import BudgetError, InputError, require
 from .heads_read import attach_heads_read
 from .measurement import Measurement
 from .models import AbstractSpec
+from .registry import after_training, task_facts
 from .report.files import file_name
 from .report.progress import NoBar, StepBar, automatic_progress
 from .request import Request
@@ -21,7 +22,6 @@ from .search import DEFAULT_EFFORT, Question, ask, effort_of
 from .store import Store, TrainSpec, Value
 from .tasks import AbstractTask, ArrayTask
 from .tasks.find import FILE_OPTIONS, find_task
-from .theory.support.stored import attach_support, attach_task_support
 
 ARRAY_OPTIONS = tuple(signature(ArrayTask.__init__).parameters)[3:]
 """What can be said about x and y: the keywords of `ArrayTask`."""
@@ -141,7 +141,9 @@ def measure(
                 )
                 live.ended = measurement.ended
         if measurement.records:
-            attach_task_support(store, measurement.experiment.name, asked_task, lengths_of(asked))
+            name = measurement.experiment.name
+            for fact in task_facts(asked_task, lengths_of(asked), store.attachments(name)):
+                store.attach(name, fact.name, fact.content)
     return measurement
 
 
@@ -243,7 +245,7 @@ def measure_question(
 
 def _keep_heads_read(measurement: Measurement, store: Store, task: AbstractTask, stop: threading.Event | None) -> None:
     if measurement.records:
-        for attach in (attach_heads_read, attach_support):
+        for attach in (attach_heads_read, after_training):
             attach(store, measurement.experiment, measurement.records, measurement.answer(), task, stop)
 
 

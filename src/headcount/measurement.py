@@ -12,7 +12,7 @@ from .answer.coverage import Coverage, coverage_of
 from .answer.early import early_record
 from .answer.support import ATTACHMENT
 from .errors import InputError, StoreError, did_you_mean, require
-from .pretrained.reading.facts import STUDY as INSPECTION
+from .registry import has_cells
 from .store import Experiment, Outcome, Record, Store, Value
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def load(folder: Path | str) -> list[Measurement]:
     with Store.open_for_reading(folder) as store:
         experiments, records = store.experiments(), store.records()
         stored = {each.experiment: coverage_of(each, store.attachments(each.experiment)) for each in store.progress()}
-    trained = [each for each in experiments if each.study != INSPECTION]
+    trained = [each for each in experiments if has_cells(each.study)]
     if experiments and not trained:
         raise StoreError(
             f"{folder} holds inspections of trained models only; `headcount show {folder} --json` has them."

@@ -30,7 +30,7 @@ def cache(tmp_path_factory):
 def no_support_said(monkeypatch, request):
     """No search for the support dimension, half a second per measurement, but where a test is about it."""
     if "support_search" not in request.fixturenames:
-        monkeypatch.setattr("headcount.cli.measure.say_support", lambda *_: None)
+        monkeypatch.setattr("headcount.cli.measure.task_facts", lambda *_: [])
 
 
 @pytest.fixture

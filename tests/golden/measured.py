@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import headcount as hc
-from headcount.calibration.families import calibration_set
-from headcount.calibration.run import calibrate
+from benchmarks.calibration.families import calibration_set
+from benchmarks.calibration.run import calibrate
 from headcount.theory.claims import CLAIMS, NOT_RUN
 
 from ..helpers.commands import headcount

@@ -9,8 +9,8 @@ import pytest
 
 from headcount.errors import StoreError
 from headcount.papers.base import Scale
-from headcount.papers.folder import sections_of
 from headcount.papers.registry import CLOSED_FORM
+from headcount.report.reading import sections_of
 from headcount.store import FILE_NAME, Store
 
 from ..helpers import fabricated

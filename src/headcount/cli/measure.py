@@ -1,6 +1,7 @@
 """`headcount measure`: a task to an answer."""
 
 import functools
+import sys
 from dataclasses import replace
 
 import typer
@@ -9,6 +10,7 @@ from .._cache import cache_folder, keep_compiled_programs
 from ..api import default_folder, lengths_of, measure_sweep
 from ..engine import Sweep, check_where, plan_sweep
 from ..measurement import Measurement
+from ..registry import live_page, task_facts
 from ..report.cells import error_cells
 from ..report.provenance import backends_of
 from ..report.render import check_ending
@@ -17,11 +19,9 @@ from ..report.section import Section, experiment_section, with_coverage
 from ..request import Request
 from ..search import DEFAULT_EFFORT, effort_of
 from ..search.costs import costs
-from ..serve.cli.live import start_live_page, stay_live
 from ..store import Outcome, Store
 from ..tasks.find import find_task
 from ..tasks.stand_in import planned_task
-from ..theory.cli.support import keep_support, say_support
 from . import options as o
 from .app import Json, messages, print_json, say, show_view
 from .arguments import counts, given, numbers
@@ -93,16 +93,21 @@ def measure(
         else:
             print_costs(costs(asked, effort_of(effort or DEFAULT_EFFORT), machine), folder, as_json)
         return
-    support = say_support(asked_task, lengths_of(asked))
-    page = start_live_page(folder) if live else None
+    facts = task_facts(asked_task, lengths_of(asked))
+    for fact in facts:
+        say(fact.words)
+    page = live_page(folder) if live else None
+    if page is not None:
+        say(f"live page: {page.address}")
     stored = isinstance(asked, Sweep) and settled(folder).issuperset(cell.key for cell in asked.cells)
     with training_on(on, workers, needed=not stored, folder=folder) as executor:
         if isinstance(asked, Sweep):
             measurement = run(asked, folder, measure_sweep, executor)
         else:
             measurement = ask(asked, folder, executor, effort=effort, minutes=minutes)
-    keep_support(folder, measurement.experiment.name, support)
-    with Store.open_for_reading(folder) as store:
+    with Store.open_for_writing(folder) if facts else Store.open_for_reading(folder) as store:
+        for fact in facts:
+            store.attach(measurement.experiment.name, fact.name, fact.content)
         attachments = store.attachments(measurement.experiment.name)
     section = experiment_section(
         measurement.experiment, measurement.records, attachments, folder=str(folder), command=this_command()
@@ -120,7 +125,9 @@ def measure(
         say(f"--minutes {minutes:g} ended it: more training may change the answer. To go on, run it again, with more:")
         say(f"  {this_command()}")
     if page is not None:
-        stay_live(page)
+        sys.stdout.flush()  # who reads the answer from a pipe has it now
+        say(f"the page stays at {page.address} until Ctrl-C")
+        page.wait()
     if failed or measurement.ended == "budget":
         raise typer.Exit(3 if failed else 4)
 

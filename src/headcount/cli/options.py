@@ -8,6 +8,7 @@ import typer
 
 from ..recipes import ENCODER_HIDDEN, HEADS, LABELLED_LAYERS, LABELLED_TRAIN, LENGTHS, TOP_HEADS, TRAIN
 from ..search.levels import DEFAULT_EFFORT, EFFORTS
+from ..tasks import PRESETS
 from .backend import BACKEND_HELP, use_backend
 from .verbs import EVERY_COMBINATION
 
@@ -24,7 +25,7 @@ def _usual(field: str) -> str:
 
 
 TASKS = "A task's name, a file (.npz, .npy, .csv, .parquet, .pt, .jsonl ...), FILE.py:NAME, or a folder."
-TaskName = Annotated[str, typer.Argument(metavar="TASK|FILE|DIR", help=TASKS)]
+TaskName = Annotated[str, typer.Argument(metavar="TASK|FILE|DIR", help=TASKS, autocompletion=lambda: list(PRESETS))]
 HEADS_HELP = f"Head counts: 1:6, or 1,2,4,8 (default: 1:{TOP_HEADS} and more if needed, with --seeds 1:{HEADS[-1]})."
 Heads = Annotated[str | None, typer.Option(help=HEADS_HELP)]
 Ranks = Annotated[str | None, combinations(help="Query and key widths to try with every head count: 1,2,4,8.")]
@@ -36,7 +37,7 @@ Lengths = Annotated[str | None, typer.Option(help=f"Sequence lengths (default: {
 SEEDS_HELP = "Random starts at every head count and length, as in the papers, and nothing else."
 Seeds = Annotated[int | None, combinations(help=SEEDS_HELP)]
 EFFORT = f"How much is tried before the answer is settled: {', '.join(EFFORTS)} (default: {DEFAULT_EFFORT})."
-Effort = Annotated[str | None, typer.Option(help=EFFORT)]
+Effort = Annotated[str | None, typer.Option(help=EFFORT, autocompletion=lambda: list(EFFORTS))]
 Minutes = Annotated[
     float | None, typer.Option(help="Answer after so many minutes from what has finished (exit code 4).")
 ]

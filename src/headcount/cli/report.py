@@ -8,8 +8,8 @@ import typer
 
 from .._collection import collection_paused
 from ..errors import require
-from ..papers.folder import sections_of
 from ..report.files import file_name
+from ..report.reading import sections_of
 from ..report.render import FORMATS, check_ending, save_chart, write_report
 from ..report.section import Section
 from .app import Folder, Json, print_json, say

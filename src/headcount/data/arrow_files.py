@@ -1,5 +1,6 @@
 """Arrow's tables: .parquet, .arrow and .feather files, and folders that Hugging Face's `save_to_disk` wrote."""
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -149,11 +150,16 @@ def _parquet_batches(path: Path, file: Any, opened: Any) -> tuple[Iterator[Any],
     """
     footer = opened(file).metadata
     require_within(f"{path} has {footer.num_columns:,} columns", footer.num_columns, "HEADCOUNT_MAX_COLUMNS")
-    groups = [footer.row_group(place) for place in range(footer.num_row_groups)]
-    chunks = [group.column(place) for group in groups for place in range(footer.num_columns)]
-    require_fits(path, NUMBER_BYTES * sum(chunk.num_values for chunk in chunks))
     columns = [footer.schema.column(place) for place in range(footer.num_columns)]
-    texts = [each.path for each in columns if each.physical_type == "BYTE_ARRAY" and each.logical_type.type in TEXTS]
+    is_text = [each.physical_type == "BYTE_ARRAY" and each.logical_type.type in TEXTS for each in columns]
+    texts = [each.path for each, text in zip(columns, is_text, strict=True) if text]
+    size = largest = 0
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        chunks = [group.column(place) for place in range(footer.num_columns)]
+        for chunk, column in zip(chunks, columns, strict=True):
+            size += max(chunk.total_uncompressed_size, chunk.num_values * max(NUMBER_BYTES, column.length))
+        largest = max(largest, sum(itertools.compress((each.total_uncompressed_size for each in chunks), is_text)))
+    require_fits(path, size + largest)  # the texts of the rows that are being read are there twice
     reader = opened(file, metadata=footer, read_dictionary=texts)
     return reader.iter_batches(batch_size=BATCH_ROWS), reader.schema_arrow
 

@@ -17,7 +17,6 @@ from ..answer.next_steps import NextStep, Situation, next_steps
 from ..answer.prose import prose
 from ..answer.support import support_words
 from ..errors import StoreError
-from ..pretrained.reading.read import TrainedModel
 from ..store import Experiment, Record, Records, Value
 from ..store.cell import RESTORE
 from ..store.rows import UNREADABLE, reason_of, require_texts
@@ -64,8 +63,9 @@ class Section:
     were not computed, and why. `data_notes` say how the user's data were read. `effort` is what was asked for and how
     it ended. `curves` are the validation errors while training, `fit` has training beside validation errors, `heads` is
     what each head of the best model reads, `support` how many tokens the target depends on, beside the answer.
-    `trained_model` is what an inspection says of one; `evidence` are named rows of words where there is no answer, and
-    `warning` says before all else why not to trust it yet. `coverage` is how much of the experiment is trained.
+    `trained_model` is what an inspection says of one, as JSON; `evidence` are named rows of words where there is no
+    answer, and `warning` says before all else why not to trust it yet. `coverage` is how much of the experiment is
+    trained.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Section:
     fit: Chart | None = None
     heads: HeadsRead | None = None
     support: str = ""
-    trained_model: TrainedModel | None = None
+    trained_model: Mapping[str, Any] | None = None
     evidence: tuple[tuple[str, str], ...] = ()
     warning: str = ""
     coverage: Coverage | None = None
@@ -133,7 +133,7 @@ class Section:
             content |= {
                 "warning": self.warning,
                 "notes": list(self.notes),
-                "trained_model": self.trained_model.as_dict(),
+                "trained_model": self.trained_model,
             }
         content |= {} if self.provenance is None else {"backends": self.provenance.backends}
         content |= {} if self.settings is None else {"settings": self.settings, "early": self.early}

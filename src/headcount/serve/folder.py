@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import HeadcountError
-from ..pretrained.reading.facts import STUDY as INSPECTION
-from ..pretrained.reading.facts import is_complete
+from ..registry import reader_of
 from ..store import FILE_NAME, Live, Progress, Store, read_live
 from ..store.folders import WRITING, run_state
 from ..store.live import State, how_it_ended
@@ -75,7 +74,8 @@ class Contents:
     @property
     def unfinished(self) -> bool:
         """Whether an inspection has not ended."""
-        return any(each.study == INSPECTION and not is_complete(each.attached) for each in self.progress)
+        readers = [(reader_of(each.study), each.attached) for each in self.progress]
+        return any(reader is not None and not reader.is_complete(facts) for reader, facts in readers)
 
     @property
     def has_heads(self) -> bool:
@@ -110,7 +110,7 @@ class Folder:
 
     def read(self) -> None:
         """Read the results; what cannot be read leaves what was read before, and a sentence."""
-        from ..papers.folder import sections_of  # not needed to show that a run goes on
+        from ..report.reading import sections_of  # not needed to show that a run goes on
 
         with self._reading:
             stamp, before = self.looked.stamp, self.contents

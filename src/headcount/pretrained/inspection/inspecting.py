@@ -13,7 +13,8 @@ from ...store import Experiment, Store
 from ..extra import need
 from ..loading.describing import about_data, about_model, short_name, size_of
 from ..loading.digests import digest_of
-from ..reading.facts import ASKED, STUDY
+from ..plugin import STUDY
+from ..reading.facts import ASKED
 from ..reading.read import TOLERANCE
 from .configurations import Asked, configuration_facts
 from .effort import Schedule, level_of, schedule

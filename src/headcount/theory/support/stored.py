@@ -7,7 +7,7 @@ examples lie where the model is wrong. docs/support.md has how often it was righ
 """
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from ...engine.data import PROBE_EXAMPLES
 from ...errors import HeadcountError, InputError, require
 from ...heads_read import best_shown
 from ...models import from_arrays, spec_from_dict
+from ...registry import TaskFact
 from ...store import Experiment, Record, Store
 from ...tasks import AbstractTask, ArrayTask, GeneratedTask
 from ...tasks.objective import AbstractLabelObjective
@@ -121,13 +122,14 @@ def task_support(task: AbstractTask, lengths: Sequence[int]) -> dict[str, Any] |
     return {name: value for name, value in content.items() if name not in ("witness", "gradients")}
 
 
-def attach_task_support(store: Store, experiment: str, task: AbstractTask, lengths: Sequence[int]) -> None:
-    """Keep the support dimension of a task beside an experiment, unless that of this length is there."""
-    if store.attachments(experiment).get(ATTACHMENT, {}).get("length") == _searched_length(lengths):
+def task_support_facts(task: AbstractTask, lengths: Sequence[int], stored: Mapping[str, Any]) -> Iterator[TaskFact]:
+    """The support dimension of a task as a fact, unless that of this length is stored."""
+    if stored.get(ATTACHMENT, {}).get("length") == _searched_length(lengths):
         return
     content = task_support(task, lengths)
     if content is not None:
-        store.attach(experiment, ATTACHMENT, content)
+        words = content.get("sentence") or f"support dimension not known ({content['skipped']})"
+        yield TaskFact(ATTACHMENT, content, words)
 
 
 def _searched_length(lengths: Sequence[int]) -> int:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headcount.calibration.families import FAMILIES, OPEN, calibration_set
+from benchmarks.calibration.families import FAMILIES, OPEN, calibration_set
 
 SET = calibration_set()
 

@@ -1,4 +1,4 @@
-"""Answers against the true D: one dot per task, and the early estimates beside them."""
+"""Answers against the true D: one dot per task; early estimates in a second panel."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -11,10 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from ..report.chart import COLOURS
-from ..report.render.ink import FONT, GROUND, INK, QUIET, RULE
+from headcount.report.chart import COLOURS
+from headcount.report.render.ink import FONT, GROUND, INK, QUIET, RULE
+
+from .page import percent
 from .record import TaskResult, summarise
-from .words import percent
 
 OPEN_COLOUR, HELD_OUT_COLOUR = COLOURS[0], COLOURS[1]
 STEP = 0.112

@@ -2,12 +2,11 @@
 
 import pytest
 
-from headcount.calibration.figure import draw_results
-from headcount.calibration.page import BEGIN, END, write_page
-from headcount.calibration.words import percent, sentences
+from benchmarks.calibration.figure import draw_results
+from benchmarks.calibration.page import BEGIN, END, percent, sentences, write_page
 from headcount.report.render.figure import to_svg
 
-from ..helpers.refusals import refused
+from ...helpers.refusals import refused
 from .results import KNOWN, UNKNOWN, every_result, result
 
 ALL = every_result()
@@ -16,7 +15,7 @@ ALL = every_result()
 def test_only_what_is_between_the_markers_changes(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"# before\n\n{BEGIN}\nreplaced\n{END}\n\nafter\n")
-    write_page(page, ALL, command="headcount calibrate", figure=tmp_path / "figures" / "drawn.svg")
+    write_page(page, ALL, command="calibrate", figure=tmp_path / "figures" / "drawn.svg")
     first = page.read_text()
     assert first.startswith(f"# before\n\n{BEGIN}\n")
     assert first.endswith(f"{END}\n\nafter\n")
@@ -24,7 +23,7 @@ def test_only_what_is_between_the_markers_changes(tmp_path):
     assert "(figures/drawn.svg)" in first
     assert all(f"\n| {name} |" in first for name in ("maxima", "median", "**held out**", "10"))
     assert all(each.task.name in first for each in ALL if not each.right)
-    write_page(page, ALL, command="headcount calibrate", figure=tmp_path / "figures" / "drawn.svg")
+    write_page(page, ALL, command="calibrate", figure=tmp_path / "figures" / "drawn.svg")
     assert page.read_text() == first
 
 
@@ -34,7 +33,7 @@ def test_a_page_without_its_markers_stays_as_it_is(tmp_path, text):
     if text is not None:
         page.write_text(text)
     with refused(str(page)):
-        write_page(page, ALL, command="headcount calibrate")
+        write_page(page, ALL, command="calibrate")
     assert (page.read_text() if page.exists() else None) == text
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
-from ..keys import named_generator
-from ..tasks import ArrayTask
+from headcount.keys import named_generator
+from headcount.tasks import ArrayTask
 
 OPEN = ("maxima", "weighted", "basins", "noisy", "two-labels", "pure-noise")
 """Families that thresholds were chosen on; the others were held out."""

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.calibration.record import Share, by_family, by_intrinsic_dim, overview, result_from_dict, summarise
-from headcount.calibration.run import to_csv
+from benchmarks.calibration.record import Share, by_family, by_intrinsic_dim, overview, result_from_dict, summarise
+from benchmarks.calibration.run import to_csv
 
 from .results import KNOWN, UNKNOWN, every_result, result
 

@@ -4,8 +4,8 @@ import dataclasses
 import random
 from typing import Any
 
-from headcount.calibration.families import KnownTask, calibration_set
-from headcount.calibration.record import TaskResult
+from benchmarks.calibration.families import KnownTask, calibration_set
+from benchmarks.calibration.record import TaskResult
 
 NORMAL = "effort normal"
 KNOWN = KnownTask("maxima", 3, 4, 16)

@@ -1,6 +1,6 @@
 """How long a measurement takes, against the papers' protocol: both on the same tasks of known D, in this one run.
 
-    python benchmarks/calibration.py [--every 16] [--names A,B] [--effort normal] [--json FILE]
+    python -m benchmarks.calibration.speed [--every 16] [--names A,B] [--effort normal] [--json FILE]
 
 The papers' protocol has random starts only: 4 seeds at 1 to 6 heads, at 1 to 12 where D is above 5. Every measurement
 has a process and a results folder of its own, so that neither side finds programs that the other compiled; which side
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from headcount.calibration.families import KnownTask, calibration_set
+from .families import KnownTask, calibration_set
 
 SEEDS, HEADS, MORE_HEADS = 4, range(1, 7), range(1, 13)
 MEDIAN_TARGET, WORST_TARGET = 1.5, 4.0
@@ -59,7 +59,7 @@ def compare(task: KnownTask, effort: str, papers_first: bool) -> dict:
     measured = {}
     for side in sides if papers_first else reversed(sides):
         talk.print(f"{task.name}: {side}")
-        command = [sys.executable, __file__, "--one", task.name, json.dumps(sides[side])]
+        command = [sys.executable, "-m", __spec__.name, "--one", task.name, json.dumps(sides[side])]
         uncached = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
         done = subprocess.run(command, env=uncached, check=True, stdout=subprocess.PIPE, text=True)
         measured[side] = json.loads(done.stdout)
