@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from scipy.special import lambertw
 
-from ..errors import require, require_count
+from .doors import require_below_one, require_counts, require_positive
 
 PAPER = "arXiv 2510.06662"
 
@@ -58,11 +58,10 @@ class Setting:
     gamma: float = 1.0
 
     def __post_init__(self):
-        for name in ("heads", "intrinsic_dim", "length", "head_dim", "layers", "dim"):
-            require_count(name, getattr(self, name))
-        require(0 < self.eps < 1, what="eps", given=self.eps, needed="between 0 and 1")
-        for name, value in (("outer_slope", self.slope), ("gamma", self.gamma)):
-            require(0 < value < math.inf, what=name, given=value, needed="positive and finite")
+        counts = ("heads", "intrinsic_dim", "length", "head_dim", "layers", "dim")
+        require_counts(**{name: getattr(self, name) for name in counts})
+        require_below_one(eps=self.eps)
+        require_positive(outer_slope=self.slope, gamma=self.gamma)
 
     @property
     def slope(self) -> float:
@@ -79,29 +78,16 @@ ASSUMPTION_2 = Condition(
 """A setting does not determine it; `tasks.check_assumptions` tests a task."""
 
 
-def selector_error(q: float) -> Bound:
+def selector_error(q: float) -> float:
     """The error of the smooth selector of Theorem 1: sup_a a / (1 + exp(q a^2)) = 0.278 q^(-1/2)."""
-    require(0 < q < math.inf, f"q must be positive and finite, got {q!r}.")
     # With a = b / sqrt(q) it is b / (1 + exp(b^2)) over sqrt(q), largest where exp(-b^2) = 2 b^2 - 1.
     square = 0.5 + float(lambertw(math.exp(-0.5) / 2).real)
-    return Bound(
-        name="selector error",
-        value=math.sqrt(square / q) / (1 + math.exp(square)),
-        claim=f"with q = {q:.3g} the order-statistics selector recovers every input within this",
-        source=f"Theorem 1, {PAPER}; the rate is ours",
-        kind="repaired",
-    )
+    return math.sqrt(square / q) / (1 + math.exp(square))
 
 
-def component_accuracy(setting: Setting) -> Bound:
+def component_accuracy(setting: Setting) -> float:
     """delta = eps / (4 L0 D)."""
-    return Bound(
-        name="component accuracy delta",
-        value=setting.eps / (4 * setting.slope * setting.intrinsic_dim),
-        claim="component nets within this of f_i use at most a quarter of eps",
-        source=f"Theorem 2(1), {PAPER}",
-        conditions=(setting.enough,),
-    )
+    return setting.eps / (4 * setting.slope * setting.intrinsic_dim)
 
 
 def sharpness_needed(setting: Setting) -> float:
@@ -110,31 +96,18 @@ def sharpness_needed(setting: Setting) -> float:
     return max(1.0, steepness, math.log(steepness))
 
 
-def head_error(beta: float, set_size: int, length: int, gate: float = 2.0) -> Bound:
+def head_error(beta: float, set_size: int, length: int, gate: float = 2.0) -> float:
     """|z~_i - min over S_i of Psi_i| <= (|S_i| - 1) / (e beta) + T exp(-beta (G - 1)) for a gate of depth G > 1.
 
     The published gate has depth 1 and the tail T exp(-beta), which fails: a token in S_i with Psi = 1 then ties with
     one outside with Psi = 0.
     """
-    require_count("set_size", set_size)
-    require_count("length", length)
-    require(set_size <= length, f"set_size must be at most length = {length}, got {set_size}.")
-    require(beta >= 1, f"beta must be at least 1, got {beta!r}.")
-    require(gate > 1, f"gate must be greater than 1, got {gate!r}.")
     tail = length * math.exp(-beta * (gate - 1)) if set_size < length else 0.0
-    return Bound(
-        name="head error",
-        value=(set_size - 1) / (math.e * beta) + tail,
-        claim=f"a softmax with beta = {beta:.3g} reads the minimum over {set_size} of {length} places within this",
-        source=f"Theorem 2(1), {PAPER}; a gate of depth {gate:g} in place of 1",
-        kind="repaired",
-    )
+    return (set_size - 1) / (math.e * beta) + tail
 
 
 def max_net_widths(length: int, eps: float) -> tuple[int, int]:
     """Units of the two hidden layers of Lemma 9's net: T N and 2 N with N = ceil(1 / eps)."""
-    require_count("length", length)
-    require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
     steps = math.ceil(1 / eps)
     return length * steps, 2 * steps
 
@@ -144,18 +117,12 @@ def exponent(heads: int, intrinsic_dim: int, length: int, head_dim: int) -> floa
     return (length / 4 - heads - intrinsic_dim + 1) / ((head_dim + 1) * heads + 1) - 1
 
 
-def steep_net_size(rise: float, distance: float, inputs: int) -> Bound:
-    """Lemma 4: a net on n inputs whose output moves by B over a distance A has M >= B / (A sqrt(n))."""
-    require(rise >= 0, f"rise must not be negative, got {rise!r}.")
-    require(distance > 0, f"distance must be positive, got {distance!r}.")
-    require_count("inputs", inputs)
-    return Bound(
-        name="steepness: M",
-        value=rise / (distance * math.sqrt(inputs)),
-        claim=f"a net that moves by {rise:.3g} over a distance of {distance:.3g} has at least this many hidden units",
-        source=f"Lemma 4, {PAPER}",
-        conditions=(Condition("two layers, a 1-Lipschitz activation, weights at most 1 in magnitude", None),),
-    )
+def steep_net_size(rise: float, distance: float, inputs: int) -> float:
+    """Lemma 4: a net on n inputs whose output moves by B over a distance A has M >= B / (A sqrt(n)) hidden units.
+
+    It has two layers, a 1-Lipschitz activation and weights of at most 1 in magnitude.
+    """
+    return rise / (distance * math.sqrt(inputs))
 
 
 def unique_dim(first: int, second: int, length: int, gamma: float = 1.0) -> Bound:
@@ -164,9 +131,6 @@ def unique_dim(first: int, second: int, length: int, gamma: float = 1.0) -> Boun
     The proof has as many heads as the smaller D, of two numbers, with M of the order of eps^-gamma, and needs eps^-k of
     them for the larger D: a contradiction where k > gamma.
     """
-    require_count("first", first)
-    require_count("second", second)
-    require_count("length", length)
     k = exponent(min(first, second), max(first, second), length, 2)
     return Bound(
         name="uniqueness of D: minimum length",
@@ -196,7 +160,28 @@ def depth_conjecture(setting: Setting) -> Bound:
 def all_bounds(setting: Setting) -> tuple[Bound, ...]:
     """Every bound of the first paper at one setting, in its order."""
     heads, dims, length, head_dim = setting.heads, setting.intrinsic_dim, setting.length, setting.head_dim
-    beta = sharpness_needed(setting)
+    q, beta = 1 / setting.eps**2, sharpness_needed(setting)
+    selector = Bound(
+        name="selector error",
+        value=selector_error(q),
+        claim=f"with q = {q:.3g} the order-statistics selector recovers every input within this",
+        source=f"Theorem 1, {PAPER}; the rate is ours",
+        kind="repaired",
+    )
+    accuracy = Bound(
+        name="component accuracy delta",
+        value=component_accuracy(setting),
+        claim="component nets within this of f_i use at most a quarter of eps",
+        source=f"Theorem 2(1), {PAPER}",
+        conditions=(setting.enough,),
+    )
+    head = Bound(
+        name="head error",
+        value=head_error(beta, length, length),
+        claim=f"a softmax with beta = {beta:.3g} reads the minimum over {length} of {length} places within this",
+        source=f"Theorem 2(1), {PAPER}; a gate of depth 2 in place of 1",
+        kind="repaired",
+    )
     sharpness = Bound(
         name="sharpness beta",
         value=beta,
@@ -234,10 +219,10 @@ def all_bounds(setting: Setting) -> tuple[Bound, ...]:
         source=f"Lemma 9, {PAPER} (it states at most 2 T ceil(1 / eps) = {bound})",
     )
     return (
-        selector_error(1 / setting.eps**2),
-        component_accuracy(setting),
+        selector,
+        accuracy,
         sharpness,
-        head_error(beta, length, length),
+        head,
         enough_heads,
         *_too_few_heads(setting, exponent(heads, dims, length, head_dim)),
         wide_head,

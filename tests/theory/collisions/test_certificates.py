@@ -185,8 +185,8 @@ def test_a_negative_slope_and_an_error_beyond_the_floor_are_refused():
 
 def test_the_size_needed_is_lemma_four():
     proof = dataclasses.replace(certificate("one head"), distance=1e-3, gap=2.0)
-    assert proof.size_needed(0.25).value == pytest.approx(1.5 / (1e-3 * math.sqrt(proof.seen)))
-    assert proof.size_needed(0.0).value == steep_net_size(2.0, 1e-3, proof.seen).value
+    assert proof.size_needed(0.25) == pytest.approx(1.5 / (1e-3 * math.sqrt(proof.seen)))
+    assert proof.size_needed(0.0) == steep_net_size(2.0, 1e-3, proof.seen)
     assert proof.seen == 2
 
 

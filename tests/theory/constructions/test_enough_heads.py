@@ -175,7 +175,7 @@ def test_a_sum_of_ridges_is_its_net_within_delta_and_no_steeper_than_it_says(tot
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: construct(max_plus_min(length=8), 0.0), "eps must lie between 0 and 1"),
+        (lambda: construct(max_plus_min(length=8), 0.0), "eps must be between 0 and 1"),
         (lambda: construct(sum_of_maxima(length=8), 0.1), "tokens in the cube"),
         (
             lambda: construct(sum_of_maxima(length=8, distribution="cube"), 0.1),

@@ -152,8 +152,8 @@ def one(component, outer=lambda z: z[0], **options) -> Retrieval:
     ("task", "eps", "words"),
     [
         (one(lambda x: x[0] + 0.5), 0.1, r"f_1: .* in \[0, 1\], this one ranges from 0\.5 to 1\.5"),
-        (one(lambda x: x[0]), 1.0, "eps must lie between 0 and 1, got 1.0"),
-        (one(lambda x: x[0]), float("nan"), "eps must lie between 0 and 1, got nan"),
+        (one(lambda x: x[0]), 1.0, "eps must be between 0 and 1, got 1.0"),
+        (one(lambda x: x[0]), float("nan"), "eps must be between 0 and 1, got nan"),
         (one(lambda x: jnp.sqrt(x[0] - 0.1)), 0.1, "f_1 must be finite on the cube, it is nan at"),
         (one(lambda x: x[0], lambda z: jnp.log(z[0])), 0.1, "outer map must have a finite slope, it is inf"),
         (one(lambda x: x[0], lambda z: jnp.sqrt(z[0])), 0.1, r"outer map must have a finite slope, it is inf at \(0\)"),
@@ -173,8 +173,6 @@ def test_what_is_too_rough_is_refused_with_the_error_reached(monkeypatch):
     rough = Fitted("rough", lambda x: jnp.sin(60 * x[0] * x[1]), 2)
     with pytest.raises(InputError, match=r"rough: .* within 0\.01 of it, the best is within [01]\.\d+"):
         rough.net(delta=0.01)
-    with pytest.raises(InputError, match="delta must be positive"):
-        rough.net(delta=0.0)
 
 
 LOW, HIGH = np.array([0.2, 0.3]), np.array([0.8, 0.7])

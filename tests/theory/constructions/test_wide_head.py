@@ -131,7 +131,7 @@ def test_the_adversary_takes_any_function_of_a_sequence():
     ("task", "eps", "words"),
     [
         (quadratic_basins(length=8), 0.01, "has 64,3.* weights and biases, more than 20,000,000"),
-        (max_plus_min(length=8), 0.0, "eps must lie between 0 and 1, got 0.0"),
+        (max_plus_min(length=8), 0.0, "eps must be between 0 and 1, got 0.0"),
         # What `parts_of` refuses is tried in full with Theorem 2(1).
         (Retrieval([lambda x: x[0]], length=4, dim=1), 0.1, "tokens in the cube, its distribution is gaussian"),
     ],

@@ -168,7 +168,7 @@ def test_more_heads_than_can_be_told_are_told_as_the_most():
     [
         (lambda: rank_floor(0, 1, 4), "heads must be at least 1"),
         (lambda: rank_floor(1, 5, 4), "at most dim = 4, got 5"),
-        (lambda: rank_one_floor(1, 1), "dim of at least 2"),
+        (lambda: rank_one_floor(1, 1), "dim must be at least 2"),
         (lambda: heads_needed(4, 1.0), "eps"),
         (lambda: heads_needed(4, 0.1, 2, hard=True), "rank 1 only"),
     ],

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.errors import InputError
 from headcount.theory.rank.harmonics import (
     first_degree_error,
     harmonics,
@@ -41,8 +40,3 @@ def test_the_first_degree_leaves_what_the_best_linear_answer_leaves(dim):
     density = (1 - heights**2) ** ((dim - 3) / 2)
     first = np.sum(np.abs(heights) * density) / np.sum(density)
     assert first_degree_error(dim) == pytest.approx((1 - dim * first**2) / 2, abs=1e-3)
-
-
-def test_a_cosine_above_one_is_refused():
-    with pytest.raises(InputError, match=r"1\.5"):
-        sign_correlation(4, np.array([1.5]))

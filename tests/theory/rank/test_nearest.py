@@ -146,9 +146,8 @@ def test_one_vote_is_a_head_of_rank_one_and_many_beat_any_layer_of_them():
         (lambda: exact_head(0), "dim"),
         (lambda: soft_error(1, 1.0, 1.0), "length must be a whole number of at least 2"),
         (lambda: soft_error(2, 1.0, -1.0), "gap"),
-        (lambda: expected_error(3, 1), "dim of at least 2"),
+        (lambda: expected_error(3, 1), "dim must be at least 2"),
         (lambda: expected_error(0, 4), "heads"),
-        (lambda: MajorityVote(jnp.ones((0, 4))), "directions"),
     ],
 )
 def test_what_cannot_be_right_is_refused(call, words):

@@ -59,7 +59,7 @@ def test_bounds_apply_where_their_conditions_hold():
         ({"heads": 0}, "heads"),
         ({"rank": 9}, "at most dim = 8, got 9"),
         ({"rank": 0}, "rank"),
-        ({"dim": 1, "rank": 1}, "dim of at least 2"),
+        ({"dim": 1, "rank": 1}, "dim must be at least 2"),
         ({"length": 1}, "length must be a whole number of at least 2, got 1"),
         ({"layers": 0}, "layers"),
         ({"eps": 0.0}, "eps"),

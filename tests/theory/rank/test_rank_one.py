@@ -148,7 +148,7 @@ def test_heads_of_the_plane_err_as_sampling_sees(heads):
     ("call", "words"),
     [
         (lambda: random_heads(0, 4), "heads"),
-        (lambda: random_heads(4, 1), "dim of at least 2"),
+        (lambda: random_heads(4, 1), "dim must be at least 2"),
         (lambda: random_heads(4, 4, distribution="gaussian"), 'got "gaussian"'),
         (lambda: plane_heads(0), "heads"),
         (lambda: staircase_heads(5), "got 5"),

@@ -74,7 +74,7 @@ def _gate(depth: float) -> Finding:
     """
     worst, where = 0.0, ""
     for beta, size in itertools.product((1.0, 10.0, 50.0), (1, 2, 8, 64)):
-        length, bound = 2 * size, head_error(beta, size, 2 * size, GATE).value or 0.0
+        length, bound = 2 * size, head_error(beta, size, 2 * size, GATE)
         for lowest, ahead in itertools.product((0.0, 0.5, 1.0), np.linspace(0, 8, 161) / beta):
             inside = np.minimum(lowest + ahead * (np.arange(size) > 0), 1.0)
             values, scores = np.append(inside, np.zeros(size)), np.append(-inside, np.full(size, -depth))

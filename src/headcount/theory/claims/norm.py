@@ -184,7 +184,7 @@ def norm_bound() -> Finding:
     after = [each.distance for each in pairs]
     steepest = max(_steepest(LAYER_NORM_FLOOR), *(b / a for a, b in zip(before, after, strict=True)))
     parts = "; ".join(
-        f"{each.subsequences} subsequences: {a:.1e} before, {b:.1e} after, M >= {each.size.value:.1e}"
+        f"{each.subsequences} subsequences: {a:.1e} before, {b:.1e} after, M >= {each.size:.1e}"
         for each, a, b in zip(pairs, before, after, strict=True)
     )
     return (

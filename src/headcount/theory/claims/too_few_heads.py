@@ -33,7 +33,7 @@ def _lemma_4(root: bool) -> Finding:
             one, other = np.zeros(inputs), np.full(inputs, 0.5)
         moved = outwards @ np.maximum(inwards @ one + bias, 0) - outwards @ np.maximum(inwards @ other + bias, 0)
         distance = float(np.linalg.norm(one - other))
-        needed = steep_net_size(abs(float(moved)), distance, inputs if root else 1).value or 0.0
+        needed = steep_net_size(abs(float(moved)), distance, inputs if root else 1)
         worst = max(worst, needed / hidden)
     return (
         f"100 random nets and 100 that attain it: the bound is at most {worst:.2f} of the units they have",
@@ -90,7 +90,7 @@ def too_few_heads() -> Finding:
     kept = all(0 < pair.moment_distance <= pair.promised_moment_distance and pair.gap > 0 for pair in pairs)
     moments = ", ".join(f"{pair.moment_distance:.1e} of {pair.promised_moment_distance:.1e}" for pair in pairs)
     nearest, eps = pairs[-1], pairs[-1].gap / 3
-    needed, enough = nearest.size.value or 0.0, construct(task, eps).parameters
+    needed, enough = nearest.size, construct(task, eps).parameters
     reduced, verdict = _pair_in(1)
     return (
         "one random head, D = 3, T = 32: the nearest two of 100 and of 10,000 subsequences have moments apart by "

@@ -21,7 +21,7 @@ from ..._precision import in_double
 from ...errors import require
 from ...models import ClassTokenTransformer, textbook
 from ...tasks import GeneratedTask
-from ..bounds import Bound, steep_net_size
+from ..bounds import steep_net_size
 from ..intervals import Box, EnclosureError, add, enclose, point, product, subtract
 from .domain import Domain
 from .heads import coordinates_read, fold
@@ -65,7 +65,7 @@ class Certificate:
             return 0.0
         return max(0.0, (self.gap - slope * self.distance) / 2)
 
-    def size_needed(self, eps: float) -> Bound:
+    def size_needed(self, eps: float) -> float:
         """Lemma 4: units of a two-layer net with weights of at most 1 whose error on the pair is below `eps`."""
         require(0 <= eps < self.gap / 2, f"eps must be less than half of the gap, {self.gap / 2:.3g}, got {eps!r}.")
         return steep_net_size(self.gap - 2 * eps, max(self.distance, 1e-300), self.seen)

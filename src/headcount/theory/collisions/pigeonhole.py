@@ -36,7 +36,7 @@ from ...keys import named_generator
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
 from ..assumptions import check_assumptions
-from ..bounds import Bound, steep_net_size
+from ..bounds import steep_net_size
 from .basins import Responsive, Segment, map_over, most_responsive, uncovered_basin
 from .domain import CUBE
 from .heads import Coordinates, FoldedHeads, coordinates_read, fold
@@ -77,7 +77,7 @@ class Pigeonhole:
     """Euclidean distance of what the readout sees of the two, in float64."""
     gap: float
     """The largest difference of a target number."""
-    size: Bound
+    size: float
     """Lemma 4 for a readout with error below a third of the gap, as in the proof, where the gap is 3 eps. Up to
     rounding: `certify(..).size_needed` is guaranteed."""
     observables: Moments

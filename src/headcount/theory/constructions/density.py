@@ -24,9 +24,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from ..._shapes import Target, Tokens
-from ...errors import require, require_count
+from ...errors import require
 from ...tasks import Retrieval
 from ..bounds import selector_error
+from ..doors import require_counts, require_positive
 
 MAX_SETS = 2000
 """Limit on the position sets of m places; T = 12 has 220, T = 16 has 1,820, T = 20 would have 15,504."""
@@ -74,10 +75,9 @@ def retrieval_of(
     Every input is recovered within `bounds.selector_error(q)`; `promised_error` bounds the error of the target.
     Raises `InputError` where 4 does not divide the length, or the length has more than `MAX_SETS` position sets.
     """
-    require_count("length", length)
-    require_count("dim", dim)
+    require_counts(length=length, dim=dim)
     require(length % 4 == 0, f"length must be a multiple of 4 (Theorem 1 uses sets of T/4 places), got {length}.")
-    require(0 < q < math.inf, f"q must be positive and finite, got {q!r}.")
+    require_positive(q=q)
     count = math.comb(length, length // 4)
     require(
         count <= MAX_SETS,
@@ -101,4 +101,5 @@ def retrieval_of(
 def promised_error(q: float, lipschitz: float = 1.0) -> float:
     """Upper bound on the error of `retrieval_of` for a function of this Lipschitz constant in the maximum norm."""
     require(0 <= lipschitz < math.inf, f"lipschitz must be finite and not negative, got {lipschitz!r}.")
-    return lipschitz * (selector_error(q).value or 0.0)
+    require_positive(q=q)
+    return lipschitz * selector_error(q)

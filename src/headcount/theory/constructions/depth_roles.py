@@ -13,9 +13,10 @@ L h < D: Conjecture 1 of Yu et al. (arXiv 2510.06662), that this needs nets whos
 contradicted for this class of models. Entries above 1, which Assumption 1 excludes, come from writing ReLU by GELU.
 """
 
-from ...errors import require, require_count
+from ...errors import require
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
+from ..doors import require_counts
 from .enough_heads import Construction, nets_of
 from .maxima import directions_of, maxima_nets
 from .registers import RegisterHead, Registers, gate_size, position_table, register_model, score_of
@@ -30,8 +31,7 @@ def roles(heads: int, layers: int) -> int:
         >>> [theory.roles(1, layers) for layers in (1, 2, 3)], theory.roles(2, 2)
         ([1, 3, 5], 6)
     """
-    require_count("heads", heads)
-    require_count("layers", layers)
+    require_counts(heads=heads, layers=layers)
     return heads * (2 * layers - 1)
 
 

@@ -17,10 +17,10 @@ from typing import Self
 
 import numpy as np
 
-from ...errors import require
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
 from ..bounds import Setting, component_accuracy, head_error, sharpness_needed
+from ..doors import require_below_one
 from .parts import parts_of
 from .registers import GATE, RegisterHead, Registers, position_table, register_model
 from .relu_nets import AffineMap, Nets, ReluNet, RidgeSum, beside
@@ -80,11 +80,11 @@ def nets_of(
     task: Retrieval, eps: float, *, components: tuple[RidgeSum, ...] | None = None, outer: RidgeSum | None = None
 ) -> Nets:
     """The nets and the sharpness with which reading D minima gives an error of at most `eps`; see `construct`."""
-    require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
+    require_below_one(eps=eps)
     parts = parts_of(task, components=components, outer=outer)
     count, slope = len(parts.components), max(parts.outer.steepness, 1e-12)
     setting = Setting(heads=count, intrinsic_dim=count, length=task.length, head_dim=2, eps=eps, outer_slope=slope)
-    beta, delta = sharpness_needed(setting), min(component_accuracy(setting).value or MAX_DELTA, MAX_DELTA)
+    beta, delta = sharpness_needed(setting), min(component_accuracy(setting), MAX_DELTA)
     # Head outputs leave [0, 1] by up to delta. A fitted outer map may not exist there, so its net rescales them, which
     # moves them by up to delta again: half of delta leaves room for both.
     moves = 1 if isinstance(parts.outer, RidgeSum) else 2
@@ -96,7 +96,7 @@ def nets_of(
     scale = 100 * GELU_GAP * float(np.abs(read_out.weight).sum()) / eps + 1.0  # 1 / GELU_SHARE = 100
     # Psi_i lies in [-delta, 1 + delta]: the gate is shallower by 2 delta, and a wrong token may be off by more than 1.
     longest = max(len(places) for places in task.position_sets)
-    head = (1 + 2 * delta) * (head_error(beta, longest, task.length, GATE - 2 * delta).value or 0.0)
+    head = (1 + 2 * delta) * head_error(beta, longest, task.length, GATE - 2 * delta)
     return Nets(
         encoder=ReluNet((AffineMap(shared, inwards.bias), outwards)),
         readout=ReluNet(

@@ -65,7 +65,6 @@ class Fitted:
         A larger cube [low, high]^dim is rescaled onto [0,1]^dim first, since the function need not exist outside. With
         low = -m and high = 1 + m, a point within e of some z in [0,1]^dim becomes one within e + m of it.
         """
-        require(delta > 0, f"delta must be positive, got {delta!r}.")
         fit, error = interpolate(self.values, delta) if self.dim == 1 else fit_ridges(self.values, self.dim, delta)
         if fit is None:
             raise InputError(

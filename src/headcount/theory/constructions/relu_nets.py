@@ -15,10 +15,11 @@ import numpy as np
 from jaxtyping import Float
 from scipy.linalg import block_diag
 
-from ...errors import InputError, require, require_count
+from ...errors import InputError, require
 from ...keys import named_generator
 from ...tasks import Retrieval
 from ...tasks.presets import Basins, ScalarEnds, largest_plus_smallest
+from ..doors import require_below_one, require_counts
 
 
 @dataclass(frozen=True)
@@ -61,26 +62,23 @@ class ReluNet:
         return sum(layer.weight.size + layer.bias.size for layer in self.layers)
 
 
-def compose(*nets: ReluNet) -> ReluNet:
-    """nets[-1] after .. after nets[0] as one net: two affine maps that meet become one (Lemma 8).
+def compose(first: ReluNet, *others: ReluNet) -> ReluNet:
+    """The others after `first` as one net: two affine maps that meet become one (Lemma 8).
 
     Nets of 2, 3 and 2 layers make one of 5.
     """
-    require(len(nets) > 0, "compose needs at least one net, got none.")
-    whole = nets[0]
-    for net in nets[1:]:
+    whole = first
+    for net in others:
         outputs, inputs = whole.outputs, net.inputs
         require(outputs == inputs, f"a net of {inputs} inputs cannot follow one of {outputs} outputs.")
-        last, first = whole.layers[-1], net.layers[0]
-        joined = AffineMap(first.weight @ last.weight, first(last.bias))
+        before, after = whole.layers[-1], net.layers[0]
+        joined = AffineMap(after.weight @ before.weight, after(before.bias))
         whole = ReluNet((*whole.layers[:-1], joined, *net.layers[1:]))
     return whole
 
 
 def beside(nets: Sequence[ReluNet]) -> ReluNet:
     """Nets of equal depth in parallel: inputs and outputs are concatenated."""
-    depths = {len(net.layers) for net in nets}
-    require(len(depths) == 1, f"nets in parallel must have the same depth, got {sorted(depths)}.")
     stacks = [
         (block_diag(*(layer.weight for layer in layers)), np.concatenate([layer.bias for layer in layers]))
         for layers in zip(*(net.layers for net in nets), strict=True)
@@ -95,9 +93,6 @@ def affine(weight: Float[np.ndarray, "after before"], bias: Float[np.ndarray, " 
 
 def pieces_needed(curvature: float, low: float, high: float, delta: float) -> int:
     """Equal pieces for linear interpolation within delta: its error is (high - low)^2 |f''| / (8 pieces^2)."""
-    require(low < high, f"low must be less than high, got {low!r} and {high!r}.")
-    require(0 <= curvature < math.inf, f"curvature must be finite and not negative, got {curvature!r}.")
-    require(delta > 0, f"delta must be positive, got {delta!r}.")
     return max(1, math.ceil((high - low) * math.sqrt(curvature / (8 * delta))))
 
 
@@ -135,8 +130,8 @@ def max_net(count: int, eps: float) -> ReluNet:
     Inputs outside [0, 1] act as if clipped to it, and the output lies in [0, 1]: each summand is min(S_j, 1/N), an
     input below 0 adds nothing to any S_j, as 0 would, and one above 1 makes every S_j at least 1/N, as 1 would.
     """
-    require_count("count", count)
-    require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
+    require_counts(count=count)
+    require_below_one(eps=eps)
     steps = math.ceil(1 / eps)
     levels = np.arange(steps) / steps
     sums = np.kron(np.eye(steps), np.ones((1, count)))

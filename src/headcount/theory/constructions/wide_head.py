@@ -28,6 +28,7 @@ from ...models import ClassTokenSpec, ClassTokenTransformer, folded
 from ...models.class_token import Attention, Linear
 from ...tasks import Retrieval
 from ..bounds import max_net_widths
+from ..doors import require_below_one
 from .parts import parts_of
 from .registers import linear_layers
 from .relu_nets import AffineMap, ReluNet, RidgeSum, affine, beside, compose, min_net
@@ -139,7 +140,7 @@ def _plan(
     task: Retrieval, eps: float, components: tuple[RidgeSum, ...] | None, outer: RidgeSum | None
 ) -> WideConstruction:
     """Half of eps for the minima, which cost most, a quarter for the components, the rest for the outer map."""
-    require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
+    require_below_one(eps=eps)
     parts = parts_of(task, components=components, outer=outer)
     slope = max(parts.outer.steepness, 1e-12)
     delta, resolution = min(eps / (4 * slope), MAX_DELTA), min(eps / (2 * slope), MAX_DELTA)

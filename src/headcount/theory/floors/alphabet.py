@@ -28,6 +28,7 @@ from jaxtyping import Float, Int
 from ..._limits import require_size, shortened
 from ...errors import InputError, require, require_count
 from ..bounds import Bound, Condition
+from ..doors import require_counts
 
 MAX_WORK = 6e9
 """Additions that an enumeration may take: about a minute of one core."""
@@ -60,9 +61,6 @@ class AlphabetFloor:
 
 def set_probabilities(symbols: int, length: int) -> Float[np.ndarray, " sets"]:
     """The probability that a set of symbols is what `length` uniform draws contain; bit p of the index is symbol p."""
-    require_count("symbols", symbols, least=2)
-    require_count("length", length)
-    require_size("length", length, MAX_LENGTH)
     # Exact whole numbers: the alternating sum of inclusion and exclusion cancels.
     onto = [
         sum((-1) ** left * math.comb(size, left) * (size - left) ** length for left in range(size + 1))
@@ -103,7 +101,8 @@ def alphabet_floor(values: Float[np.ndarray, "D symbols"], heads: int, length: i
     values = np.asarray(values, float)
     require(values.ndim == 2 and bool(np.all(np.isfinite(values))), "values must be finite, one row per maximum.")
     symbols = values.shape[1]
-    require_count("heads", heads)
+    require_counts(heads=heads, length=length)
+    require_size("length", length, MAX_LENGTH)
     check_work(symbols, heads if heads < len(values) else 1)
     weights, targets = set_probabilities(symbols, length), set_targets(values)
     centred = targets - weights @ targets
@@ -156,10 +155,6 @@ def score_gap(length: int, outputs: int, values: float, slope: float, eps: float
     The first symbol has all but a share (T - 1) exp(-gap) of a head's weight, so each of the `outputs` = n s numbers
     moves by at most 2 V times that, and the answer by K times as much.
     """
-    require_count("length", length)
-    require_count("outputs", outputs)
-    for name, value in (("values", values), ("slope", slope), ("eps", eps)):
-        require(0 < value < math.inf, what=name, given=value, needed="positive and finite")
     return max(0.0, math.log(max(1, length - 1) * 2 * values * slope * math.sqrt(outputs) / eps))
 
 
@@ -209,7 +204,6 @@ def work(symbols: int, heads: int) -> float:
 
 def check_work(symbols: int, heads: int) -> None:
     """Raises `InputError` where the orders are too many to enumerate, with the largest alphabet that is not."""
-    require_count("heads", heads)
     require_count("alphabet", symbols, least=2)
     if work(symbols, heads) <= MAX_WORK:
         return

@@ -36,8 +36,9 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import gammaln
 
-from ...errors import require, require_count
+from ...errors import require
 from ..bounds import Bound, Condition
+from ..doors import require_below_one, require_counts, require_positive
 
 SOURCE = "Theorem 2(2), arXiv 2510.06662, with constants of ours"
 FEWER = "it is about fewer heads than D, at any length and slope"
@@ -80,11 +81,8 @@ class BoundedClass:
     positions: bool = False
 
     def __post_init__(self):
-        for name in ("heads", "intrinsic_dim", "length", "head_dim"):
-            require_count(name, getattr(self, name))
-        for name in ("values", "slope", "rise"):
-            value = getattr(self, name)
-            require(0 < value < math.inf, what=name, given=value, needed="positive and finite")
+        require_counts(**{name: getattr(self, name) for name in ("heads", "intrinsic_dim", "length", "head_dim")})
+        require_positive(values=self.values, slope=self.slope, rise=self.rise)
         require(0.25 <= self.share <= 1, what="share", given=self.share, needed="between 0.25 and 1")
 
     @property
@@ -125,8 +123,7 @@ def promised_distance(setting: BoundedClass, free: float, log_choices: float) ->
 
 
 def promised_pair(setting: BoundedClass) -> PromisedPair:
-    """The pair with the highest floor at this slope. Raises `InputError` where no place is left free."""
-    require(setting.free_places > 0, what="length", given=setting.length, needed=f"at least {_min_length(setting)}")
+    """The pair with the highest floor at this slope, of a setting with free places."""
     points, free, choices = np.broadcast_arrays(*_grids(setting))
     gaps, distances = setting.rise / (points - 1), _distance(setting, free, choices)
     best = np.unravel_index(np.argmax(gaps - setting.slope * distances), gaps.shape)
@@ -175,7 +172,7 @@ def slope_needed(setting: BoundedClass, eps: float) -> float:
 
     `setting.slope` is not used.
     """
-    _check_eps(eps)
+    require_below_one(eps=eps)
     if setting.heads >= setting.intrinsic_dim or not setting.free_places:
         return -math.inf
     points, free, choices = _grids(setting)
@@ -187,7 +184,7 @@ def slope_needed(setting: BoundedClass, eps: float) -> float:
 
 def least_length(setting: BoundedClass, eps: float) -> int | None:
     """The least T from which the floor is above `eps`; None where no length up to 2^40 is enough."""
-    _check_eps(eps)
+    require_below_one(eps=eps)
 
     def speaks(length: int) -> bool:
         return slope_needed(dataclasses.replace(setting, length=length), eps) > math.log10(setting.slope)
@@ -235,10 +232,6 @@ def length_bound(setting: BoundedClass, eps: float) -> Bound:
         kind="repaired",
         why="" if length is not None else f"says nothing: {why}",
     )
-
-
-def _check_eps(eps: float) -> None:
-    require(0 < eps < 1, what="eps", given=eps, needed="between 0 and 1")
 
 
 def _min_length(setting: BoundedClass) -> int:

@@ -16,7 +16,7 @@ slope       two sums differ by 1 or more, two means by 1 / (T p^T), two minima b
 import itertools
 import math
 
-from ...errors import require, require_count
+from ..doors import require_below_one, require_counts, require_positive
 
 MAX_EXACT = 1e9
 """Cells above are not searched for the least prime: there is one below twice their number."""
@@ -36,10 +36,9 @@ def counting_slope(length: int, eps: float, *, outer_slope: float, span: float =
         >>> [round(slope(4, 0.01, outer_slope=2.0)) for slope in (counting_slope, one_head_slope)]
         [9, 58]
     """
-    require_count("length", length)
-    require(0 < eps < 1, what="eps", given=eps, needed="between 0 and 1")
-    for name, value in (("outer_slope", outer_slope), ("span", span)):
-        require(0 < value < math.inf, what=name, given=value, needed="positive and finite")
+    require_counts(length=length)
+    require_below_one(eps=eps)
+    require_positive(outer_slope=outer_slope, span=span)
     cells = outer_slope * span / (2 * eps)
     prime = least_prime(max(2, math.ceil(cells))) if cells <= MAX_EXACT else 2 * cells
     return math.log10(outer_slope * span * length) + length * math.log10(prime)
@@ -64,8 +63,6 @@ def sum_weights(prime: int, length: int) -> tuple[int, ...]:
         >>> sum_weights(3, 2)
         (1, 2, 7)
     """
-    require(_is_prime(prime), what="prime", given=prime, needed="a prime")
-    require_count("length", length)
     if length == 1:
         return tuple(range(prime))
     for lowest in itertools.product(range(prime), repeat=length):

@@ -8,11 +8,6 @@ import numpy as np
 from jaxtyping import Float
 from scipy.spatial import KDTree
 
-from ...errors import require
-
-MAX_CHOICES = 200_000
-"""Multisets that are compared at most."""
-
 
 class Nearest(NamedTuple):
     """Distance of the outputs of two choices, and log of the number of choices they are among."""
@@ -47,22 +42,11 @@ def nearest_outputs(
     Besides the free tokens the head sees its fixed one, the grid point of weight 1. What two multisets share is
     replaced by the last point, as in the proof. The pair is the one with the nearest moments.
 
-    Args:
-        weights: Of every grid point, at most 1, the largest of them 1.
-        values: Of every grid point, at most 1 in magnitude.
-        free: Tokens that are chosen.
-
-    Raises:
-        InputError: There are too many multisets to compare.
+    `weights` of grid points are at most 1, the largest of them 1, and `values` at most 1 in magnitude. All multisets
+    are compared: sizes must be small.
     """
     points, head_dim = values.shape
     count = math.comb(free + points - 1, free)
-    require(
-        count <= MAX_CHOICES,
-        what="free",
-        given=free,
-        needed=f"so small that {points} points have at most {MAX_CHOICES:,} multisets",
-    )
     chosen = np.array(list(itertools.combinations_with_replacement(range(points), free)))
     counts = np.stack([np.sum(chosen == point, axis=1) for point in range(points)], axis=1)
     moments = counts @ np.concatenate([weights[:, None], weights[:, None] * values], axis=1)

@@ -21,10 +21,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._shapes import Target, Tokens
-from ...errors import InputError, require, require_count
+from ...errors import InputError, require
 from ...tasks import Retrieval
 from ..bounds import Bound, Condition
 from ..constructions.relu_nets import known_outer
+from ..doors import require_below_one, require_counts, require_positive
 from .counting import counting_error, counting_slope
 
 MAX_SHARPNESS = 700.0
@@ -70,8 +71,6 @@ class OneHead(eqx.Module):
 
 def one_head_error(length: int, decades: float, *, outer_slope: float, span: float = 1.0) -> float:
     """The error that one head promises with a readout of slope 10^decades; S_i is the whole sequence, V = 1."""
-    require_count("length", length)
-    require(0 < outer_slope < math.inf, what="outer_slope", given=outer_slope, needed="positive and finite")
     # exp(b span) / b is least at b = 1 / span and rises from there: the largest b by bisection.
     low, high = 1 / span, max(2.0, 4 * (abs(decades) + 1) * math.log(10)) / span
     if _decades(low, outer_slope, span) > decades:
@@ -97,10 +96,9 @@ def one_head_slope(length: int, eps: float, *, outer_slope: float, span: float =
         >>> round(one_head_slope(128, 0.007, outer_slope=2.0))  # max + min
         298
     """
-    require_count("length", length)
-    require(0 < eps < 1, what="eps", given=eps, needed="between 0 and 1")
-    for name, value in (("outer_slope", outer_slope), ("span", span), ("share", share)):
-        require(0 < value < math.inf, what=name, given=value, needed="positive and finite")
+    require_counts(length=length)
+    require_below_one(eps=eps)
+    require_positive(outer_slope=outer_slope, span=span, share=share)
     return _decades(_sharpness(length, eps, outer_slope, span), outer_slope, span) - math.log10(share)
 
 
@@ -131,10 +129,10 @@ def one_head_answer(
         >>> one.head_dim, round(one.decades)
         (2, 298)
     """
-    require(0 < eps < 1, what="eps", given=eps, needed="between 0 and 1")
+    require_below_one(eps=eps)
     require(math.isfinite(high - low) and low < high, what="low", given=low, needed=f"below high, {high:g}")
     slope = _outer_slope(task) if outer_slope is None else outer_slope
-    require(0 < slope < math.inf, what="outer_slope", given=slope, needed="positive and finite")
+    require_positive(outer_slope=slope)
     largest = max(len(places) for places in task.position_sets)
     smallest = min(len(places) for places in task.position_sets)
     sharpness = _sharpness(largest, eps, slope, high - low)

@@ -27,7 +27,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import gammaln
 
-from ...errors import require, require_count
+from ...errors import require
+from ..doors import require_below_one, require_rank
 
 DEGREES = 200
 """Terms of the series: lambda_l^3 N(d, l) falls as l^-(2 + d/2). The remainder is largest in the plane, 3.2e-6."""
@@ -38,8 +39,6 @@ MAX_HEADS = 1e300
 
 def sign_eigenvalue(dim: int, degree: int) -> float:
     """lambda_l of the kernel sign(u . y) on the sphere of R^dim; zero for even degrees."""
-    require_dim(dim)
-    require_count("degree", degree)
     if degree % 2 == 0:
         return 0.0
     half = (degree - 1) // 2
@@ -50,7 +49,6 @@ def sign_eigenvalue(dim: int, degree: int) -> float:
 
 def harmonics(dim: int, degree: int) -> float:
     """N(d, l): the number of independent harmonics of that degree."""
-    require_dim(dim)
     if degree == 0:
         return 1.0
     if dim == 2:
@@ -61,10 +59,7 @@ def harmonics(dim: int, degree: int) -> float:
 
 def sign_correlation(dim: int, cosine: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
     """E[s_head s_target] of a head whose directions q and k have this cosine."""
-    require_dim(dim)
     cosine = np.asarray(cosine, float)
-    largest = float(np.max(np.abs(cosine), initial=0.0))
-    require(largest <= 1 + 1e-12, f"a cosine must lie between -1 and 1, got one of magnitude {largest:g}.")
     total = np.zeros_like(cosine)
     before, polynomial = np.ones_like(cosine), cosine.copy()
     for degree in range(1, DEGREES):
@@ -92,12 +87,6 @@ def plane_correlation(angle: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "
     return np.asarray(0.5 + np.sign(np.pi / 2 - angle) * (0.25 - (folded / np.pi) ** 2))
 
 
-def require_dim(dim: int) -> None:
-    """Raise `InputError` unless R^dim has two orthogonal points."""
-    require_count("dim", dim)
-    require(dim >= 2, f"orthogonal points need dim of at least 2, got {dim}.")
-
-
 @functools.lru_cache(maxsize=256)
 def _shares(dim: int) -> tuple[Float[np.ndarray, " degrees"], Float[np.ndarray, " degrees"]]:
     """lambda_l^2 N(d, l) and log N(d, l) for the first odd degrees l."""
@@ -122,8 +111,7 @@ def rank_one_floor(heads: int | float, dim: int) -> float:
 
     The heads capture at most the H largest squares lambda_l^2, lowest degrees first.
     """
-    require(heads >= 1, f"heads must be at least 1, got {heads!r}.")
-    require_dim(dim)
+    require_rank(heads, 1, dim)
     shares, log_count = _shares(dim)
     counts = np.exp(np.minimum(log_count, math.log(MAX_HEADS)))
     before = np.concatenate([[0.0], np.cumsum(counts)])
@@ -138,9 +126,7 @@ def rank_floor(heads: int | float, rank: int, dim: int) -> float:
     (1/2) sum over odd l of lambda_l^2 max(0, N(d, l) - H C(l + r - 1, r - 1)), whatever the heads compute from Q y. The
     ratio C / N never rises with l, so all higher degrees get the ratio of the last one treated.
     """
-    require(heads >= 1, f"heads must be at least 1, got {heads!r}.")
-    require_dim(dim)
-    require_rank(rank, dim)
+    require_rank(heads, rank, dim)
     if rank == dim:
         return 0.0
     return remaining(captured_by(heads, rank, dim), _shares(dim)[0])
@@ -159,7 +145,7 @@ def heads_needed(dim: int, eps: float, rank: int = 1, *, hard: bool = False) -> 
 
     `hard` uses the floor of hard heads, which is known for rank 1 only.
     """
-    require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
+    require_below_one(eps=eps)
     require(rank == 1 or not hard, f"the floor of hard heads is known for rank 1 only, got rank {rank}.")
 
     def enough(heads: float) -> bool:
@@ -177,8 +163,3 @@ def heads_needed(dim: int, eps: float, rank: int = 1, *, hard: bool = False) -> 
             break
         low, high = (low, middle) if enough(middle) else (middle, high)
     return float(high)
-
-
-def require_rank(rank: int, dim: int) -> None:
-    require_count("rank", rank)
-    require(rank <= dim, what="rank", given=rank, needed=f"at most dim = {dim}")

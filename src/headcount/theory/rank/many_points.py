@@ -25,7 +25,8 @@ import numpy as np
 from scipy.special import gammaln, ndtr
 
 from ...errors import require, require_count
-from .harmonics import harmonics, require_dim, require_rank
+from ..doors import require_rank
+from .harmonics import harmonics
 
 KNOWN = 4
 """Degrees whose shares are computed: 0 to 3."""
@@ -46,22 +47,15 @@ def many_points_floor(heads: int | float, rank: int, dim: int, length: int) -> f
         >>> [round(many_points_floor(8, 8, 64, length), 3) for length in (2, 4, 16, 64)]
         [0.178, 0.378, 0.693, 0.865]
     """
-    require(heads >= 1, f"heads must be at least 1, got {heads!r}.")
-    require_dim(dim)
-    require_rank(rank, dim)
+    require_rank(heads, rank, dim)
+    require_count("length", length, least=2)
+    require(length <= dim, what="length", given=length, needed=f"at most dim = {dim}, for orthonormal points")
     if rank == dim:
-        require_points(length, dim)
         return 0.0
     shares = degree_shares(length, dim)
     captured = [heads * math.comb(degree + rank - 1, rank - 1) / harmonics(dim, degree) for degree in range(KNOWN + 1)]
     whole = [*shares, max(0.0, 1 - sum(shares))]
     return math.fsum(share * max(0.0, 1 - held) for share, held in zip(whole, captured, strict=True))
-
-
-def require_points(length: int, dim: int) -> None:
-    """Raise `InputError` unless R^dim has so many orthonormal points."""
-    require_count("length", length, least=2)
-    require(length <= dim, what="length", given=length, needed=f"at most dim = {dim}, for orthonormal points")
 
 
 @functools.lru_cache(maxsize=256)
@@ -71,7 +65,6 @@ def degree_shares(length: int, dim: int) -> tuple[float, float, float, float]:
     With g normal in R^d and C = {g_1 = max(g_1 .. g_N)}, the part of degree l is that of the traceless part of the
     moment E[1_C g^l]: a function of g / |g| alone is independent of |g|.
     """
-    require_points(length, dim)
     others, outside = length - 1, dim - length
     grid = np.linspace(-12.0, 12.0, 4801)  # of g_1; the trapezoidal rule is exact to rounding here
     density = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)

@@ -17,7 +17,7 @@ from scipy.special import betainc, betaln
 
 from ..._shapes import AnyArray
 from ...errors import require, require_count
-from .harmonics import require_dim
+from ..doors import require_counts, require_dim, require_positive
 
 Points = Float[AnyArray, "length dim"]
 Point = Float[AnyArray, " dim"]
@@ -48,8 +48,8 @@ def exact_head(dim: int, beta: float = math.inf) -> AttentionHead:
     On the sphere the nearest x_i has the largest inner product with y. The hard head is exact for every N; the error of
     a soft one is at most `soft_error`.
     """
-    require_count("dim", dim)
-    require(beta > 0, f"beta must be positive, got {beta!r}.")
+    require_counts(dim=dim)
+    require(beta > 0, what="beta", given=beta, needed="positive")
     hard = math.isinf(beta)
     return AttentionHead((1.0 if hard else beta) * jnp.eye(dim), jnp.eye(dim), jnp.eye(dim), hard)
 
@@ -67,8 +67,8 @@ def soft_error(length: int, beta: float, gap: float) -> float:
     p_best), and p_best = 1 / (1 + sum_j exp(-beta g_j)) with every g_j >= gap. Two opposite points attain it.
     """
     require_count("length", length, least=2)
-    require(beta > 0, f"beta must be positive, got {beta!r}.")
-    require(gap >= 0, f"gap (best minus second best inner product) must not be negative, got {gap!r}.")
+    require_positive(beta=beta)
+    require(gap >= 0, what="gap", given=gap, needed="the best minus the second best inner product, not negative")
     # t / (1 + t) in a form that does not overflow.
     return 2 * (length - 1) / (length - 1 + math.exp(min(beta * gap, 700.0)))
 
@@ -86,10 +86,6 @@ class MajorityVote(eqx.Module):
     """
 
     directions: Float[AnyArray, "heads dim"]
-
-    def __check_init__(self):
-        shape = np.shape(self.directions)
-        require(len(shape) == 2 and shape[0] > 0, f"directions must be an array (heads, dim), got shape {shape}.")
 
     def __call__(self, points: Float[AnyArray, "2 dim"], at: Point) -> Point:
         identity, zero = jnp.eye(points.shape[1]), jnp.zeros((1, points.shape[1]))
@@ -109,7 +105,6 @@ def vote_error(heads: int, angle: Float[np.ndarray, "*shape"]) -> Float[np.ndarr
     and the votes are independent. The tail of the binomial distribution is an incomplete beta function; a tie is wrong
     half the time, which makes an even number of heads as good as one fewer.
     """
-    require_count("heads", heads)
     half = (heads + 1) // 2
     return np.asarray(betainc(half, half, 0.5 - np.abs(np.pi / 2 - angle) / np.pi))
 
@@ -121,6 +116,7 @@ def expected_error(heads: int, dim: int) -> float:
     For many heads only t of the order of H^(-1/2) matters, and the error tends to c sqrt(pi / (2 H)), about
     sqrt(d / H).
     """
+    require_counts(heads=heads)
     require_dim(dim)
     # Panels from wide to narrow towards t = 0, where the vote changes within H^(-1/2).
     edges = np.concatenate([[0.0], np.geomspace(1e-6, np.pi / 2, 48)])

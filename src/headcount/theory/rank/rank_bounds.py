@@ -6,10 +6,11 @@ Source: Amsel et al. (arXiv 2407.16153); the floors (`harmonics`) are ours.
 
 from dataclasses import dataclass
 
-from ...errors import require, require_count
+from ...errors import require_count
 from ...tasks.nearest import require_terms
 from ..bounds import Bound, Condition
-from .harmonics import heads_needed, rank_floor, rank_one_floor, require_dim, require_rank
+from ..doors import require_below_one, require_counts, require_rank
+from .harmonics import heads_needed, rank_floor, rank_one_floor
 from .many_points import many_points_floor
 from .nearest import expected_error
 from .zonal import zonal_floor
@@ -33,12 +34,10 @@ class RankSetting:
     """K, the biased nearest neighbours in a target of Theorem 3."""
 
     def __post_init__(self):
-        for name in ("heads", "rank", "layers"):
-            require_count(name, getattr(self, name))
-        require_dim(self.dim)
-        require_rank(self.rank, self.dim)
+        require_counts(heads=self.heads, layers=self.layers)
+        require_rank(self.heads, self.rank, self.dim)
         require_count("length", self.length, least=2)
-        require(0 < self.eps < 1, what="eps", given=self.eps, needed="between 0 and 1")
+        require_below_one(eps=self.eps)
         require_terms(self.terms)
 
 

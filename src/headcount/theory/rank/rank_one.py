@@ -21,7 +21,8 @@ from scipy.linalg import get_lapack_funcs
 
 from ...errors import require, require_count
 from ...keys import named_generator
-from .harmonics import plane_correlation, require_dim, sign_correlation
+from ..doors import require_counts, require_rank
+from .harmonics import plane_correlation, sign_correlation
 
 DISTRIBUTIONS = ("uniform", "spread", "script")
 BLOCK = 512
@@ -110,8 +111,7 @@ def random_heads(heads: int, dim: int, seed: int = 0, distribution: str = "unifo
     "spread", but e is left at the length that it has after its part along q was taken out, so that k is shorter than 1:
     what the authors' public script computes (`RankOneHeads.as_script`). Its errors are too small: those of no heads.
     """
-    require_count("heads", heads)
-    require_dim(dim)
+    require_rank(heads, 1, dim)
     require(
         distribution in DISTRIBUTIONS, f'distribution must be one of {", ".join(DISTRIBUTIONS)}, got "{distribution}".'
     )
@@ -136,7 +136,7 @@ def plane_heads(heads: int) -> RankOneHeads:
     by 1/2 with the target: (1 - W)^2 / 2 + (1 - W + m W^2) / 2 is smallest at W = 3 / (2 + 2 m). Heads with q = k make
     a triangle wave of the angle between u and y, however many; the target is a square wave.
     """
-    require_count("heads", heads)
+    require_counts(heads=heads)
     directions = _directions(np.arange(heads) * np.pi / heads)
     return RankOneHeads(directions, directions)
 

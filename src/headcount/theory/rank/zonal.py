@@ -22,9 +22,9 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import gammaln
 
-from ...errors import require
 from ...tasks.nearest import bias_quantiles, require_terms
-from .harmonics import FLOOR_DEGREES, captured_by, remaining, require_dim, require_rank
+from ..doors import require_rank
+from .harmonics import FLOOR_DEGREES, captured_by, remaining
 
 
 def zonal_floor(heads: int | float, rank: int, dim: int, *, terms: int = 3) -> float:
@@ -42,9 +42,7 @@ def zonal_floor(heads: int | float, rank: int, dim: int, *, terms: int = 3) -> f
         >>> [round(zonal_floor(10_000, 32, 64, terms=terms), 3) for terms in (1, 3, 5, 9)]
         [0.054, 0.17, 0.367, 0.421]
     """
-    require(heads >= 1, f"heads must be at least 1, got {heads!r}.")
-    require_dim(dim)
-    require_rank(rank, dim)
+    require_rank(heads, rank, dim)
     require_terms(terms)
     if rank == dim:
         return 0.0
