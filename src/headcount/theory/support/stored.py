@@ -7,8 +7,9 @@ examples lie where the model is wrong. docs/support.md has how often it was righ
 """
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -102,32 +103,28 @@ def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bo
     )
 
 
-def task_support(task: AbstractTask, lengths: Sequence[int]) -> dict[str, Any] | None:
-    """The support dimension of a task at one of these lengths, as it is kept beside an experiment.
+def task_support(
+    task: AbstractTask, lengths: Sequence[int], stored: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any] | None:
+    """The support dimension of a task at one of these lengths, as JSON; `stored` where that is of this length.
 
     It is beside the question, so nothing is raised: None of data and of a target without a gradient, and `skipped` says
     why it could not be computed.
     """
     if not isinstance(task, GeneratedTask) or isinstance(task, ArrayTask):
         return None
+    length = _searched_length(lengths)
+    if stored.get("length") == length:
+        return dict(stored)
     from . import support_dim
 
     try:
-        content = support_dim(task.at(_searched_length(lengths))).as_dict()
+        content = support_dim(task.at(length)).as_dict()
     except HeadcountError:
         return None
     except Exception as error:  # a user's function, in a precision and at sequences that it was not written for
         return {"skipped": ": ".join([type(error).__name__, *str(error).splitlines()[:1]])}
     return {name: value for name, value in content.items() if name not in ("witness", "gradients")}
-
-
-def attach_task_support(store: Store, experiment: str, task: AbstractTask, lengths: Sequence[int]) -> None:
-    """Keep the support dimension of a task beside an experiment, unless that of this length is there."""
-    if store.attachments(experiment).get(ATTACHMENT, {}).get("length") == _searched_length(lengths):
-        return
-    content = task_support(task, lengths)
-    if content is not None:
-        store.attach(experiment, ATTACHMENT, content)
 
 
 def _searched_length(lengths: Sequence[int]) -> int:
