@@ -10,15 +10,14 @@ question trains one set of models wherever it is asked.
     images and passages       two encoder layers that grow with their heads, AdamW (Yu et al., section 5)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields as fields_of
 from dataclasses import replace
 from typing import Any
 
 from ._choices import POSITIONS, require_choice
-from ._limits import require_within, shortened
 from ._options import Option, field_options, merged
-from .errors import InputError, require, require_count
+from .errors import InputError, require
 from .models import AbstractSpec, ClassTokenSpec, EncoderSpec
 from .store import TrainSpec
 from .tasks import AbstractTask, Classification
@@ -192,28 +191,6 @@ def labelled_encoder(
         always_maps=True,
         **options,
     )
-
-
-def axes_for(
-    task: AbstractTask,
-    *,
-    heads: Sequence[int] | None = None,
-    ranks: Sequence[int] | None = None,
-    kv_heads: Sequence[int] | None = None,
-    head_dims: Sequence[int] | None = None,
-    lengths: Sequence[int] | None = None,
-    seeds: int | None = None,
-    learning_rates: Sequence[float] | None = None,
-) -> dict[str, Sequence[Any]]:
-    """The axes of a measurement: heads, length and seed, and in between those of which values are given."""
-    seeds = SEEDS if seeds is None else seeds
-    require_count("seeds", seeds)
-    require_within(f"seeds is {shortened(seeds)}", seeds, "HEADCOUNT_MAX_MODELS")
-    axes: dict[str, Sequence[Any]] = {"heads": HEADS if heads is None else heads}
-    axes |= _given({"rank": ranks, "kv_heads": kv_heads, "head_dim": head_dims})
-    axes |= {"length": lengths_for(task) if lengths is None else lengths}
-    axes |= _given({"learning_rate": learning_rates})
-    return axes | {"seed": range(seeds)}
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

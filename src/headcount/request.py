@@ -12,6 +12,7 @@ from inspect import signature
 from typing import Any
 
 from . import recipes
+from ._limits import require_within, shortened
 from ._options import option
 from .answer.words import listed
 from .engine import HEADS_QUESTION, MAP_QUESTION, RANK_QUESTION, Sweep, joined, sweep
@@ -139,7 +140,7 @@ class Request:
         model, train = self._model_and_train()
         if self.learning_rates is not None:
             train = replace(train, learning_rate=self.learning_rates[0])
-        tried = recipes.axes_for(self.task, heads=self._tried_heads, lengths=self.lengths)
+        tried = self._axes
         require_axes_fit({"heads": tried["heads"], "length": tried["length"]})
         asked = Question(
             task=self.task,
@@ -159,17 +160,7 @@ class Request:
             hint = f'unknown axis "{axis}".{did_you_mean(axis, known)} Known: {", ".join(sorted(known))}.'
             require(axis in known, hint, what=axis)
         model, train = self._model_and_train()
-        tried = recipes.axes_for(
-            self.task,
-            heads=self._tried_heads,
-            ranks=self.ranks,
-            kv_heads=self._groups,
-            head_dims=self.head_dims,
-            lengths=self.lengths,
-            seeds=self.seeds,
-            learning_rates=self.learning_rates,
-        )
-        axes: dict[str, Sequence[Any]] = tried | dict(self.axes or {})
+        axes = self._axes | dict(self.axes or {})
         several = functools.partial(
             sweep,
             self.task,
@@ -183,6 +174,23 @@ class Request:
         needed = f"divisors of the head counts {', '.join(map(str, axes['heads']))}"
         require(len(dividing) > 0, what="kv_heads", given=list(self._groups), needed=needed)
         return joined(several(axes=axes | {"heads": [count], "kv_heads": groups}) for count, groups in dividing.items())
+
+    @property
+    def _axes(self) -> dict[str, Sequence[Any]]:
+        """Heads, length and seed, and in between those axes of which values are given."""
+        seeds, heads = recipes.SEEDS if self.seeds is None else self.seeds, self._tried_heads
+        require_count("seeds", seeds)
+        require_within(f"seeds is {shortened(seeds)}", seeds, "HEADCOUNT_MAX_MODELS")
+        axes = {
+            "heads": recipes.HEADS if heads is None else heads,
+            "rank": self.ranks,
+            "kv_heads": self._groups,
+            "head_dim": self.head_dims,
+            "length": recipes.lengths_for(self.task) if self.lengths is None else self.lengths,
+            "learning_rate": self.learning_rates,
+            "seed": range(seeds),
+        }
+        return {axis: values for axis, values in axes.items() if values is not None}
 
     @property
     def _groups(self) -> Sequence[int] | None:
@@ -230,7 +238,7 @@ class Request:
     def _model_and_train(self) -> tuple[Callable[..., AbstractSpec], TrainSpec]:
         """The models and the training: those given, or the recipe's with some options changed."""
         shared = {"kv_heads": self.kv_heads} if isinstance(self.kv_heads, int) else {}
-        options = {name: value for name, value in (self.options | shared).items() if value is not None}
+        options = {name: value for name, value in {**self.options, **shared}.items() if value is not None}
         of_train = {name: value for name, value in options.items() if name in TRAIN_OPTIONS}
         of_model = {name: value for name, value in options.items() if name not in TRAIN_OPTIONS}
         for decides, names in (("train", self.train and of_train), ("model", self.model and of_model)):

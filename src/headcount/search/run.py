@@ -1,8 +1,10 @@
 """Ask a question until it is settled, or until its time is up."""
 
+import contextlib
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from ..answer import count_of_heads
@@ -16,10 +18,9 @@ from ..events import Early, Event, Events, quiet
 from ..models import from_arrays
 from ..models.base import Elimination
 from ..store import Cell, Outcome, Record, Store
-from .estimate import heads_of
 from .levels import EFFORTS, Effort
 from .question import Question
-from .results import Results
+from .results import Results, heads_of
 from .rounds import rounds
 
 Ended = Literal["settled", "rounds", "budget"]
@@ -63,15 +64,15 @@ def ask(
     examples, already_done, outcomes = PreparedExamples(), 0, Counter[Outcome]()
     records = {record.cell.key: record for record in store.records()}
     results = Results(question, lambda cell: _elimination(cell, question, store, examples))
-    budget = _Budget(minutes, stop or threading.Event())
+    stop = stop or threading.Event()
     ended: Ended = "settled"
     experiment = None
     for stored in store.experiments():
         if stored.identity == question.experiment.identity:
             question.taken |= {place: key for key, place in stored.places.items()}
-    with budget:
+    with _budget(minutes, stop) as over:
         for each in rounds(question, effort, results):
-            if budget.over:
+            if over.is_set():
                 ended = "budget"
                 break
             if not each.cells:
@@ -93,7 +94,7 @@ def ask(
                     command=command,
                     events=events,
                     plan=plan,
-                    stop=budget.stop,
+                    stop=stop,
                     watch=lambda glimpse: _early(glimpse, question, events, began),
                     examples=examples,
                     executor=executor,
@@ -101,7 +102,7 @@ def ask(
                 )
                 experiment, already_done = run.experiment, already_done + run.already_done
             except KeyboardInterrupt:
-                if not budget.over:
+                if not over.is_set():
                     raise
                 ended, experiment = "budget", store.begin(sweep.experiment, command)
             outcomes.update(record.outcome for record in committed)
@@ -148,26 +149,26 @@ def _attach_effort(store: Store, experiment: str, effort: Effort, *, ended: str)
     store.attach(experiment, "effort", {"level": max(now, before, key=levels.index), "ended": ended})
 
 
-class _Budget:
-    """Sets `stop` when the minutes are over; `over` tells that from a stop that someone else asked for."""
+@contextlib.contextmanager
+def _budget(minutes: float | None, stop: threading.Event) -> Iterator[threading.Event]:
+    """An event that is set when the minutes are over, just before `stop`; not where someone else asked to stop."""
+    over = threading.Event()
 
-    def __init__(self, minutes: float | None, stop: threading.Event):
-        self.stop, self.over = stop, False
-        self._timer = None if minutes is None else threading.Timer(60 * minutes, self._end)
+    def end() -> None:
+        if not stop.is_set():
+            over.set()
+            stop.set()
 
-    def _end(self) -> None:
-        if not self.stop.is_set():
-            self.over = True
-            self.stop.set()
-
-    def __enter__(self) -> None:
-        if self._timer is not None:
-            self._timer.daemon = True
-            self._timer.start()
-
-    def __exit__(self, *_: Any) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+    if minutes is None:
+        yield over
+        return
+    timer = threading.Timer(60 * minutes, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield over
+    finally:
+        timer.cancel()
 
 
 def _elimination(cell: Cell, question: Question, store: Store, examples: PreparedExamples) -> Elimination:
