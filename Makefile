@@ -82,7 +82,7 @@ picture: demo
 		--out demo/retrieval --figure docs/rank-retrieval.svg
 
 calibration: .venv/ready built-kernels
-	$(BIN)/headcount calibrate --out calibration --figure docs/calibration.svg --page docs/calibration.md
+	$(BIN)/python -m benchmarks.calibration --out calibration --figure docs/calibration.svg --page docs/calibration.md
 
 clean:
 	rm -rf .venv .pytest_cache .cache demo site docs/generated kernels/headcount_kernels/lib*

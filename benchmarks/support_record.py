@@ -10,9 +10,9 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+from headcount.calibration.families import KnownTask
 
 import headcount as hc
-from headcount.calibration.families import KnownTask
 from headcount.theory.support.stored import estimate_support
 
 HEADS, LENGTH, DIM, TRAINED = 6, 16, 4, 4000

@@ -117,16 +117,12 @@ def overwritten(folder: Path) -> None:
     shutil.copyfile(other, folder / FILE_NAME)
 
 
-def log_deleted(folder: Path) -> None:
-    (folder / f"{FILE_NAME}-wal").unlink(missing_ok=True)
-
-
 def weights_deleted(folder: Path) -> None:
     (folder / "weights").rename(folder.with_name("moved weights"))
 
 
 MEDDLING: tuple[Callable[[Path], None], ...] = (
-    *(deleted, folder_deleted, folder_moved, emptied, halved, replaced, overwritten, log_deleted, weights_deleted),
+    *(deleted, folder_deleted, folder_moved, emptied, halved, replaced, overwritten, weights_deleted),
 )
 
 

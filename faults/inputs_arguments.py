@@ -32,10 +32,8 @@ GOOD: dict[str, tuple[str, ...]] = {
     "shrink": ("bert", "--dry-run"),
     "tasks": (),
     "bounds": ("--heads", "2", "--length", "8", "--intrinsic-dim", "4"),
-    "models": (),
-    "completion": (),
 }
-"""Verbs with what they need. Left out: serve, calibrate, prove and doctor, which go on with their work for long."""
+"""Verbs with what they need. Left out: serve, prove and doctor, which go on with their work for long."""
 
 NO_COUNT = ("abc", "1.5", "", "1e3", "0x10", "nan", "-", "1,5", "12x")
 NOT_POSITIVE = ("0", "-1", "-999999999999")
@@ -111,8 +109,6 @@ def absurd_sizes(_: random.Random) -> Iterator[Input]:
         *((*hard, flag, absurd) for flag in ("--heads", "--length", "--intrinsic-dim", "--alphabet")),
         ("bounds", *GOOD["bounds"], "--plot", "chart.svg", "--intrinsic-dim", absurd),
         *(("collide", RESULTS, flag, absurd) for flag in ("--steps", "--starts", "--anchors")),
-        ("calibrate", "--seeds", absurd),
-        ("calibrate", "--seeds", "2", "--heads", absurd),
         ("serve", RESULTS, "--port", absurd),
         ("tasks", "sum-of-maxima", "--support", "--no-such"),
         ("measure", "sum-of-maxima", "--dry-run", "--on", "ray", "--workers", absurd),

@@ -5,14 +5,12 @@ Each runs in a process of its own whose memory is limited, with `HEADCOUNT_MAX_G
 not by the system.
 """
 
-import contextlib
 import functools
 import os
 import pickle
 import random
 import resource
 import signal
-import sqlite3
 import struct
 import sys
 import time
@@ -138,29 +136,6 @@ def _function(folder: Path, function: str, more: str = "") -> str:
     return f"{folder / 'mine.py'}:made"
 
 
-def _foreign(folder: Path, statements: str) -> Path:
-    from inputs_arguments import results_folder
-
-    (folder / "results").mkdir()
-    path = folder / "results" / "results.sqlite"
-    with contextlib.closing(sqlite3.connect(results_folder() / "results.sqlite")) as good:
-        version = good.execute("PRAGMA user_version").fetchone()[0]
-        good.execute("VACUUM INTO ?", (str(path),))
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.executescript(f"PRAGMA user_version = {version}; {statements}")
-    return folder / "results"
-
-
-ENDLESS = (
-    "CREATE VIEW {table} AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
-    "SELECT {columns} FROM n;"
-)  # fmt: skip
-CELLS = (
-    "i AS key, '{}' AS spec, 'finished' AS outcome, '{}' AS metrics, '[]' AS curve, '{}' AS provenance, '' AS message"
-)
-BIG = "UPDATE cells SET message = CAST(zeroblob(900000000) AS TEXT);"
-
-
 def _measured(write: Callable[[Path], Path | str], *options: object) -> Callable[[Path], Case]:
     return lambda folder: Case(("measure", write(folder), *options, "--dry-run"), refused=True)
 
@@ -225,7 +200,6 @@ def bombs(_: random.Random) -> Iterator[Input]:
     files: dict[str, Callable[[Path], Case]] = {
         "a line of 6 GiB in .csv.gz": _measured(lambda folder: _gzipped(folder / "bad.csv.gz", 6 * GIB, b"1,")),
         "6 GiB of zeros in .npz": _measured(lambda folder: _npz(folder / "bad.npz", _zipped(400, bytes(BLOCK)), 400 * BLOCK)),
-        "an endless view": lambda folder: Case(("show", _foreign(folder, "DROP TABLE cells;" + ENDLESS.format(table="cells", columns=CELLS))), refused=True),
         "an image of 60,000 x 60,000": _measured(lambda folder: _image_folder(folder / "bad", 60_000, 60_000), "--side", 8),
         "1,000,000 outputs": _trained("jnp.tile(x[0, 0], 10**6)"),
         "10,000,000 columns": _measured(lambda folder: texts.write(folder / "bad.csv", ",".join(f"a{i}" for i in range(10**7)) + "\n")),
@@ -242,8 +216,6 @@ def bombs(_: random.Random) -> Iterator[Input]:
         "an image of 13,000 x 13,000": _measured(lambda folder: _image_folder(folder / "bad", 13_000, 13_000)),
         "images of side 1,000,000": _measured(lambda folder: _image_folder(folder / "bad", 100, 100), "--side", 1_000_000),
         "10**9 outputs": _trained("jnp.tile(x[0, 0], 10**9)"),
-        "a row of 900 MB": lambda folder: Case(("export", _foreign(folder, BIG)), refused=True),
-        "an endless view of places": lambda folder: Case(("status", _foreign(folder, "DROP TABLE places;" + ENDLESS.format(table="places", columns="1 AS experiment, i AS key, '[]' AS place"))), refused=True),
         "a batch of 5 GiB in an archive": _measured(_cifar_bomb),
         "batches of 30 GB": _measured(_sparse_batches),
         "deep JSON": _measured(_json("[" * 10**6)),

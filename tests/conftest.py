@@ -22,7 +22,7 @@ jaxtyping.install_import_hook("headcount", "tests.helpers.shape_checks.check")
 def no_support_search():
     """No search for the support dimension, half a second per measurement, but where a test is about it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headcount.api.task_support", lambda *_: None)
+        patch.setattr("headcount.api.task_facts", lambda *_: [])
         yield
 
 

@@ -86,7 +86,7 @@ def test_it_is_kept_beside_the_experiment_once_or_the_reason_why_not(stored, mon
 
     def kept(stop=None):
         attach_heads_read(store, experiment, [record], found, TASK, stop)
-        return store.attachments(experiment.name)[ATTACHMENT]
+        return store.get(experiment.name, ATTACHMENT)
 
     stop = threading.Event()
     stop.set()
@@ -95,7 +95,7 @@ def test_it_is_kept_beside_the_experiment_once_or_the_reason_why_not(stored, mon
     with monkeypatch.context() as patched:
         patched.setattr("headcount.heads_read.heads_read", lambda *_: pytest.fail("computed again"))
         kept()
-    store.attach(experiment.name, ATTACHMENT, {})
+    store.put(experiment.name, ATTACHMENT, {})
     store.weights_path(record.cell.key).unlink()
     skipped = kept()
     assert record.cell.key in skipped["skipped"]

@@ -1,7 +1,6 @@
 """What is larger than a limit is refused by arithmetic; the message has the limit and what raises it."""
 
 import contextlib
-import sqlite3
 from dataclasses import replace
 
 import jax.numpy as jnp
@@ -15,16 +14,14 @@ from headcount._limits import DEFAULTS, MAX_COUNT, limit, max_bytes, require_fit
 from headcount.cli.arguments import counts
 from headcount.data.files import read_examples
 from headcount.engine import Sweep, plan_sweep, run_sweep
-from headcount.errors import StoreError
 from headcount.request import Request
 from headcount.search import effort_of
 from headcount.search.costs import costs
-from headcount.store import FILE_NAME, Store
+from headcount.store import Store
 
 from .data.written import write_parquet, write_text_table
 from .helpers.refusals import refused
 from .helpers.sweeps import CPU, swept
-from .store.records import an_experiment, bucket
 
 QUICK = effort_of("quick")
 
@@ -146,30 +143,3 @@ def test_a_line_over_its_limit(tmp_path, monkeypatch):
     (tmp_path / "mine.csv").write_text("a,y\n" + "1" * 2**20 + ",2\n")
     with refused("mine.csv", "line 2", "HEADCOUNT_MAX_LINE_MB"):
         read_examples(tmp_path / "mine.csv")
-
-
-def test_a_stored_value_over_its_limit(tmp_path, monkeypatch):
-    with Store.open_for_writing(tmp_path) as store:
-        store.commit(bucket(0))
-    with contextlib.closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
-        connection.execute("UPDATE cells SET message = CAST(zeroblob(2000000) AS TEXT)")
-        connection.commit()
-    monkeypatch.setenv("HEADCOUNT_MAX_LINE_MB", "1")
-    for opened in (Store.open_for_reading, Store.open_for_writing):
-        with opened(tmp_path) as store, pytest.raises(StoreError, match=r"1 MiB.*HEADCOUNT_MAX_LINE_MB"):
-            store.records()
-    monkeypatch.setenv("HEADCOUNT_MAX_LINE_MB", "2")
-    with Store.open_for_reading(tmp_path) as store:
-        assert len(store.records()) == 1
-
-
-@pytest.mark.parametrize("made", ["VIEW forever AS SELECT 1", "TRIGGER t AFTER INSERT ON cells BEGIN SELECT 1; END"])
-def test_a_results_file_with_what_is_never_ours(tmp_path, made):
-    with Store.open_for_writing(tmp_path) as store:
-        store.begin(an_experiment(0), "command")
-        store.commit(bucket(0))
-    with contextlib.closing(sqlite3.connect(tmp_path / FILE_NAME)) as connection:
-        connection.execute(f"CREATE {made}")
-        connection.commit()
-    with pytest.raises(StoreError, match=made.split()[0].lower()):
-        Store.open_for_reading(tmp_path)

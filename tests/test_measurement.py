@@ -7,8 +7,8 @@ import pytest
 
 import headcount as hc
 from headcount.errors import InputError, StoreError
+from headcount.registry import task_facts
 from headcount.store import Store
-from headcount.theory.support.stored import task_support
 
 from .helpers import fabricated
 from .helpers.sweeps import TASK, TRAIN, class_token
@@ -20,7 +20,7 @@ def measured(tmp_path_factory):
     folder = tmp_path_factory.mktemp("measured")
     axes = {"heads": [1, 2], "lengths": [4], "seeds": 2}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("headcount.api.task_support", task_support)
+        patch.setattr("headcount.api.task_facts", task_facts)
         return hc.measure(TASK, **axes, model=class_token, train=TRAIN, out=folder, progress=False)
 
 

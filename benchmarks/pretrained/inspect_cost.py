@@ -73,7 +73,7 @@ def read(folder: Path) -> tuple[dict, int]:
     """What was spent, and how many facts there are."""
     with Store.open_for_reading(folder) as store:
         (experiment,) = store.experiments()
-        facts = store.attachments(experiment.name)
+        facts = store.facts(experiment.name)
     return facts[SPENT], len(facts)
 
 

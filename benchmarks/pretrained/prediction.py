@@ -42,7 +42,7 @@ def layer_shares(folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """Heads needed and heads kept at the end of the descent, of every layer, as shares of its heads."""
     with Store.open_for_reading(folder) as store:
         (experiment, *_) = [each for each in store.experiments() if each.study == "inspect"]
-        model = read_trained_model(store.attachments(experiment.name))
+        model = read_trained_model(store.facts(experiment.name))
     if model.prediction is None:
         raise SystemExit(f"{folder}: the inspection is not complete; run `headcount status {folder}`")
     heads = np.array([layer.heads for layer in model.layers])

@@ -47,7 +47,7 @@ def _noted(owner, name: str, event: str, keys=lambda *_: (), done: str = "") -> 
     setattr(owner, name, noting)
 
 
-def _table(module) -> None:
+def _store(module) -> None:
     commit, settled_keys = module.Store.commit, module.Store.settled_keys
 
     def commit_listed(store, records, weights=None):
@@ -101,7 +101,7 @@ _PATCHES = {
     "headcount.engine.train": _train,
     "headcount.engine.trainer": _trainer,
     "headcount.report.files": _files,
-    "headcount.store.table": _table,
+    "headcount.store.store": _store,
     "headcount.theory.support.stored": _support_read,
 }
 

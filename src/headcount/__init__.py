@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from .models import ClassTokenSpec, EncoderSpec
     from .pretrained.inspection.inspecting import inspect
     from .store import TrainSpec
-    from .tasks import ArrayTask, FunctionTask, ImageTask, Ranking, Retrieval, check_assumptions
+    from .tasks import ArrayTask, FunctionTask, ImageTask, Ranking, Retrieval
     from .tasks.find import find_task
+    from .theory.assumptions import check_assumptions
 
 _HOMES = {
     "Answer": "answer",
@@ -36,7 +37,7 @@ _HOMES = {
     "Ranking": "tasks",
     "Retrieval": "tasks",
     "TrainSpec": "store",
-    "check_assumptions": "tasks",
+    "check_assumptions": "theory.assumptions",
     "find_task": "tasks.find",
     "inspect": "pretrained.inspection.inspecting",
     "load": "measurement",

@@ -2,7 +2,7 @@
 
     HEADCOUNT_MAX_GB        memory that an input, or a model in training, may need (default: three quarters of this
                             machine's; of a GPU, what JAX may use)
-    HEADCOUNT_MAX_LINE_MB   one line of a text file, one value of a results file (default: 256)
+    HEADCOUNT_MAX_LINE_MB   one line of a text file (default: 256)
     HEADCOUNT_MAX_COLUMNS   columns of a table (default: 100,000)
     HEADCOUNT_MAX_MODELS    models of one sweep (default: 1,000,000)
 
@@ -43,7 +43,7 @@ def limit(name: str) -> int:
 
 
 def max_line_bytes() -> int:
-    """Of one line of a text file, and of one value of a results file: `HEADCOUNT_MAX_LINE_MB`.
+    """Of one line of a text file: `HEADCOUNT_MAX_LINE_MB`.
 
     Raises:
         InputError: The variable is not a positive number.

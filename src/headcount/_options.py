@@ -15,16 +15,18 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 @dataclass(frozen=True)
 class Option:
-    """An option: `words` and `metavar` of its help, under the title `panel`, unusual `flags`, and the type `kind`."""
+    """An option: `words` and `metavar` of its help, under the title `panel`, unusual `flags`, the type `kind`, and the
+    `choices` that a shell completes."""
 
     words: str
     metavar: str | None = None
     flags: str | None = None
     panel: str = ""
     kind: Any = str
+    choices: tuple[str, ...] = ()
 
 
-def option(default: Any, words: str, **shown: str) -> Any:
+def option(default: Any, words: str, **shown: Any) -> Any:
     """A field of a dataclass that is an option of `measure` too."""
     return dataclasses.field(default=default, metadata={"option": Option(words, **shown)})
 

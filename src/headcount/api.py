@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .answer.support import ATTACHMENT as SUPPORT
 from .engine import Executor, RunSummary, Sweep, executor_of, plan_sweep, run_sweep, spec_of
 from .engine.baselines import attach_baselines, attach_notes
 from .events import Event, Events, heard_by
 from .heads_read import attach_heads_read
 from .measurement import Measurement
 from .models import AbstractSpec
+from .registry import TaskFact, after_training, task_facts
 from .report.files import file_name
 from .report.progress import automatic_progress
 from .request import Request
@@ -24,7 +24,6 @@ from .search.run import Ended
 from .store import Store, TrainSpec, Value
 from .store.live_writer import LiveWriter
 from .tasks import AbstractTask
-from .theory.support.stored import attach_support, task_support
 
 
 def measure(
@@ -152,9 +151,9 @@ def _measured(
     """
     for note in (*request.task.notes, *request.notes):
         events(Event("note", note))
-    support = _support(request, store)
-    if support is not None:
-        events(Event("note", support.get("sentence") or f"support dimension not known ({support['skipped']})"))
+    facts = _new_facts(request, asked, store)
+    for fact in facts:
+        events(Event("note", fact.words))
     try:
         with LiveWriter(store.root, command) as live:
             how = {"command": command, "events": heard_by(events, live), "stop": stop, "executor": executor}
@@ -163,20 +162,21 @@ def _measured(
             else:
                 run, ended = _ask(asked, request, store, **how)
                 live.ended = ended
-            attachments: dict[str, Any] = {}
-            measurement = Measurement.of_run(run, store, ended, command, attachments)
-            _attach_findings(measurement, store, request.task, support, stop)  # they rest on its answer
-            attachments |= store.attachments(measurement.experiment.name)
+            stored: dict[str, Any] = {}
+            measurement = Measurement.of_run(run, store, ended, command, stored)
+            _store_findings(measurement, store, request.task, facts, stop)  # they rest on its answer
+            stored |= store.facts(measurement.experiment.name)
             return measurement
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_kept(asked, store)) from None
 
 
-def _support(request: Request, store: Store) -> dict[str, Any] | None:
-    """The support dimension of the task: what is stored of it, or computed; None where there is none."""
-    identity = request.planned.experiment.identity
-    stored = [store.attachments(each.name) for each in store.experiments() if each.identity == identity]
-    return task_support(request.task, request.tried_lengths, *(each.get(SUPPORT, {}) for each in stored))
+def _new_facts(request: Request, asked: Sweep | Question, store: Store) -> list[TaskFact]:
+    """What is known of the task before training, less what the folder has."""
+    lengths = asked.lengths if isinstance(asked, Question) else [cell.length for cell in asked.cells]
+    identity = asked.experiment.identity
+    stored = next((each.name for each in store.experiments() if each.identity == identity), None)
+    return task_facts(request.task, sorted(set(lengths)), {} if stored is None else store.facts(stored))
 
 
 def _train_sweep(sweep: Sweep, store: Store, *, events: Events, executor: Executor, **how: Any) -> RunSummary:
@@ -203,16 +203,16 @@ def _ask(
     return ask(question, store, effort, minutes=request.minutes, events=events, executor=executor, **how)
 
 
-def _attach_findings(
-    measurement: Measurement, store: Store, task: AbstractTask, support: dict[str, Any] | None, stop: threading.Event
+def _store_findings(
+    measurement: Measurement, store: Store, task: AbstractTask, facts: list[TaskFact], stop: threading.Event
 ) -> None:
-    """Keep what the heads of the best model read, and how many tokens matter; a `stop` now ends this alone."""
+    """Store what is known of the task, and what the trained models show; a `stop` now ends this alone."""
     if not measurement.records:
         return
-    if support is not None:
-        store.attach(measurement.experiment.name, SUPPORT, support)
-    for attach in (attach_heads_read, attach_support):
-        attach(store, measurement.experiment, measurement.records, measurement.answer(), task, stop)
+    for fact in facts:
+        store.put(measurement.experiment.name, fact.name, fact.content)
+    for find_out in (attach_heads_read, after_training):
+        find_out(store, measurement.experiment, measurement.records, measurement.answer(), task, stop)
 
 
 def _kept(asked: Sweep | Question, store: Store) -> str:

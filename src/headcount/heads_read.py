@@ -50,7 +50,7 @@ def attach_heads_read(
     that are missing, a task that cannot be drawn or too little memory raise anything.
     """
     record = best_shown(experiment, records, answer)
-    stored = store.attachments(experiment.name).get(ATTACHMENT, {})
+    stored = store.get(experiment.name, ATTACHMENT, {})
     if record is not None and stored.get("key") == record.cell.key and "skipped" not in stored:
         return
     try:
@@ -59,7 +59,7 @@ def attach_heads_read(
         content = heads_read(store, experiment, record, task, stop)
     except Exception as error:  # the answer, which is stored by now, must not be lost with what is beside it
         content = {"skipped": f"{type(error).__name__}: {error}"}
-    store.attach(experiment.name, ATTACHMENT, content)
+    store.put(experiment.name, ATTACHMENT, content)
 
 
 def heads_read(

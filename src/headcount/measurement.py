@@ -12,7 +12,7 @@ from .answer.coverage import Coverage, coverage_of
 from .answer.early import early_record
 from .answer.support import ATTACHMENT
 from .errors import InputError, StoreError, did_you_mean, require
-from .pretrained.reading.facts import STUDY as INSPECTION
+from .registry import has_cells
 from .store import Experiment, Outcome, Record, Store, Value
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Measurement:
             loaded.
         stored: How much of the experiment the folder held when it was loaded; None where it was measured.
         command: What was typed, where it was measured from the command line.
-        attachments: What is stored with the models; None: it is read from the folder when it is needed.
+        facts: What is stored with the models; None: it is read from the folder when it is needed.
 
     Example:
         >>> import tempfile, numpy as np, headcount as hc
@@ -62,7 +62,7 @@ class Measurement:
     ended: str = ""
     stored: Coverage | None = None
     command: str = ""
-    attachments: dict[str, Any] | None = None
+    facts: dict[str, Any] | None = None
 
     @classmethod
     def of_run(
@@ -71,7 +71,7 @@ class Measurement:
         store: Store,
         ended: str = "",
         command: str = "",
-        attachments: dict[str, Any] | None = None,
+        facts: dict[str, Any] | None = None,
     ) -> "Measurement":
         """The whole experiment of a run, read from the open store."""
         (experiment,) = (each for each in store.experiments() if each.name == run.experiment.name)
@@ -82,7 +82,7 @@ class Measurement:
             run=run,
             ended=ended,
             command=command,
-            attachments=attachments,
+            facts=facts,
         )
 
     @functools.cached_property
@@ -120,16 +120,16 @@ class Measurement:
         task that has a gradient, at the longest length up to 64 (`value`, `exact`), or of data an `estimate` from
         the gradients of the best model; None where neither is there. See docs/support.md.
         """
-        stored = self._attachments.get(ATTACHMENT)
+        stored = self._facts.get(ATTACHMENT)
         return None if stored is None or "skipped" in stored else stored
 
     @functools.cached_property
-    def _attachments(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, Any]:
         """What is stored with the models; nothing where the folder cannot be read any more."""
-        if self.attachments is not None:
-            return self.attachments
+        if self.facts is not None:
+            return self.facts
         with contextlib.suppress(StoreError), Store.open_for_reading(self.folder) as store:
-            return store.attachments(self.experiment.name)
+            return store.facts(self.experiment.name)
         return {}
 
     def __str__(self) -> str:
@@ -220,7 +220,7 @@ class Measurement:
         section = experiment_section(
             self.experiment,
             self.records,
-            self._attachments,
+            self._facts,
             folder=str(self.folder),
             command=self.command,
             table=self.table,
@@ -250,8 +250,8 @@ def load(folder: Path | str) -> list[Measurement]:
     folder = Path(folder)
     with Store.open_for_reading(folder) as store:
         experiments, records = store.experiments(), store.records()
-        stored = {each.experiment: coverage_of(each, store.attachments(each.experiment)) for each in store.progress()}
-    trained = [each for each in experiments if each.study != INSPECTION]
+        stored = {each.experiment: coverage_of(each, store.facts(each.experiment)) for each in store.progress()}
+    trained = [each for each in experiments if has_cells(each.study)]
     if experiments and not trained:
         raise StoreError(
             f"{folder} holds inspections of trained models only; `headcount show {folder} --json` has them."

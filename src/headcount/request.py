@@ -71,6 +71,7 @@ class Request:
     effort: str | None = option(
         None,
         f"How much is tried before the answer is settled: {', '.join(EFFORTS)} (default: {DEFAULT_EFFORT}).",
+        choices=tuple(EFFORTS),
     )
     minutes: float | None = option(None, "Answer after this many minutes from what has finished (exit code 4).")
     learning_rates: Sequence[float] | None = option(
@@ -127,12 +128,6 @@ class Request:
     def planned(self) -> Sweep | Question:
         """What is trained: every combination where one is asked for, otherwise what the answer depends on."""
         return self._sweep() if self.combines else self._question()
-
-    @property
-    def tried_lengths(self) -> list[int]:
-        """The lengths that are measured."""
-        asked = self.planned
-        return sorted(set(asked.lengths) if isinstance(asked, Question) else {cell.length for cell in asked.cells})
 
     def _question(self) -> Question:
         for name, values in {"heads": self.heads, "learning_rates": self.learning_rates}.items():

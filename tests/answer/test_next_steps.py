@@ -8,7 +8,7 @@ from headcount.answer import answer, error_table
 from headcount.answer.baselines import Baseline
 from headcount.answer.commands import changed
 from headcount.answer.next_steps import MAX_STEPS, NextStep, Situation, next_steps
-from headcount.store import Outcome, Records
+from headcount.store import Outcome
 
 from ..helpers.fabricated import LINE, MAP, descent, finished, graded, lost, sharp, sharp_in_rank, sweep
 
@@ -20,9 +20,7 @@ def situation(made=None, records=None, **parts) -> Situation:
     records = finished(made) if records is None else records
     table = error_table(made.experiment, records)
     usual = {"command": COMMAND, "folder": "results/own"}
-    return Situation(
-        experiment=made.experiment, records=Records.of(records), table=table, answer=answer(table), **usual | parts
-    )
+    return Situation(experiment=made.experiment, records=records, table=table, answer=answer(table), **usual | parts)
 
 
 def errors_of(level, **metrics):

@@ -8,7 +8,7 @@ from PIL import Image
 
 from headcount.papers.base import Scale
 from headcount.papers.registry import STUDIES
-from headcount.theory.support.stored import task_support
+from headcount.registry import task_facts
 
 from ..data.texts import write_records
 from ..helpers import fabricated
@@ -30,7 +30,7 @@ def cache(tmp_path_factory):
 @pytest.fixture
 def support_search(monkeypatch):
     """Asked for by tests of the support dimension, which others do without."""
-    monkeypatch.setattr("headcount.api.task_support", task_support)
+    monkeypatch.setattr("headcount.api.task_facts", task_facts)
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def inspected(llama, tmp_path_factory):
 def facts_in(folder):
     with Store.open_for_reading(folder) as store:
         (experiment,) = store.experiments()
-        return store.attachments(experiment.name)
+        return store.facts(experiment.name)
 
 
 def untimed(facts):

@@ -134,9 +134,9 @@ def test_stopped_when_all_is_trained_the_answer_is_given(measured, copied, monke
     """What the heads read is looked at in the folder that is open already, and can be given up."""
     with Store.open_for_reading(copied) as store:
         (experiment,) = store.experiments()
-        assert "key" in store.attachments(experiment.name)[ATTACHMENT]
+        assert "key" in store.get(experiment.name, ATTACHMENT)
     with Store.open_for_writing(copied) as store:
-        store.attach(experiment.name, ATTACHMENT, {})
+        store.put(experiment.name, ATTACHMENT, {})
     read, in_use = heads_read, []
 
     def stopped(*arguments):
@@ -149,7 +149,7 @@ def test_stopped_when_all_is_trained_the_answer_is_given(measured, copied, monke
     result = headcount(*MEASURE, "--out", copied)
     assert (result.code, result.out, in_use) == (0, measured[1].out, [1])
     with Store.open_for_reading(copied) as store:
-        assert "skipped" in store.attachments(experiment.name)[ATTACHMENT]
+        assert "skipped" in store.get(experiment.name, ATTACHMENT)
 
 
 # Heads and ranks.

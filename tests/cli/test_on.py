@@ -8,7 +8,6 @@ import pytest
 import headcount as hc
 from headcount.engine import Threads
 
-from ..calibration.pretended import Pretended as PretendedMeasurements
 from ..helpers import fabricated
 from ..helpers.commands import a_sentence, contents, headcount, start, strict_json
 from ..helpers.sweeps import CPU
@@ -82,16 +81,6 @@ def test_cells_are_verified_where_it_is_asked_for(table5, clusters, monkeypatch)
     assert (clusters[0].how, clusters[0].closed) == (("head:6379", None), 1)
 
 
-def test_all_tasks_of_a_calibration_share_one_cluster(tmp_path, clusters, monkeypatch):
-    measurements = PretendedMeasurements()
-    monkeypatch.setattr("headcount.calibration.run.measure", measurements.measure)
-    calibrate = ("calibrate", "--out", tmp_path, "--families", "basins", "--tasks", 2, "--on", "ray")
-    for _ in range(2):  # the second time there is nothing to measure
-        assert headcount(*calibrate).code == 0
-    assert measurements.on == clusters * 2
-    assert clusters[0].closed == 1
-
-
 def test_a_dry_run_plans_for_the_cluster(tmp_path, clusters, no_training):
     measure = ("measure", "sum-of-maxima", "--lengths", 8, "--out", tmp_path / "none", "--dry-run", "--json")
     for words in ((), ("--seeds", 2)):
@@ -115,7 +104,7 @@ def test_a_dry_run_plans_for_the_cluster(tmp_path, clusters, no_training):
 )
 def test_a_place_that_cannot_be_is_refused_before_any_work(tmp_path, no_training, clusters, words, offending):
     out = tmp_path / "out"
-    commands = [("measure", "sum-of-maxima", "--out", out), ("verify", out), ("calibrate", "--out", out)]
+    commands = [("measure", "sum-of-maxima", "--out", out), ("verify", out)]
     commands += [("reproduce", "table5", "--scale", "smoke", "--out", out)]
     for command in commands:
         a_sentence(headcount(*command, *words), 2, *offending)

@@ -59,12 +59,7 @@ def no_network(monkeypatch):
         asked.append(request.full_url)
         raise urllib.error.URLError("Name or service not known")
 
-    def refuse_hub(url):
-        asked.append(url)
-        raise OSError("Name or service not known")
-
     monkeypatch.setattr(urllib.request, "urlopen", refuse)
-    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", refuse_hub)
     return asked
 
 

@@ -207,7 +207,7 @@ def test_a_question_that_was_stopped_between_its_rounds_is_a_part(tmp_path, ende
     made = fabricated.sweep()
     root = fabricated.write(tmp_path / "asked", fabricated.finished(made), {COMMAND: made})
     with Store.open_for_writing(root) as store:
-        store.attach(made.experiment.name, "effort", {"level": "normal", "ended": ended})
+        store.put(made.experiment.name, "effort", {"level": "normal", "ended": ended})
     (content,) = strict_json(headcount("show", root, "--json").out)
     assert (content["complete"], content["missing"]) == (ended == "settled", 0)
     assert ("24 models are trained" in headcount("show", root).out) == (ended != "settled")

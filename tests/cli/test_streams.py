@@ -27,13 +27,11 @@ VERBS = {
     "reproduce": ("reproduce", "table5", "--scale", "smoke", "--dry-run"),
     "bounds": ("bounds", "--heads", "2", "--intrinsic-dim", "4", "--length", "128", "--head-dim", "8", "--eps", "1e-2"),
     "tasks": ("tasks",),
-    "models": ("models",),
     "doctor": ("doctor",),
-    "completion": ("completion", "bash"),
     "help": ("--help",),
     "version": ("--version",),
 }
-HEAVY = ("bounds", "completion", "reproduce")
+HEAVY = ("bounds", "reproduce")
 """Verbs that take their time to import what they print."""
 
 

@@ -3,10 +3,11 @@
 import pytest
 
 from headcount._version import __version__
+from headcount.answer.claim import Claim, Verdict
 from headcount.cli.app import command
 from headcount.cli.verbs import VERBS
 from headcount.tasks import PRESETS
-from headcount.theory.claims import NOT_RUN, Entry, Verdict, ledger
+from headcount.theory.claims import NOT_RUN
 
 from ..helpers.commands import a_sentence, headcount, strict_json
 
@@ -150,11 +151,10 @@ def claims(monkeypatch):
     """Claims with these verdicts; the true ones are run in tests/theory/claims."""
 
     def use(*verdicts):
-        def entry(verdict):
-            return Entry(claim="a claim", source="Lemma 0", program="none", evidence="seen 1 of [2]", verdict=verdict)
+        def claim(verdict):
+            return Claim(statement="a claim", source="Lemma 0", check=lambda: ("seen 1 of [2]", verdict))
 
-        quick = tuple((lambda verdict=verdict: entry(verdict)) for verdict in verdicts)
-        monkeypatch.setattr(ledger, "CLAIMS", quick)
+        quick = tuple(claim(verdict) for verdict in verdicts)
         monkeypatch.setattr("headcount.theory.cli.prove.CLAIMS", quick)
 
     return use
@@ -229,7 +229,7 @@ def test_the_doctor_says_what_is_wrong(monkeypatch):
 
 def test_a_back_end_that_cannot_be_is_refused_by_the_name_it_was_given_by(monkeypatch, tmp_path):
     """Before any work, also that of saying the support dimension."""
-    monkeypatch.setattr("headcount.api.task_support", lambda *_: pytest.fail("work"))
+    monkeypatch.setattr("headcount.api.task_facts", lambda *_: pytest.fail("work"))
     measure = ("measure", "sum-of-maxima", "--out", tmp_path / "out")
     a_sentence(headcount(*measure, "--backend", "fusd"), 2, "--backend", "fusd", "fused")
     monkeypatch.setenv("HEADCOUNT_KERNELS_LIBRARY", "/none.so")

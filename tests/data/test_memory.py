@@ -149,3 +149,20 @@ def test_a_tensor_of_one_number_that_stands_for_many(tmp_path):
     torch.save({"x": torch.zeros(1).expand(MANY, MANY), "y": torch.zeros(1).expand(MANY)}, tmp_path / "mine.pt")
     with refused("mine.pt", "HEADCOUNT_MAX_GB"):
         read_examples(tmp_path / "mine.pt")
+
+
+@pytest.mark.parametrize("kind", ["dictionary", "plain", "of one size"])
+def test_wide_values_of_a_parquet_file_are_refused_by_its_header(tmp_path, monkeypatch, kind):
+    """40 MB of text in a few kB, and 20 kB that stand for 5,000 values of one size."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    wide = [WIDE] * ROWS if kind == "of one size" else [f"{WIDE}{row}" for row in range(2000)]
+    values = pyarrow.array(wide)
+    if kind == "of one size":
+        values = values.cast(pyarrow.binary()).cast(pyarrow.binary(len(wide[0])))
+    path, table = tmp_path / "mine.parquet", pyarrow.table({"a": values, "y": [0.5] * len(wide)})
+    options = {"dictionary_pagesize_limit": 10**9, "compression": "zstd", "use_dictionary": kind != "plain"}
+    parquet.write_table(table, path, **options)
+    del table, values
+    monkeypatch.setenv("HEADCOUNT_MAX_GB", "0.03")
+    with memory_below(20), refused("mine.parquet", "HEADCOUNT_MAX_GB"):
+        read_examples(path)

@@ -258,7 +258,7 @@ class TestCache:
             raise fault
 
         with monkeypatch.context() as patch:
-            patch.setattr(mining.os, "replace", stop)
+            patch.setattr("os.replace", stop)
             with pytest.raises(KeyboardInterrupt if isinstance(fault, KeyboardInterrupt) else HeadcountError):
                 mine(corpus, count=9, vectors=vectors, cache=tmp_path)
         assert self.files(tmp_path) == []

@@ -132,10 +132,10 @@ def test_they_are_kept_with_the_experiment_once_per_length(tmp_path, monkeypatch
     with Store.open_for_writing(tmp_path) as store:
         name = store.begin(made.experiment).name
         attach_baselines(store, name, task, [4], TRAIN, standardised=True)
-        stored = store.attachments(name)["baselines"]
+        stored = store.get(name, "baselines")
         monkeypatch.setattr("headcount.engine.baselines.baselines", lambda *_, **__: pytest.fail("computed again"))
         attach_baselines(store, name, task, [4], TRAIN, standardised=True)
-        assert store.attachments(name)["baselines"] == stored
+        assert store.get(name, "baselines") == stored
     assert [entry["name"] for entry in stored] == ["linear", "pooled", "neighbours"]
 
 

@@ -28,7 +28,6 @@ COMMANDS: dict[str, str] = (
         "tasks": "tasks",
         "tasks max-plus-min": "tasks max-plus-min",
         "tasks average": "tasks average",
-        "models": "models",
         "plan": "measure sum-of-maxima --seeds 2 --dry-run",
         "plan map": "measure max-plus-min --heads 1,2 --ranks 1,2 --seeds 2 --dry-run",
         "plan question": "measure max-plus-min --dry-run",

@@ -74,7 +74,7 @@ def write_folders(root: Path) -> None:
     command = "headcount measure own --seeds 3 --out results/sharp"
     sharp = fabricated.write(root / "sharp", fabricated.finished(line), {command: line})
     with Store.open_for_writing(sharp) as store:
-        store.attach(line.experiment.name, "baselines", BASELINES)
+        store.put(line.experiment.name, "baselines", BASELINES)
     for name, error in ANSWERS.items():
         made = fabricated.sweep(LINE, task=name)
         fabricated.write(root / name, fabricated.finished(made, error), {f"headcount measure {name}": made})

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import headcount as hc
-from headcount.calibration.families import calibration_set
-from headcount.calibration.run import calibrate
-from headcount.theory.claims.ledger import CLAIMS, NOT_RUN, prove
+from benchmarks.calibration.families import calibration_set
+from benchmarks.calibration.run import calibrate
+from headcount.theory.claims import CLAIMS, NOT_RUN
 
 from ..helpers.commands import headcount
 
@@ -21,13 +21,13 @@ def statements() -> list[list[str]]:
     """What is claimed, by which program, and what the control breaks."""
     claimed = []
     for claim in CLAIMS:
-        breaks = claim.control.breaks if claim.control else ""
+        breaks = claim.control.statement if claim.control else ""
         claimed.append([claim.source, claim.statement, claim.program, breaks, claim.repair])
     return claimed + [[each.source, each.statement, each.why] for each in NOT_RUN]
 
 
 def verdicts() -> dict[str, str]:
-    return {f"{entry.source}: {entry.claim}": str(entry.verdict) for entry in prove()}
+    return {f"{claim.source}: {claim.statement}": str(claim.judge().verdict) for claim in CLAIMS}
 
 
 def demo(folder: Path) -> tuple[str, dict]:

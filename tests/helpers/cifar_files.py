@@ -30,7 +30,7 @@ def write_cifar_folder(folder: Path, images: np.ndarray, labels: np.ndarray) -> 
 
 
 def write_cifar_archive(folder: Path, files: dict[str, bytes]) -> Path:
-    path = folder / ARCHIVE.file_name
+    path = folder / ARCHIVE
     with tarfile.open(path, mode="w:gz", compresslevel=1) as archive:
         for name, content in {"readme.html": b"<html>", **files}.items():
             member = tarfile.TarInfo(f"{FOLDER}/{name}")

@@ -168,5 +168,5 @@ def write_inspection(root: Path, made: Mapping[str, Any], *, name: str = "tiny",
     with Store.open_for_writing(root) as store:
         experiment = store.begin(experiment, command)
         for fact, content in made.items():
-            store.attach(experiment.name, fact, content)
+            store.put(experiment.name, fact, content)
     return root

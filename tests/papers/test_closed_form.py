@@ -9,10 +9,10 @@ import pytest
 from headcount.answer import Verdict
 from headcount.errors import HeadcountError, StoreError
 from headcount.papers.base import ClosedFormStudy, Scale
-from headcount.papers.folder import sections_of
 from headcount.papers.rank import random_features
 from headcount.papers.rank.random_features import AS_SCRIPT, DIMS, DRAWS, FIRST_DEGREE_ERROR, PUBLISHED, STUDY
 from headcount.papers.registry import CLOSED_FORM, STUDIES
+from headcount.report.reading import sections_of
 from headcount.report.section import Section
 from headcount.theory.rank import first_degree_error, random_heads, rank_one_floor
 

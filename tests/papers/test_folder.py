@@ -6,8 +6,8 @@ import pytest
 
 from headcount.errors import StoreError
 from headcount.papers.base import Scale
-from headcount.papers.folder import sections_of, what_was_lost
 from headcount.papers.registry import REAL_DATA, STUDIES
+from headcount.report.reading import sections_of, what_was_lost
 from headcount.store import Outcome
 
 from ..helpers import fabricated

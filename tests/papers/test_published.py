@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from headcount.answer.claim import STRICTER, Claim, Verdict, judged
+from headcount.answer.claim import STRICTER, ClaimResult, Verdict, judged
 from headcount.papers.published import one_seed, published_table
 from headcount.papers.registry import CLOSED_FORM, REAL_DATA, STUDIES, published_claims
 from headcount.report.render.html import page
@@ -28,7 +28,7 @@ PINNED = {
 """First letters of the verdicts: the rules refuse Tables 4, 5 and 8 once each."""
 
 
-def initials(claims: tuple[Claim, ...]) -> str:
+def initials(claims: tuple[ClaimResult, ...]) -> str:
     return "".join(claim.verdict.value[0].upper() for claim in claims)
 
 
@@ -55,18 +55,18 @@ def test_a_study_of_the_published_numbers_gives_every_claim_the_same_verdict_twi
     study = STUDIES[name]
     printed = one_seed(study.published)
     for claim in judged(study.rules, printed, printed):
-        assert claim.published is not None
-        assert claim.published.verdict is claim.verdict
-        assert claim.published.evidence.startswith(claim.evidence)
-        assert (STRICTER in claim.published.evidence) is (claim.verdict is Verdict.DIFFERS)
+        assert claim.reference is not None
+        assert claim.reference.verdict is claim.verdict
+        assert claim.reference.evidence.startswith(claim.evidence)
+        assert (STRICTER in claim.reference.evidence) is (claim.verdict is Verdict.DIFFERS)
 
 
 def test_numbers_that_were_not_printed_leave_a_claim_without_a_second_verdict():
     silent = (STUDIES | CLOSED_FORM | REAL_DATA).keys() - PINNED.keys()
     assert {"figure1b", "figure4", "rank-figure-d", "rank-positions", "rank-in-context"} <= silent
-    claim = Claim("It is so.", Verdict.HOLDS, "seen")
+    claim = ClaimResult("It is so.", Verdict.HOLDS, "seen")
     assert judged(lambda _: (claim,), 1, None) == (claim,)
-    assert claim.published is None
+    assert claim.reference is None
 
 
 def test_one_number_per_cell_is_the_table_of_one_seed():
@@ -75,8 +75,10 @@ def test_one_number_per_cell_is_the_table_of_one_seed():
 
 
 def test_both_verdicts_are_in_the_terminal_the_page_and_the_json():
-    claim = Claim("It is so.", Verdict.HOLDS, "seen").beside(Claim("It is so.", Verdict.DIFFERS, "printed"))
-    section = Section(name="n", title="t", asks="a", headline="h", claims=(claim, Claim("b", Verdict.HOLDS, "c")))
+    claim = ClaimResult("It is so.", Verdict.HOLDS, "seen").with_published(
+        ClaimResult("It is so.", Verdict.DIFFERS, "printed")
+    )
+    section = Section(name="n", title="t", asks="a", headline="h", claims=(claim, ClaimResult("b", Verdict.HOLDS, "c")))
     console = Console(width=100, file=io.StringIO())
     console.print(section_view(section))
     assert "holds (published numbers: differs)  It is so." in console.file.getvalue()

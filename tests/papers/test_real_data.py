@@ -14,6 +14,7 @@ from headcount.errors import InputError
 from headcount.papers.base import Scale
 from headcount.papers.real_data import cifar, cifar_places, marco, passages
 from headcount.papers.real_data.base import margin_of, means_of, to_be_fetched
+from headcount.papers.real_data.download import Source
 from headcount.papers.registry import REAL_DATA
 from headcount.report.render.pictures import frames_png
 from headcount.store import Outcome
@@ -327,12 +328,13 @@ def test_a_stand_in_has_no_examples(study):
 
 
 def test_a_folder_is_filled_only_where_nothing_of_the_users_is(tmp_path):
-    assert to_be_fetched(tmp_path / "new", ("a.gz",))
-    assert to_be_fetched(tmp_path, ("a.gz",))
+    files = [Source("", "a.gz")]
+    assert to_be_fetched(tmp_path / "new", files)
+    assert to_be_fetched(tmp_path, files)
     (tmp_path / "a.gz.part").touch()
-    assert to_be_fetched(tmp_path, ("a.gz",))
+    assert to_be_fetched(tmp_path, files)
     (tmp_path / "mine.txt").touch()
-    assert not to_be_fetched(tmp_path, ("a.gz",))
+    assert not to_be_fetched(tmp_path, files)
 
 
 def test_mined_negatives_are_kept_where_one_says(tmp_path, monkeypatch):

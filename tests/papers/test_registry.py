@@ -38,7 +38,7 @@ def test_every_experiment_has_its_readers_and_its_own_study_first():
 
 def test_reading_studies_needs_no_jax():
     code = (
-        "import sys, headcount.papers.registry, headcount.papers.folder; "
+        "import sys, headcount.papers.registry, headcount.report.reading; "
         "sys.exit(any(name in sys.modules for name in ('jax', 'equinox', 'scipy.stats', 'headcount.theory')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,10 +14,10 @@ def folder(tmp_path):
     experiment = Experiment(name=name, question="", task="", axes=(), places={}, study="inspect")
     with Store.open_for_writing(tmp_path / "inspection") as store:
         name = store.begin(experiment).name
-        store.attach(name, "model", {"fingerprint": "abc"})
-        store.attach(name, "descent", {"removed": [[1, 4], [0, 2], [1, 5]]})
+        store.put(name, "model", {"fingerprint": "abc"})
+        store.put(name, "descent", {"removed": [[1, 4], [0, 2], [1, 5]]})
         for layer, order in enumerate(([5, 2, 1, 4, 3, 0], [3, 0, 1, 4, 2, 5])):
-            store.attach(name, f"curve/{layer}", {"order": order})
+            store.put(name, f"curve/{layer}", {"order": order})
     return tmp_path / "inspection"
 
 
@@ -58,10 +58,10 @@ def test_the_newest_complete_inspection_of_the_model_is_taken(tmp_path):
         ):
             experiment = Experiment(name=words, question=words, task="", axes=(), places={}, study="inspect")
             name = store.begin(experiment).name
-            store.attach(name, "model", {"fingerprint": fingerprint})
-            store.attach(name, "data", {"words": words})
+            store.put(name, "model", {"fingerprint": fingerprint})
+            store.put(name, "data", {"words": words})
             if complete:
-                store.attach(name, LAST_FACT, {})
+                store.put(name, LAST_FACT, {})
     assert chosen_inspection(folder, "abc")["data"]["words"] == "new"
 
 

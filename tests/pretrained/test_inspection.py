@@ -49,12 +49,12 @@ def inspect_into(root: Path | str, die_after: int | None = None) -> dict[str, An
     """What `headcount inspect` does with a results folder; killed right after a number of facts, if asked."""
     with Store.open_for_writing(root) as store:
         store.begin(EXPERIMENT)
-        of, kept = subject(store.root / "weights" / "statistics.safetensors"), store.attachments("fake")
+        of, kept = subject(store.root / "weights" / "statistics.safetensors"), store.facts("fake")
         count = 0
 
         def keep(name: str, value: Any) -> None:
             nonlocal count
-            store.attach("fake", name, value)
+            store.put("fake", name, value)
             count += 1
             if count == die_after:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -117,7 +117,7 @@ def test_a_killed_inspection_goes_on_to_the_same_facts(tmp_path, whole, die_afte
     ended = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     with Store.open_for_reading(tmp_path) as store:
-        kept = store.attachments("fake")
+        kept = store.facts("fake")
     assert len(kept.keys() - {SPENT}) == (die_after + 1) // 2
     assert comparable(inspect_into(tmp_path)) == comparable(whole)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from headcount.answer import Claim, Verdict
+from headcount.answer import ClaimResult, Verdict
 from headcount.report.render.terminal import section_view
 from headcount.report.section import Grid, Section, experiment_section
 from headcount.store import Outcome
@@ -107,7 +107,7 @@ def test_no_terminal_is_too_narrow_for_whole_words(made, width):
 def test_grids_and_claims_keep_their_words_whole(width):
     columns = ("", *(f"rank {rank}" for rank in (1, 2, 4, 8, 16, 32, 64)))
     grid = Grid(title="errors " * 20, columns=columns, rows=(("1 layer", *["0.5 (0.7)"] * 7),))
-    claim = Claim("It falls. " * 12, Verdict.HOLDS, "--validation-fraction " * 5 + "y" * 90)
+    claim = ClaimResult("It falls. " * 12, Verdict.HOLDS, "--validation-fraction " * 5 + "y" * 90)
     assert_whole(Section(name="s", title="t", asks="a", headline="so " * 50, grids=(grid,), claims=(claim,)), width)
 
 
@@ -143,7 +143,7 @@ def test_what_did_not_finish_is_a_dash_and_the_reason_is_said(axes):
 
 def test_a_grid_stands_above_the_claims_with_its_numbers_as_they_are():
     grid = Grid(title="errors", columns=("", "rank 1", "rank 8"), rows=(("[bold]1 layer[/bold]", "0.5 (0.7)", "-"),))
-    claim = Claim("It [i]falls[/i].", Verdict.HOLDS, "from 0.5 [to] 0.1")
+    claim = ClaimResult("It [i]falls[/i].", Verdict.HOLDS, "from 0.5 [to] 0.1")
     section = Section(name="s", title="t", asks="a", headline="h", grids=(grid, grid), claims=(claim,))
     text = written(section)
     lines = [line.split() for line in text.splitlines()]

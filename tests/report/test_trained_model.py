@@ -8,9 +8,10 @@ from rich.console import Console
 
 import headcount as hc
 from headcount.errors import StoreError
-from headcount.papers.folder import sections_of
+from headcount.pretrained.reading.read import read_trained_model
 from headcount.pretrained.showing.section import trained_model_section
 from headcount.report.chart import Chart, HeatMap
+from headcount.report.reading import sections_of
 from headcount.report.render.html import page
 from headcount.report.render.terminal import section_view
 from headcount.serve.folder import Folder
@@ -42,12 +43,13 @@ def folders(tmp_path_factory):
 
 @pytest.mark.parametrize(("layers", "heads"), SHAPES)
 def test_every_head_has_a_cell_that_can_be_read(layers, heads):
-    section = a_section(facts(layers=layers, heads=heads, examples=8))
+    made = facts(layers=layers, heads=heads, examples=8)
+    section = a_section(made)
     first, *others = section.charts
     assert isinstance(first, HeatMap)
     assert first.values.shape == (layers, heads)
     removed = {(i, j) for i, row in enumerate(first.words) for j, word in enumerate(row) if word.startswith("\u00d7")}
-    assert removed == set(section.trained_model.removed)
+    assert removed == set(read_trained_model(made).removed)
     assert {"loss-against-heads-kept", "heads-needed", "loss-against-rank"} <= {chart.name for chart in others}
     for chart in others:
         if isinstance(chart, Chart) and chart.log_y:

@@ -114,7 +114,7 @@ def test_the_largest_effort_is_kept_with_the_experiment_and_how_it_ended(tmp_pat
     for effort in ("thorough", "quick"):
         asked(tmp_path, effort=effort)
         with Store.open_for_reading(tmp_path) as store:
-            assert store.attachments("max-plus-min")["effort"] == {"level": "thorough", "ended": "settled"}
+            assert store.get("max-plus-min", "effort") == {"level": "thorough", "ended": "settled"}
     monkeypatch.setattr(sys.modules["headcount.search.rounds"], "MAX_ROUNDS", 0)
     unsettled, *_ = asked(tmp_path / "other")
     assert unsettled.ended == "rounds"
@@ -179,7 +179,7 @@ def test_a_stop_is_no_budget(tmp_path, trained):
     with pytest.raises(KeyboardInterrupt), Store.open_for_writing(tmp_path) as store:
         ask(a_question(), store, effort_of("quick"), minutes=60.0, stop=threading.Event())
     with Store.open_for_reading(tmp_path) as store:
-        assert store.attachments("max-plus-min")["effort"] == {"level": "quick", "ended": ""}
+        assert store.get("max-plus-min", "effort") == {"level": "quick", "ended": ""}
 
 
 @pytest.mark.parametrize("model", [class_token, deep])
@@ -197,7 +197,7 @@ def test_an_effort_of_ones_own_has_no_name(tmp_path, trained):
     trained(Training())
     with Store.open_for_writing(tmp_path) as store:
         ask(a_question(), store, replace(effort_of("quick"), top_seeds=3))
-        assert store.attachments("max-plus-min")["effort"] == {"level": "", "ended": "settled"}
+        assert store.get("max-plus-min", "effort") == {"level": "", "ended": "settled"}
 
 
 def test_an_effort_is_one_of_three():

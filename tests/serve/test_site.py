@@ -266,7 +266,7 @@ def test_heads_are_explored(client, parent):
     examples = [{"tokens": [[0.5], [1.5], None], "target": [1.5], "answer": [1.25]}] * 2
     content = {"key": "k", "model": "3 heads", "length": 3, "error": 0.1, "examples": examples, "heads": heads}
     with Store.open_for_writing(parent / "maxima") as store:
-        store.attach("maxima", "heads", content)
+        store.put("maxima", "heads", content)
     text = fetched(client, "/heads/maxima?head=1&example=1")
     assert "head 1 reads 75% of token 2" in text
     assert "absent" in text

@@ -37,15 +37,16 @@ content |= {"probe": st.just("") | st.text("0123456789abcdef", min_size=16, max_
 removed = st.lists(st.integers(0, 30), unique=True, max_size=4).map(tuple)
 children = st.builds(Cell, **content, parent=keys, removed=removed)
 cells = st.builds(Cell, **content) | children
-TYPED = {"device", "backend", "versions", "early", "seconds", "finished"}
-"""Of a provenance, what must be of its own kind; Hypothesis also draws words that it finds in the code."""
+TYPED = {"device", "backend", "versions", "early", "seconds", "finished", "task", "model", "train"}
+"""Of a provenance and of settings, what must be of its own kind; Hypothesis also draws words that it finds in code."""
+untyped = contents.map(lambda drawn: {name: value for name, value in drawn.items() if name not in TYPED})
 records = st.builds(
     Record,
     cell=cells,
     outcome=st.sampled_from(Outcome),
     metrics=st.dictionaries(words, finite, max_size=4),
     curve=st.lists(st.tuples(count, finite), max_size=5).map(tuple),
-    provenance=contents.map(lambda drawn: {name: value for name, value in drawn.items() if name not in TYPED}),
+    provenance=untyped,
     message=st.text(),
 )
 several = st.lists(records, min_size=1, max_size=5, unique_by=lambda record: record.cell.key)
@@ -57,7 +58,7 @@ def experiments(draw: st.DrawFn) -> Experiment:
     place = st.tuples(*[st.integers() | finite | words] * len(axes))
     named = {name: draw(words) for name in ("question", "task", "study", "scale")}
     places = draw(st.dictionaries(keys, place, max_size=4))
-    return Experiment(name=draw(st.text(min_size=1)), axes=axes, places=places, settings=draw(contents), **named)
+    return Experiment(name=draw(st.text(min_size=1)), axes=axes, places=places, settings=draw(untyped), **named)
 
 
 law = settings(suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow])

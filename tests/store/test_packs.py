@@ -1,19 +1,16 @@
-"""Weights in packs, one per commit, and folders from before there were any."""
+"""Weights in packs, one per commit."""
 
-import contextlib
 import os
-import sqlite3
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from headcount.errors import StoreError
-from headcount.store import FILE_NAME as FILE
-from headcount.store import Outcome, Store, packs
+from headcount.store import Store, weights
 
-from .records import a_cell, a_record, an_experiment, bucket, to_format_3
-from .spoiling import OPENINGS, another_process, files_in, in_every_cell, seeds_in
+from .records import a_cell, bucket
+from .spoiling import another_process, seeds_in
 
 
 def packed(root: Path, *seeds: int) -> list[str]:
@@ -33,7 +30,7 @@ def test_a_commit_is_one_file_of_weights(root):
 
 
 def test_large_weights_are_several_packs(root, monkeypatch):
-    monkeypatch.setattr(packs, "MAX_BYTES", 60)
+    monkeypatch.setattr(weights, "MAX_BYTES", 60)
     keys = packed(root, 100, 101, 102)
     assert len(list((root / "weights").iterdir())) == 2
     with Store.open_for_reading(root) as store:
@@ -54,10 +51,10 @@ def test_a_pack_that_no_row_names_is_removed_by_the_next_writer_alone(root):
 
 def test_a_kill_between_a_pack_and_its_rows_loses_that_commit_alone(root):
     script = (
-        "import numpy as np\nfrom headcount.store import rows, table\n"
+        "import numpy as np\nfrom headcount.store import rows, store as module\n"
         "store = Store.open_for_writing(root)\nweights = lambda seed: {bucket(seed)[0].cell.key: {'a': np.ones(3)}}\n"
         "store.commit(bucket(100), weights(100))\n"
-        "table.insert = lambda *given: (rows.insert(*given), print('ready', flush=True), sys.stdin.read())\n"
+        "module.insert = lambda *given: (rows.insert(*given), print('ready', flush=True), sys.stdin.read())\n"
         "store.commit(bucket(101), weights(101))"
     )
     with another_process(script, root):
@@ -81,47 +78,3 @@ def test_a_truncated_pack_is_told(root, cut):
         path.unlink()
         with pytest.raises(StoreError, match=key):
             store.weights(key)
-
-
-# Folders of format 3.
-
-
-@pytest.fixture
-def old(root) -> Path:
-    packed(root, 100, 101)
-    with Store.open_for_writing(root) as store:
-        store.begin(an_experiment(100, 101), "typed")
-        store.commit([a_record(Outcome.FAILED, cell=a_cell(seed=102), message="why")])
-    to_format_3(root)
-    return root
-
-
-def content_of(store: Store) -> tuple:
-    weights = {key: store.weights(key)["a"].tolist() for key in (a_cell(seed=100).key, a_cell(seed=101).key)}
-    return store.records(), store.experiments(), store.progress(), store.outcomes(), store.backends(), weights
-
-
-def test_a_folder_of_format_3_is_read_as_it_is_and_migrated_by_the_next_writer(old):
-    before = files_in(old / "weights"), (old / FILE).read_bytes()
-    with Store.open_for_reading(old) as store:
-        as_it_was = content_of(store)
-    assert (files_in(old / "weights"), (old / FILE).read_bytes()) == before
-    assert {record.cell.seed for record in as_it_was[0]} == {*range(20), 100, 101, 102}
-    with Store.open_for_writing(old) as store:
-        assert content_of(store) == as_it_was
-        store.commit([a_record(cell=a_cell(seed=102))])
-    with Store.open_for_reading(old) as store:
-        assert store.outcomes()["failed"] == 0
-        assert content_of(store)[5] == as_it_was[5]
-
-
-@OPENINGS
-def test_a_row_of_format_3_that_makes_no_sense_leaves_the_folder_as_it_is(old, opening):
-    in_every_cell(old, "provenance", "'{broken'")
-    before = files_in(old)
-    with pytest.raises(StoreError, match=FILE):
-        opening(old)
-    with contextlib.closing(sqlite3.connect(old / FILE)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (3,)
-        assert connection.execute("SELECT count(*) FROM cells WHERE provenance = '{broken'").fetchone() == (23,)
-    assert files_in(old).keys() == before.keys()

@@ -9,8 +9,8 @@ import pytest
 
 from headcount.errors import StoreError
 from headcount.papers.base import Scale
-from headcount.papers.folder import sections_of
 from headcount.papers.registry import CLOSED_FORM
+from headcount.report.reading import sections_of
 from headcount.store import FILE_NAME, Store
 
 from ..helpers import fabricated
@@ -38,11 +38,11 @@ def good(tmp_path_factory) -> Path:
     made = fabricated.sweep({"heads": (1, 2), "length": (8,), "seed": (0, 1)})
     fabricated.write(root, fabricated.finished(made), {"headcount measure own": made})
     with Store.open_for_writing(root) as store:
-        store.attach("own", "effort", {"level": "normal", "ended": "settled"})
-        store.attach("own", "notes", [])
-        store.attach("own", "baselines", [])
-        store.attach("own", "heads", {})
-        store.attach("own", "support", {})
+        store.put("own", "effort", {"level": "normal", "ended": "settled"})
+        store.put("own", "notes", [])
+        store.put("own", "baselines", [])
+        store.put("own", "heads", {})
+        store.put("own", "support", {})
     return root
 
 
@@ -84,7 +84,7 @@ def test_a_value_of_the_wrong_kind_in_any_column_is_told(good, tmp_path):
             with unchecked(), Store.open_for_reading(root) as store:
                 for read in (store.experiments, store.records, store.progress, store.outcomes, store.backends):
                     read()
-                store.attachments("own")
+                store.facts("own")
                 sections_of(root)
         except StoreError as error:
             told += str(root) in str(error)

@@ -1,7 +1,7 @@
 """Reads experiments and their records; trains nothing."""
 
 from .answer import Answer, Interval, answer
-from .claim import Claim, Verdict
+from .claim import ClaimResult, Verdict
 from .fits import LearningCurve, PowerLaw, Surface, learning_curve, power_law, surface_fit
 from .metric import ERROR_RATE, METRICS, NMSE, Metric, metric_of
 from .table import ErrorTable, Summary, error_table
@@ -12,7 +12,7 @@ __all__ = [
     "METRICS",
     "NMSE",
     "Answer",
-    "Claim",
+    "ClaimResult",
     "ErrorTable",
     "Interval",
     "LearningCurve",

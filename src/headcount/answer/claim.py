@@ -1,9 +1,13 @@
-"""A claim of a paper and its verdict: it holds, differs, or is undecided (not measured, or too roughly to tell)."""
+"""A claim, the check that judges it, and the result: the same three for published sentences and for theorems.
+
+A result is believed as far as its reference allows: the same check of something whose verdict is known. Of a theorem
+that is a control, something broken, which must not pass; of a published sentence the numbers that the paper prints.
+"""
 
 import enum
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Numbers = TypeVar("Numbers")
 STRICTER = (
@@ -13,55 +17,115 @@ STRICTER = (
 
 
 class Verdict(enum.StrEnum):
+    """What a check says of a claim.
+
+    `undecided`: not measured, too roughly to tell, or the control passes too. `differs`: our measurements are not as
+    the paper says. `contradicted`: a witness refutes what a paper proves or conjectures. `fails`: our own program does
+    not keep its promise.
+    """
+
     HOLDS = "holds"
+    ESTIMATED = "estimated"
     DIFFERS = "differs"
     UNDECIDED = "undecided"
+    CONTRADICTED = "contradicted"
+    FAILS = "fails"
+
+    @property
+    def passed(self) -> bool:
+        """Whether the check was passed; a contradiction passes one too, by its witness."""
+        return self in (Verdict.HOLDS, Verdict.ESTIMATED, Verdict.CONTRADICTED)
+
+
+OF_MEASUREMENTS = (Verdict.HOLDS, Verdict.DIFFERS, Verdict.UNDECIDED)
+"""The verdicts of a claim that models were trained for."""
+
+Finding = tuple[str, Verdict]
+"""The numbers that a check gave, and what they say of the claim."""
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """What a rule says of some numbers, and those numbers."""
-
-    verdict: Verdict
-    evidence: str
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A sentence of a paper, its verdict, and the numbers it was judged by.
-
-    `published` is what the same rule says of the numbers that the paper prints; None where it prints none, or where the
-    rule compares ours with them.
-    """
+class ClaimResult:
+    """A statement, its verdict, the numbers it was judged by, and the result of the same check on its reference."""
 
     statement: str
     verdict: Verdict
     evidence: str
-    published: Judgement | None = None
+    reference: "ClaimResult | None" = None
 
-    def beside(self, published: "Claim") -> "Claim":
-        """This claim with what its rule says of the published numbers."""
+    def with_published(self, published: "ClaimResult") -> "ClaimResult":
+        """Attach the result of the same check on the published numbers."""
         refused = f"; {STRICTER}" if published.verdict is Verdict.DIFFERS else ""
-        return replace(self, published=Judgement(published.verdict, published.evidence + refused))
+        return replace(self, reference=replace(published, evidence=published.evidence + refused))
+
+    def with_control(self, control: "ClaimResult") -> "ClaimResult":
+        """Attach the result of the control. Where it passes too, the check cannot tell right from wrong."""
+        return replace(self, verdict=Verdict.UNDECIDED if control.verdict.passed else self.verdict, reference=control)
+
+    def as_dict(self) -> dict[str, Any]:
+        """A line of a study as JSON, with what the published numbers gave."""
+        seen = self.reference
+        published = None if seen is None else {"verdict": seen.verdict, "evidence": seen.evidence}
+        line = {"statement": self.statement, "verdict": self.verdict, "evidence": self.evidence}
+        return line | {"published": published}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement with its source and the check that judges it; as a control, `statement` says what is broken.
+
+    `program` names the functions under `headcount` that the check uses, `repair` what had to be changed where a
+    published step does not hold as written.
+    """
+
+    statement: str
+    source: str = ""
+    check: Callable[[], Finding]
+    control: "Claim | None" = None
+    program: str = ""
+    repair: str = ""
+
+    def judge(self) -> ClaimResult:
+        """Run the check, and its control where the check was passed."""
+        evidence, verdict = self.check()
+        result = ClaimResult(self.statement, verdict, evidence)
+        if self.control is None or not verdict.passed:
+            return result
+        return result.with_control(self.control.judge())
+
+
+def as_claim(
+    statement: str, *, source: str = "", program: str = "", repair: str = "", control: Claim | None = None
+) -> Callable[[Callable[[], Finding]], Claim]:
+    """Decorate a check to make it a `Claim`."""
+    about = {"source": source, "program": program, "repair": repair}
+    return lambda check: Claim(statement=statement, check=check, control=control, **about)
 
 
 def judged(
-    rules: Callable[[Numbers], tuple[Claim, ...]], ours: Numbers, published: Numbers | None
-) -> tuple[Claim, ...]:
-    """The claims of our numbers, each with the verdict of the same rule on the published ones where there are any."""
-    claims = rules(ours)
+    rules: Callable[[Numbers], tuple[ClaimResult, ...]], ours: Numbers, published: Numbers | None
+) -> tuple[ClaimResult, ...]:
+    """Judge our numbers, and by the same rules the published ones where there are any."""
+    results = rules(ours)
     if published is None:
-        return claims
-    return tuple(claim.beside(theirs) for claim, theirs in zip(claims, rules(published), strict=True))
+        return results
+    return tuple(result.with_published(theirs) for result, theirs in zip(results, rules(published), strict=True))
 
 
 def decided(true: bool) -> Verdict:
-    """The verdict of a claim that was measured: it holds, or differs."""
+    """HOLDS or DIFFERS, for a claim that was measured."""
     return Verdict.HOLDS if true else Verdict.DIFFERS
 
 
+def promise_verdict(kept: bool, *, estimated: bool = False) -> Verdict:
+    """FAILS unless the promise of a program is kept; ESTIMATED where that rests on samples or searches."""
+    if not kept:
+        return Verdict.FAILS
+    return Verdict.ESTIMATED if estimated else Verdict.HOLDS
+
+
 def verdict_of(holds: Iterable[bool], differs: Iterable[bool]) -> Verdict:
-    """Of a claim about several things: it differs where one of them refutes it, holds where all bear it out."""
+    """DIFFERS where one of several things refutes a claim, HOLDS where all bear it out."""
     if any(differs):
         return Verdict.DIFFERS
     return Verdict.HOLDS if all(holds) else Verdict.UNDECIDED

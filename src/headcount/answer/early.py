@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from ..store import Record, Records
+from ..store import Record
 
 
 def early_record(records: Iterable[Record]) -> Record | None:
     """The record that has the early estimate of an experiment: the one that was made first."""
-    seen = Records.of(records).of_origins(lambda origin: "early" in origin)
+    seen = [record for record in records if "early" in record.provenance]
     return min(seen, key=lambda record: record.provenance["early"]["seconds"], default=None)

@@ -5,12 +5,13 @@ stopped training first, then what hides an answer, then what would make it more 
 """
 
 import functools
+import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..store import Experiment, Outcome, Record, Records, TrainSpec
+from ..store import Experiment, Outcome, Record, TrainSpec
 from .answer import asked_table, has_map
 from .answer_base import Answer
 from .baselines import CONSTANT, Baseline
@@ -90,7 +91,7 @@ class Situation:
     """
 
     experiment: Experiment
-    records: Records
+    records: Sequence[Record]
     table: ErrorTable
     answer: Answer
     baselines: Sequence[Baseline] = ()
@@ -141,9 +142,9 @@ class Situation:
     @functools.cached_property
     def decisive(self) -> Record | None:
         """The record that the answer rests on most: the smallest error at the answer, or of all."""
-        finished, heads = self.records.finished(), self.answer.heads
-        at = finished.of_models(lambda model: model.get("heads") == heads)
-        return (at or finished).best()
+        measured = [record for record in self.records if record.finished and not math.isnan(record.error)]
+        at = [record for record in measured if record.cell.model.get("heads") == self.answer.heads]
+        return min(at or measured, key=lambda record: record.error, default=None)
 
     @property
     def unsolved(self) -> bool:
@@ -194,10 +195,10 @@ def _stopped(of: Situation) -> Iterator[NextStep]:
     elif of.missing:
         models = "1 model asked for is" if of.missing == 1 else f"{of.missing} models asked for are"
         yield NextStep(f"{models} not trained yet; the same command goes on", again)
-    failed = of.records.outcomes.count(Outcome.FAILED)
+    failed = sum(not record.settled for record in of.records)
     if failed:
         yield NextStep(f"Of {len(of.records)} models {failed} failed; the same command trains them again", again)
-    diverged = of.records.outcomes.count(Outcome.DIVERGED)
+    diverged = sum(record.outcome is Outcome.DIVERGED for record in of.records)
     if diverged:
         why = f"Of {len(of.records)} models {diverged} {DIVERGED}"
         yield of.step(why, learning_rates=[min(SLOWER * _learning_rate(of), TrainSpec().learning_rate)])
@@ -382,12 +383,12 @@ RULES: tuple[Callable[[Situation], Iterator[NextStep]], ...] = (
 
 
 def _learning_rate(of: Situation) -> float:
-    rates = [train.learning_rate for train in of.records.trains(random=True)]
+    rates = [record.cell.train.learning_rate for record in of.records if not record.cell.parent]
     return float(of.setting("train", "learning_rate") or max(rates, default=0.01))
 
 
 def _steps(of: Situation) -> int:
-    steps = [train.steps for train in of.records.trains(random=True)]
+    steps = [record.cell.train.steps for record in of.records if not record.cell.parent]
     return int(of.setting("train", "steps") or max(steps, default=3000))
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -330,7 +330,7 @@ def error_table(experiment: Experiment, records: Iterable[Record], *, metric: Me
     own = experiment.own(records)
     require(len(own) > 0, f"there are no records of the experiment {experiment.name}.")
     metric = metric or metric_of(own)
-    placed = list(map(experiment.places.__getitem__, own.keys))
+    placed = [experiment.places[record.cell.key] for record in own]
     kept = [(i, axis) for i, axis in enumerate(experiment.axes) if axis != BEST_OVER]
     columns = {axis: list(map(operator.itemgetter(i), placed)) for i, axis in kept}
     values = {axis: set(column) for axis, column in columns.items()}
@@ -342,12 +342,12 @@ def error_table(experiment: Experiment, records: Iterable[Record], *, metric: Me
         places = {value: place for place, value in enumerate(axes[axis])}
         along.append(np.fromiter(map(places.__getitem__, column), int, len(own)))
     at = np.asarray(np.ravel_multi_index(tuple(along), shape)) if along else np.zeros(len(own), int)
-    measured = own.metric(metric.name)
-    done = np.array([outcome is Outcome.FINISHED for outcome in own.outcomes]) & ~np.isnan(measured)
+    measured = _metric(own, metric.name)
+    done = np.array([record.finished for record in own]) & ~np.isnan(measured)
     better = np.fmin if metric.less_is_better else np.fmax
     better.at(errors, at[done], measured[done])
     if metric.baseline is None:
-        baseline[at[done]], noise[at[done]] = (own.metric(name)[done] for name in ("baseline", "baseline_noise"))
+        baseline[at[done]], noise[at[done]] = (_metric(own, name)[done] for name in ("baseline", "baseline_noise"))
     errors, baseline, noise = (flat.reshape(shape) for flat in (errors, baseline, noise))
     usual = 1.0 if metric.baseline is None else metric.baseline
     return ErrorTable(
@@ -356,5 +356,10 @@ def error_table(experiment: Experiment, records: Iterable[Record], *, metric: Me
         metric=metric,
         baseline=np.where(np.isnan(baseline), usual, baseline),
         noise=np.where(np.isnan(noise), 0.0, noise),
-        diverged=len(own) if set(own.outcomes) == {Outcome.DIVERGED} else 0,
+        diverged=len(own) if all(record.outcome is Outcome.DIVERGED for record in own) else 0,
     )
+
+
+def _metric(records: Sequence[Record], name: str) -> Float[np.ndarray, " records"]:
+    """A metric of each; NaN where a record lacks it."""
+    return np.array([record.metrics.get(name, np.nan) for record in records], float)

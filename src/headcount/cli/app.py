@@ -62,7 +62,6 @@ app = typer.Typer(
     help="How many attention heads does a task need?",
     epilog=EPILOG,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings=CONTEXT,
 )
@@ -70,7 +69,7 @@ app = typer.Typer(
 
 def command(verb: str) -> TyperCommand:
     """The command of a verb, its module imported."""
-    module = importlib.import_module(f"headcount.{VERBS[verb].home}")
+    module = importlib.import_module(VERBS[verb].home)
     alone = typer.Typer(
         add_completion=False, pretty_exceptions_enable=False, context_settings=app.info.context_settings
     )

@@ -9,8 +9,8 @@ import typer
 from rich.markup import escape
 
 from ..errors import require
-from ..papers.folder import sections_of
 from ..report.compare import ComparedCell, ComparedErrors, Comparison, compared, comparison_chart, named_sections
+from ..report.reading import sections_of
 from ..report.render import check_ending, save_chart
 from ..report.render.fitted import FittedTable, Prose, facts
 from ..report.render.words import number

@@ -1,5 +1,6 @@
 """`headcount export`: every cell of a results folder as a table."""
 
+import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -8,9 +9,8 @@ from typing import Annotated
 import typer
 
 from ..errors import require
-from ..pretrained.reading.facts import STUDY as INSPECTION
-from ..pretrained.showing.export import heads_to_csv, heads_to_json
-from ..report.export import to_csv, to_json, to_summary
+from ..registry import reader_of
+from ..report.export import csv_of, to_csv, to_json, to_summary
 from ..report.files import write_whole
 from ..store import Store
 from .app import Folder, Json, say
@@ -37,21 +37,24 @@ def export(
     with Store.open_for_reading(folder) as store:
         experiments, records = store.experiments(), store.records()
         runs = {each.experiment: each.runs for each in store.progress()}
-        inspections = {each.name: store.attachments(each.name) for each in experiments if each.study == INSPECTION}
+        readers = {each.name: reader for each in experiments if (reader := reader_of(each.study)) is not None}
+        without_cells = {name: reader for name, reader in readers.items() if not reader.has_cells}
+        facts = {name: store.facts(name) for name in without_cells}
     as_rows = as_json or form is Format.json
     require(
-        not summary or not (as_rows or timing or inspections),
+        not summary or not (as_rows or timing or without_cells),
         "--summary is CSV of trained cells and their origin; leave out --format json, --json and --timing, and name a "
         "folder without inspections.",
     )
     if summary:
         text = to_summary(experiments, records, runs)
-    elif inspections and len(inspections) == len(experiments):
-        text = heads_to_json(inspections) if as_rows else heads_to_csv(inspections)
+    elif without_cells and len(without_cells) == len(experiments):
+        rows = [row for name, reader in without_cells.items() for row in reader.rows(name, facts[name])]
+        text = json.dumps(rows, indent=1) + "\n" if as_rows else csv_of(rows)
     else:
         text = (to_json if as_rows else to_csv)(experiments, records, timing=timing)
-        for name in inspections:
-            say(f"{name} is an inspection and has no cells; `headcount show {folder} --json` has its numbers.")
+        for name, reader in without_cells.items():
+            say(f"{name} is an {reader.name} and has no cells; `headcount show {folder} --json` has its numbers.")
     if out is None:
         sys.stdout.write(text)
         return

@@ -1,6 +1,7 @@
 """`headcount measure`: a task to an answer."""
 
 import functools
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from ..api import default_folder
 from ..api import measure as measure_task
 from ..engine import Sweep, check_where, plan_sweep
 from ..measurement import Measurement
+from ..registry import live_page
 from ..report.cells import error_cells
 from ..report.provenance import backends_of
 from ..report.render import check_ending
@@ -18,8 +20,8 @@ from ..report.render.terminal import section_view
 from ..request import Request
 from ..search import DEFAULT_EFFORT, effort_of
 from ..search.costs import costs
-from ..serve.cli.live import start_live_page, stay_live
 from ..store import Outcome, Record
+from ..tasks import PRESETS
 from ..tasks.find import find_task
 from ..tasks.stand_in import planned_task
 from .app import Json, messages, print_json, say, show_view
@@ -34,7 +36,7 @@ LIVE = "Show the run as a live page; it stays until Ctrl-C after the answer."
 
 @with_options
 def measure(
-    task: Annotated[str, typer.Argument(metavar="TASK|FILE|DIR", help=TASKS)],
+    task: Annotated[str, typer.Argument(metavar="TASK|FILE|DIR", help=TASKS, autocompletion=lambda: list(PRESETS))],
     out: Annotated[Path | None, typer.Option(help=OUT)] = None,
     figure: Annotated[Path | None, typer.Option(help="Draw the result into a .svg, .pdf or .png file.")] = None,
     live: Annotated[bool, typer.Option("--live", help=LIVE)] = False,
@@ -56,14 +58,18 @@ def measure(
     if dry_run:
         _print_plan(request, folder, on, workers, as_json)
         return
-    page = start_live_page(folder) if live else None
+    page = live_page(folder) if live else None
+    if page is not None:
+        say(f"live page: {page.address}")
     # A sweep that is stored needs no cluster.
     needed = on is None or not isinstance(asked, Sweep) or not settled(folder).issuperset(c.key for c in asked.cells)
     with training_on(on, workers, needed=needed, folder=folder) as executor, shown(folder) as (events, stop):
         measurement = measure_task(request, out=folder, on=executor, events=events, stop=stop, command=this_command())
     _print(measurement, figure, as_json)
     if page is not None:
-        stay_live(page)
+        sys.stdout.flush()  # who reads the answer from a pipe has it now
+        say(f"the page stays at {page.address} until Ctrl-C")
+        page.wait()
     if code := 3 if _failed(measurement) else 4 if measurement.ended == "budget" else 0:
         raise typer.Exit(code)
 

@@ -64,7 +64,13 @@ def with_options(verb: Callable[..., None]) -> Callable[..., None]:
 def _parameter(name: str, panel: str, each: Option) -> inspect.Parameter:
     kind = str if each.kind in PARSERS else each.kind
     flags = (each.flags or f"--{name.replace('_', '-')}",) if kind is bool else ()
-    shown = typer.Option(*flags, help=each.words, metavar=each.metavar, rich_help_panel=panel or None)
+    shown = typer.Option(
+        *flags,
+        help=each.words,
+        metavar=each.metavar,
+        rich_help_panel=panel or None,
+        autocompletion=(lambda: list(each.choices)) if each.choices else None,
+    )
     hint = Annotated[Union[kind, None], shown]  # noqa: UP007 - of a type that is known only here
     return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=hint)
 

@@ -1,15 +1,13 @@
 """`headcount report`: everything a results folder says, as one HTML page."""
 
-import gc
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .._collection import collection_paused
 from ..errors import require
-from ..papers.folder import sections_of
 from ..report.files import file_name
+from ..report.reading import sections_of
 from ..report.render import FORMATS, check_ending, save_chart, write_report
 from ..report.section import Section
 from .app import Folder, Json, print_json, say
@@ -30,12 +28,10 @@ def report(
     """Everything a results folder says, as one HTML page that needs nothing but itself."""
     ending = form if form.startswith(".") else f".{form}"
     check_ending(Path(f"figure{ending}"))
-    with collection_paused():
-        sections, warnings = sections_of(folder)
-        require(len(sections) > 0, f"a report needs a result. {' '.join(warnings)}")
-        out = out or folder / "report.html"
-        write_report(sections, out, folder=str(folder), warnings=warnings)
-        gc.freeze()  # what was read is not walked when Python ends either
+    sections, warnings = sections_of(folder)
+    require(len(sections) > 0, f"a report needs a result. {' '.join(warnings)}")
+    out = out or folder / "report.html"
+    write_report(sections, out, folder=str(folder), warnings=warnings)
     say(f"the report is {out}")
     if open_page:
         _show(out)

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from ..errors import require
-from ..papers.folder import sections_of
 from ..report.cells import error_cells
+from ..report.reading import sections_of
 from ..report.render import check_ending, save_chart
 from ..report.render.terminal import section_view
 from .app import Folder, Json, data, print_json, say, show_view

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from ..pretrained.reading.facts import ASKED, is_complete, measured_facts
-from ..pretrained.reading.facts import STUDY as INSPECTION
+from ..registry import StudyReader, reader_of
 from ..store import FILE_NAME, Progress, Store, backend_words
 from ..store.folders import FolderStatus, folder_status, results_below
 from .app import Json, data, print_json, show_view
@@ -37,7 +36,11 @@ def status(
 def _one(folder: Path, as_json: bool) -> None:
     with Store.open_for_reading(folder) as store:
         outcomes, backends, progress = store.outcomes(), store.backends(), store.progress()
-        wanted = {each.experiment: _wanted(store, each) for each in progress}
+        words = {
+            each.experiment: reader.progress_words(each.task, store.facts(each.experiment))
+            for each in progress
+            if (reader := _reader(each)) is not None
+        }
     if as_json:
         experiments = [
             {
@@ -45,29 +48,23 @@ def _one(folder: Path, as_json: bool) -> None:
                 "cells": each.cells,
                 "done": each.done,
                 "missing": each.missing,
-                **_inspection(each),
+                **_facts(each),
                 "runs": [{"command": command, "started": started} for command, started in each.runs],
             }
             for each in progress
         ]
         print_json({"folder": str(folder), "cells": outcomes, "backends": backends, "experiments": experiments})
         return
-    trains = [each for each in progress if each.study != INSPECTION]
     counted = ", ".join(f"{count} {name}" for name, count in outcomes.items())
-    lines = [f"{folder}: {counted}" if trains or not progress else f"{folder}:"]
+    lines = [f"{folder}: {counted}" if len(words) < len(progress) or not progress else f"{folder}:"]
     if backends:
         lines.append(f"  back end: {backend_words(backends)}")
     if not progress:
         lines.append(f"  no experiment yet; `headcount measure TASK --out {folder}` makes one")
     for each in progress:
-        if each.study == INSPECTION:
-            of = f" of {wanted[each.experiment]}" if wanted[each.experiment] else ""
-            count = measured_facts(each.attached)
-            lines.append(f"  {each.experiment}: inspection of {each.task}, {count}{of} facts measured")
-        else:
-            lines.append(f"  {each.experiment}: {each.done} of {each.cells} cells")
+        lines.append(f"  {each.experiment}: {words.get(each.experiment, f'{each.done} of {each.cells} cells')}")
         lines += [f"    {command or 'run from Python'}" for command, _ in each.runs]
-        if each.study == INSPECTION and not is_complete(each.attached):
+        if (reader := _reader(each)) is not None and not reader.is_complete(each.facts):
             lines.append("    not complete; run the command again to go on")
         if each.missing:
             lines.append(f"    {each.missing} missing; run the command again to go on")
@@ -75,12 +72,10 @@ def _one(folder: Path, as_json: bool) -> None:
         data.print(line, markup=False, highlight=False)
 
 
-def _wanted(store: Store, progress: Progress) -> int:
-    """How many facts an inspection measures; 0 where it does not say."""
-    if progress.study != INSPECTION or ASKED not in progress.attached:
-        return 0
-    asked = store.attachments(progress.experiment)[ASKED]
-    return len(asked["facts"]) if isinstance(asked, dict) and isinstance(asked.get("facts"), list) else 0
+def _reader(progress: Progress) -> StudyReader | None:
+    """The reader of an experiment without cells; None of one that trains."""
+    reader = reader_of(progress.study)
+    return None if reader is None or reader.has_cells else reader
 
 
 def _table(folders: list[FolderStatus], parent: Path) -> "FittedTable":
@@ -97,24 +92,25 @@ def _table(folders: list[FolderStatus], parent: Path) -> "FittedTable":
         if not each.experiments:
             view.add_row(name, "-", "-", state or "empty", changed)
         for place, experiment in enumerate(each.experiments):
-            inspects = experiment.study == INSPECTION
-            ended = is_complete(experiment.attached) if inspects else not experiment.missing
+            reader = _reader(experiment)
+            ended = not experiment.missing if reader is None else reader.is_complete(experiment.facts)
             there = state or ("done" if ended else "stopped")
-            cells = "-" if inspects else f"{experiment.done}/{experiment.cells}"
+            cells = "-" if reader is not None else f"{experiment.done}/{experiment.cells}"
             view.add_row("" if place else name, escape(experiment.task), cells, there, changed)
     return view
 
 
-def _inspection(progress: Progress) -> dict[str, Any]:
-    """What JSON has of an inspection, which has no cells: its facts by name, and whether it has ended."""
-    if progress.study != INSPECTION:
+def _facts(progress: Progress) -> dict[str, Any]:
+    """What JSON has of an experiment without cells: its facts by name, and whether it has ended."""
+    reader = _reader(progress)
+    if reader is None:
         return {}
-    return {"facts": list(progress.attached), "complete": is_complete(progress.attached)}
+    return {"facts": list(progress.facts), "complete": reader.is_complete(progress.facts)}
 
 
 def _as_json(each: FolderStatus) -> dict[str, Any]:
     experiments = [
-        {"experiment": one.experiment, "task": one.task, "cells": one.cells, "done": one.done} | _inspection(one)
+        {"experiment": one.experiment, "task": one.task, "cells": one.cells, "done": one.done} | _facts(one)
         for one in each.experiments
     ]
     return {

@@ -16,7 +16,7 @@ from ..engine import check_where
 from ..engine.sweep import task_key
 from ..errors import StoreError, require
 from ..events import Event, heard_by
-from ..pretrained.storing.card import RECORD
+from ..registry import FolderCheck, check_of, has_cells
 from ..report.progress import terminal_bar
 from ..store import Experiment, Store
 from ..tasks.find import task_of_spec
@@ -55,16 +55,17 @@ def verify(
     outputs are compared with those recorded.
     """
     check_where(on, workers)
-    if (folder / RECORD).is_file():
-        _verify_written(folder, as_json)
+    if not folder.exists():
+        raise StoreError(f"{folder}: no such folder; give one that headcount wrote.")
+    written = check_of(folder)
+    if written is not None:
+        _show_check(written, as_json)
         return
-    _refuse_models(folder)
     keep_compiled_programs()
     with Store.open_for_reading(folder) as store:
         experiments, records, weights_of = store.experiments(), store.records(), store.weights
-    inspections = any(each.study == "inspect" for each in experiments)
     require(
-        bool(records) or not inspections,
+        bool(records) or all(has_cells(each.study) for each in experiments),
         f"{folder} holds an inspection of a trained model, which has no cells to train again; the command that "
         f"headcount status {folder} shows, with another --out, measures the model anew.",
     )
@@ -102,25 +103,8 @@ def verify(
         raise typer.Exit(1)
 
 
-def _refuse_models(folder: Path) -> None:
-    """StoreError for a folder that is not there, InputError for a model that headcount did not write."""
-    if not folder.exists():
-        raise StoreError(f"{folder}: no such folder; give one that headcount wrote.")
-    require(
-        not (folder / "config.json").is_file(),
-        f"{folder} is a model that headcount did not write (it has no {RECORD}), so nothing is recorded to compare it "
-        "with; give a folder that headcount prune, group or shrink wrote.",
-    )
-
-
-def _verify_written(folder: Path, as_json: bool) -> None:
-    """Compare what a written model computes with what was recorded; exit code 1 where it differs."""
-    from ..pretrained.extra import need
-
-    need()
-    from ..pretrained.storing.checking import check_folder
-
-    check = check_folder(folder)
+def _show_check(check: FolderCheck, as_json: bool) -> None:
+    """Say whether a written model computes what was recorded; exit code 1 where it does not."""
     if as_json:
         print_json(check.as_json())
     else:

@@ -1,14 +1,17 @@
 """Workers of a cluster."""
 
 import importlib.util
+from typing import TYPE_CHECKING
 
-from ..engine.executors import Executor
 from ..errors import InputError, require_count
+
+if TYPE_CHECKING:
+    from ..engine.executors import Executor
 
 INSTALL = "pip install 'headcount[ray]'"
 
 
-def ray_executor(on: str = "ray", *, workers: int | None = None, backend: str | None = None) -> Executor:
+def ray_executor(on: str = "ray", *, workers: int | None = None, backend: str | None = None) -> "Executor":
     """An executor that trains on the workers of a Ray cluster, for one sweep after another; close it at the end.
 
     One worker per GPU, and one per CPU core on nodes without a GPU: the cores of a node with GPUs are left to the

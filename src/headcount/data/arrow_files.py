@@ -1,5 +1,6 @@
 """Arrow's tables: .parquet, .arrow and .feather files, and folders that Hugging Face's `save_to_disk` wrote."""
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,10 +10,9 @@ import numpy as np
 
 from .._limits import require_fits, require_within, too_large
 from ..errors import HeadcountError, InputError, require
-from .conversions import with_lines, without_columns
 from .examples import Arrays, Wanted
 from .memory import read_limited
-from .tables import Columns, Table, examples_of_table
+from .tables import Columns, examples_of_table
 
 AGAIN = "write the dataset again with save_to_disk"
 BATCH_ROWS = 4096
@@ -31,7 +31,7 @@ def is_saved_dataset(folder: Path) -> bool:
 def read_arrow_table(path: Path, wanted: Wanted) -> Arrays:
     """The examples of a .parquet, .arrow or .feather file."""
     arrow = _pyarrow(path)
-    return examples_of_table(path, Table(_columns(path, _read(path, arrow), arrow)), wanted)
+    return examples_of_table(path, _columns(path, _read(path, arrow), arrow), wanted)
 
 
 def read_saved_dataset(folder: Path, wanted: Wanted) -> Arrays:
@@ -39,7 +39,7 @@ def read_saved_dataset(folder: Path, wanted: Wanted) -> Arrays:
     arrow = _pyarrow(folder)
     if not (folder / "dataset_dict.json").is_file():
         table = _read_split(folder, arrow)
-        return examples_of_table(folder, Table(_columns(folder, table, arrow)), wanted)
+        return examples_of_table(folder, _columns(folder, table, arrow), wanted)
     splits = _json(folder / "dataset_dict.json").get("splits")
     good = isinstance(splits, list) and splits and all(isinstance(split, str) and split for split in splits)
     require(bool(good), f"{folder / 'dataset_dict.json'} must list its splits, got {splits!r}.")
@@ -60,7 +60,7 @@ def read_saved_dataset(folder: Path, wanted: Wanted) -> Arrays:
     unused = [split for split in others if split != validation]
     notes = [f"{folder.name}: validation examples are the split {validation}"]
     notes += [f"{folder.name}: not used: the split {', '.join(unused)}"] if unused else []
-    read = examples_of_table(folder, Table(_columns(folder, table, arrow), held_out=parts[1].num_rows), wanted)
+    read = examples_of_table(folder, _columns(folder, table, arrow), wanted, held_out=parts[1].num_rows)
     return Arrays(read.named, (*notes, *read.notes), read.held_out)
 
 
@@ -149,11 +149,16 @@ def _parquet_batches(path: Path, file: Any, opened: Any) -> tuple[Iterator[Any],
     """
     footer = opened(file).metadata
     require_within(f"{path} has {footer.num_columns:,} columns", footer.num_columns, "HEADCOUNT_MAX_COLUMNS")
-    groups = [footer.row_group(place) for place in range(footer.num_row_groups)]
-    chunks = [group.column(place) for group in groups for place in range(footer.num_columns)]
-    require_fits(path, NUMBER_BYTES * sum(chunk.num_values for chunk in chunks))
     columns = [footer.schema.column(place) for place in range(footer.num_columns)]
-    texts = [each.path for each in columns if each.physical_type == "BYTE_ARRAY" and each.logical_type.type in TEXTS]
+    is_text = [each.physical_type == "BYTE_ARRAY" and each.logical_type.type in TEXTS for each in columns]
+    texts = [each.path for each, text in zip(columns, is_text, strict=True) if text]
+    size = largest = 0
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        chunks = [group.column(place) for place in range(footer.num_columns)]
+        for chunk, column in zip(chunks, columns, strict=True):
+            size += max(chunk.total_uncompressed_size, chunk.num_values * max(NUMBER_BYTES, column.length))
+        largest = max(largest, sum(itertools.compress((each.total_uncompressed_size for each in chunks), is_text)))
+    require_fits(path, size + largest)  # the texts of the rows that are being read are there twice
     reader = opened(file, metadata=footer, read_dictionary=texts)
     return reader.iter_batches(batch_size=BATCH_ROWS), reader.schema_arrow
 
@@ -206,8 +211,7 @@ def _values(path: Path, name: str, array: Any, arrow: Any, *, in_lists: bool = F
         return np.array(array.to_pylist(), object)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return _lists(path, name, array, arrow)
-    sentence = f"{path}: column {name} holds {kind}, neither numbers nor lists of them."
-    raise with_lines(sentence, path, *without_columns(path, [name]))
+    raise InputError(f"{path}: column {name} holds {kind}, neither numbers nor lists of them; remove it.")
 
 
 def _lists(path: Path, name: str, array: Any, arrow: Any) -> np.ndarray | list[np.ndarray]:

@@ -14,7 +14,6 @@ from jaxtyping import Int32, UInt8
 
 from .._limits import require_fits
 from ..errors import InputError, require
-from .download import OnBytes, Source, fetch, ignore_bytes
 from .images import ImageSet, reason
 from .memory import read_limited
 
@@ -23,12 +22,9 @@ SIDE = 32
 RECORD_BYTES = 1 + 3 * SIDE * SIDE
 BATCHES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin")
 FOLDER = "cifar-10-batches-bin"
-ARCHIVE = Source(
-    "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
-    "cifar-10-binary.tar.gz",
-    "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
-)
-AGAIN = f"download it again, {ARCHIVE.url}"
+URL = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
+ARCHIVE = "cifar-10-binary.tar.gz"
+AGAIN = f"download it again, {URL}"
 PICKLED = ("cifar-10-python.tar.gz", "cifar-10-batches-py", "data_batch_1", "test_batch")
 
 Batch = tuple[UInt8[np.ndarray, "records 32 32 3"], Int32[np.ndarray, " records"]]
@@ -46,12 +42,10 @@ def read_cifar10(path: Path) -> ImageSet:
     require(path.exists(), f"there is no file or folder {path}; check the name.")
     place = _find(path)
     if place is None:
-        raise InputError(
-            f"{path} is not CIFAR-10: give {ARCHIVE.file_name}, or a folder that holds it or {BATCHES[0]}."
-        )
+        raise InputError(f"{path} is not CIFAR-10: give {ARCHIVE}, or a folder that holds it or {BATCHES[0]}.")
     require(
         place.name not in PICKLED,
-        f"{place} is CIFAR-10's Python version (pickles); download the binary version, {ARCHIVE.url}.",
+        f"{place} is CIFAR-10's Python version (pickles); download the binary version, {URL}.",
     )
     batches = _read_archive(place) if place.is_file() else _read_folder(place)
     counts = [len(labels) for _, labels in batches]
@@ -73,17 +67,12 @@ def is_cifar10(path: Path) -> bool:
     return _find(path) is not None
 
 
-def fetch_cifar10(folder: Path, on_bytes: OnBytes = ignore_bytes) -> Path:
-    """Download the official binary archive (162 MB) into `folder`; see `fetch`."""
-    return fetch(ARCHIVE, folder, on_bytes)
-
-
 def _find(path: Path) -> Path | None:
     """The archive, or the folder of batches, whole or not."""
     if os.path.isfile(path):  # unlike Path.is_file, False for a name too long
-        return path if path.name in (ARCHIVE.file_name, *PICKLED) else None
+        return path if path.name in (ARCHIVE, *PICKLED) else None
     folders = [folder for folder in (path, path / FOLDER) if any(os.path.isfile(folder / name) for name in BATCHES)]
-    others = [path / name for name in (ARCHIVE.file_name, *PICKLED) if os.path.exists(path / name)]
+    others = [path / name for name in (ARCHIVE, *PICKLED) if os.path.exists(path / name)]
     return next(iter(folders + others), None)
 
 

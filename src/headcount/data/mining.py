@@ -7,8 +7,6 @@ skipped. When no further passage shares a word with the query, cosines fill the 
 import hashlib
 import io
 import json
-import os
-import tempfile
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Int32
 
-from .._files import read_regular
+from .._files import read_regular, write_whole
 from ..errors import HeadcountError, InputError, require, require_count
 from .passages import PassageSet
 from .rankings import BM25, CosineRanking, Ranked, Vectors, WordRanking
@@ -202,12 +200,6 @@ def _save(path: Path, lists: Negatives) -> None:
     content = buffer.getvalue()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f"{path.stem}-", suffix=".part", dir=path.parent)
-        try:
-            with open(handle, "wb") as file:
-                file.write(content + hashlib.sha256(path.name.encode() + content).digest())
-            os.replace(temporary, path)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
+        write_whole(path, content + hashlib.sha256(path.name.encode() + content).digest())
     except OSError as error:
         raise HeadcountError(f"the mined negatives cannot be written to {path.parent} ({error}).") from error

@@ -15,7 +15,7 @@ TENSOR_FACTOR = 2
 TORCH_LINES = (
     "import torch",
     "x, y = torch.load({path}, weights_only=False)[:]  # a TensorDataset; runs code in it: only if you trust the file",
-    "torch.save({'x': x, 'y': y}, {xy.pt})",
+    "torch.save({'x': x, 'y': y}, {pt})",
 )
 
 

@@ -212,7 +212,7 @@ def attach_baselines(
     store: Store, name: str, task: AbstractTask, lengths: Iterable[int], train: TrainSpec, *, standardised: bool
 ) -> None:
     """Keep the baselines of a task with an experiment of the store, at the lengths that it does not have yet."""
-    stored = store.attachments(name).get("baselines", [])
+    stored = store.get(name, "baselines", [])
     known = {entry["length"] for entry in stored}
     new = [
         entry
@@ -221,10 +221,10 @@ def attach_baselines(
         for entry in baselines(task.at(length), train, standardised=standardised)
     ]
     if new:
-        store.attach(name, "baselines", stored + new)
+        store.put(name, "baselines", stored + new)
 
 
 def attach_notes(store: Store, name: str, task: AbstractTask) -> None:
     """Keep how the data of a task were read with an experiment of the store."""
     if task.notes:
-        store.attach(name, "notes", list(task.notes))
+        store.put(name, "notes", list(task.notes))

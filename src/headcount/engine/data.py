@@ -20,8 +20,8 @@ from ..keys import named_key
 from ..models import AbstractSpec
 from ..store import TrainSpec
 from ..tasks import AbstractObjective, AbstractTask, Examples, GeneratedTask, Split, Tokenise, examples_at
+from ..tasks.base import has_user_code
 from ..tasks.objective import AbstractLabelObjective
-from ..tasks.user_code import has_user_code
 
 PROBE_EXAMPLES = 1024
 """Examples from which a stream's means and scales are taken."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .._limits import require_size
 from ..errors import InputError, require, require_count
+from ..registry import executor_at
 from ..store import FILE_NAME, Store
 from ..store.database import holds_tables
 from .executors import Executor, Threads
@@ -82,8 +83,6 @@ def executor_of(
     else:
         if folder is not None and holds_tables(folder / FILE_NAME):
             Store.open_for_writing(folder).close()
-        from ..cluster import ray_executor  # Ray is an extra, and takes a second to import
-
-        executor = ray_executor(on, workers=workers, backend=backend)
+        executor = executor_at(on, workers=workers, backend=backend)
     with executor:
         yield executor

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from .._files import read_regular
-from ..answer.claim import Claim
+from ..answer.claim import ClaimResult as Claim
 from ..errors import StoreError
 from ..report.files import write_whole
 from ..report.section import Picture, Section
 from ..store import Experiment, Record, TrainSpec
-from ..store.rows import UNREADABLE, reason_of
+from ..store.database import UNREADABLE, reason_of
 
 if TYPE_CHECKING:
     from ..engine import Sweep

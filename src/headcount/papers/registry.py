@@ -2,7 +2,7 @@
 
 from types import ModuleType
 
-from ..answer.claim import Claim
+from ..answer.claim import ClaimResult as Claim
 from ..errors import did_you_mean, require
 from .base import AbstractStudy, ClosedFormStudy
 from .beyond import alphabet, architectures, depth, norm, shared_keys, sparse

@@ -6,10 +6,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .._collection import collection_paused
 from ..answer import Metric, Summary, error_table
 from ..answer.metric import FITTED_ERROR
-from ..store import Cell, Content, Experiment, Outcome, Record, Records, backend_of
+from ..store import Cell, Content, Experiment, Outcome, Record, backend_of
 from ..store.cell import train_text
 from .provenance import provenance
 
@@ -71,8 +70,7 @@ def _usual(name: str) -> tuple[int, str]:
 
 def to_csv(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> str:
     """The rows as CSV; a row without a value has an empty field."""
-    with collection_paused():
-        return csv_of(rows(experiments, records, timing=timing))
+    return csv_of(rows(experiments, records, timing=timing))
 
 
 def csv_of(table: list[dict[str, Any]]) -> str:
@@ -93,11 +91,11 @@ def to_summary(experiments: Iterable[Experiment], records: Iterable[Record], run
     Lines that begin with # say where the numbers come from. `runs` are the commands and times by experiment. The first
     statistics are of the validation error; those of the training error at the end follow where it was measured.
     """
-    records = Records.of(records)
+    records = list(records)
     return "\n".join(_summary(each, each.own(records), runs.get(each.name, ())) for each in experiments)
 
 
-def _summary(experiment: Experiment, records: Records, runs: Sequence[Run]) -> str:
+def _summary(experiment: Experiment, records: Sequence[Record], runs: Sequence[Run]) -> str:
     origin = provenance(records, missing=len(experiment.places) - len(records), runs=runs)
     counts = ", ".join(f"{count} {name}" for name, count in origin.outcomes.items() if count) or "0"
     facts = {
@@ -110,16 +108,16 @@ def _summary(experiment: Experiment, records: Records, runs: Sequence[Run]) -> s
         "models": f"{counts} of {len(experiment.places)}",
     }
     header = "".join(f"# {name}: {words}\n" for name, words in facts.items() if words)
-    if Outcome.FINISHED not in records.outcomes:
+    if not any(record.finished for record in records):
         return header
     table = [each.coordinates | {"seeds": each.seeds} | _statistics(each) for each in _finished(experiment, records)]
-    if FITTED_ERROR.name in records.metric_names():
+    if any(FITTED_ERROR.name in record.metrics for record in records):
         fitted = _finished(experiment, records, FITTED_ERROR)
         table = [row | _statistics(each, "fitted_") for row, each in zip(table, fitted, strict=True)]
     return header + csv_of(table)
 
 
-def _finished(experiment: Experiment, records: Records, metric: Metric | None = None) -> list[Summary]:
+def _finished(experiment: Experiment, records: Sequence[Record], metric: Metric | None = None) -> list[Summary]:
     return [each for each in error_table(experiment, records, metric=metric).summaries() if each.seeds]
 
 
@@ -129,9 +127,8 @@ def _statistics(summary: Summary, prefix: str = "") -> dict[str, str]:
 
 def to_json(experiments: Iterable[Experiment], records: Iterable[Record], *, timing: bool = False) -> str:
     """The same rows as a JSON list, each on a line of its own, with its validation curve."""
-    with collection_paused():
-        records = list(records)
-        curves = {record.cell.key: record.curve for record in records}
-        table = rows(experiments, records, timing=timing)
-        lines = ",\n ".join(json.dumps(row | {"curve": curves[row["key"]]}) for row in table)
-        return f"[{lines}]\n"
+    records = list(records)
+    curves = {record.cell.key: record.curve for record in records}
+    table = rows(experiments, records, timing=timing)
+    lines = ",\n ".join(json.dumps(row | {"curve": curves[row["key"]]}) for row in table)
+    return f"[{lines}]\n"

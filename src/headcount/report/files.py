@@ -1,10 +1,9 @@
 """Files for people: written whole or not at all, and never over stored results."""
 
-import os
 import re
-import secrets
 from pathlib import Path
 
+from .. import _files
 from ..errors import HeadcountError, require
 from ..store import FILE_NAME
 
@@ -26,15 +25,8 @@ def write_whole(path: Path, content: bytes, what: str = "") -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.exists() and not target.is_file():
             target.write_bytes(content)
-            return
-        unfinished = target.with_name(f".{secrets.token_hex(8)}.unfinished")
-        try:
-            with open(unfinished, "xb") as file:
-                file.write(content)
-            os.replace(unfinished, target)
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            raise
+        else:
+            _files.write_whole(target, content)
     except (OSError, RuntimeError) as error:  # RuntimeError: a link that leads to itself
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise HeadcountError(f"{name}: {reason}; choose another path.") from error

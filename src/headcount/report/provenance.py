@@ -4,9 +4,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from ..store import Outcome, Record, Records, backend_of, backend_words
+from ..store import Cell, Outcome, Record, backend_of, backend_words
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,32 +45,46 @@ class Provenance:
 def provenance(records: Iterable[Record], *, missing: int = 0, runs: Iterable[tuple[str, str]] = ()) -> Provenance:
     """The provenance of some records. `missing` more cells were asked for by the same `runs`, each a
     command and the time it began."""
-    runs = list(runs)
-    records = Records.of(records)
-    outcomes, origins = records.outcomes, records.provenances
-    versions = {json.dumps(each["versions"]): each["versions"] for each, _ in origins if "versions" in each}.values()
+    runs, records = list(runs), list(records)
+    outcomes = Counter(record.outcome for record in records)
+    origins = [record.provenance for record in records]
+    versions = _once(each["versions"] for each in origins if "versions" in each)
     return Provenance(
         commands=_distinct(command for command, _ in runs),
-        settings=tuple((title, _values(records.settings(title))) for title in ("task", "model", "train", "sweep")),
-        devices=_distinct(each.get("device") for each, _ in origins),
+        settings=_settings([record.cell for record in records]),
+        devices=_distinct(each.get("device") for each in origins),
         backends=backends_of(records),
         versions=_distinct(", ".join(f"{name} {number}" for name, number in each.items()) for each in versions),
-        seconds=sum(count * each.get("seconds", 0.0) for each, count in origins),
+        seconds=sum(each.get("seconds", 0.0) for each in origins),
         began=min((started for _, started in runs), default=""),
-        ended=max((each["finished"] for each, _ in origins if "finished" in each), default=""),
-        keys=frozenset(records.keys),
+        ended=max((each["finished"] for each in origins if "finished" in each), default=""),
+        keys=frozenset(record.cell.key for record in records),
         missing=missing,
-        outcomes={outcome.value: outcomes.count(outcome) for outcome in Outcome},
-        messages=_distinct(records.messages),
+        outcomes={outcome.value: outcomes[outcome] for outcome in Outcome},
+        messages=_distinct(record.message for record in records),
     )
 
 
 def backends_of(records: Iterable[Record]) -> dict[str, int]:
     """How many models each back end computed, by its name; those that failed are not counted."""
-    counts: Counter[str] = Counter()
-    for origin, models in Records.of(records).settled().provenances:
-        counts[backend_of(origin)] += models
-    return dict(sorted(counts.items()))
+    return dict(sorted(Counter(backend_of(record.provenance) for record in records if record.settled).items()))
+
+
+def _settings(cells: list[Cell]) -> tuple[tuple[str, dict[str, str]], ...]:
+    """Every value that each setting of some cells took, by title."""
+    sweep = {(cell.length, cell.seed): {"length": cell.length, "seed": cell.seed} for cell in cells}
+    parts = {
+        "task": _once(cell.task for cell in cells),
+        "model": _once(cell.model for cell in cells),
+        "train": [vars(train) for train in _once(cell.train for cell in cells)],
+        "sweep": sweep.values(),
+    }
+    return tuple((title, _values(settings)) for title, settings in parts.items())
+
+
+def _once(parts: Iterable[Part]) -> list[Part]:
+    """Each object once: many records that were read from a folder share one."""
+    return list({id(part): part for part in parts}.values())
 
 
 def _values(parts: Iterable[dict[str, Any]]) -> dict[str, str]:

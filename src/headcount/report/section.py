@@ -2,14 +2,14 @@
 
 import operator
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ..answer import NMSE, Answer, Claim, ErrorTable, Metric, answer, error_table
+from ..answer import NMSE, Answer, ClaimResult, ErrorTable, Metric, answer, error_table
 from ..answer.baselines import Baseline, baselines_of, skipped_baselines, validation_examples
 from ..answer.coverage import Coverage
 from ..answer.early import early_record
@@ -17,10 +17,8 @@ from ..answer.next_steps import NextStep, Situation, next_steps
 from ..answer.prose import prose
 from ..answer.support import support_words
 from ..errors import StoreError
-from ..pretrained.reading.read import TrainedModel
-from ..store import Experiment, Record, Records, Value
-from ..store.cell import RESTORE
-from ..store.rows import UNREADABLE, reason_of, require_texts
+from ..store import Experiment, Record, Value
+from ..store.database import RESTORE, UNREADABLE, reason_of, require_texts
 from .chart import Chart, HeatMap
 from .charts import about_rank, charts_of
 from .heads import HeadsRead, heads_read_of
@@ -64,15 +62,16 @@ class Section:
     were not computed, and why. `data_notes` say how the user's data were read. `effort` is what was asked for and how
     it ended. `curves` are the validation errors while training, `fit` has training beside validation errors, `heads` is
     what each head of the best model reads, `support` how many tokens the target depends on, beside the answer.
-    `trained_model` is what an inspection says of one; `evidence` are named rows of words where there is no answer, and
-    `warning` says before all else why not to trust it yet. `coverage` is how much of the experiment is trained.
+    `trained_model` is what an inspection says of one, as JSON; `evidence` are named rows of words where there is no
+    answer, and `warning` says before all else why not to trust it yet. `coverage` is how much of the experiment is
+    trained.
     """
 
     name: str
     title: str
     asks: str
     headline: str
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[ClaimResult, ...] = ()
     table: ErrorTable | None = None
     answer: Answer | None = None
     published: ErrorTable | None = None
@@ -94,7 +93,7 @@ class Section:
     fit: Chart | None = None
     heads: HeadsRead | None = None
     support: str = ""
-    trained_model: TrainedModel | None = None
+    trained_model: Mapping[str, Any] | None = None
     evidence: tuple[tuple[str, str], ...] = ()
     warning: str = ""
     coverage: Coverage | None = None
@@ -116,7 +115,7 @@ class Section:
 
     def as_dict(self) -> dict[str, Any]:
         """The section's content as JSON; a number that is missing is None."""
-        claims = [asdict(claim) for claim in self.claims]
+        claims = [claim.as_dict() for claim in self.claims]
         content: dict[str, Any] = {"name": self.name, "title": self.title}
         content |= {"warning": self.warning} if self.warning else {}
         content |= {} if self.coverage is None else self.coverage.as_dict()
@@ -133,7 +132,7 @@ class Section:
             content |= {
                 "warning": self.warning,
                 "notes": list(self.notes),
-                "trained_model": self.trained_model.as_dict(),
+                "trained_model": self.trained_model,
             }
         content |= {} if self.provenance is None else {"backends": self.provenance.backends}
         content |= {} if self.settings is None else {"settings": self.settings, "early": self.early}
@@ -215,9 +214,7 @@ def experiment_section(
     try:
         return _section(experiment, records, attachments, folder, command, table, found)
     except UNREADABLE as error:
-        _section(
-            experiment, records, {}, folder, command, table, found
-        )  # raises where the attachments are not at fault
+        _section(experiment, records, {}, folder, command, table, found)  # raises where they are not at fault
         raise StoreError(
             f"what {folder or 'the results folder'} holds beside the models of {experiment.name} "
             f"({', '.join(attachments)}) cannot be read: {reason_of(error)}. {RESTORE}"
@@ -226,7 +223,7 @@ def experiment_section(
 
 def _section(
     experiment: Experiment,
-    records: Records,
+    records: Sequence[Record],
     attachments: Mapping[str, Any],
     folder: str,
     command: str,

@@ -1,13 +1,12 @@
 """How training went: validation errors along the steps, and training beside validation errors."""
 
-import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from ..answer import Answer, ErrorTable, count_of_heads
-from ..store import Experiment, Record, Records, Value
+from ..store import Experiment, Record, Value
 from .chart import Chart, Series
 from .charts import RANDOM, about_rank, axis_label, axis_name, draws_of, main_axis
 
@@ -31,16 +30,15 @@ def curves_chart(experiment: Experiment, records: Iterable[Record], table: Error
     series = tuple(
         Series(
             name=_named(axis, value),
-            x=tuple(float(step) for step, _ in record.curve),
-            y=tuple(float(error) for _, error in record.curve),
+            x=tuple(float(step) for step, _ in run.record.curve),
+            y=tuple(float(error) for _, error in run.record.curve),
             place=place,
             kind="measured" if run.random else "descended",
             thin=True,
         )
         for place, value in enumerate(values)
         for run in _best_runs([run for run in runs if run.at.get(axis, 1) == value])
-        for record in [run.record()]
-        if record.curve
+        if run.record.curve
     )
     if not series:
         return None
@@ -69,7 +67,7 @@ def fit_chart(experiment: Experiment, records: Iterable[Record], table: ErrorTab
         value = run.at.get(axis, 1)
         if value not in best_runs or run.error < best_runs[value].error:
             best_runs[value] = run
-    best = {value: run.record() for value, run in best_runs.items()}
+    best = {value: run.record for value, run in best_runs.items()}
     values = sorted(best, key=_order)
     training = tuple(_training_error(best[value], name) for value in values)
     if about_rank(table) or any(isinstance(v, str) for v in values) or not np.isfinite(training).any():
@@ -95,20 +93,20 @@ def _training_error(record: Record, metric: str) -> float:
     return record.metrics.get(f"fitted_{metric}", record.metrics.get(f"train_{metric}", float("nan")))
 
 
-def at_longest(experiment: Experiment, records: Iterable[Record], table: ErrorTable) -> Records:
+def at_longest(experiment: Experiment, records: Iterable[Record], table: ErrorTable) -> list[Record]:
     """The finished records of the longest length and the first draw of the data, which charts of training show."""
     draws = draws_of(table)
     wanted = {"length": _length(table)} | ({"data_seed": draws[0]} if draws else {})
     part = experiment.part(**{axis: [value] for axis, value in wanted.items() if axis in experiment.axes})
-    return part.own(records).finished()
+    return [record for record in part.own(records) if record.finished]
 
 
 class _Run(NamedTuple):
-    """A model by its coordinates and error; its record is made when it is asked for, since few of many are drawn."""
+    """A model by its coordinates and error."""
 
     at: dict[str, Value]
     error: float
-    record: Callable[[], Record]
+    record: Record
 
     @property
     def random(self) -> bool:
@@ -119,11 +117,7 @@ class _Run(NamedTuple):
 def _shown(experiment: Experiment, records: Iterable[Record], table: ErrorTable) -> list[_Run]:
     """The finished models of the longest length and the first draw of the data."""
     finished = at_longest(experiment, records, table)
-    errors = finished.errors.tolist()
-    return [
-        _Run(experiment.coordinates(key), error, functools.partial(finished.__getitem__, number))
-        for number, (key, error) in enumerate(zip(finished.keys, errors, strict=True))
-    ]
+    return [_Run(experiment.coordinates(record.cell.key), record.error, record) for record in finished]
 
 
 def _length(table: ErrorTable) -> Value:

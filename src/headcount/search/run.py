@@ -145,8 +145,8 @@ def _attach_effort(store: Store, experiment: str, effort: Effort, *, ended: str)
     """
     levels = ["", *EFFORTS]
     now = next((name for name, each in EFFORTS.items() if each == effort), "")
-    before = store.attachments(experiment).get("effort", {}).get("level", now)
-    store.attach(experiment, "effort", {"level": max(now, before, key=levels.index), "ended": ended})
+    before = store.get(experiment, "effort", {}).get("level", now)
+    store.put(experiment, "effort", {"level": max(now, before, key=levels.index), "ended": ended})
 
 
 @contextlib.contextmanager

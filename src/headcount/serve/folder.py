@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import HeadcountError
-from ..pretrained.reading.facts import STUDY as INSPECTION
-from ..pretrained.reading.facts import is_complete
+from ..registry import reader_of
 from ..store import FILE_NAME, Live, Progress, Store, read_live
 from ..store.folders import WRITING, run_state
 from ..store.live import State, how_it_ended
@@ -75,7 +74,8 @@ class Contents:
     @property
     def unfinished(self) -> bool:
         """Whether an inspection has not ended."""
-        return any(each.study == INSPECTION and not is_complete(each.attached) for each in self.progress)
+        readers = [(reader_of(each.study), each.facts) for each in self.progress]
+        return any(reader is not None and not reader.is_complete(facts) for reader, facts in readers)
 
     @property
     def has_heads(self) -> bool:
@@ -110,7 +110,7 @@ class Folder:
 
     def read(self) -> None:
         """Read the results; what cannot be read leaves what was read before, and a sentence."""
-        from ..papers.folder import sections_of  # not needed to show that a run goes on
+        from ..report.reading import sections_of  # not needed to show that a run goes on
 
         with self._reading:
             stamp, before = self.looked.stamp, self.contents
@@ -175,17 +175,9 @@ class Folder:
 
 
 def _stamp(path: Path) -> tuple[Stamp, float]:
-    """Time and size of the results and of what is not merged into them yet; empty where there are none."""
-    parts: list[int] = []
-    changed = 0.0
-    for name in (FILE_NAME, f"{FILE_NAME}-wal"):
-        try:
-            status = os.stat(path / name)
-        except OSError:
-            if not parts:
-                return (), 0.0
-            continue
-        if status.st_size:
-            parts += [status.st_mtime_ns, status.st_size]
-            changed = max(changed, status.st_mtime)
-    return tuple(parts), changed
+    """Time and size of the results, and when they changed; empty where there are none."""
+    try:
+        status = os.stat(path / FILE_NAME)
+    except OSError:
+        return (), 0.0
+    return (status.st_mtime_ns, status.st_size), status.st_mtime

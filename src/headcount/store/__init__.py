@@ -2,10 +2,10 @@
 
 from .backends import backend_of, backend_words
 from .cell import Cell, Content, Outcome, Precision, Record, TrainSpec
+from .database import FILE_NAME
 from .experiment import Experiment, Value
 from .live import LIVE_FILE, Live, read_live
-from .records import Records
-from .table import FILE_NAME, Progress, Store
+from .store import Progress, Store
 
 __all__ = [
     "FILE_NAME",
@@ -18,7 +18,6 @@ __all__ = [
     "Precision",
     "Progress",
     "Record",
-    "Records",
     "Store",
     "TrainSpec",
     "Value",

@@ -15,12 +15,10 @@ from typing import Any
 
 from .._choices import PRECISIONS, Precision, Start, require_choice
 from .._options import option
-from ..errors import StoreError, require, require_count
+from ..errors import require, require_count
 
 MIN_VALIDATION_EXAMPLES = 20
 MAX_WARMUP = 0.1
-RESTORE = "Restore the folder from a copy, or choose another."
-"""What to do about stored results that are damaged."""
 
 
 class Content(dict[str, Any]):
@@ -200,9 +198,6 @@ class Record:
     `fitted_error` and `fitted_cross_entropy`; of a ranking also `mrr` and `fitted_mrr`. All have `baseline`, the error
     of the best constant answer on the validation examples, and `baseline_noise`, its standard error.
     `curve` holds pairs of step and validation error. `provenance` does not decide the numbers (seconds, versions).
-
-    The curve of a record that was read from a results folder is parsed when it is first asked for, since few of many
-    are drawn. Raises StoreError then where it cannot be.
     """
 
     cell: Cell
@@ -212,21 +207,15 @@ class Record:
     provenance: dict[str, Any]
     message: str = ""
 
-    def __getattr__(self, name: str) -> Any:
-        """The curve of a stored record; whatever else is missing is missing."""
-        if name != "curve" or "_stored_curve" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        text, file = self.__dict__["_stored_curve"]
-        text = text if isinstance(text, str) else text(self.cell.key)
-        try:
-            curve = tuple((step, value) for step, value in json.loads(text))
-        except (ValueError, TypeError, RecursionError) as error:
-            raise StoreError(
-                f"{file} holds a row that cannot be read: the curve of cell {self.cell.key} ({error}). {RESTORE}"
-            ) from error
-        del self.__dict__["_stored_curve"]
-        self.__dict__["curve"] = curve
-        return curve
+    @property
+    def finished(self) -> bool:
+        """Whether training came to its end: only then are there errors."""
+        return self.outcome is Outcome.FINISHED
+
+    @property
+    def settled(self) -> bool:
+        """Whether the cell needs no more training: finished or diverged."""
+        return self.outcome is not Outcome.FAILED
 
     @property
     def error(self) -> float:

@@ -1,27 +1,33 @@
-"""The SQLite file of a results folder: its tables, and how it is opened and checked."""
+"""The SQLite file of a results folder: its tables, how it is opened, and what is said where it is damaged.
+
+It has a rollback journal, which needs file locks and nothing else: no side files remain at rest, so that read-only
+folders and copies can be read, and it works on file systems that machines share. (A write-ahead log needs shared
+memory, which machines do not have.) Readers and the writer wait for each other for a moment.
+"""
 
 import contextlib
 import sqlite3
+import struct
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from .._limits import max_line_bytes, require_fits
 from ..errors import StoreError
-from .cell import RESTORE
-from .connections import open_for_reading, open_for_writing
-from .filesystem import set_journal
-from .migration import OLDEST_READ, migrate
 
 SCHEMA_VERSION = 5
 FILE_NAME = "results.sqlite"
-CHECKED_BYTES = 32 << 20
-"""A file of at most this size is checked page by page by whoever reads it, which takes a twentieth of a second; of a
-larger one only what is read. Whoever writes checks the whole file."""
+WAIT_SECONDS = 60
+"""Waited for another process that has the file locked."""
 CACHE_KIB = 64 << 10
+RESTORE = "Restore the folder from a copy, or choose another."
+"""What to do about stored results that are damaged."""
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError, struct.error)
+"""What reading a row raises that is not what was stored."""
 
-SCHEMA = (
-    "CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)",
-    "CREATE TABLE packs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
-    """CREATE TABLE cells (
+TABLES = {
+    "texts": "CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)",
+    "packs": "CREATE TABLE packs (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    "cells": """CREATE TABLE cells (
     id INTEGER PRIMARY KEY,
     key TEXT NOT NULL UNIQUE,
     task INTEGER NOT NULL REFERENCES texts,
@@ -41,15 +47,7 @@ SCHEMA = (
     message TEXT NOT NULL,
     curve TEXT NOT NULL
 )""",
-    "CREATE INDEX settled ON cells (key) WHERE outcome != 'failed'",
-    "CREATE INDEX counted ON cells (outcome, origin)",
-)
-"""The tables of cells. `texts` are the JSON that many cells share: tasks, models, ways of training, the names of
-metrics, and of the provenance all but what differs from cell to cell. `metrics` are numbers of eight bytes. `packs` are
-files of weights; a cell without one may have a file of its own, from before there were packs."""
-
-EXPERIMENTS = (
-    """CREATE TABLE experiments (
+    "experiments": """CREATE TABLE experiments (
     id INTEGER PRIMARY KEY,
     identity TEXT NOT NULL UNIQUE,
     name TEXT NOT NULL UNIQUE,
@@ -60,170 +58,189 @@ EXPERIMENTS = (
     study TEXT NOT NULL,
     scale TEXT NOT NULL
 )""",
-    """CREATE TABLE places (
+    "places": """CREATE TABLE places (
     experiment INTEGER NOT NULL REFERENCES experiments,
     key TEXT NOT NULL,
     place TEXT NOT NULL,
     PRIMARY KEY (experiment, key)
 ) WITHOUT ROWID""",
-    """CREATE TABLE runs (
+    "runs": """CREATE TABLE runs (
     id INTEGER PRIMARY KEY,
     experiment INTEGER NOT NULL REFERENCES experiments,
     command TEXT NOT NULL,
     started TEXT NOT NULL,
     UNIQUE (experiment, command)
 )""",
-    """CREATE TABLE attachments (
+    "attachments": """CREATE TABLE attachments (
     experiment INTEGER NOT NULL REFERENCES experiments,
     name TEXT NOT NULL,
     content TEXT NOT NULL,
     PRIMARY KEY (experiment, name)
 ) WITHOUT ROWID""",
+}
+"""`texts` are the JSON that many cells share: tasks, models, ways of training, the names of metrics, and of the
+provenance all but what differs from cell to cell. `metrics` are numbers of eight bytes. `packs` are files of weights,
+`attachments` the named facts of an experiment."""
+INDEXES = (
+    "CREATE INDEX settled ON cells (key) WHERE outcome != 'failed'",
+    "CREATE INDEX counted ON cells (outcome, origin)",
 )
-"""The tables of experiments, as they have been since format 3."""
 
 
 def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
-    """Open and check the file; every way it can be wrong ends in one sentence.
-
-    A file of an older format is brought to this one: in place, in one transaction, where it is opened for writing, and
-    in memory where it is only read.
-    """
+    """Open and check the file, and make its tables where `writing` and it is empty; StoreError where it is not ours."""
+    _require_regular(path)
     connection = None
-    try:
-        version = 0
-        if not writing or path.exists():
-            connection = read_only(path)
-            version = _check(path, connection, writing)
-        if writing:
+    with readable(path, done="written" if writing else "opened"):
+        try:
+            connection = open_unchecked(path, writing=writing)
+            if _is_empty(connection, path):
+                if not writing:
+                    raise no_results(path.parent)
+                _make_tables(connection)
+            if writing:
+                connection.execute("PRAGMA journal_mode = DELETE")  # earlier versions wrote with a write-ahead log
+                connection.execute("PRAGMA synchronous = EXTRA")  # the journal's removal is the commit: it has to last
+        except BaseException:
             if connection is not None:
                 connection.close()
-            connection = _limited(open_for_writing(path))
-            set_journal(connection, path)
-        elif version < SCHEMA_VERSION:
-            assert connection is not None
-            require_fits(path, path.stat().st_size)
-            connection = _in_memory(connection)
-        assert connection is not None
-        if version < SCHEMA_VERSION:
-            _bring_up(path, connection, version)
-        return connection
-    except BaseException as error:
-        if connection is not None:
-            connection.close()
-        if isinstance(error, sqlite3.OperationalError):
-            raise StoreError(f"{path} cannot be {'written' if writing else 'opened'}: {error}.") from error
-        if isinstance(error, sqlite3.DatabaseError | UnicodeDecodeError):  # the latter: SQLite quotes what is damaged
-            raise StoreError(
-                f"{path} is damaged or not a headcount store ({' '.join(str(error).split())}); it was left as it is. "
-                "Restore it from a copy, or choose another folder."
-            ) from error
-        raise
-
-
-def read_only(path: Path) -> sqlite3.Connection:
-    """A connection that cannot change the file, which is not checked."""
-    connection = open_for_reading(path)
-    connection.execute("PRAGMA cell_size_check = ON")
-    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-    return _limited(connection)
-
-
-def why_unread(path: Path, error: sqlite3.Error) -> StoreError:
-    """The error for a file that cannot be read, with what helps; a value that is too large is named in our words."""
-    reason, remedy = str(error), RESTORE
-    if isinstance(error, sqlite3.DataError):
-        reason = (
-            f"a value has more than {max_line_bytes() // 2**20} MiB, the limit (ours have kilobytes), which the "
-            "environment variable HEADCOUNT_MAX_LINE_MB raises"
-        )
-    elif getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
-        remedy = "A run writes to it; run the command again."
-    return StoreError(f"{path} cannot be read: {reason}. {remedy}")
-
-
-def _limited(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Without values so large that they cannot be ours, which would take the memory of whoever reads them."""
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max_line_bytes(), 2**31 - 1))
+            raise
     return connection
 
 
-def _require_plain_tables(connection: sqlite3.Connection) -> None:
-    """Refuse views and triggers, which are never ours: one that has no end would be read without end."""
-    others = "SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%'"
-    for kind, name in connection.execute(others):
-        raise sqlite3.DatabaseError(f"it has a {kind} called {str(name)[:40]}")
+def open_unchecked(path: Path, *, writing: bool = False) -> sqlite3.Connection:
+    """A connection to the file, which is made only where `writing`.
+
+    A reader opens it for writing too, where it may: a commit that a killed run left half done is then undone.
+    """
+    address = f"{path.absolute().as_uri()}?mode={'rwc' if writing else 'rw'}"
+    connection = sqlite3.connect(address, timeout=WAIT_SECONDS, uri=True)
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    if writing:
+        return connection
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:  # a read-only folder has no place for the log of earlier versions, which is empty
+        if any(path.with_name(path.name + ending).exists() for ending in ("-journal", "-wal")):
+            raise
+        connection.close()
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+    return connection
 
 
 def holds_tables(path: Path) -> bool:
     """Whether there is a file with anything in it: a run killed at its very start leaves none, or an empty one.
 
-    A file that cannot be read counts as one, so that whoever opens it is told why.
+    A file that cannot be read counts as one, so that whoever opens it gets the reason.
     """
     if not path.exists():
         return False
     try:
-        with contextlib.closing(read_only(path)) as connection:
+        with contextlib.closing(open_unchecked(path)) as connection:
             return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
     except (sqlite3.Error, UnicodeDecodeError):
         return True
 
 
-def is_intact(path: Path, key: str) -> bool:
-    """Whether whoever opens the file now finds an undamaged one with the cell of this key; "" asks for no cell."""
+def no_results(root: Path) -> StoreError:
+    """The error for a folder without results."""
+    return StoreError(f"{root} holds no results ({FILE_NAME} is missing); `headcount measure` makes them.")
+
+
+@contextlib.contextmanager
+def one_state(connection: sqlite3.Connection) -> Iterator[None]:
+    """Queries within see the file in one state, whatever other processes commit."""
+    begins = not connection.in_transaction
+    if begins:
+        connection.execute("BEGIN")
     try:
-        with contextlib.closing(read_only(path)) as connection:
-            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-            rows = connection.execute("SELECT count(*) FROM cells WHERE key = ?", (key,)).fetchone()
-            return verdict == "ok" and (not key or rows == (1,))
-    except (sqlite3.Error, UnicodeDecodeError):
-        return False
+        yield
+    finally:
+        if begins:
+            with contextlib.suppress(sqlite3.Error):  # an error that was raised within says more
+                connection.rollback()
 
 
-def _in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
-    with contextlib.closing(connection):
-        copy = _limited(sqlite3.connect(":memory:"))
-        connection.backup(copy)
-    return copy
+@contextlib.contextmanager
+def readable(path: Path, *, done: str = "read") -> Iterator[None]:
+    """Convert errors from damaged files and rows into one sentence, a StoreError; `done` is what cannot be done."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter: SQLite quotes what is damaged
+        if is_damage(error):
+            raise damaged(path, error) from error
+        busy = error_code(error) == sqlite3.SQLITE_BUSY
+        remedy = " A run writes to it; run the command again." if busy else ""
+        raise StoreError(f"{path} cannot be {done}: {reason_of(error)}.{remedy}") from error
+    except UNREADABLE as error:
+        raise StoreError(f"{path} holds a row that cannot be read: {reason_of(error)}. {RESTORE}") from error
 
 
-def _bring_up(path: Path, connection: sqlite3.Connection, version: int) -> None:
-    """Make the tables of an empty file, or those of an older format into ours: all of it or nothing."""
+def damaged(path: Path, reason: Exception | str) -> StoreError:
+    """The error for a file that is not what was written."""
+    words = reason if isinstance(reason, str) else reason_of(reason)
+    return StoreError(f"{path} is damaged or not a headcount store ({words}); it was left as it is. {RESTORE}")
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether an error says that the file is not what was written, rather than that it cannot be read or written now.
+
+    SQLITE_ERROR is a table that is missing.
+    """
+    damage = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    return isinstance(error, UnicodeDecodeError) or error_code(error) in damage
+
+
+def error_code(error: Exception) -> int:
+    """SQLite's code of an error; 0 where it is Python's."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def reason_of(error: BaseException) -> str:
+    """Why something stored cannot be read, on one line."""
+    words = " ".join(str(error).split())[:200].rstrip(".")
+    return f"{type(error).__name__} {words}" if isinstance(error, LookupError) else words or type(error).__name__
+
+
+def require_texts(values: Iterable[Any]) -> None:
+    """Raise TypeError unless all values are texts."""
+    for value in values:
+        if type(value) is not str:
+            raise TypeError(f"{value!r:.40} is not a text")
+
+
+def _is_empty(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether the file has no tables yet. Raises where it is of another format, damaged or not ours."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if version == 0 and not tables:
+        return True
+    if version > 0 and version != SCHEMA_VERSION:
+        newer = version > SCHEMA_VERSION
+        raise StoreError(
+            f"{path} was written by {'a newer' if newer else 'an older'} headcount (format {version}, this one reads "
+            f"{SCHEMA_VERSION}); {'upgrade headcount' if newer else 'run the command again in a new folder'}."
+        )
+    if not TABLES.keys() <= tables:
+        raise damaged(path, "it holds no headcount tables")
+    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise damaged(path, verdict)
+    return False
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
     with connection:
         connection.execute("BEGIN IMMEDIATE")
-        if version == 0:
-            for statement in (*SCHEMA, *EXPERIMENTS):
-                connection.execute(statement)
-        else:
-            migrate(path, connection, SCHEMA, version)
+        for statement in (*TABLES.values(), *INDEXES):
+            connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
-def _check(path: Path, connection: sqlite3.Connection, writing: bool) -> int:
-    """Refuse a file that is newer, damaged or not ours, before anything could write to it; its format, 0 where empty.
-
-    An empty file is what a run leaves that was killed before it wrote its first table.
-    """
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > SCHEMA_VERSION:
-        raise StoreError(
-            f"{path} was written by a newer headcount (format {version}, this one reads {SCHEMA_VERSION}); "
-            "upgrade headcount."
-        )
-    if 0 < version < OLDEST_READ:
-        raise StoreError(
-            f"{path} was written by an older headcount (format {version}, this one reads {SCHEMA_VERSION}); "
-            "run the command again in a new folder."
-        )
-    (pages,), (page_bytes,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
-    if writing or version < SCHEMA_VERSION or pages * page_bytes <= CHECKED_BYTES:
-        (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if verdict != "ok":
-            raise sqlite3.DatabaseError(verdict)
-    _require_plain_tables(connection)
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if version == 0 and not (writing and not tables):
-        raise sqlite3.DatabaseError("it holds no headcount tables")
-    for table in tables:  # its first page
-        connection.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone()
-    return version
+def _require_regular(path: Path) -> None:
+    """Raise `StoreError` where the file, or one that SQLite opens with it, is a pipe, for which it would wait."""
+    for each in (path, *(path.with_name(path.name + ending) for ending in ("-journal", "-wal", "-shm"))):
+        if each.exists() and not each.is_file():
+            raise StoreError(f"{each} is not a regular file; remove it, or choose another folder.")

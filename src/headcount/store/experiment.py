@@ -13,7 +13,6 @@ from typing import Any
 
 from ..errors import InputError, require
 from .cell import Record
-from .records import Records
 
 Value = int | float | str
 """A coordinate: a count, a rate, or a word such as the name of a layout."""
@@ -64,9 +63,9 @@ class Experiment:
         require(axis in self.axes, what="axis", given=axis, needed=f"one of {', '.join(self.axes)}")
         return self.axes.index(axis)
 
-    def own(self, records: Iterable[Record]) -> Records:
+    def own(self, records: Iterable[Record]) -> list[Record]:
         """Those of the records that are this experiment's cells, in the order in which they come."""
-        return Records.of(records).among(self.places)
+        return [record for record in records if record.cell.key in self.places]
 
     def part(self, **kept: Iterable[Value]) -> "Experiment":
         """The same experiment with only these values of some axes: `part(heads=[1, 2], layout=["pairs"])`."""

@@ -1,9 +1,8 @@
 """The results folders below a parent: how far each is, and whether a run holds it."""
 
-import contextlib
 import datetime
+import itertools
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from .._files import only_regular
 from ..errors import HeadcountError
 from .database import FILE_NAME
 from .live import Live, State, read_live
-from .table import LOCK_NAME, Progress, Store
+from .store import LOCK_NAME, Progress, Store
 
 MAX_DEPTH = 4
 MAX_VISITED = 5000
@@ -42,8 +41,14 @@ class FolderStatus:
 
 def results_below(parent: Path, depth: int = MAX_DEPTH) -> list[Path]:
     """Results folders below a parent, itself included, sorted; links and hidden folders are not entered."""
-    visited = (folder for _, folder in zip(range(MAX_VISITED), _below(Path(parent), depth), strict=False))
-    return sorted(folder for folder in visited if os.path.isfile(folder / FILE_NAME))  # no error where it is unreadable
+    found, parent = [], Path(parent)
+    for place, inner, _ in itertools.islice(os.walk(parent), MAX_VISITED):
+        folder = Path(place)
+        deep = len(folder.relative_to(parent).parts) >= depth
+        inner[:] = [] if deep else [name for name in inner if not name.startswith(".") and name not in SKIPPED]
+        if os.path.isfile(folder / FILE_NAME):  # no error where it is unreadable
+            found.append(folder)
+    return sorted(found)
 
 
 def folder_status(folder: Path) -> FolderStatus:
@@ -58,7 +63,7 @@ def folder_status(folder: Path) -> FolderStatus:
         folder=folder,
         experiments=experiments,
         state=run_state(folder, read_live(folder)),
-        changed=datetime.datetime.fromtimestamp(_last_change(folder), datetime.UTC),
+        changed=_last_change(folder),
         problem=problem,
     )
 
@@ -88,28 +93,9 @@ def _is_held(folder: Path) -> bool:
     return False
 
 
-def _last_change(folder: Path) -> float:
-    """When results were last written: into the file, or into the log beside it."""
-    changed = 0.0
-    for ending in ("", "-wal"):
-        with contextlib.suppress(OSError):  # a run that ends removes its log
-            changed = max(changed, os.stat(folder / f"{FILE_NAME}{ending}").st_mtime)
-    return changed
-
-
-def _below(folder: Path, depth: int) -> Iterator[Path]:
-    yield folder
-    if depth == 0:
-        return
+def _last_change(folder: Path) -> datetime.datetime:
     try:
-        with os.scandir(folder) as entries:
-            inner = [entry.name for entry in entries if _is_entered(entry)]
+        changed = os.stat(folder / FILE_NAME).st_mtime
     except OSError:
-        return
-    for name in inner:
-        yield from _below(folder / name, depth - 1)
-
-
-def _is_entered(entry: os.DirEntry) -> bool:
-    hidden = entry.name.startswith(".") or entry.name in SKIPPED
-    return not hidden and entry.is_dir(follow_symlinks=False)
+        changed = 0.0
+    return datetime.datetime.fromtimestamp(changed, datetime.UTC)

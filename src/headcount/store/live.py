@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from .._files import read_regular
+from .database import UNREADABLE
 
 LIVE_FILE = "live.json"
 SILENT_SECONDS = 60.0
 """A process whose last beat is older is not counted as running, whatever its pid says: pids are used again."""
-MAX_BYTES = 1_000_000
-MAX_COUNT = 1e11
-"""No count of a run is larger, and no time in seconds; a larger one is no date."""
 FORMAT = "headcount live 1"
+TEXTS = ("host", "command", "phase", "why", "ended")
+TYPES: dict[str, type] = {"pid": int, "started": float, "beat": float} | dict.fromkeys(TEXTS, str)
 
 Phase = Literal["preparing", "compiling", "training", "ended"]
 State = Literal["running", "silent", "killed", "ended", "in use"]
@@ -77,11 +77,8 @@ class Live:
 def read_live(root: Path | str) -> Live | None:
     """What the last run in a folder said of itself; None where there is nothing, or nothing that can be understood."""
     try:
-        content = read_regular(Path(root) / LIVE_FILE, MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            return None
-        return _parsed(json.loads(content))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+        return _parsed(json.loads(read_regular(Path(root) / LIVE_FILE)))
+    except (OSError, *UNREADABLE):
         return None
 
 
@@ -121,61 +118,29 @@ def process_exists(pid: int) -> bool:
 
 
 def _parsed(content: Any) -> Live | None:
-    """The content of the file, every field of the type it should have."""
-    if content.pop("format", None) != FORMAT:
+    """The content of the file; None, or one of `UNREADABLE`, where it is not ours."""
+    if content.pop("format") != FORMAT or not all(type(content[name]) is kind for name, kind in TYPES.items()):
+        return None
+    if content["phase"] not in get_args(Phase) or content["pid"] < 1:
         return None
     early, left = content["early"], content["seconds_left"]
-    return Live(
-        pid=_whole(content["pid"], least=1),
-        host=_text(content["host"]),
-        command=_text(content["command"]),
-        started=_seconds(content["started"]),
-        beat=_seconds(content["beat"]),
-        phase=get_args(Phase)[get_args(Phase).index(content["phase"])],
-        why=_text(content["why"]),
-        programs=_pair(content["programs"]),
-        steps=_pair(content["steps"]),
-        seconds_left=None if left is None else _seconds(left),
-        early=None if early is None else {name: _whole(early[name]) for name in ("heads", "length", "step")},
-        curves=tuple(
-            Curve(
-                **{name: _whole(curve[name]) for name in ("heads", "length", "seed")},
-                steps=_whole(curve["steps"], least=1),
-                start=_text(curve["start"]),
-                points=tuple(
-                    (_whole(step), math.nan if error is None else _number(error)) for step, error in curve["points"]
-                ),
-            )
-            for curve in content["curves"]
-        ),
-        ended=_text(content["ended"]),
-    )
+    content["early"] = None if early is None else {name: int(early[name]) for name in ("heads", "length", "step")}
+    content["seconds_left"] = None if left is None else float(left)
+    content["curves"] = tuple(_curve(**curve) for curve in content["curves"])
+    content |= {name: _pair(*content[name]) for name in ("programs", "steps")}
+    for seconds in (content["started"], content["beat"], left or 0.0):
+        clock(seconds)
+    return Live(**content)
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(value)
-    return value
+def _curve(*, heads: Any, length: Any, seed: Any, steps: Any, start: Any, points: Any) -> Curve:
+    """A curve; an error that was not finite is null in the file."""
+    heads, length, seed, steps = map(int, (heads, length, seed, steps))
+    if steps < 1:
+        raise ValueError("a curve of no steps")
+    pairs = tuple((int(step), math.nan if error is None else float(error)) for step, error in points)
+    return Curve(heads=heads, length=length, seed=seed, steps=steps, start=str(start), points=pairs)
 
 
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise TypeError(value)
-    return float(value)
-
-
-def _seconds(value: Any) -> float:
-    if not 0 <= _number(value) < MAX_COUNT:
-        raise TypeError(value)
-    return float(value)
-
-
-def _whole(value: Any, least: int = 0) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < MAX_COUNT:
-        raise TypeError(value)
-    return value
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    done, expected = value
-    return _whole(done), _whole(expected)
+def _pair(done: Any, expected: Any) -> tuple[int, int]:
+    return int(done), int(expected)

@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
 
+from .._files import UNFINISHED, write_whole
 from ..events import Event
 from .cell import Cell
 from .live import FORMAT, LIVE_FILE, Curve, Live
@@ -111,15 +112,10 @@ class LiveWriter:
         with self._lock:
             self._live = replace(self._live, beat=time.time(), curves=tuple(self._curves.values()))
             live, self._changed = self._live, False
-        # One name: what a kill leaves is overwritten by the next run, and the folder's lock keeps others from it.
-        unfinished = self.root / f".{LIVE_FILE}.unfinished"
-        with self._writing:
-            try:
-                unfinished.write_text(_as_json(live))
-                os.replace(unfinished, self.root / LIVE_FILE)
-            except OSError:  # a full disk, or a folder that is gone, is not the run's concern here
-                with contextlib.suppress(OSError):
-                    unfinished.unlink(missing_ok=True)
+        with self._writing, contextlib.suppress(OSError):  # a full disk, or a folder that is gone, is no concern here
+            write_whole(
+                self.root / LIVE_FILE, _as_json(live).encode(), unfinished=self.root / f".{LIVE_FILE}{UNFINISHED}"
+            )
 
 
 def _empty_curve(cell: Cell) -> Curve:

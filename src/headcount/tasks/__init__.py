@@ -2,7 +2,6 @@
 
 from .alphabet import AlphabetMaxima, alphabet_values
 from .arrays import ArrayTask
-from .assumptions import AssumptionReport, check_assumptions
 from .base import AbstractTask, Examples, GeneratedTask, Split, Tokenise
 from .function import FunctionTask
 from .image import ImageTask
@@ -35,7 +34,6 @@ __all__ = [
     "AbstractTask",
     "AlphabetMaxima",
     "ArrayTask",
-    "AssumptionReport",
     "BiasedNearestNeighbour",
     "Choice",
     "Classification",
@@ -57,7 +55,6 @@ __all__ = [
     "alphabet_values",
     "average",
     "biased_nearest_neighbour",
-    "check_assumptions",
     "examples_at",
     "farthest_point",
     "in_context_regression",

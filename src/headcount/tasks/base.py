@@ -8,6 +8,7 @@ A task is a data source and an objective. There are two kinds of data source:
 `at(length)` is the same task at another length. `spec()` identifies its content.
 """
 
+import functools
 import hashlib
 from abc import abstractmethod
 from collections.abc import Callable
@@ -26,7 +27,6 @@ from .._shapes import AnyArray, Key, Target, Tokens, TokenTargets
 from ..errors import HeadcountError, InputError, require
 from ..keys import named_key
 from .objective import AbstractLabelObjective, AbstractObjective, Regression
-from .user_code import has_user_code
 
 DRAWN = 512
 """Examples drawn at a time."""
@@ -263,6 +263,26 @@ def user_supplied(function: Callable, *arguments: Any, name: str) -> Any:
         raise InputError(
             f"{name}: the user-supplied function raised {type(error).__name__}: {first_line}; correct it."
         ) from error
+
+
+def has_user_code(tree: Any) -> bool:
+    """Whether a part of a task is a user's function, which may read variables that change.
+
+    A program of it is shared with no other task. `jax.tree_util.Partial` is JAX's own, with a user's function inside.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from headcount.tasks.base import has_user_code
+        >>> has_user_code((jnp.sum, 3)), has_user_code(jax.tree_util.Partial(jnp.sum))
+        (False, True)
+    """
+    return any(map(_is_user_code, jax.tree.leaves(tree, is_leaf=_is_user_code)))
+
+
+def _is_user_code(part: Any) -> bool:
+    root = (getattr(part, "__module__", None) or "").partition(".")[0]
+    is_own = root == "headcount" or (root == "jax" and not isinstance(part, functools.partial))
+    return (callable(part) or isinstance(part, eqx.Module)) and not is_own
 
 
 def fingerprint(*arrays: np.ndarray) -> str:

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import sys
+import sysconfig
 import types
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,7 +28,6 @@ from .image import ImageTask
 from .labelled import LabelledTask
 from .presets import PRESETS, preset, preset_from_spec
 from .ranking import LAYOUTS, ranking
-from .user_code import is_installed
 
 LABELLED_ENDINGS = (".jsonl", ".jsonl.gz", ".tar.gz")
 FILE_OPTIONS = {
@@ -58,6 +58,10 @@ PASSAGE_OPTIONS = {
     "split": Option("Which queries of a folder: train, dev."),
 }
 DATA_OPTIONS = merged(FILE_OPTIONS, IMAGE_OPTIONS, PASSAGE_OPTIONS)
+INSTALLED = tuple(
+    map(os.path.realpath, (Path(__file__).parents[1], *map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib"))))
+)
+"""Folders of headcount, of Python, and of installed packages."""
 
 
 def find_task(reference: str | os.PathLike[str], *, cache: Path | None = None, **options: Any) -> AbstractTask:
@@ -321,10 +325,11 @@ def _is_importable(entry: os.DirEntry[str]) -> bool:
 
 def _is_elsewhere(module: types.ModuleType | None, folder: str, name: str) -> bool:
     """Whether a module of this name is a user's, and another one than that in the folder."""
-    if module is None or is_installed(module):
-        return False
     file = getattr(module, "__file__", None)
-    return file is None or os.path.dirname(os.path.realpath(file)) not in (folder, os.path.join(folder, name))
+    if module is None or (file is None and not getattr(module, "__path__", None)):  # not there, or a part of Python
+        return False
+    home = os.path.dirname(os.path.realpath(file)) if file is not None else ""
+    return not home.startswith(INSTALLED) and home not in (folder, os.path.join(folder, name))
 
 
 def _load_module(name: str):

@@ -11,7 +11,7 @@ from .._choices import require_choice
 from .._shapes import Key, Target, Tokens
 from ..errors import require_count
 from .base import GeneratedTask
-from .identity import code_of, probe_of
+from .identity import CODE_LENGTHS, code_of, probe_of
 from .retrieval import DISTRIBUTIONS, Distribution, draw_tokens
 
 
@@ -26,8 +26,8 @@ class FunctionTask(GeneratedTask):
         name: Name of the task in tables and reports.
         uses_positions: Whether the order of tokens matters.
         intrinsic_dim: D, where it is known.
-        options: What identifies the task, as JSON, such as {"version": 1}; by default the function is identified by its
-            code, by what the code reads, and by the program that it is at each length.
+        options: What identifies the task, as JSON, such as {"version": 1}; by default the function is identified by
+            the program that JAX traces it to at each length.
 
     Raises:
         InputError: An argument is out of range. `examples` raises it where the function fails, or where its values are
@@ -81,7 +81,9 @@ class FunctionTask(GeneratedTask):
         shared = {"task": self.name, "distribution": self.distribution, "dim": self.dim}
         if self.options is not None:
             return shared | self.options
-        return shared | {"uses_positions": self.uses_positions, "code": code_of(self.function)}
+        shapes = [(length, self.dim) for length in CODE_LENGTHS]
+        code = code_of(self.name, (self.function, shapes))
+        return shared | {"uses_positions": self.uses_positions, "code": code}
 
     def probe(self) -> str:
         return probe_of(self, self.function, is_named=self.options is not None)

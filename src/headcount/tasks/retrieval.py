@@ -53,7 +53,7 @@ class Retrieval(GeneratedTask):
         position_sets: Position sets as zero-based positions, such as [[0, 1, 2], [2, 3]], for this length only.
         name: Name of the task in tables and reports.
         options: What identifies the task, as JSON, such as {"version": 1}; by default the functions are identified by
-            their code, by what the code reads, and by the program that they are at each length.
+            the programs that JAX traces them to.
 
     Raises:
         InputError: An argument is out of range, the components do not return D numbers, or a position set leaves the
@@ -182,7 +182,8 @@ class Retrieval(GeneratedTask):
             shared["position_sets"] = self.position_sets
         if self.options is not None:
             return shared | dict(self.options)
-        return shared | {"intrinsic_dim": self.intrinsic_dim, "code": code_of((self.features, self.outer))}
+        code = code_of(self.name, (self.features, [(self.dim,)]), (self.outer, [(len(self.position_sets),)]))
+        return shared | {"intrinsic_dim": self.intrinsic_dim, "code": code}
 
     def probe(self) -> str:
         return probe_of(self, (self.features, self.outer), is_named=self.options is not None)

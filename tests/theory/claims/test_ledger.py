@@ -1,6 +1,5 @@
 """Every claim holds when its check is run, and the page of claims is the ledger's."""
 
-import dataclasses
 import functools
 import re
 from pathlib import Path
@@ -8,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import headcount
+from headcount.answer.claim import Claim, Verdict
 from headcount.errors import InputError
 from headcount.tasks import max_plus_min
 from headcount.theory import construct, largest_error
-from headcount.theory.claims import CLAIMS, NOT_RUN, Claim, Control, Entry, NotRun, Verdict, prove, too_few_heads
-from headcount.theory.claims.claim import BORNE_OUT
+from headcount.theory.claims import CLAIMS, NOT_RUN, NotRun, too_few_heads
 from headcount.theory.claims.enough_heads import HALVES, without_gates
-from headcount.theory.cli.prove import _page as ledger_page
+from headcount.theory.cli.prove import ledger_entry, ledger_page
 from headcount.theory.collisions.basins import NoBasinError
 
 PAGE = (Path(__file__).parents[3] / "docs" / "claims.md").read_text()
@@ -75,11 +74,10 @@ def test_the_programs_of_a_claim_exist(claim):
 
 
 def assert_holds(claim: Claim) -> None:
-    entry = claim()
-    assert entry.verdict is EXPECTED.get(name_of(claim), Verdict.HOLDS), entry.evidence
-    assert (entry.claim, entry.source, entry.repair) == (claim.statement, claim.source, claim.repair)
+    result = claim.judge()
+    assert result.verdict is EXPECTED.get(name_of(claim), Verdict.HOLDS), result.evidence
     # A control that passed would have made the verdict undecided; here it has run, and did not pass.
-    assert bool(entry.control) == (entry.verdict in BORNE_OUT or claim.control is not None)
+    assert (result.reference is not None) == (result.verdict.passed or claim.control is not None)
 
 
 @pytest.mark.parametrize("claim", [one for one in CLAIMS if name_of(one) not in SEARCHES], ids=name_of)
@@ -95,24 +93,19 @@ def test_a_claim_of_searches_holds(claim):
 
 def test_every_claim_that_is_judged_by_a_check_has_a_control():
     without = {name_of(claim) for claim in CLAIMS if claim.control is None}
-    assert all(EXPECTED.get(name) not in (None, *BORNE_OUT) for name in without), without
+    assert all(name in EXPECTED and not EXPECTED[name].passed for name in without), without
 
 
 def test_a_claim_whose_control_passes_too_is_undecided():
-    def claim_with(control: Verdict, seen: Verdict = Verdict.HOLDS) -> Claim:
-        return Claim(
-            statement="s",
-            source="nowhere",
-            program="none",
-            check=lambda: ("1", seen),
-            control=Control(breaks="zeroed", check=lambda: ("2", control)),
-        )
+    def judge(control: Verdict, seen: Verdict = Verdict.HOLDS) -> Verdict:
+        zeroed = Claim(statement="zeroed", check=lambda: ("2", control))
+        return Claim(statement="s", check=lambda: ("1", seen), control=zeroed).judge().verdict
 
-    assert claim_with(Verdict.FAILS)().verdict is Verdict.HOLDS
-    assert claim_with(Verdict.ESTIMATED)().verdict is Verdict.UNDECIDED
-    assert "zeroed: 2" in claim_with(Verdict.ESTIMATED)().control
-    assert claim_with(Verdict.FAILS, Verdict.CONTRADICTED)().verdict is Verdict.CONTRADICTED
-    assert claim_with(Verdict.CONTRADICTED, Verdict.CONTRADICTED)().verdict is Verdict.UNDECIDED
+    assert judge(Verdict.FAILS) is Verdict.HOLDS
+    assert judge(Verdict.ESTIMATED) is Verdict.UNDECIDED
+    assert judge(Verdict.FAILS, Verdict.CONTRADICTED) is Verdict.CONTRADICTED
+    assert judge(Verdict.CONTRADICTED, Verdict.CONTRADICTED) is Verdict.UNDECIDED
+    assert judge(Verdict.HOLDS, Verdict.FAILS) is Verdict.FAILS
 
 
 def test_a_construction_without_gates_breaks_its_promise_on_windows():
@@ -144,18 +137,15 @@ def test_what_is_not_run_has_a_reason_and_no_line_of_its_own():
     assert all(each.statement and each.why for each in NOT_RUN)
 
 
-def test_a_ledger_runs_its_claims_in_order(monkeypatch):
-    quick = [one for one in CLAIMS if name_of(one) in ("gate", "lemma_9")]
-    monkeypatch.setattr("headcount.theory.claims.ledger.CLAIMS", tuple(quick))
-    assert [entry.source for entry in prove()] == [one.source for one in quick]
-
-
 def test_a_claim_that_fails_is_written_as_failing():
-    entry = Entry(claim="1 = 2", source="nowhere", program="none", evidence="1", verdict=Verdict.FAILS, repair="no")
+    def entry(verdict: Verdict, repair: str) -> dict[str, str]:
+        zeroed = Claim(statement="zeroed", check=lambda: ("2", Verdict.FAILS))
+        claim = Claim(statement="1 = 2", source="nowhere", check=lambda: ("1", verdict), control=zeroed, repair=repair)
+        return ledger_entry(claim, claim.judge())
+
     missing = NotRun(statement="2 = 3", source="elsewhere", why="nobody tried")
-    other = dataclasses.replace(entry, verdict=Verdict.HOLDS, repair="", control="zeroed: 2")
-    page = ledger_page([entry, other], [missing], "headcount prove")
-    assert "| zeroed: 2 | **holds** |" in page
+    page = ledger_page([entry(Verdict.FAILS, "no"), entry(Verdict.HOLDS, "")], [missing], "headcount prove")
+    assert "| zeroed: 2 (does not pass, as it must not) | **holds** |" in page
     assert "* *elsewhere*: 2 = 3. Nobody tried." in page
     assert "**fails**" in page
     assert page.count("* *nowhere.* No.") == 1

@@ -13,8 +13,8 @@ from headcount._precision import in_double
 from headcount.errors import InputError
 from headcount.models import ClassTokenSpec, folded
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins, sum_of_maxima
-from headcount.tasks.assumptions import check_assumptions
 from headcount.theory import Domain
+from headcount.theory.assumptions import check_assumptions
 from headcount.theory.collisions.certificates import certify
 from headcount.theory.collisions.pigeonhole import find_pigeonhole
 from headcount.theory.constructions.enough_heads import construct

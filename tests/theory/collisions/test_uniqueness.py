@@ -7,7 +7,7 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.tasks import Retrieval, max_plus_min, quadratic_basins, sum_of_maxima
-from headcount.theory.collisions.uniqueness import Agreement, compare_representations
+from headcount.theory.collisions.uniqueness import RepresentationVerdict, compare_representations
 
 pytestmark = pytest.mark.slow  # many compiled programs, of code that nothing else uses
 
@@ -37,7 +37,7 @@ def test_a_component_written_twice_fails_the_clause_of_distinct_minimisers():
         distribution="cube",
     )
     found = compare(plain, twice)
-    assert found.verdict is Agreement.CLAUSE_FAILS
+    assert found.verdict is RepresentationVerdict.CLAUSE_FAILS
     assert found.dims == (2, 3)
     assert "2.2" in found.failing[1]
     assert found.failing[0] == ()  # 1 - x has no curvature, which D does not need
@@ -53,14 +53,14 @@ def test_a_component_that_never_matters_fails_the_clause_of_slopes():
     plain = basins(*CENTRES)
     idle = basins(*CENTRES, jnp.asarray([0.5, 0.1]), outer=lambda z: z[0] + z[1])
     found = compare(plain, idle)
-    assert found.verdict is Agreement.CLAUSE_FAILS
+    assert found.verdict is RepresentationVerdict.CLAUSE_FAILS
     assert found.failing == ((), ("2.4",))
     assert "2.4 fails for the second (D = 3)" in found.sentence
 
 
 def test_components_in_another_order_are_one_function_with_one_d():
     found = compare(basins(*CENTRES), basins(*CENTRES[::-1]))
-    assert found.verdict is Agreement.ONE_DIM
+    assert found.verdict is RepresentationVerdict.ONE_DIM
     assert found.failing == ((), ())
     assert found.difference < 1e-12
     assert "one D = 2" in found.sentence
@@ -69,7 +69,7 @@ def test_components_in_another_order_are_one_function_with_one_d():
 def test_different_tasks_come_with_a_sequence_that_tells_them_apart():
     first, second = basins(*CENTRES), basins(CENTRES[0], jnp.asarray([0.7, 0.5]))
     found = compare(first, second)
-    assert found.verdict is Agreement.DIFFERENT
+    assert found.verdict is RepresentationVerdict.DIFFERENT
     assert found.where.min() >= 0
     assert found.where.max() <= 1
     with jax.enable_x64(True):
@@ -93,7 +93,7 @@ def test_a_difference_in_a_corner_of_the_space_of_long_sequences_is_found():
     )
     uniform = jnp.asarray(np.random.default_rng(0).random((64, length, 2), np.float32))
     assert jnp.array_equal(jax.vmap(first.target)(uniform), jax.vmap(second.target)(uniform))
-    assert compare(first, second, starts=32, steps=20).verdict is Agreement.DIFFERENT
+    assert compare(first, second, starts=32, steps=20).verdict is RepresentationVerdict.DIFFERENT
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_a_short_sequence_may_have_two_d():
     )
     two = basins(*CENTRES, length=4, position_sets=[[0], [0]])
     found = compare(one, two)
-    assert found.verdict is Agreement.TOO_SHORT
+    assert found.verdict is RepresentationVerdict.TOO_SHORT
     assert found.failing == ((), ())
     assert not found.length.applies
     assert (found.least_length, found.length.value) == (8, 250)
@@ -121,7 +121,7 @@ def test_a_difference_that_the_search_cannot_see_is_proved_by_the_tokens_that_ma
     """Two tasks that do differ, seen through a tolerance that hides it."""
     first, second = basins(*CENTRES), basins(*CENTRES, jnp.asarray([0.5, 0.1]))
     hidden = compare(first, second, steps=5, tolerance=10.0)
-    assert hidden.verdict is Agreement.DIFFERENT
+    assert hidden.verdict is RepresentationVerdict.DIFFERENT
     assert hidden.supports is not None
     assert [support.proved for support in hidden.supports] == [2, 3]
     assert "3 tokens" in hidden.sentence
@@ -134,7 +134,7 @@ def test_a_contradiction_would_be_called_one(monkeypatch):
     monkeypatch.setattr(path, lambda *_: (0, 0.0, "not tried"))
     first, second = basins(*CENTRES), basins(*CENTRES, jnp.asarray([0.5, 0.1]))
     hidden = compare(first, second, steps=5, tolerance=10.0)
-    assert hidden.verdict is Agreement.CONTRADICTION
+    assert hidden.verdict is RepresentationVerdict.CONTRADICTION
     assert not hidden.length.applies  # as short as the support dimension allows
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headcount.errors import InputError
 from headcount.theory.bounds import max_net_widths
 from headcount.theory.constructions.relu_nets import (
-    Affine,
+    AffineMap,
     ReluNet,
     affine,
     beside,
@@ -29,7 +29,7 @@ def random_net(sizes, seed=0) -> ReluNet:
     pairs = zip(sizes[1:], sizes[:-1], strict=True)
     return ReluNet(
         tuple(
-            Affine(generator.standard_normal((after, before)), generator.standard_normal(after))
+            AffineMap(generator.standard_normal((after, before)), generator.standard_normal(after))
             for after, before in pairs
         )
     )

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.theory.intervals import arithmetic
-from headcount.theory.intervals.arithmetic import EnclosureError, Interval, ball, point
+from headcount.theory.intervals.arithmetic import Box, EnclosureError, ball, point
 from headcount.theory.intervals.rules import RULES
 
 ENDS = st.one_of(
@@ -22,11 +22,11 @@ SHARES = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0.0, 1.0))
 """Where between its ends a number lies: at either, or anywhere."""
 
 
-def interval_of(ends: list[list[float]]) -> Interval:
-    return Interval(*np.sort(np.array(ends, float).reshape(-1, 2), axis=1).T)
+def interval_of(ends: list[list[float]]) -> Box:
+    return Box(*np.sort(np.array(ends, float).reshape(-1, 2), axis=1).T)
 
 
-def inside(x: Interval, shares: list[float]) -> np.ndarray:
+def inside(x: Box, shares: list[float]) -> np.ndarray:
     """A real number of each interval, exactly: low + share (high - low)."""
     chosen = [
         Fraction(low) + Fraction(share) * (Fraction(high) - Fraction(low))
@@ -43,13 +43,13 @@ def entries(count: int) -> st.SearchStrategy:
     return st.lists(ENTRY, min_size=count, max_size=count)
 
 
-def boxed(drawn: list, *shape: int) -> tuple[Interval, np.ndarray]:
+def boxed(drawn: list, *shape: int) -> tuple[Box, np.ndarray]:
     """An array of intervals, and exact numbers inside."""
     box = interval_of([list(pair) for pair, _ in drawn]).map(lambda side: side.reshape(shape))
     return box, inside(box, [share for _, share in drawn])
 
 
-def assert_holds(box: Interval, exact: np.ndarray) -> None:
+def assert_holds(box: Box, exact: np.ndarray) -> None:
     assert box.shape == exact.shape
     for low, high, value in zip(box.low.ravel().tolist(), box.high.ravel().tolist(), exact.ravel(), strict=True):
         assert low == -np.inf or Fraction(low) <= value, f"{float(value)!r} lies below {low!r}"
@@ -144,7 +144,7 @@ def test_a_ball_holds_its_ends(centre, radius):
 
 
 def test_an_interval_that_leaves_the_largest_float_is_unbounded_on_that_side_and_still_holds():
-    huge = Interval(np.array([1e308]), np.array([1.7e308]))
+    huge = Box(np.array([1e308]), np.array([1.7e308]))
     with np.errstate(over="ignore"):
         summed, multiplied = arithmetic.add(huge, huge), arithmetic.multiply(huge, huge)
     for found, true in ((summed, 2 * Fraction(1e308)), (multiplied, Fraction(1e308) ** 2)):
@@ -184,7 +184,7 @@ def test_an_elementary_function_holds_fifty_digits_of_it(name, data):
     exact = inside(interval_of([[first, second]]), [data.draw(SHARES)])[0]
     with mpmath.workdps(50):
         true = function(mpmath.mpf(exact.numerator) / exact.denominator)
-        found = RULES[name](Interval(np.array([first]), np.array([second])))
+        found = RULES[name](Box(np.array([first]), np.array([second])))
         assert mpmath.mpf(float(found.low[0])) <= true <= mpmath.mpf(float(found.high[0]))
 
 
@@ -200,7 +200,7 @@ def test_an_elementary_function_of_one_number_is_known_to_thirteen_digits(name):
 @settings(deadline=None, max_examples=60)
 @given(base=st.floats(0, 1e6), width=st.one_of(st.just(0.0), st.floats(0, 10)), exponent=st.floats(0, 6), share=SHARES)
 def test_a_broken_power_holds_fifty_digits_of_it(base, width, exponent, share):
-    box = Interval(np.array([base]), np.array([base + width]))
+    box = Box(np.array([base]), np.array([base + width]))
     exact = inside(box, [share])[0]
     found = RULES["pow"](box, point(np.array([exponent])))
     with mpmath.workdps(50):
@@ -213,12 +213,12 @@ def test_a_broken_power_holds_fifty_digits_of_it(base, width, exponent, share):
 def test_a_function_that_leaves_its_domain_is_refused(name, numbers):
     low, high = numbers
     with pytest.raises(EnclosureError, match="outside its domain"):
-        RULES[name](Interval(np.array([low]), np.array([high])))
+        RULES[name](Box(np.array([low]), np.array([high])))
 
 
 @pytest.mark.parametrize(("base", "exponent"), [([-1.0, 1.0], [0.5, 0.5]), ([1.0, 2.0], [0.5, 0.6])])
 def test_a_power_without_a_bound_is_refused(base, exponent):
-    one, other = (Interval(np.array(ends[:1]), np.array(ends[1:])) for ends in (base, exponent))
+    one, other = (Box(np.array(ends[:1]), np.array(ends[1:])) for ends in (base, exponent))
     with pytest.raises(EnclosureError, match="constant exponent"):
         RULES["pow"](one, other)
 
@@ -249,7 +249,7 @@ def test_a_comparison_is_certain_where_all_numbers_agree_and_possible_where_one_
     known=st.sampled_from([(True, True), (False, False), (False, True)]),
 )
 def test_a_choice_holds_what_may_be_chosen_and_no_more(chosen, otherwise, known):
-    which = Interval(np.array([known[0]]), np.array([known[1]]))
+    which = Box(np.array([known[0]]), np.array([known[1]]))
     found = arithmetic.choose(which, interval_of([otherwise]), interval_of([chosen]))
     open_cases = ([chosen] if known[1] else []) + ([] if known[0] else [otherwise])
     assert found.low[0] == min(min(case) for case in open_cases)

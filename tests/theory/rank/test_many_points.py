@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import eval_gegenbauer
 
+from headcount.answer.claim import Verdict
 from headcount.errors import InputError
-from headcount.theory.claims.claim import Verdict
 from headcount.theory.claims.rank import on_sphere
 from headcount.theory.claims.zonal import judged, orthonormal_points
 from headcount.theory.rank.harmonics import harmonics, rank_floor, sign_eigenvalue

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...answer import NMSE, ErrorTable, count_of_heads, error_table
-from ...answer.claim import Claim, verdict_of
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import verdict_of
 from ...report.chart import Chart, Series
 from ...report.section import Grid, Section
 from ...store import Experiment, Record, TrainSpec

@@ -12,7 +12,8 @@ import numpy as np
 
 from ...answer import NMSE, Answer, ErrorTable, answer, error_table
 from ...answer.bootstrap import MIN_SEEDS
-from ...answer.claim import Claim, Verdict, decided
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict, decided
 from ...answer.signals import MIN_DROP
 from ...report.chart import Chart, Series
 from ...report.charts import error_chart

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ...answer import Answer, ErrorTable, answer, error_table
 from ...answer.answer_base import HeadsAt
 from ...answer.bootstrap import MIN_SEEDS
-from ...answer.claim import Claim, Verdict, verdict_of
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict, verdict_of
 from ...answer.heads_map import OWN
 from ...report.heads_map import heads_map_charts, heads_needed_grid, place_name
 from ...report.section import Grid, Section

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...answer import Answer, ErrorTable, answer, error_table
-from ...answer.claim import Claim, Verdict, decided
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict, decided
 from ...answer.words import decimal
 from ...report.chart import Chart, Series
 from ...report.charts import judged_by

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from ...answer.bootstrap import MIN_SEEDS
-from ...answer.claim import Claim, Verdict, verdict_of
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict, verdict_of
 
 Errors = dict[str, dict[str, float]]
 CLEARLY = 2.0

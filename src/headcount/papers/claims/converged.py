@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...answer import ErrorTable
-from ...answer.claim import Claim, Verdict, verdict_of
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict, verdict_of
 from .ratios import folds, log_ratios
 
 BASE = "base"

@@ -16,7 +16,8 @@ from jaxtyping import Bool, Float
 from ..._draws import named_generator
 from ...answer import ErrorTable
 from ...answer.bootstrap import RESAMPLES, TAIL, bootstrap
-from ...answer.claim import Claim, Verdict
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict
 from ...answer.words import decimal
 
 ONE_MISSED = 0.04

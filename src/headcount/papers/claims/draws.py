@@ -8,7 +8,8 @@ import numpy as np
 
 from ...answer import Answer, ErrorTable, count_of_heads
 from ...answer.bootstrap import TAIL
-from ...answer.claim import Claim, Verdict, decided, verdict_of
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict, decided, verdict_of
 from ...answer.signals import MIN_DROP, length_slopes
 from .heads import FLAT_SLOPE, drop_factor, measured_like
 

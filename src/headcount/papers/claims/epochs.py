@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Float
 
 from ...answer import ErrorTable
-from ...answer.claim import Claim, Verdict, verdict_of
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict, verdict_of
 from .labels import NEAR, no_gain_claim
 
 BETWEEN = 40

@@ -8,7 +8,8 @@ from jaxtyping import Float
 
 from ...answer import Answer, ErrorTable, count_of_heads, power_law
 from ...answer.bootstrap import MIN_SEEDS, TAIL, bootstrap
-from ...answer.claim import Claim, Verdict, decided, verdict_of
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict, decided, verdict_of
 from ...answer.signals import MIN_DROP, REVERSED, length_slopes, reversal_scores
 
 TENFOLD = 1.0

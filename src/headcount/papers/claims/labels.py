@@ -6,7 +6,8 @@
 import numpy as np
 
 from ...answer import ErrorTable, Surface, count_of_heads
-from ...answer.claim import Claim, Verdict, decided, verdict_of
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict, decided, verdict_of
 from ...answer.signals import REVERSED, reversal_scores
 
 NEAR = 0.05

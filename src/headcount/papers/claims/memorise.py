@@ -16,7 +16,8 @@ from jaxtyping import Float
 
 from ...answer import ErrorTable
 from ...answer.bootstrap import MIN_SEEDS, TAIL, bootstrap
-from ...answer.claim import Claim, Verdict, decided, verdict_of
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict, decided, verdict_of
 
 CONTEXTS = ("shared", "own")
 """One context for all examples, as in the paper's figure, or another one for each."""

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...answer import ErrorTable
-from ...answer.claim import Claim, Verdict, decided
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict, decided
 from .rank import DROP
 
 LEARNED = 0.9

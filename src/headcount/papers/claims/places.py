@@ -9,7 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...answer import ErrorTable, count_of_heads
-from ...answer.claim import Claim, Verdict, verdict_of
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict, verdict_of
 
 ONCE, EACH_TIME = "once", "each time"
 

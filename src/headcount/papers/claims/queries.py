@@ -10,7 +10,8 @@ import numpy as np
 
 from ...answer import ErrorTable, LearningCurve, count_of_heads, learning_curve
 from ...answer.bootstrap import COVERAGE
-from ...answer.claim import Claim, Verdict, decided, verdict_of
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict, decided, verdict_of
 from .labels import NEAR
 
 Place = tuple[int, int]

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...answer import ErrorTable
-from ...answer.claim import Claim, Verdict, decided
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict, decided
 from ...answer.signals import MIN_DROP
 
 DROP = 10**MIN_DROP

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 
 from ...answer import ErrorTable, PowerLaw, count_of_heads, power_law
-from ...answer.claim import Claim, Verdict, decided, verdict_of
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict, decided, verdict_of
 from .heads import FLAT_SLOPE, finite_ratio
 
 

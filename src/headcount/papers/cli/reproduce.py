@@ -19,13 +19,13 @@ from ...cli.running import run, settled, training_on
 from ...engine import Executor, Hardware, RunSummary, check_where, hardware, plan_sweep, run_sweep
 from ...errors import InputError, require
 from ...report.progress import bytes_progress, counted_progress
+from ...report.reading import sections_of, what_was_lost
 from ...report.render import write_report
 from ...report.render.terminal import section_view
 from ...report.render.words import spoken_time
 from ...report.section import Section
 from ...store import Outcome, Store
 from ..base import AbstractStudy, ClosedFormStudy, Scale
-from ..folder import sections_of, what_was_lost
 from ..real_data.base import RealDataStudy
 from ..real_data.cifar import PATCHES, CifarStudy
 from ..registry import CLOSED_FORM, REAL_DATA, STUDIES, study
@@ -36,7 +36,12 @@ AnyStudy = AbstractStudy | ClosedFormStudy
 
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME|all", help="A study; none lists them with their costs.")
+        str | None,
+        typer.Argument(
+            metavar="NAME|all",
+            help="A study; none lists them with their costs.",
+            autocompletion=lambda: ["all", *STUDIES, *CLOSED_FORM, *REAL_DATA],
+        ),
     ] = None,
     scale: Annotated[
         Scale, typer.Option(help="smoke: a minute or two; laptop: about ten on 2 cores; paper: the published grid.")
@@ -195,7 +200,7 @@ def _bound(each: RealDataStudy, folder: Path | None, embeddings: Path | None, dr
             what="data",
         )
     with bytes_progress(messages) as on_bytes:
-        return each.bound(folder, embeddings=embeddings, on_bytes=on_bytes)
+        return each.bound(folder, embeddings=embeddings, on_bytes=lambda _, done, total: on_bytes(done, total))
 
 
 def _computed(each: ClosedFormStudy, scale: Scale, folder: Path) -> Section:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...answer import ErrorTable, answer, error_table
-from ...answer.claim import Claim, judged
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import judged
 from ...answer.signals import REVERSED, reversal_scores
 from ...report.chart import Series
 from ...report.charts import reversal_chart

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...answer import NMSE, ErrorTable, answer, error_table
-from ...answer.claim import Claim, judged
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import judged
 from ...report.chart import Chart, Series
 from ...report.section import Section
 from ...store import Experiment, Record

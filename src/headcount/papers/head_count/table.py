@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...answer import Answer, ErrorTable, answer, count_of_heads, error_table
-from ...answer.claim import Claim, judged
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import judged
 from ...answer.metric import TRAIN_NMSE
 from ...report.charts import error_chart, heat_map
 from ...report.section import Section, headline

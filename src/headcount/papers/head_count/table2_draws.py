@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...answer import NMSE, ErrorTable, answer, count_of_heads, error_table
-from ...answer.claim import Verdict
+from ...answer.claim import OF_MEASUREMENTS
 from ...report.chart import Chart, Series
 from ...report.section import Grid, Section
 from ...store import Experiment, Record
@@ -129,12 +129,12 @@ def _headline(draws: Sequence[Draw]) -> str:
 
 def _rules_grid(draws: Sequence[Draw]) -> Grid:
     rows = [
-        (statement, *(str(counts[verdict]) for verdict in Verdict))
+        (statement, *(str(counts[verdict]) for verdict in OF_MEASUREMENTS))
         for statement, counts in verdicts_by_rule(draws).items()
     ]
     return Grid(
         title=f"Table 2's claims, judged in each of {len(draws)} draws",
-        columns=("claim", *(verdict.value for verdict in Verdict)),
+        columns=("claim", *(verdict.value for verdict in OF_MEASUREMENTS)),
         rows=tuple(rows),
     )
 

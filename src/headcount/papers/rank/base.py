@@ -13,7 +13,8 @@ import numpy as np
 
 from ..._choices import Norm, Positions
 from ...answer import NMSE, ErrorTable, error_table
-from ...answer.claim import Claim, judged
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import judged
 from ...report.chart import Chart, Series
 from ...report.section import Grid, Section
 from ...store import Experiment, Record, TrainSpec

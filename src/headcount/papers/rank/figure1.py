@@ -1,7 +1,7 @@
 """Figure 1 of the second paper: error by rank for 1, 3 and 5 layers and 1, 8 and 64 attention blocks."""
 
 from ...answer import ErrorTable
-from ...answer.claim import Claim
+from ...answer.claim import ClaimResult as Claim
 from ..base import Scale
 from ..claims.rank import blocks_claim, depth_claim, full_rank_claim, more_heads_claim
 from .base import RankEffort, RankStudy

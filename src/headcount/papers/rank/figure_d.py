@@ -1,7 +1,7 @@
 """The second paper's figure of error by rank and dimension d."""
 
 from ...answer import ErrorTable
-from ...answer.claim import Claim
+from ...answer.claim import ClaimResult as Claim
 from ..base import Scale
 from ..claims.rank import full_rank_claim, more_heads_claim
 from .base import RankEffort, RankStudy

@@ -1,7 +1,7 @@
 """The second paper's figure of error by rank and number of points N, two layers."""
 
 from ...answer import ErrorTable
-from ...answer.claim import Claim
+from ...answer.claim import ClaimResult as Claim
 from ..base import Scale
 from ..claims.rank import full_rank_claim, longer_claim, more_heads_claim, shorter_claim
 from .base import RankEffort, RankStudy

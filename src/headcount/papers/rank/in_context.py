@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ...answer import ErrorTable
-from ...answer.claim import Claim
+from ...answer.claim import ClaimResult as Claim
 from ..base import Scale
 from ..claims.rank import wider_heads_claim
 from .base import RankEffort, RankStudy

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ...answer import ErrorTable, error_table
-from ...answer.claim import Claim
+from ...answer.claim import ClaimResult as Claim
 from ...report.section import Grid, Section
 from ...store import Experiment, Record
 from ..base import Scale, said_of

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...answer.claim import Claim, Verdict, decided, judged
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import Verdict, decided, judged
 from ...report.chart import Chart, Series
 from ...report.section import Grid, Section
 from ..base import ClosedFormStudy, Pieces, Scale

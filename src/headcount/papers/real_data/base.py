@@ -6,7 +6,7 @@ sizes.
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -19,6 +19,7 @@ from ...report.chart import Chart, Series
 from ...report.section import Grid
 from ...store import Experiment, Outcome, Precision, Record, TrainSpec
 from ..base import AbstractStudy, Effort, Scale
+from .download import OnBytes, Source
 
 if TYPE_CHECKING:
     from ...engine import Sweep
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from ...store.experiment import Value
     from ...tasks import AbstractTask
 
-OnBytes = Callable[[int, int | None], None]
 SMALLEST = 1e-4
 """Shares of wrong answers are drawn down to here: a training set without one has no logarithm."""
 
@@ -266,11 +266,11 @@ def error_chart(name: str, title: str, table: ErrorTable, published: ErrorTable 
     )
 
 
-def to_be_fetched(folder: Path, names: tuple[str, ...]) -> bool:
-    """Whether a folder is missing, empty, or has only what an earlier download of these files left."""
-    from ...data.hub import STAGING
-
+def to_be_fetched(folder: Path, files: Sequence[Source]) -> bool:
+    """Whether a folder is missing, empty, or has what an unfinished download of these files left; the last is last."""
+    names = [file.file_name for file in files]
     if not folder.exists():
         return True
-    ours = {f"{name}{ending}" for name in names for ending in ("", ".part")} | {STAGING}
-    return folder.is_dir() and {entry.name for entry in folder.iterdir()} <= ours
+    ours = {f"{Path(name).parts[0]}{ending}" for name in names for ending in ("", ".part")}
+    is_whole = (folder / names[-1]).exists()
+    return folder.is_dir() and not is_whole and {entry.name for entry in folder.iterdir()} <= ours

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...answer import ERROR_RATE, ErrorTable
-from ...answer.claim import Claim, judged
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import judged
 from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
 from ...answer.signals import reversal_scores
 from ...report.chart import Chart, Series
@@ -29,7 +30,6 @@ from ..published import published_accuracies
 from .base import (
     LabelledEffort,
     Means,
-    OnBytes,
     RealDataStudy,
     accuracy_grid,
     changes_of,
@@ -39,6 +39,7 @@ from .base import (
     to_be_fetched,
     wrong_at_both_ends,
 )
+from .download import CIFAR10, OnBytes, fetch
 
 if TYPE_CHECKING:
     from ...data.images import ImageSet
@@ -75,10 +76,10 @@ class CifarStudy(RealDataStudy):
 
     def images(self, data: Path, on_bytes: OnBytes) -> "ImageSet":
         """The images in a folder, downloaded where it is empty."""
-        from ...data.cifar import ARCHIVE, fetch_cifar10, is_cifar10, read_cifar10
+        from ...data.cifar import is_cifar10, read_cifar10
 
-        if not is_cifar10(data) and to_be_fetched(data, (ARCHIVE.file_name,)):
-            fetch_cifar10(data, on_bytes)
+        if not is_cifar10(data) and to_be_fetched(data, (CIFAR10,)):
+            fetch((CIFAR10,), data, on_bytes)
         return read_cifar10(data)
 
     def is_ready(self, data: Path) -> bool:

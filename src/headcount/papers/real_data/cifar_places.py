@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...answer import ERROR_RATE, ErrorTable, count_of_heads
-from ...answer.claim import Claim
+from ...answer.claim import ClaimResult as Claim
 from ...report.chart import Chart, Series
 from ...report.section import Grid, Section
 from ...store import Experiment, Record
 from ..base import Scale, said_of
 from ..claims.labels import nearness_claim
 from ..claims.places import EACH_TIME, ONCE, answered_less_claim, fitted_more_claim, frame_claim, gains
-from .base import LabelledEffort, Means, OnBytes, error_chart, means_of
+from .base import LabelledEffort, Means, error_chart, means_of
 from .cifar import CLASSES, EPOCH, PATCH, TRAINING, VALIDATION, CifarStudy, accuracies, of_patch
 from .cifar import STUDY as CIFAR
+from .download import OnBytes
 
 if TYPE_CHECKING:
     from ...store.experiment import Value

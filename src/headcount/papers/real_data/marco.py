@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...answer import ERROR_RATE, ErrorTable, Surface, surface_fit
-from ...answer.claim import Claim, judged
+from ...answer.claim import ClaimResult as Claim
+from ...answer.claim import judged
 from ...errors import InputError
 from ...report.chart import Chart, Series
 from ...report.section import Grid, Section

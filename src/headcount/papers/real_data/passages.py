@@ -9,7 +9,8 @@ from ...answer.metric import FINAL_ERROR, TRAIN_ERROR
 from ...errors import InputError
 from ..base import Scale
 from ..published import published_accuracies
-from .base import LabelledEffort, OnBytes, RealDataStudy, to_be_fetched
+from .base import LabelledEffort, RealDataStudy, to_be_fetched
+from .download import OnBytes, bert, fetch, marco
 
 if TYPE_CHECKING:
     from ...models import EncoderSpec
@@ -65,15 +66,13 @@ class PassageStudy(RealDataStudy):
 
     def read(self, data: Path, *, embeddings: Path | None, on_bytes: OnBytes) -> "tuple[AbstractTask, ...]":
         from ...data.embeddings import find_embeddings, load_embeddings
-        from ...data.hub import BERT_FILES, JUDGED, MARCO_FILES, fetch_bert, fetch_marco
         from ...data.passages import is_passages, read_passages
         from ...tasks import ranking
 
-        if not is_passages(data) and to_be_fetched(data, (JUDGED, *MARCO_FILES)):
-            fetch_marco(data, on_bytes)
-        weights = BERT_FILES[-1]  # the last file downloaded; a folder that has it holds a whole model
-        if embeddings is not None and not (embeddings / weights).exists() and to_be_fetched(embeddings, BERT_FILES):
-            fetch_bert(embeddings, on_bytes)
+        if not is_passages(data) and to_be_fetched(data, marco()):
+            fetch(marco(), data, on_bytes)
+        if embeddings is not None and to_be_fetched(embeddings, bert()):
+            fetch(bert(), embeddings, on_bytes)
         words = load_embeddings(find_embeddings(embeddings))
         if not is_passages(data):
             raise InputError(

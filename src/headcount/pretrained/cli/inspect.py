@@ -113,7 +113,7 @@ def _run(prepared: "Prepared", folder: Path) -> "Inspection":
         try:
             return prepared.run(store, command=command)
         except KeyboardInterrupt:
-            own = [each.attached for each in store.progress() if each.task == prepared.experiment.task]
+            own = [each.facts for each in store.progress() if each.task == prepared.experiment.task]
             kept = max(map(measured_facts, own), default=0)
             say(f"Stopped. {kept} facts are kept in {folder}. To go on, run the same command:")
             say(f"  {command}")

@@ -60,7 +60,7 @@ def inspections_of(folder: Path) -> list[dict[str, Any]]:
     try:
         with Store.open_for_reading(folder) as store:
             names = [each.name for each in store.experiments() if each.study == "inspect"]
-            inspections = [store.attachments(name) for name in names]
+            inspections = [store.facts(name) for name in names]
     except HeadcountError as error:
         raise InputError(none) from error
     require(bool(inspections), none)

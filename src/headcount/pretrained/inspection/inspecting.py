@@ -13,7 +13,8 @@ from ...store import Experiment, Store
 from ..extra import need
 from ..loading.describing import about_data, about_model, short_name, size_of
 from ..loading.digests import digest_of
-from ..reading.facts import ASKED, STUDY
+from ..plugin import STUDY
+from ..reading.facts import ASKED
 from ..reading.read import TOLERANCE
 from .configurations import Asked, configuration_facts
 from .effort import Schedule, level_of, schedule
@@ -77,12 +78,12 @@ class Prepared:
         name, path = self.experiment.name, None
         if store is not None:
             name = store.begin(self.experiment, command).name
-            kept = store.attachments(name)
+            kept = store.facts(name)
             path = store.root / "weights" / f"statistics-{self.experiment.identity}.safetensors"
 
         def keep(fact: str, value: Any) -> None:
             if store is not None:
-                store.attach(name, fact, value)
+                store.put(name, fact, value)
 
         statistics = KeptStatistics(self.evaluation.statistics, path)
         facts = self.facts(statistics, None if store is None else store.root)

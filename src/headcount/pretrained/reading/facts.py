@@ -14,8 +14,6 @@ from ...answer.answer_base import Interval
 from ...answer.bootstrap import RESAMPLES, TAIL, interval_of
 from ...errors import StoreError
 
-STUDY = "inspect"
-"""What the experiment of an inspection has for a study."""
 TOLERANCE = 0.01
 """Loss increase that is allowed, as a share of the loss's scale."""
 LAST_FACT = "cost"
@@ -201,6 +199,14 @@ def is_complete(facts: Iterable[str]) -> bool:
 def measured_facts(names: Iterable[str]) -> int:
     """How many of these attachments are facts of the model."""
     return sum(name not in ABOUT_THE_RUN for name in names)
+
+
+def measured_words(attachments: Mapping[str, Any]) -> str:
+    """How many facts are measured, and of how many where the inspection says what it was asked for."""
+    measured, asked = measured_facts(attachments), attachments.get(ASKED)
+    facts = asked.get("facts") if isinstance(asked, dict) else None
+    wanted = f" of {len(facts)}" if isinstance(facts, list) and facts else ""
+    return f"{measured}{wanted} facts measured"
 
 
 def missing_facts(attachments: Mapping[str, Any]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 from ...answer.bootstrap import COVERAGE
 from ...answer.next_steps import NextStep
 from ...answer.words import decimal
+from ...registry import StoredExperiment
 from ...report.section import Grid, Section
 from ...store import Experiment
 from ..reading.facts import IncreaseCurve
@@ -23,6 +24,13 @@ from ..reading.words import (
     transition_rows,
 )
 from .charts import kept_words, trained_model_charts
+
+
+def inspection_sections(stored: StoredExperiment) -> list[Section]:
+    """The section of a stored inspection; none where nothing that can be drawn was measured yet."""
+    folder, command = str(stored.folder), stored.command
+    section = trained_model_section(stored.experiment, stored.attachments, folder=folder, command=command)
+    return [] if section is None else [section]
 
 
 def trained_model_section(
@@ -52,7 +60,7 @@ def trained_model_section(
         notes=limits(model),
         prose=sentences(model),
         next_steps=tuple(_next_steps(model, folder, command)),
-        trained_model=model,
+        trained_model=model.as_dict(),
         evidence=tuple(_evidence(model, command)),
         warning=incomplete(model, command),
     )

@@ -8,9 +8,6 @@ from typing import Any
 from ..._version import __version__
 from ...answer.words import as_sentence
 
-RECORD = "headcount.json"
-"""The file beside the weights that says what was done and measured."""
-
 NOT_COVERED = (
     "Losses are those of the data named above; nothing is known about other data, other languages or longer sequences.",
     "No task benchmark was run, and nothing was checked for safety, bias or calibration.",

@@ -42,11 +42,11 @@ def section_view(section: Section) -> RenderableType:
     if section.settings is not None:
         return Group(*parts, facts(evidence_rows(section) + _computed_by(section)), "", *_in_words(section))
     for claim in section.claims:
-        beside = "" if claim.published is None else f" (published numbers: {_MARKS[claim.published.verdict]})"
+        beside = "" if claim.reference is None else f" (published numbers: {_MARKS[claim.reference.verdict]})"
         parts.append(Prose(f"{_MARKS[claim.verdict]}{beside}  {escape(claim.statement)}", indent=1))
         parts.append(Prose(f"[dim]{escape(claim.evidence)}[/dim]", indent=4))
-        if claim.published is not None:
-            parts.append(Prose(f"[dim]published numbers: {escape(claim.published.evidence)}[/dim]", indent=4))
+        if claim.reference is not None:
+            parts.append(Prose(f"[dim]published numbers: {escape(claim.reference.evidence)}[/dim]", indent=4))
     computed_by = [Prose(f"[dim]{name}: {escape(words)}[/dim]") for name, words in _computed_by(section)]
     return Group(*parts, Prose(f"[bold]{escape(section.headline)}[/bold]"), *computed_by, "")
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from ...answer.claim import Claim, Finding, Verdict, as_claim, promise_verdict
 from ...keys import named_key
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval, quadratic_basins, sum_of_maxima
@@ -19,7 +20,6 @@ from ..constructions.depth_roles import construct_roles, roles
 from ..constructions.enough_heads import Construction, construct
 from ..constructions.relu_nets import RidgeSum, linear
 from ..constructions.two_layers import construct_two_layers
-from .claim import Control, Result, Verdict, claim, verdict_of
 
 EPS = 0.1
 STARTS, STEPS = 16, 60
@@ -69,11 +69,11 @@ def _kept(built: Construction, basins: _Basins) -> tuple[str, bool]:
     return f"{error:.1e} of {built.promised:.1e}", built.proved and error <= built.promised <= EPS
 
 
-def _broken(build: Build, change: Callable[[Construction], Construction], words: str, basins: _Basins) -> Result:
+def _broken(build: Build, change: Callable[[Construction], Construction], words: str, basins: _Basins) -> Finding:
     """A changed construction, and that of swapped components: neither keeps the promise."""
     results = {words: _kept(change(build(basins)), basins), "two swapped": _kept(build(basins.swapped), basins)}
     parts = "; ".join(f"{name}: {text}" for name, (text, _) in results.items())
-    return f"found of promised, {parts}", verdict_of(any(kept for _, kept in results.values()))
+    return f"found of promised, {parts}", promise_verdict(any(kept for _, kept in results.values()))
 
 
 def _silenced(built: Construction) -> Construction:
@@ -96,46 +96,46 @@ def _two_layers(basins: _Basins) -> Construction:
     return construct_two_layers(basins.task, EPS, outer=basins.outer)
 
 
-@claim(
+@as_claim(
     "L attention layers of h heads, nothing between them, retrieve D = h (2 L - 1) minima within any eps",
     source="ours, attention only",
     program="theory.construct_roles, theory.largest_error",
-    control=Control(
-        breaks="the tokens ask nothing, or two components are swapped",
+    control=Claim(
+        statement="the tokens ask nothing, or two components are swapped",
         check=lambda: _broken(_roles(2, 2), _silenced, "silent", _basins(roles(2, 2), 8)),
     ),
 )
-def depth_roles() -> Result:
+def depth_roles() -> Finding:
     parts, holds = [], True
     for heads, layers, falling in ((2, 2, False), (1, 3, True)):
         basins = _basins(roles(heads, layers), 8, falling=falling)
         text, kept = _kept(_roles(heads, layers)(basins), basins)
         holds &= kept
         parts.append(f"L = {layers}, h = {heads}, D = {len(basins.weights)}: {text}")
-    return f"weighted sums of basins, T = 8, found of promised: {'; '.join(parts)}", verdict_of(holds)
+    return f"weighted sums of basins, T = 8, found of promised: {'; '.join(parts)}", promise_verdict(holds)
 
 
-@claim(
+@as_claim(
     "two layers of one head, a net between them and a label per place, retrieve any D <= T minima within any eps; the "
     "width of the head grows with D",
     source="ours, with nets and labels",
     program="theory.construct_two_layers, theory.largest_error",
-    control=Control(
-        breaks="all labels zero, or two components swapped",
+    control=Claim(
+        statement="all labels zero, or two components swapped",
         check=lambda: _broken(_two_layers, _without_labels, "no labels", _basins(6, 16)),
     ),
 )
-def two_layers() -> Result:
+def two_layers() -> Finding:
     parts, holds = [], True
     for intrinsic_dim, length, falling in ((3, 8, False), (6, 16, True)):
         basins = _basins(intrinsic_dim, length, falling=falling)
         text, kept = _kept(_two_layers(basins), basins)
         holds &= kept
         parts.append(f"D = {intrinsic_dim}, T = {length}: {text}")
-    return f"weighted sums of basins, L = 2, h = 1, found of promised: {'; '.join(parts)}", verdict_of(holds)
+    return f"weighted sums of basins, L = 2, h = 1, found of promised: {'; '.join(parts)}", promise_verdict(holds)
 
 
-def _by_content(without_roles: bool = False) -> Result:
+def _by_content(without_roles: bool = False) -> Finding:
     parts, holds = [], True
     for length, sequences in ((32, SEQUENCES),) if without_roles else ((32, SEQUENCES), (16, 5 * SEQUENCES)):
         task = sum_of_maxima(length=length, intrinsic_dim=8, dim=6)
@@ -148,7 +148,7 @@ def _by_content(without_roles: bool = False) -> Result:
         parts.append(f"T = {length}: {failed} of {sequences:,} sequences fail, NMSE {error:.1e}")
     return (
         f"sum of 8 maxima of normal tokens, d = 6, L = 2, h = 2, the first draw of directions, {'; '.join(parts)}",
-        verdict_of(holds, estimated=True),
+        promise_verdict(holds, estimated=True),
     )
 
 
@@ -161,18 +161,18 @@ def _sampled(model: ClassTokenTransformer, task: Retrieval, sequences: int) -> t
     return float(jnp.mean(off**2) / jnp.var(targets)), int(jnp.sum(off > FAILED))
 
 
-@claim(
+@as_claim(
     "on random sequences of 32 tokens two attention layers of two heads have eight maxima, (h + 1)^L - 1, more than "
     "h L (L + 1) / 2",
     source="ours, on average",
     program="theory.construct_by_content",
-    control=Control(breaks="all tokens in one role", check=lambda: _by_content(without_roles=True)),
+    control=Claim(statement="all tokens in one role", check=lambda: _by_content(without_roles=True)),
 )
-def content_roles() -> Result:
+def content_roles() -> Finding:
     return _by_content()
 
 
-@claim(
+@as_claim(
     "L layers are efficient only if L h >= D",
     source="Conjecture 1",
     program="theory.bounds.depth_conjecture, theory.construct_roles, theory.construct",
@@ -183,12 +183,12 @@ def content_roles() -> Result:
     "reach any D <= T, with a head width that grows with D. Whether a bound of the form D <= c(L, h) holds for "
     "attention only is open; training solves more than h (2 L - 1) for some shapes and less for others (`headcount "
     "reproduce depth`)",
-    control=Control(
-        breaks="the tokens ask nothing, or two components are swapped",
+    control=Claim(
+        statement="the tokens ask nothing, or two components are swapped",
         check=lambda: _broken(_roles(1, 2), _silenced, "silent", _basins(3, 8)),
     ),
 )
-def depth() -> Result:
+def depth() -> Finding:
     """Two layers of one head on three minima, their error and size over T, and their size over eps."""
     bound = depth_conjecture(Setting(heads=1, intrinsic_dim=3, length=8, layers=2))
     by_length, sizes, holds = [], set(), True

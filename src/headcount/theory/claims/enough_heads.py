@@ -10,16 +10,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...answer.claim import Claim, Finding, as_claim, promise_verdict
 from ...keys import named_generator
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval, max_plus_min, quadratic_basins
 from ..bounds import head_error, max_net_widths
 from ..constructions.adversary import largest_error
 from ..constructions.density import promised_error, retrieval_of
-from ..constructions.enough_heads import GATE, construct
-from ..constructions.relu_nets import Affine, ReluNet, compose, max_net
+from ..constructions.enough_heads import construct
+from ..constructions.registers import GATE
+from ..constructions.relu_nets import AffineMap, ReluNet, compose, max_net
 from ..constructions.wide_head import construct_wide, wide_size
-from .claim import Control, Result, claim, verdict_of
 
 HALVES = [(0.0, 0.5), (0.5, 1.0)]
 OVERLAPPING = [(0.0, 0.5), (0.25, 0.75), (0.5, 1.0)]
@@ -27,7 +28,7 @@ OVERLAPPING = [(0.0, 0.5), (0.25, 0.75), (0.5, 1.0)]
 CONTROL_EPS = 0.03
 
 
-def _density(selector_of: Callable[[float], float]) -> Result:
+def _density(selector_of: Callable[[float], float]) -> Finding:
     """Whether inputs are recovered within the promise of q by a selector whose own q is `selector_of(q)`."""
     length, powers, errors = 8, (1e2, 1e3, 1e4), []
     generator = named_generator(0, "ledger", "density")
@@ -47,26 +48,26 @@ def _density(selector_of: Callable[[float], float]) -> Result:
     )
     return (
         f"T = 8, inputs recovered within (found of promised) {pairs}; found falls as q^{slope:.2f}",
-        verdict_of(
+        promise_verdict(
             all(error <= bound + 1e-12 for error, bound in zip(errors, promised, strict=True))
             and abs(slope + 0.5) < 0.1
         ),
     )
 
 
-@claim(
+@as_claim(
     "every continuous function of a sequence is within any error of a retrieval task",
     source="Theorem 1",
     program="theory.retrieval_of",
     repair="the selector's rate is ours: 0.278 q^(-1/2), attained; its last step, a polynomial in place of the "
     "function, is omitted",
-    control=Control(breaks="a selector with weight 1/2 on both sides", check=lambda: _density(lambda _q: 1e-12)),
+    control=Claim(statement="a selector with weight 1/2 on both sides", check=lambda: _density(lambda _q: 1e-12)),
 )
-def density() -> Result:
+def density() -> Finding:
     return _density(lambda q: q)
 
 
-def _gate(depth: float) -> Result:
+def _gate(depth: float) -> Finding:
     """The largest error of a softmax head with a gate of this depth, against the bound of depth 2.
 
     Inside S_i one token is ahead of the others by a; outside all values are 0.
@@ -81,18 +82,18 @@ def _gate(depth: float) -> Result:
             ratio = abs(float(weights @ values / weights.sum()) - lowest) / bound
             if ratio > worst:
                 worst, where = ratio, f"beta = {beta:g}, {size} of {length} places, lowest value {lowest:g}"
-    return f"largest error of the bound {worst:.3g} ({where})", verdict_of(worst <= 1 + 1e-9)
+    return f"largest error of the bound {worst:.3g} ({where})", promise_verdict(worst <= 1 + 1e-9)
 
 
-@claim(
+@as_claim(
     "a softmax head reads the minimum over S_i within (|S_i| - 1) / (e beta) + T exp(-beta (G - 1))",
     source="Theorem 2(1), head error",
     program="theory.bounds.head_error",
     repair="the published gate of depth 1 ties a token inside with Psi = 1 and one outside with Psi = 0; a depth "
     "G > 1 is needed, and the component nets overshoot [0, 1] by delta, so G - 2 delta of it is left",
-    control=Control(breaks="the published gate of depth 1", check=lambda: _gate(1.0)),
+    control=Claim(statement="the published gate of depth 1", check=lambda: _gate(1.0)),
 )
-def gate() -> Result:
+def gate() -> Finding:
     return _gate(GATE)
 
 
@@ -114,7 +115,7 @@ def with_shuffled_outputs(model: ClassTokenTransformer) -> ClassTokenTransformer
     return eqx.tree_at(lambda one: one.attention[0].output, model, output)
 
 
-def _broken_constructions() -> Result:
+def _broken_constructions() -> Finding:
     """Each construction with its gates zeroed, and max + min with shuffled outputs (basins are a symmetric sum)."""
     tasks = _windowed()
     broken = [(f"{name}, gates zeroed", task, without_gates) for name, task in tasks.items()]
@@ -122,18 +123,18 @@ def _broken_constructions() -> Result:
     broken.append((f"{name}, output weights shuffled", task, with_shuffled_outputs))
     results = [(label, *_construction(task, CONTROL_EPS, broken=change)) for label, task, change in broken]
     parts = "; ".join(f"{label}, {text}" for label, text, *_ in results)
-    return parts, verdict_of(any(kept for _, _, kept, _ in results))
+    return parts, promise_verdict(any(kept for _, _, kept, _ in results))
 
 
-@claim(
+@as_claim(
     "h = D heads with head_dim n = 2 have error at most eps with M = C / eps^gamma",
     source="Theorem 2(1)",
     program="theory.construct, theory.largest_error",
     repair="heads read values in [-delta, 1 + delta] while F0 is given on [0, 1]^D: a fitted outer map is preceded "
     "by a rescaling, which costs another L0 delta",
-    control=Control(breaks="gates zeroed, or output weights shuffled", check=_broken_constructions),
+    control=Claim(statement="gates zeroed, or output weights shuffled", check=_broken_constructions),
 )
-def enough_heads() -> Result:
+def enough_heads() -> Finding:
     parts, holds, sizes = [], True, []
     for name, task in _windowed().items():
         for eps in (0.1, 0.03, 0.01):
@@ -145,7 +146,7 @@ def enough_heads() -> Result:
     return (
         f"T = 8, position sets of 4 places, found of promised: {'; '.join(parts)}; basins grow as eps^-{slope:.2f} "
         "(gamma = 0.5)",
-        verdict_of(holds and abs(slope - 0.5) < 0.1),
+        promise_verdict(holds and abs(slope - 0.5) < 0.1),
     )
 
 
@@ -165,23 +166,23 @@ def _fitted_task() -> Retrieval:
     )
 
 
-def _fitted_without_gates() -> Result:
+def _fitted_without_gates() -> Finding:
     text, kept, _ = _construction(_fitted_task(), 0.1, proved=False, broken=without_gates)
-    return text, verdict_of(kept, estimated=True)
+    return text, promise_verdict(kept, estimated=True)
 
 
-@claim(
+@as_claim(
     "the same for components of any form, by fitted nets",
     source="Theorem 2(1)",
     program="theory.construct",
-    control=Control(breaks="gates zeroed", check=_fitted_without_gates),
+    control=Claim(statement="gates zeroed", check=_fitted_without_gates),
 )
-def fitted_heads() -> Result:
+def fitted_heads() -> Finding:
     results = [_construction(_fitted_task(), eps, proved=False) for eps in (0.1, 0.03)]
     return (
         "x1 x2 over the first half and a wave times x2 over the second, outer map a product, found of promised: "
         + "; ".join(text for text, *_ in results),
-        verdict_of(all(kept for _, kept, _ in results), estimated=True),
+        promise_verdict(all(kept for _, kept, _ in results), estimated=True),
     )
 
 
@@ -203,13 +204,13 @@ def _construction(
 def _random_net(generator: np.random.Generator, sizes: tuple[int, ...]) -> ReluNet:
     return ReluNet(
         tuple(
-            Affine(generator.standard_normal((after, before)), generator.standard_normal(after))
+            AffineMap(generator.standard_normal((after, before)), generator.standard_normal(after))
             for before, after in itertools.pairwise(sizes)
         )
     )
 
 
-def _composed(order: tuple[int, int, int]) -> Result:
+def _composed(order: tuple[int, int, int]) -> Finding:
     """A net composed of three in this order, against the three applied one after the other."""
     generator = named_generator(0, "ledger", "lemma 8")
     first, middle, last = nets = tuple(_random_net(generator, sizes) for sizes in ((1, 5, 1), (1, 4, 3, 1), (1, 6, 1)))
@@ -218,21 +219,21 @@ def _composed(order: tuple[int, int, int]) -> Result:
     gap = max(abs(float(whole(np.array([x]))[0] - last(middle(first(np.array([x]))))[0])) for x in points)
     return (
         f"{len(whole.layers)} layers; they differ by {gap:.1e} at 101 points",
-        verdict_of(len(whole.layers) == 5 and gap < 1e-12),
+        promise_verdict(len(whole.layers) == 5 and gap < 1e-12),
     )
 
 
-@claim(
+@as_claim(
     "nets of 2, 3 and 2 layers compose into one of 5",
     source="Lemma 8",
     program="theory.compose",
-    control=Control(breaks="the nets in reverse order", check=lambda: _composed((2, 1, 0))),
+    control=Claim(statement="the nets in reverse order", check=lambda: _composed((2, 1, 0))),
 )
-def lemma_8() -> Result:
+def lemma_8() -> Finding:
     return _composed((0, 1, 2))
 
 
-def _max_net(steps: int) -> Result:
+def _max_net(steps: int) -> Finding:
     """The net of `steps` levels against eps = 0.1, on random numbers and on ties at every height, where it is worst."""
     eps, count = 0.1, 20
     net = max_net(count, 1 / steps)
@@ -243,17 +244,17 @@ def _max_net(steps: int) -> Result:
     return (
         f"T = {count}, eps = {eps}: worst of 200 random sequences and 1,801 of equal numbers is {worst:.4f}, widths "
         f"{net.widths}",
-        verdict_of(worst <= eps and net.widths[0] <= widths[0] and net.widths[1] <= widths[1]),
+        promise_verdict(worst <= eps and net.widths[0] <= widths[0] and net.widths[1] <= widths[1]),
     )
 
 
-@claim(
+@as_claim(
     "three ReLU layers of width at most 2 T ceil(1 / eps) give the maximum of T numbers within eps",
     source="Lemma 9",
     program="theory.max_net",
-    control=Control(breaks="9 steps in place of ceil(1 / eps) = 10", check=lambda: _max_net(9)),
+    control=Claim(statement="9 steps in place of ceil(1 / eps) = 10", check=lambda: _max_net(9)),
 )
-def lemma_9() -> Result:
+def lemma_9() -> Finding:
     return _max_net(10)
 
 
@@ -271,20 +272,20 @@ def _wide(eps: float, shift: int = 0) -> tuple[str, bool]:
     return text, built.proved and error <= built.promised <= eps
 
 
-def _wide_with_shifted_codes() -> Result:
+def _wide_with_shifted_codes() -> Finding:
     text, kept = _wide(0.1, shift=2)
-    return text, verdict_of(kept)
+    return text, promise_verdict(kept)
 
 
-@claim(
+@as_claim(
     "one head with head_dim n = T d and five ReLU layers do it with M = C / eps^(1 + gamma)",
     source="Theorem 2(3)",
     program="theory.construct_wide, theory.wide_size",
     repair="Lemma 9's middle matrix has T N x 2 N entries, N of the order of 1 / eps: with its zeros counted M "
     "grows as eps^-max(2, 1 + gamma)",
-    control=Control(breaks="position codes passed on by two places", check=_wide_with_shifted_codes),
+    control=Claim(statement="position codes passed on by two places", check=_wide_with_shifted_codes),
 )
-def wide_head() -> Result:
+def wide_head() -> Finding:
     results = [_wide(eps) for eps in (0.1, 0.03)]
     basins = quadratic_basins(length=8)
     sizes = [wide_size(basins, eps, zeros=zeros) for zeros in (True, False) for eps in (1e-2, 1e-3)]
@@ -292,5 +293,5 @@ def wide_head() -> Result:
     return (
         f"max + min of halves, T = 8, found of promised: {'; '.join(text for text, _ in results)}; basins "
         f"(gamma = 0.5) grow as eps^-{sparse:.2f} without zeros, eps^-{dense:.2f} with them",
-        verdict_of(all(kept for _, kept in results) and abs(sparse - 1.5) < 0.1),
+        promise_verdict(all(kept for _, kept in results) and abs(sparse - 1.5) < 0.1),
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...answer.claim import Claim, Finding, as_claim, promise_verdict
 from ...keys import named_generator
 from ...tasks import Retrieval, alphabet_values, max_plus_min
 from ..constructions.adversary import largest_error
@@ -14,7 +15,6 @@ from ..floors.alphabet import alphabet_floor, error_of_orders, set_probabilities
 from ..floors.bounded import BoundedClass, class_floor, promised_distance, slope_needed
 from ..floors.nearest import digit_head, nearest_outputs, random_head
 from ..floors.one_head import OneHead, one_head_answer, one_head_slope
-from .claim import Control, Result, claim, verdict_of
 
 SYMBOLS, DIMS, LENGTH = 5, 3, 8
 
@@ -46,7 +46,7 @@ def _best_with_averaged_ties(values: np.ndarray, heads: int) -> float:
     return float(weights @ (targets - means) ** 2 / (weights @ (targets - weights @ targets) ** 2))
 
 
-def _hard_heads(best: Callable[[np.ndarray, int], float]) -> Result:
+def _hard_heads(best: Callable[[np.ndarray, int], float]) -> Finding:
     """The enumerated floors against the least error that `best` comes to."""
     values = alphabet_values(DIMS, SYMBOLS)
     floors = [alphabet_floor(values, heads, LENGTH).nmse for heads in (1, 2, 3)]
@@ -58,20 +58,20 @@ def _hard_heads(best: Callable[[np.ndarray, int], float]) -> Result:
         f"{SYMBOLS} symbols, D = {DIMS}, T = {LENGTH}: NMSE at least {floors[0]:.3f} with 1 head, {floors[1]:.3f} with "
         f"2, {floors[2]:.2g} with 3; one by one {least[0]:.3f} and {least[1]:.3f}; heads ordered by a_1, a_2, a_3 "
         f"{sorted_by:.2g}",
-        verdict_of(agree and floors[0] > floors[1] > 1e-3 and floors[2] == sorted_by == 0),
+        promise_verdict(agree and floors[0] > floors[1] > 1e-3 and floors[2] == sorted_by == 0),
     )
 
 
-@claim(
+@as_claim(
     "on an alphabet no hard heads fewer than D whose scores are all different, without positions, are below an "
     "enumerated error, whatever encoder, values and readout",
     source="ours (a)",
     program="theory.alphabet_floor, theory.error_of_orders",
-    control=Control(
-        breaks="equal scores, ties averaged", check=functools.partial(_hard_heads, _best_with_averaged_ties)
+    control=Claim(
+        statement="equal scores, ties averaged", check=functools.partial(_hard_heads, _best_with_averaged_ties)
     ),
 )
-def hard_heads() -> Result:
+def hard_heads() -> Finding:
     return _hard_heads(_best_by_search)
 
 
@@ -79,7 +79,7 @@ SIZES = ((3, 20, 1), (4, 30, 1), (6, 6, 1), (4, 4, 2), (5, 10, 2))
 """Grid points, free tokens and numbers per head, small enough to compare all choices."""
 
 
-def _nearest_pairs(*, denominators: bool) -> Result:
+def _nearest_pairs(*, denominators: bool) -> Finding:
     """The nearest pair of many heads against the promised distance; wrong where denominators are no moments."""
     generator, shares = named_generator(0, "heads against the pigeonhole"), []
     for points, free, head_dim in SIZES:
@@ -96,32 +96,32 @@ def _nearest_pairs(*, denominators: bool) -> Result:
         f"{len(shares)} heads, all choices compared: the nearest two are at most {max(shares):.2f} of the promised "
         f"distance apart; one head, n = 2, D = 2, T = 128, slope 1e3: error at least {floor:.4f}; within 0.01 needs a "
         f"slope above 10^{needed:.1f}, and 10^{steep:.0f} is enough",
-        verdict_of(max(shares) <= 1 and floor > 0.01 and needed < steep),
+        promise_verdict(max(shares) <= 1 and floor > 0.01 and needed < steep),
     )
 
 
-@claim(
+@as_claim(
     "with values at most V and a readout of slope at most K every model of s < D heads errs by (gap - K distance) / 2",
     source="Theorem 2(2), constants",
     program="theory.class_floor, theory.slope_needed",
     repair="constants are ours; the proof needs no Hessian and no slope of f_i, only that the sets {f_i < z_i* + r} "
     "are disjoint; without positions choices are multisets, and the slope needed then grows with T",
-    control=Control(
-        breaks="denominators left out of the moments", check=functools.partial(_nearest_pairs, denominators=False)
+    control=Claim(
+        statement="denominators left out of the moments", check=functools.partial(_nearest_pairs, denominators=False)
     ),
 )
-def bounded_heads() -> Result:
+def bounded_heads() -> Finding:
     return _nearest_pairs(denominators=True)
 
 
-def _steep_head(make: Callable[[Retrieval], OneHead]) -> Result:
+def _steep_head(make: Callable[[Retrieval], OneHead]) -> Finding:
     task = max_plus_min(length=128)
     head, eps = make(task), 0.007
     error, _ = largest_error(head, task, starts=32, steps=100)
     return (
         f"max + min, T = 128, one head of {head.head_dim} numbers: the largest error found is {error:.4f}, slope "
         f"10^{head.decades:.0f}",
-        verdict_of(error <= eps + 1e-9),
+        promise_verdict(error <= eps + 1e-9),
     )
 
 
@@ -130,12 +130,12 @@ def _gentle(task: Retrieval) -> OneHead:
     return one_head_answer(task, 0.583)
 
 
-@claim(
+@as_claim(
     "one head of D numbers answers every D-retrieval with f_i in [0, 1] and F0 of slope L0 within L0 log(T) / (2 b), "
     "with a readout of slope L0 (T / |S_i|) exp(b) / b",
     source="ours (c)",
     program="theory.one_head_answer",
-    control=Control(breaks="a readout of slope 10^3", check=functools.partial(_steep_head, _gentle)),
+    control=Claim(statement="a readout of slope 10^3", check=functools.partial(_steep_head, _gentle)),
 )
-def steep_head() -> Result:
+def steep_head() -> Finding:
     return _steep_head(lambda task: one_head_answer(task, 0.007))

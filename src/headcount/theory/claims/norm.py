@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..._precision import in_double
+from ...answer.claim import Claim, Finding, Verdict, as_claim, promise_verdict
 from ...keys import named_generator
 from ...models import ClassTokenSpec, ClassTokenTransformer, folded
 from ...models.norms import LAYER_NORM_FLOOR, layer_norm
@@ -19,7 +20,6 @@ from ..collisions.domain import Domain, domain_of, free_starts
 from ..collisions.observables import ClassOutputs
 from ..collisions.pigeonhole import find_pigeonhole
 from ..collisions.search import Collision, close_pairs
-from .claim import BORNE_OUT, Control, Result, Verdict, claim, verdict_of
 
 STEEPEST = 1 / math.sqrt(LAYER_NORM_FLOOR)
 """The largest factor by which a layer norm with this floor enlarges a distance."""
@@ -75,14 +75,14 @@ def _pairs() -> _Pairs:
     return _Pairs(task, domain, model, *(close_pairs(each, task, domain, starts) for each in observables))
 
 
-def _broken() -> Result:
+def _broken() -> Finding:
     """Both halves of the claim on something broken; passes where one of them does."""
     checks = {"a readout that also sees": _merged_beside_the_class_token(), "other weights": _kept_by_other_weights()}
-    passed = [verdict for _, verdict in checks.values() if verdict in BORNE_OUT]
+    passed = [verdict for _, verdict in checks.values() if verdict.passed]
     return "; ".join(f"{name}: {seen}" for name, (seen, _) in checks.items()), passed[0] if passed else Verdict.FAILS
 
 
-def _kept_by_other_weights() -> Result:
+def _kept_by_other_weights() -> Finding:
     """The pair that collides without the norm, for a model with a norm whose weights come from another seed."""
     pairs = _pairs()
     kept = pairs.best(pairs.before, _without_norm(pairs.model))
@@ -90,11 +90,11 @@ def _kept_by_other_weights() -> Result:
     certificate = pairs.certify(collision, _drawn(1, pairs.task))
     return (
         f"exact {certificate.exact}, the pair is {certificate.distance:.1e} apart",
-        verdict_of(certificate.exact),
+        promise_verdict(certificate.exact),
     )
 
 
-def _merged_beside_the_class_token() -> Result:
+def _merged_beside_the_class_token() -> Finding:
     """The pair that only the norm merges, for a readout that also sees the class token before the norm."""
     pairs = _pairs()
     merged = pairs.best(pairs.after, pairs.model)
@@ -102,26 +102,26 @@ def _merged_beside_the_class_token() -> Result:
     certificate = pairs.certify(collision, _without_norm(pairs.model))
     return (
         f"exact {certificate.exact}, what it sees of the pair is {certificate.distance:.1e} apart",
-        verdict_of(certificate.exact),
+        promise_verdict(certificate.exact),
     )
 
 
-@claim(
+@as_claim(
     "a collision of the class token survives a layer norm before the readout; the norm adds others, and removes none",
     source="Theorem 2(2) with a norm, exact",
     program="theory.find_collisions, theory.certify",
-    control=Control(
-        breaks="the added pair for a readout that also sees the class token before the norm, the surviving pair for a "
-        "model of another seed",
+    control=Claim(
+        statement="the added pair for a readout that also sees the class token before the norm, the surviving pair for "
+        "a model of another seed",
         check=_broken,
     ),
 )
-def norm_collisions() -> Result:
+def norm_collisions() -> Finding:
     pairs = _pairs()
     kept = pairs.best(pairs.before, _without_norm(pairs.model))
     merged = pairs.best(pairs.after, pairs.model)
     if kept is None or merged is None:
-        return "no exact collision was proved", verdict_of(False)
+        return "no exact collision was proved", promise_verdict(False)
     after = pairs.certify(pairs.at(kept), pairs.model)
     moved = kept.pair.copy()
     moved[1, 0] += np.where(moved[1, 0] > 0.5, -1e-6, 1e-6)
@@ -132,7 +132,7 @@ def norm_collisions() -> Result:
         f"{after.floor():.2g} with it, on the same pair; a pair that only the norm merges has the floor "
         f"{merged.floor():.2g}; a near pair is {distances[0]:.1e} apart before the norm and {distances[1]:.1e} after: "
         "exact collisions survive as they are, distances of near ones do not",
-        verdict_of(after.exact and after.floor() > 0.01 and merged.floor() > 0.01),
+        promise_verdict(after.exact and after.floor() > 0.01 and merged.floor() > 0.01),
     )
 
 
@@ -158,21 +158,21 @@ def _is_bounded(factor: float) -> bool:
     return factor <= STEEPEST * (1 + ROUNDING)
 
 
-def _without_floor() -> Result:
+def _without_floor() -> Finding:
     steepest = _steepest(0.0)
-    return f"a distance grows {steepest:.1e} times", verdict_of(_is_bounded(steepest), estimated=True)
+    return f"a distance grows {steepest:.1e} times", promise_verdict(_is_bounded(steepest), estimated=True)
 
 
-@claim(
+@as_claim(
     "a layer norm enlarges no distance more than 1 / sqrt(floor) times, near pairs of Theorem 2(2) included",
     source="Theorem 2(2) with a norm",
     program="theory.find_pigeonhole",
     repair="the paper has no norm. With u = c - mean(c) the slope of u / sqrt(|u|^2 / E + floor) is largest at u = 0, "
     "where it is 1 / sqrt(floor): the bound on M is divided by at most this constant, so M = Omega(1 / eps^k) keeps "
     "its exponent, which no check here runs",
-    control=Control(breaks="a norm without its floor", check=_without_floor),
+    control=Claim(statement="a norm without its floor", check=_without_floor),
 )
-def norm_bound() -> Result:
+def norm_bound() -> Finding:
     task = quadratic_basins(length=32, intrinsic_dim=3, dim=2)
     spec = ClassTokenSpec(heads=1, head_dim=4, hidden=16, beta=300.0, final_norm=True)
     model = spec.init(0, length=32, dim=2, outputs=1)
@@ -190,7 +190,7 @@ def norm_bound() -> Result:
     return (
         f"the largest factor among 4,000 pairs of vectors is {steepest:.1f} of {STEEPEST:.1f} allowed; one head, "
         f"D = 3, T = 32, the nearest two of {parts}",
-        verdict_of(
+        promise_verdict(
             _is_bounded(steepest) and after[0] > after[1] and all(each.gap > 0 for each in pairs), estimated=True
         ),
     )

@@ -1,9 +1,19 @@
 """Statements of both papers that no check of the ledger reaches, each with the reason."""
 
-from ..rank.rank_bounds import PAPER
-from .claim import NotRun
+from typing import NamedTuple
 
-FIRST_PAPER = (
+from ..rank.rank_bounds import PAPER
+
+
+class NotRun(NamedTuple):
+    """A statement of a paper that the ledger does not run, and why."""
+
+    statement: str
+    source: str
+    why: str
+
+
+NOT_RUN = (
     NotRun(
         source="Theorem 1, last step",
         statement="a polynomial takes the place of the continuous function, so that the outer map is C^1",
@@ -38,9 +48,6 @@ FIRST_PAPER = (
         statement="with L h < D layers need log M = Omega(|log eps| a_L T^(b_L) / (n h))",
         why="a_L and b_L are not given, so there is no number to compare with",
     ),
-)
-
-SECOND_PAPER = (
     NotRun(
         source=f"{PAPER}, Theorem 2 for points that are not orthogonal",
         statement="heads of low rank must be many for points drawn independently",

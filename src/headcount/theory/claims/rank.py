@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import betainc
 
+from ...answer.claim import Claim, Finding, as_claim, promise_verdict
 from ...keys import named_generator
 from ..rank.harmonics import (
     heads_needed,
@@ -20,7 +21,6 @@ from ..rank.harmonics import (
 from ..rank.nearest import AttentionHead, MajorityVote, exact_head, expected_error, soft_error
 from ..rank.rank_bounds import PAPER
 from ..rank.rank_one import RankOneHeads, plane_heads, random_heads, staircase_heads
-from .claim import Control, Result, claim, verdict_of
 
 SAMPLES = 50_000
 
@@ -49,7 +49,7 @@ def _of_rank(head: AttentionHead, rank: int) -> AttentionHead:
     return AttentionHead(head.query[:rank], head.key[:rank], head.value, head.hard)
 
 
-def _nearest(rank: int) -> Result:
+def _nearest(rank: int) -> Finding:
     """Hard and soft heads of this rank in dimension 8 on random points."""
     dim, beta, generator = 8, 20.0, named_generator(0, "ledger", "full rank")
     wrong, parts, worst = 0, [], 0.0
@@ -70,21 +70,21 @@ def _nearest(rank: int) -> Result:
     return (
         f"d = 8, 1,500 draws: {wrong} hard outputs wrong; soft with beta = 20, the largest error of its bound "
         f"2 t / (1 + t), t = (N - 1) exp(-beta gap): {', '.join(parts)}",
-        verdict_of(wrong == 0 and worst <= 1),
+        promise_verdict(wrong == 0 and worst <= 1),
     )
 
 
-@claim(
+@as_claim(
     "one head of rank d outputs the nearest of any N points, exactly if it is hard",
     source=f"{PAPER}, full rank",
     program="theory.exact_head, theory.rank.soft_error",
-    control=Control(breaks="rank d - 1", check=lambda: _nearest(7)),
+    control=Claim(statement="rank d - 1", check=lambda: _nearest(7)),
 )
-def full_rank() -> Result:
+def full_rank() -> Finding:
     return _nearest(8)
 
 
-def _correlations(shift: int) -> Result:
+def _correlations(shift: int) -> Finding:
     """Sampled correlations of six heads against the closed form, its keys passed on by `shift` heads."""
     parts, holds = [], True
     for dim in (2, 8, 32):
@@ -101,23 +101,23 @@ def _correlations(shift: int) -> Result:
         parts.append(f"d = {dim}: {kernel:.1f}, {with_target:.1f}")
     return (
         f"largest distances from {SAMPLES:,} samples in standard errors, 15 pairs and 6 heads: " + "; ".join(parts),
-        verdict_of(holds, estimated=True),
+        promise_verdict(holds, estimated=True),
     )
 
 
-@claim(
+@as_claim(
     "two hard heads of rank one correlate by 1/2 + (2/pi^2) asin(q . q') asin(k . k'), a head and the target "
     "by a series of Gegenbauer polynomials",
     source=f"{PAPER}, closed forms",
     program="theory.RankOneHeads",
     repair="the coefficients of the series are ours, by Funk and Hecke: lambda_l^3 N(d, l) for odd l",
-    control=Control(breaks="the keys of the formula shuffled among heads", check=lambda: _correlations(1)),
+    control=Claim(statement="the keys of the formula shuffled among heads", check=lambda: _correlations(1)),
 )
-def closed_forms() -> Result:
+def closed_forms() -> Finding:
     return _correlations(0)
 
 
-def _plane(dim: int) -> Result:
+def _plane(dim: int) -> Finding:
     """The published correlation in the plane against the series of this dimension."""
     angles = np.linspace(0, np.pi, 1001)
     gap = float(np.abs(0.5 + sign_correlation(dim, np.cos(angles)) / 2 - plane_correlation(angles)).max())
@@ -125,17 +125,17 @@ def _plane(dim: int) -> Result:
     return (
         f"the series differs by {gap:.1e} at 1,001 angles; 64 heads with q = k have error {aligned:.4f} (limit "
         f"5/32), 64 in a staircase by {stairs:.4f}",
-        verdict_of(gap < 2e-6 and stairs < 1 / 64),
+        promise_verdict(gap < 2e-6 and stairs < 1 / 64),
     )
 
 
-@claim(
+@as_claim(
     "in the plane the correlation with the target is 1/2 + sign(pi/2 - a) (1/4 - (a' / pi)^2)",
     source=f"{PAPER}, plane",
     program="theory.rank.harmonics.plane_correlation",
-    control=Control(breaks="the series of three dimensions", check=lambda: _plane(3)),
+    control=Claim(statement="the series of three dimensions", check=lambda: _plane(3)),
 )
-def plane() -> Result:
+def plane() -> Finding:
     return _plane(2)
 
 
@@ -144,7 +144,7 @@ def _wrong_floor(heads: int, dim: int) -> float:
     return max(0.0, (1 - heads * sign_eigenvalue(dim, 1) ** 4) / 2)
 
 
-def _above(floor_of: Callable[[int, int], float]) -> Result:
+def _above(floor_of: Callable[[int, int], float]) -> Finding:
     """The smallest ratio of the error of mixtures of hard heads to a floor."""
     ratios, parts = [], []
     for dim, count in ((2, 64), (4, 512), (16, 512), (64, 512)):
@@ -160,18 +160,18 @@ def _above(floor_of: Callable[[int, int], float]) -> Result:
     return (
         "best mixtures of random and equally spaced heads, smallest ratio of their error to the floor over every "
         f"number of heads up to 512 (64 in the plane): {', '.join(parts)}",
-        verdict_of(min(ratios) >= 1),
+        promise_verdict(min(ratios) >= 1),
     )
 
 
-@claim(
+@as_claim(
     "H hard heads of rank one have error at least (1/2) (1 - the H largest lambda_l^2), for any value and "
     "output matrices",
     source=f"ours, after Theorem 2 of {PAPER}",
     program="theory.rank_one_floor",
-    control=Control(breaks="a wrong exponent, lambda^4 for lambda^2", check=lambda: _above(_wrong_floor)),
+    control=Claim(statement="a wrong exponent, lambda^4 for lambda^2", check=lambda: _above(_wrong_floor)),
 )
-def floors() -> Result:
+def floors() -> Finding:
     return _above(rank_one_floor)
 
 
@@ -210,22 +210,22 @@ def _attained(rank_less: int = 0) -> tuple[str, bool]:
     return "fitted heads, error of floor (difference in standard errors): " + ", ".join(parts), holds
 
 
-def _wrong_rank() -> Result:
+def _wrong_rank() -> Finding:
     text, holds = _attained(rank_less=1)
-    return text, verdict_of(holds, estimated=True)
+    return text, promise_verdict(holds, estimated=True)
 
 
-@claim(
+@as_claim(
     "heads of rank r < d must be exp(Omega(d - r)) many for high accuracy, and poly(d / r) in high dimension",
     source=f"{PAPER}, Theorem 2",
     program="theory.heads_needed, theory.rank_floor",
     repair="the paper gives the order only; the constants are ours, for two orthogonal points, from the harmonics "
     "of r coordinates",
-    control=Control(
-        breaks="a wrong exponent in the floor, H C(l + r - 2, r - 2) for H C(l + r - 1, r - 1)", check=_wrong_rank
+    control=Claim(
+        statement="a wrong exponent in the floor, H C(l + r - 2, r - 2) for H C(l + r - 1, r - 1)", check=_wrong_rank
     ),
 )
-def orders() -> Result:
+def orders() -> Finding:
     fitted, none_below = _attained()
     dims = np.array([32, 64, 128, 256])
     rise = float(np.polyfit(dims, [math.log(heads_needed(d, 0.1 / math.sqrt(d), d // 2)) for d in dims.tolist()], 1)[0])
@@ -236,11 +236,11 @@ def orders() -> Result:
         f"exp({rise:.2f} d), within 0.15 those of rank one as d^{power:.2f}; two heads of rank 32 have the parameters "
         f"of one of rank 64, which is exact, and an error of at least {equal:.3f}",
         # The floor is proved at each d; that fitted heads keep above it is sampled, its growth over d is measured.
-        verdict_of(none_below and rise > 0.5 and power > 2.9 and equal > 0.1, estimated=True),
+        promise_verdict(none_below and rise > 0.5 and power > 2.9 and equal > 0.1, estimated=True),
     )
 
 
-def _vote(shift: int) -> Result:
+def _vote(shift: int) -> Finding:
     """Sampled errors of the vote, its heads shown the query with coordinates passed on by `shift`."""
     dim, count = 8, 2000
     generator, parts, holds = named_generator(0, "ledger", "majority vote"), [], True
@@ -265,16 +265,16 @@ def _vote(shift: int) -> Result:
     return (
         f"d = 8, expected squared error, sampled of computed, {', '.join(parts)}; it falls as H^{slope:.2f}; at d "
         f"= 64, H = 4096 it is {two:.3f}, and one layer of any hard heads of rank one has at least {one:.3f}",
-        verdict_of(holds and abs(slope + 0.5) < 0.02 and two < one, estimated=True),
+        promise_verdict(holds and abs(slope + 0.5) < 0.02 and two < one, estimated=True),
     )
 
 
-@claim(
+@as_claim(
     "two layers of rank-one heads find the nearer of two points by majority vote",
     source=f"{PAPER}, two layers",
     program="theory.MajorityVote, theory.rank.expected_error",
     repair="the second layer is ours: one head of rank one, with the mean output minus the mean point as its query",
-    control=Control(breaks="the coordinates of the query shuffled", check=lambda: _vote(1)),
+    control=Claim(statement="the coordinates of the query shuffled", check=lambda: _vote(1)),
 )
-def majority_vote() -> Result:
+def majority_vote() -> Finding:
     return _vote(0)

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from ...answer.claim import Claim, Finding, Verdict, as_claim, promise_verdict
 from ...keys import named_generator
 from ...models import ClassTokenSpec, ClassTokenTransformer
 from ...tasks import Retrieval, max_plus_min, quadratic_basins
@@ -16,10 +17,9 @@ from ..collisions.pigeonhole import ROUNDING, find_pigeonhole, pair_of_proof
 from ..collisions.search import find_collisions
 from ..constructions.enough_heads import Construction, construct
 from ..support import support_dim
-from .claim import Control, Result, Verdict, claim, verdict_of
 
 
-def _lemma_4(root: bool) -> Result:
+def _lemma_4(root: bool) -> Finding:
     """The bound, with or without its sqrt(n), over the units of nets: random ones, and some that attain it."""
     generator = named_generator(0, "ledger", "lemma 4")
     worst = 0.0
@@ -37,17 +37,17 @@ def _lemma_4(root: bool) -> Result:
         worst = max(worst, needed / hidden)
     return (
         f"100 random nets and 100 that attain it: the bound is at most {worst:.2f} of the units they have",
-        verdict_of(worst <= 1.0 + 1e-12),
+        promise_verdict(worst <= 1.0 + 1e-12),
     )
 
 
-@claim(
+@as_claim(
     "a two-layer net with weights of at most 1 that moves by B over a distance A has M >= B / (A sqrt(n))",
     source="Lemma 4",
     program="theory.bounds.steep_net_size",
-    control=Control(breaks="the bound without its sqrt(n)", check=lambda: _lemma_4(root=False)),
+    control=Claim(statement="the bound without its sqrt(n)", check=lambda: _lemma_4(root=False)),
 )
-def lemma_4() -> Result:
+def lemma_4() -> Finding:
     return _lemma_4(root=True)
 
 
@@ -56,7 +56,7 @@ def _constructed(length: int) -> Construction:
     return construct(max_plus_min(length=length), 0.2)
 
 
-def _pair_in(heads: int) -> Result:
+def _pair_in(heads: int) -> Finding:
     """The proof's pair in the construction of two heads for max + min, reduced to this many."""
     built = _constructed(32)
     model = built.model.with_heads(heads)
@@ -68,11 +68,11 @@ def _pair_in(heads: int) -> Result:
     seen = "equal" if pair.distance == 0 else f"{pair.distance:.1e} apart"
     return (
         f"targets {pair.gap:.2g} apart, outputs {seen} in float64, where D heads err by {built.promised:.2g} at most",
-        verdict_of(pair.distance == 0 and pair.gap / 2 > built.promised, estimated=True),
+        promise_verdict(pair.distance == 0 and pair.gap / 2 > built.promised, estimated=True),
     )
 
 
-@claim(
+@as_claim(
     "with s < D heads two sequences nearly agree after attention and their targets do not, so that M is large",
     source="Theorem 2(2), its mechanism",
     program="theory.find_pigeonhole",
@@ -81,9 +81,9 @@ def _pair_in(heads: int) -> Result:
     "are compared; a ball free of the y_j is not enough, the segment must end below f_i at every fixed token of "
     "S_i, and where dF0/dz_i still has its sign and half its size; clause 2.3 (Hessian) is replaced by a rise along "
     "the segment, or max + min and sums of maxima would not be covered",
-    control=Control(breaks="the same construction with its D = 2 heads", check=lambda: _pair_in(2)),
+    control=Claim(statement="the same construction with its D = 2 heads", check=lambda: _pair_in(2)),
 )
-def too_few_heads() -> Result:
+def too_few_heads() -> Finding:
     task = quadratic_basins(length=32, intrinsic_dim=3, dim=2)
     model = ClassTokenSpec(heads=1, head_dim=2, hidden=16, beta=300.0).init(0, length=32, dim=2, outputs=1)
     pairs = [find_pigeonhole(model, task, subsequences=count) for count in (100, 10_000)]
@@ -102,7 +102,7 @@ def too_few_heads() -> Result:
     )
 
 
-def _floor(model: ClassTokenTransformer) -> Result:
+def _floor(model: ClassTokenTransformer) -> Finding:
     """Whether every readout after these heads has a certified error on max + min above what D heads promise."""
     task, promised = max_plus_min(length=8), _constructed(8).promised
     # Sharp heads need many short steps.
@@ -115,42 +115,42 @@ def _floor(model: ClassTokenTransformer) -> Result:
         certificate = certify(pair, model, task, domain_of(task))
         if certificate.exact and not certificate.estimated:
             radius, floor = certificate.radius or math.inf, certificate.floor()
-            return f"exact within {radius:.0e}, floor {floor:.2f}", verdict_of(floor > promised)
+            return f"exact within {radius:.0e}, floor {floor:.2f}", promise_verdict(floor > promised)
     return "no exact pair among ten", Verdict.FAILS
 
 
-def _random_layer(heads: int) -> Result:
+def _random_layer(heads: int) -> Finding:
     """The floor of random heads. They have the shapes of the construction's, so that one search serves both."""
     return _floor(ClassTokenSpec(heads=heads, head_dim=1, hidden=2).init(1, length=8, dim=1, outputs=1))
 
 
-@claim(
+@as_claim(
     "too few heads: a random attention layer with any readout has a large error on one of two colliding sequences",
     source="Theorem 2(2), random weights",
     program="theory.find_collisions, theory.certify",
     repair="the proof's pairs are near by the pigeonhole principle; these collide exactly, by Krawczyk's test on "
     "intervals. A certificate is about the weights it was made for: random layers collide with enough heads too, so it "
     "is no evidence that heads are what is missing",
-    control=Control(breaks="as many random heads as D", check=lambda: _random_layer(2)),
+    control=Claim(statement="as many random heads as D", check=lambda: _random_layer(2)),
 )
-def collisions() -> Result:
+def collisions() -> Finding:
     evidence, verdict = _random_layer(1)
     return f"max + min, T = 8, one of D = 2 heads: {evidence}", verdict
 
 
-@claim(
+@as_claim(
     "without one of its D heads the construction has a large error, whatever the readout; with all it has none",
     source="Theorem 2(1) against 2(2), exact",
     program="theory.construct, theory.certify",
-    control=Control(breaks="no head removed", check=lambda: _floor(_constructed(8).model)),
+    control=Claim(statement="no head removed", check=lambda: _floor(_constructed(8).model)),
 )
-def collisions_of_a_construction() -> Result:
+def collisions_of_a_construction() -> Finding:
     built = _constructed(8)
     evidence, verdict = _floor(built.model.with_heads(1))
     return f"max + min, T = 8, both heads within {built.promised:.2f}; the second head removed: {evidence}", verdict
 
 
-def _one_dim(doubled: bool) -> Result:
+def _one_dim(doubled: bool) -> Finding:
     """As many tokens matter as there are components, for two tasks as long as the corollary wants; or for one of them
     with a component written twice.
     """
@@ -164,17 +164,19 @@ def _one_dim(doubled: bool) -> Result:
     long_enough = least.value == 650 and all(each.long_enough for each in supports)
     return (
         f"T = 650 = 50 (2^2 + 3^2), gradients proved non-zero of components: {words}",
-        verdict_of(long_enough and all(each.exact for each in supports)),
+        promise_verdict(long_enough and all(each.exact for each in supports)),
     )
 
 
-@claim(
+@as_claim(
     "a task has one D when D1^2 + D2^2 <= T / 50",
     source="Corollary 1",
     program="theory.support_dim, theory.bounds.unique_dim",
     repair="proved by ours: with clauses 2.1, 2.2 and 2.4 every representation has as many components as tokens that "
     "matter where T >= 4 D (docs/support.md), and 50 (D1^2 + D2^2) is more; the run shows two tasks",
-    control=Control(breaks="a component written twice, which clause 2.2 forbids", check=lambda: _one_dim(doubled=True)),
+    control=Claim(
+        statement="a component written twice, which clause 2.2 forbids", check=lambda: _one_dim(doubled=True)
+    ),
 )
-def uniqueness() -> Result:
+def uniqueness() -> Finding:
     return _one_dim(doubled=False)

@@ -13,12 +13,12 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
+from ...answer.claim import Claim, Finding, as_claim, promise_verdict
 from ...keys import named_generator
 from ...tasks.nearest import bias_quantiles
 from ..rank.many_points import many_points_floor
 from ..rank.rank_bounds import PAPER
 from ..rank.zonal import zonal_floor
-from .claim import Control, Result, claim, verdict_of
 from .rank import on_sphere
 
 QUERIES, SETS, DEGREE = 12_000, 200, 11
@@ -90,7 +90,7 @@ def nearest_squares(heads: int, rank: int, dim: int, length: int) -> Squares:
     return best_squares(heads, rank, dim, targets_of)
 
 
-def judged(rows: dict[str, tuple[Squares, float]]) -> Result:
+def judged(rows: dict[str, tuple[Squares, float]]) -> Finding:
     """Squared errors and their floors, by what was tried. No row at all is no evidence."""
     parts, scores = [], []
     for name, (squares, floor) in rows.items():
@@ -100,11 +100,11 @@ def judged(rows: dict[str, tuple[Squares, float]]) -> Result:
         parts.append(f"{name}: {squares.mean():.3f} of {floor:.3f} ({scores[-1]:+.1f})")
     return (
         f"error of floor (difference in standard errors): {'; '.join(parts) or 'no row'}",
-        verdict_of(bool(scores) and all(score > -4 for score in scores), estimated=True),
+        promise_verdict(bool(scores) and all(score > -4 for score in scores), estimated=True),
     )
 
 
-def _biased(rank_less: int = 0) -> Result:
+def _biased(rank_less: int = 0) -> Finding:
     """Against the floor of a rank lower by `rank_less`."""
 
     def row(heads: int, rank: int, dim: int, terms: int) -> tuple[Squares, float]:
@@ -113,7 +113,7 @@ def _biased(rank_less: int = 0) -> Result:
     return judged({_named(case, "terms"): row(*case) for case in BIASED if case[1] > rank_less})
 
 
-def _many(rank_less: int = 0) -> Result:
+def _many(rank_less: int = 0) -> Finding:
     """Against the floor of a rank lower by `rank_less`."""
 
     def row(heads: int, rank: int, dim: int, length: int) -> tuple[Squares, float]:
@@ -130,15 +130,15 @@ def _named(case: Case, counted: str) -> str:
 WRONG_RANK = "an inflated floor, H C(l + r - 2, r - 2) for H C(l + r - 1, r - 1)"
 
 
-@claim(
+@as_claim(
     "H heads of rank r on biased nearest neighbours err by at least (1/2) sum over odd l of lambda_l(g)^2 "
     "max(0, N(d, l) - H C(l + r - 1, r - 1))",
     source=f"ours, after Theorem 3 of {PAPER}",
     program="theory.zonal_floor",
     repair="the paper gives the order only; the target is our reading: an alternating sum with biases at quantiles",
-    control=Control(breaks=WRONG_RANK, check=lambda: _biased(rank_less=1)),
+    control=Claim(statement=WRONG_RANK, check=lambda: _biased(rank_less=1)),
 )
-def biased_floor() -> Result:
+def biased_floor() -> Finding:
     evidence, verdict = _biased()
     values = ", ".join(f"{zonal_floor(10_000, 32, 64, terms=terms):.3f} ({terms})" for terms in (1, 3, 5, 9))
     # The floor is proved; that fitted heads keep above it is sampled.
@@ -149,15 +149,15 @@ def biased_floor() -> Result:
     )
 
 
-@claim(
+@as_claim(
     "H heads of rank r on the nearest of N orthonormal points err by at least the sum over l of W_l "
     "max(0, 1 - H C(l + r - 1, r - 1) / N(d, l)), with W_0 .. W_3 in closed form and all higher degrees as degree 4",
     source=f"ours, after Theorem 2 of {PAPER}",
     program="theory.many_points_floor",
     repair="the paper's Theorem 2 is about two points; orthonormal points up to d are ours",
-    control=Control(breaks=WRONG_RANK, check=lambda: _many(rank_less=1)),
+    control=Claim(statement=WRONG_RANK, check=lambda: _many(rank_less=1)),
 )
-def many_points() -> Result:
+def many_points() -> Finding:
     evidence, verdict = _many()
     values = ", ".join(f"{many_points_floor(8, 8, 64, length):.3f} ({length})" for length in (2, 4, 16, 64))
     return (

@@ -1,6 +1,5 @@
 """`headcount prove`: whether the papers' theorems hold when they are run; on a terminal, and as docs/claims.md."""
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -10,11 +9,11 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 
 from ..._cache import keep_compiled_programs
+from ...answer.claim import Claim, ClaimResult, Verdict
 from ...cli.app import Json, data, messages, print_json, say
 from ...report.files import write_whole
 from ...report.progress import counted_progress
-from ..claims import CLAIMS, NOT_RUN, Entry, NotRun, Verdict
-from ..claims import prove as run_claims
+from ..claims import CLAIMS, NOT_RUN, NotRun
 
 _COLOURS = {
     "holds": "green",
@@ -35,6 +34,9 @@ CONTROL = (
     "A control is the same check on something broken (gates zeroed, weights shuffled, a wrong exponent, all heads "
     "where one was removed). It must not pass: a check that a broken thing passes too is no evidence."
 )
+DOES_NOT_PASS = "does not pass, as it must not"
+
+Entry = dict[str, str]
 
 
 def prove(
@@ -49,34 +51,50 @@ def prove(
     keep_compiled_programs()
     entries: list[Entry] = []
     with counted_progress(messages, "proving", len(CLAIMS), "claims") as on_done:
-        for entry in run_claims():
-            entries.append(entry)
+        for claim in CLAIMS:
+            entries.append(ledger_entry(claim, claim.judge()))
             on_done(1)
     if as_json:
-        print_json({"claims": [*map(dataclasses.asdict, entries)], "not_run": [*map(dataclasses.asdict, NOT_RUN)]})
+        print_json({"claims": entries, "not_run": [each._asdict() for each in NOT_RUN]})
     else:
         data.print(_view(entries, NOT_RUN))
     if write is not None:
-        write_whole(write, _page(entries, NOT_RUN, f"headcount prove --write {write}").encode())
+        write_whole(write, ledger_page(entries, NOT_RUN, f"headcount prove --write {write}").encode())
         say(f"written to {write}")
-    if any(entry.verdict is Verdict.FAILS for entry in entries):
+    if any(entry["verdict"] is Verdict.FAILS for entry in entries):
         raise typer.Exit(1)
+
+
+def ledger_entry(claim: Claim, result: ClaimResult) -> Entry:
+    """One line of the ledger; its JSON."""
+    control, seen = "", result.reference
+    if seen is not None:
+        control = f"{seen.statement}: {seen.evidence} ({'passes too' if seen.verdict.passed else DOES_NOT_PASS})"
+    return {
+        "claim": claim.statement,
+        "source": claim.source,
+        "program": claim.program,
+        "evidence": result.evidence,
+        "verdict": result.verdict,
+        "repair": claim.repair,
+        "control": control,
+    }
 
 
 def _view(entries: Sequence[Entry], not_run: Sequence[NotRun]) -> RenderableType:
     """Claim, program, evidence, control, verdict, one under the other; then what is not run."""
     lines = []
     for entry in entries:
-        colour = _COLOURS[entry.verdict.value]
-        lines.append(
-            f"[{colour}]{entry.verdict.value:<12}[/{colour}] [bold]{escape(entry.source)}[/bold]  {escape(entry.claim)}"
-        )
-        lines.append(f"             [dim]{escape(entry.program)}[/dim]  {escape(entry.evidence)}")
-        if entry.control:
-            lines.append(f"             [dim]control:[/dim] {escape(entry.control)}")
-        if entry.repair:
-            lines.append(f"             [dim]repaired:[/dim] {escape(entry.repair)}")
-    counts = {name: sum(entry.verdict.value == name for entry in entries) for name in _COLOURS}
+        colour = _COLOURS[entry["verdict"]]
+        shown = {name: escape(text) for name, text in entry.items()}
+        verdict = f"[{colour}]{shown['verdict']:<12}[/{colour}]"
+        lines.append(f"{verdict} [bold]{shown['source']}[/bold]  {shown['claim']}")
+        lines.append(f"             [dim]{shown['program']}[/dim]  {shown['evidence']}")
+        if entry["control"]:
+            lines.append(f"             [dim]control:[/dim] {shown['control']}")
+        if entry["repair"]:
+            lines.append(f"             [dim]repaired:[/dim] {shown['repair']}")
+    counts = {name: sum(entry["verdict"] == name for entry in entries) for name in _COLOURS}
     said = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     lines += ["", f"[bold]{len(entries)} claims: {said}[/bold]"]
     lines += [f"[dim]{name}: {escape(MEANINGS[name])}[/dim]" for name, count in counts.items() if count]
@@ -88,7 +106,7 @@ def _view(entries: Sequence[Entry], not_run: Sequence[NotRun]) -> RenderableType
     return Group(*lines)
 
 
-def _page(entries: Sequence[Entry], not_run: Sequence[NotRun], command: str) -> str:
+def ledger_page(entries: Sequence[Entry], not_run: Sequence[NotRun], command: str) -> str:
     """The same as Markdown."""
     lines = [
         "# Claims",
@@ -104,11 +122,11 @@ def _page(entries: Sequence[Entry], not_run: Sequence[NotRun], command: str) -> 
         "|---|---|---|---|---|---|",
     ]
     for entry in entries:
-        shown = (entry.source, entry.claim, f"`{entry.program}`", entry.evidence, entry.control or "none")
-        cells = (*shown, f"**{entry.verdict.value}**")
+        program, verdict, control = f"`{entry['program']}`", f"**{entry['verdict']}**", entry["control"] or "none"
+        cells = (entry["source"], entry["claim"], program, entry["evidence"], control, verdict)
         lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
     lines += ["", "## Repairs", "", "Where a published step did not run as written, and what stands in its place:", ""]
-    lines += [f"* *{entry.source}.* {_sentence(entry.repair)}" for entry in entries if entry.repair]
+    lines += [f"* *{entry['source']}.* {_sentence(entry['repair'])}" for entry in entries if entry["repair"]]
     lines += ["", "## Not run", "", "Statements of the papers that no line above reaches, and why:", ""]
     lines += [f"* *{each.source}*: {each.statement}. {_sentence(each.why)}" for each in not_run]
     return "\n".join(lines) + "\n"

@@ -10,8 +10,9 @@ from rich.table import Table
 
 from ...cli.app import Json, print_json, show_view
 from ...report.render.fitted import FittedTable, Prose, facts
-from ...tasks import PRESETS, AssumptionReport, Retrieval, check_assumptions, preset_options
+from ...tasks import PRESETS, Retrieval, preset_options
 from ...tasks.find import find_task
+from ..assumptions import AssumptionReport, check_assumptions
 from ..support import Support, support_dim
 from ..support.dimension import RELATIVE
 

@@ -18,10 +18,10 @@ from jaxtyping import Array, Float, Int
 from ...errors import InputError
 from ...keys import named_generator
 from ...tasks import Retrieval
-from ...tasks.assumptions import AssumptionReport
+from ..assumptions import AssumptionReport
 from ..constructions.adversary import sign_ascent
 from .domain import CUBE
-from .heads import Heads
+from .heads import FoldedHeads
 
 POINTS, CLIMBERS, CLIMB_STEPS, SAMPLES = 1024, 16, 200, 257
 """Random tokens, ascents from the best of them, and steps per ascent, in the search for a most responsive token; points
@@ -62,7 +62,7 @@ class Segment:
         return self.start + np.asarray(share)[..., None] * (self.stop - self.start)
 
 
-def most_responsive(heads: Heads, dim: int, seed: int) -> tuple[Responsive, ...]:
+def most_responsive(heads: FoldedHeads, dim: int, seed: int) -> tuple[Responsive, ...]:
     """For each head in turn its highest score over the cube and all places that no earlier head uses."""
     points = named_generator(seed, "most responsive tokens").random((POINTS, dim))
     points[::4] = points[::4].round()  # corners: scores are piecewise linear and often highest there
@@ -81,7 +81,7 @@ def most_responsive(heads: Heads, dim: int, seed: int) -> tuple[Responsive, ...]
 
 @jax.jit
 def _climb(
-    heads: Heads, points: Float[Array, "points dim"], places: Int[Array, " places"]
+    heads: FoldedHeads, points: Float[Array, "points dim"], places: Int[Array, " places"]
 ) -> tuple[Float[Array, "places heads dim"], Float[Array, "places heads"]]:
     """For every place and head the token with the highest score, and that score."""
     low, high = CUBE.inner

@@ -22,7 +22,7 @@ from ...errors import require
 from ...models import ClassTokenTransformer, textbook
 from ...tasks import GeneratedTask
 from ..bounds import Bound, steep_net_size
-from ..intervals import EnclosureError, Interval, add, enclose, point, product, subtract
+from ..intervals import Box, EnclosureError, add, enclose, point, product, subtract
 from .domain import Domain
 from .heads import coordinates_read, fold
 from .krawczyk import EnclosedObservables, prove_collision
@@ -123,12 +123,12 @@ def _max_distance(model: ClassTokenTransformer, pair: np.ndarray) -> float:
     return largest * float(np.linalg.norm(apart.magnitude / largest)) * (1 + 1e-12) if largest > 0 else 0.0
 
 
-def _applied(matrix: Interval, vector: Interval) -> Interval:
+def _applied(matrix: Box, vector: Box) -> Box:
     """The matrix times the vector."""
     return product(matrix, vector.map(lambda end: end[:, None])).map(lambda end: end[:, 0])
 
 
-def _min_gap(task: GeneratedTask, boxes: list[Interval]) -> tuple[float, str]:
+def _min_gap(task: GeneratedTask, boxes: list[Box]) -> tuple[float, str]:
     """A lower bound on the difference of the targets of two boxes, and why it is only an estimate where it is."""
     try:
         targets = [enclose(task.target, box) for box in boxes]

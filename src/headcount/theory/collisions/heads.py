@@ -23,7 +23,7 @@ Coordinates = tuple[tuple[int, int], ...]
 """(head, row of its W_V) for every value coordinate that reaches the readout."""
 
 
-class Heads(eqx.Module):
+class FoldedHeads(eqx.Module):
     """The folded layer. b, u and v depend on the place where the model has positions."""
 
     inwards: Float[AnyArray, "hidden dim"]
@@ -52,7 +52,7 @@ def coordinates_read(models: Sequence[ClassTokenTransformer]) -> Coordinates:
     return tuple((int(head), int(row)) for head, row in np.argwhere(read))
 
 
-def fold(model: ClassTokenTransformer, coordinates: Coordinates, length: int) -> tuple[Heads, Heads]:
+def fold(model: ClassTokenTransformer, coordinates: Coordinates, length: int) -> tuple[FoldedHeads, FoldedHeads]:
     """Lower and upper bounds, entry by entry, of the folded layer of a model of one layer."""
     require(len(model.attention) == 1, f"only one layer can be folded, the model has {len(model.attention)}.")
     (layer,) = model.attention
@@ -81,10 +81,10 @@ def fold(model: ClassTokenTransformer, coordinates: Coordinates, length: int) ->
         for ends, side in ((low, -1), (high, 1)):
             end: Any = part.end(side)
             ends[name] = np.broadcast_to(end, (length, end.shape[1])) if name.endswith("bias") else end
-    return Heads(**low), Heads(**high)
+    return FoldedHeads(**low), FoldedHeads(**high)
 
 
-def stacked(models: Sequence[ClassTokenTransformer], length: int) -> Heads:
+def stacked(models: Sequence[ClassTokenTransformer], length: int) -> FoldedHeads:
     """Folded layers of several models, stacked along a first axis; for searches, which need no enclosure."""
     coordinates = coordinates_read(models)
     folded = [fold(model, coordinates, length)[0] for model in models]

@@ -19,7 +19,7 @@ from jaxtyping import Array
 
 from ..._precision import in_double
 from ...models import ClassTokenTransformer
-from ..intervals import EnclosureError, Interval, add, ball, enclose, point, product, subtract
+from ..intervals import Box, EnclosureError, add, ball, enclose, point, product, subtract
 from .domain import Domain, Pair
 from .heads import coordinates_read, fold
 from .observables import (
@@ -45,7 +45,7 @@ class ExactCollision:
 
     radius: float | None = None
     contraction: float = math.inf
-    boxes: list[Interval] | None = None
+    boxes: list[Box] | None = None
 
 
 class EnclosedObservables:
@@ -74,22 +74,22 @@ class EnclosedObservables:
             ends = [ClassOutputs(model=in_double(model))] * 2
         self.observables: AbstractObservables = ends[0]
         self.leaves = [
-            Interval(np.asarray(low, np.float64), np.asarray(high, np.float64))
+            Box(np.asarray(low, np.float64), np.asarray(high, np.float64))
             for low, high in zip(*(jax.tree.leaves(end) for end in ends), strict=True)
         ]
 
-    def enclose(self, function: Callable[[AbstractObservables, Array], Array], box: Interval) -> Interval:
+    def enclose(self, function: Callable[[AbstractObservables, Array], Array], box: Box) -> Box:
         """function(observables, x) for all x in the box, and all constants between their ends."""
         shape = jax.tree.structure(self.observables)
         return enclose(lambda x, *leaves: function(jax.tree.unflatten(shape, leaves), x), box, *self.leaves)
 
-    def jacobian(self, scale: Scale, boxes: list[Interval]) -> Interval:
+    def jacobian(self, scale: Scale, boxes: list[Box]) -> Box:
         """DG for all pairs in the boxes."""
         one, other = (self.enclose(lambda observables, x: observables.jacobian(x, scale), box) for box in boxes)
         count = one.shape[0]
         low = np.concatenate([one.low.reshape(count, -1), -other.high.reshape(count, -1)], axis=1)
         high = np.concatenate([one.high.reshape(count, -1), -other.low.reshape(count, -1)], axis=1)
-        return Interval(low, high)
+        return Box(low, high)
 
     def scale(self, pair: np.ndarray) -> Scale:
         """A scale near that of the pair: any will do, as long as it is the same for both sequences."""
@@ -173,7 +173,7 @@ def reduced(observables: AbstractObservables, pair: Pair) -> AbstractObservables
     )
 
 
-def is_steady(observables: AbstractObservables, boxes: list[Interval]) -> bool:
+def is_steady(observables: AbstractObservables, boxes: list[Box]) -> bool:
     """Whether no hidden unit outside the features switches anywhere in the boxes of two sequences."""
     if not isinstance(observables, AbstractHeadObservables) or observables.features is None:
         return True
@@ -181,7 +181,7 @@ def is_steady(observables: AbstractObservables, boxes: list[Interval]) -> bool:
     heads = observables.heads
     others = np.setdiff1d(np.arange(len(heads.inwards)), np.array(observables.features, int) - dim)
     weight, bias = np.asarray(heads.inwards)[others], np.asarray(heads.bias)[0, others]
-    both = Interval(*(np.concatenate([getattr(box, end)[places] for box in boxes]) for end in ("low", "high")))
+    both = Box(*(np.concatenate([getattr(box, end)[places] for box in boxes]) for end in ("low", "high")))
     before = add(product(both, point(weight.T)), point(bias))
     on, off = np.all(before.low > 0, axis=0), np.all(before.high < 0, axis=0)
     return bool(np.all(np.logical_or(on, off) if 0 in observables.features else off))

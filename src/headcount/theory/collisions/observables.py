@@ -29,7 +29,7 @@ from ..._shapes import AnyArray, Tokens
 from ...errors import require
 from ...models import ClassTokenTransformer, folded, textbook
 from ...tasks import GeneratedTask
-from .heads import Coordinates, Heads
+from .heads import Coordinates, FoldedHeads
 
 Pair = Float[Array, "2 length dim"]
 Scale = Any
@@ -103,7 +103,7 @@ class AbstractHeadObservables(AbstractObservables):
     W_V x^(t) is an affine function of the features.
     """
 
-    heads: Heads
+    heads: FoldedHeads
     coordinates: Coordinates = eqx.field(static=True)
     shared: tuple[int, ...] = eqx.field(static=True, default=())
     features: tuple[int, ...] | None = eqx.field(static=True, default=None)

@@ -35,11 +35,11 @@ from ...errors import require, require_count
 from ...keys import named_generator
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
-from ...tasks.assumptions import check_assumptions
+from ..assumptions import check_assumptions
 from ..bounds import Bound, steep_net_size
 from .basins import Responsive, Segment, map_over, most_responsive, uncovered_basin
 from .domain import CUBE
-from .heads import Coordinates, Heads, coordinates_read, fold
+from .heads import Coordinates, FoldedHeads, coordinates_read, fold
 from .observables import Moments, check_fit, seen_by_readout
 from .search import Collision
 
@@ -229,7 +229,7 @@ def _choices(free_places: int, resolution: int, subsequences: int, seed: int) ->
 
 @eqx.filter_jit
 def _moments(
-    heads: Heads, coordinates: Coordinates, free: Int[Array, " free"], grid: Float[Array, "free resolution dim"]
+    heads: FoldedHeads, coordinates: Coordinates, free: Int[Array, " free"], grid: Float[Array, "free resolution dim"]
 ) -> Float[Array, "free resolution observed"]:
     """The contribution of every grid point to every moment.
 

@@ -98,7 +98,7 @@ def find_collisions(
             pairs = [anchored_starts(anchors, i, domain, starts, seed) for i in range(len(anchors))] * len(models)
         collisions: list[list[Collision]] = [[] for _ in models]
         for observables in _observables(groups, task.length, anchored=anchors is not None):
-            search = _Search(observables, in_double(task), domain, steps, anchors is not None)
+            search = _CollisionSearch(observables, in_double(task), domain, steps, anchors is not None)
             for i, group in enumerate(search.run(np.stack(pairs), seed)):
                 collisions[i * len(models) // len(groups)] += group
     if not any(collisions):
@@ -115,7 +115,8 @@ def close_pairs(
     """
     with jax.enable_x64(True):
         of_one = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], observables)
-        (closed,) = _Search(of_one, in_double(task), domain, steps=1, anchored=False)._polish(np.asarray(pairs)[None])
+        search = _CollisionSearch(of_one, in_double(task), domain, steps=1, anchored=False)
+        (closed,) = search._polish(np.asarray(pairs)[None])
     return sorted(closed, key=lambda collision: -collision.gap)
 
 
@@ -140,7 +141,7 @@ def _observables(models: Sequence[ClassTokenTransformer], length: int, *, anchor
 
 
 @dataclass(frozen=True)
-class _Search:
+class _CollisionSearch:
     """One search: all models, all pairs at once."""
 
     observables: AbstractObservables

@@ -22,7 +22,7 @@ from ..._shapes import Tokens
 from ...errors import require, require_count
 from ...keys import named_generator
 from ...tasks import Retrieval
-from ...tasks.assumptions import AssumptionReport, check_assumptions
+from ..assumptions import AssumptionReport, check_assumptions
 from ..bounds import Bound, unique_dim
 from ..constructions.adversary import sign_ascent
 from ..support import Support, support_dim
@@ -31,7 +31,7 @@ NEEDED = ("2.1", "2.2", "2.4")
 """The clauses of Assumption 2 under which D is the support dimension."""
 
 
-class Agreement(StrEnum):
+class RepresentationVerdict(StrEnum):
     """What a comparison of two representations says."""
 
     DIFFERENT = "different functions"
@@ -43,10 +43,10 @@ class Agreement(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class RepresentationComparison:
     """Two representations side by side."""
 
-    verdict: Agreement
+    verdict: RepresentationVerdict
     dims: tuple[int, int]
     supports: tuple[Support, Support] | None
     """Their support dimensions; None where nothing depends on them."""
@@ -63,9 +63,9 @@ class Comparison:
     @property
     def sentence(self) -> str:
         first, second = self.dims
-        if self.verdict is Agreement.DIFFERENT:
+        if self.verdict is RepresentationVerdict.DIFFERENT:
             return f"{self.verdict}: {self._told_apart}"
-        if self.verdict is Agreement.ONE_DIM:
+        if self.verdict is RepresentationVerdict.ONE_DIM:
             return f"{self.verdict} = {first}: no sequence found differs by more than {self.difference:.3g}"
         parts = [
             f"clause {', '.join(clauses)} fails for the {which} (D = {dim})"
@@ -73,9 +73,9 @@ class Comparison:
             if clauses
         ]
         words = [f"one function, D = {first} and {second}{self._support}", *([" and ".join(parts)] if parts else [])]
-        if self.verdict is Agreement.TOO_SHORT:
+        if self.verdict is RepresentationVerdict.TOO_SHORT:
             words.append(f"length {self.least_length} or more is needed for one D")
-        if self.verdict is Agreement.CONTRADICTION:
+        if self.verdict is RepresentationVerdict.CONTRADICTION:
             words.append("every condition holds: a difference was missed, or a clause does not hold")
         return "; ".join(words)
 
@@ -105,7 +105,7 @@ def _each_other(supports: tuple[Support, Support] | None, dims: tuple[int, int])
 
 def compare_representations(
     first: Retrieval, second: Retrieval, *, starts: int = 64, steps: int = 200, seed: int = 0, tolerance: float = 1e-6
-) -> Comparison:
+) -> RepresentationComparison:
     """Compare two retrieval tasks on the cube, and say what their support dimension implies for their D.
 
     The tasks have one length and dim and equally many targets. These count as equal where `starts` ascents of their
@@ -131,14 +131,15 @@ def compare_representations(
     differ = difference > tolerance * max(1.0, size)
     supports = None if differ or dims[0] == dims[1] else (support_dim(first), support_dim(second))
     if differ or any(one.proved > dim for one, _, dim in _each_other(supports, dims)):
-        verdict = Agreement.DIFFERENT
+        verdict = RepresentationVerdict.DIFFERENT
     elif supports is None:
-        verdict = Agreement.ONE_DIM
+        verdict = RepresentationVerdict.ONE_DIM
     elif any(clauses):  # before the length: more tokens would not help
-        verdict = Agreement.CLAUSE_FAILS
+        verdict = RepresentationVerdict.CLAUSE_FAILS
     else:
-        verdict = Agreement.CONTRADICTION if first.length >= 4 * max(dims) else Agreement.TOO_SHORT
-    return Comparison(
+        long_enough = first.length >= 4 * max(dims)
+        verdict = RepresentationVerdict.CONTRADICTION if long_enough else RepresentationVerdict.TOO_SHORT
+    return RepresentationComparison(
         verdict=verdict,
         dims=dims,
         supports=supports,

@@ -20,10 +20,9 @@ from jaxtyping import Float
 from ...errors import require
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
-from .enough_heads import Nets
 from .maxima import directions_of, maxima_nets
-from .registers import Head, Registers, deep_model, score_of
-from .relu_nets import Affine, ReluNet
+from .registers import RegisterHead, Registers, register_model, score_of
+from .relu_nets import AffineMap, Nets, ReluNet
 
 HEADS = 2
 EIGHT = (HEADS + 1) ** 2 - 1
@@ -79,11 +78,13 @@ def construct_by_content(task: Retrieval, *, beta: float = 300.0) -> ClassTokenT
     for head in both:
         compares = [(asks, score(at_first[head])), *((role(k), score(of_tokens[k][head])) for k in both)]
         moves = [moved("value", of_tokens[k][head], "carried", HEADS * k + head) for k in both]
-        first.append(Head(compares, [moved("value", at_first[head], "result", at_first[head]), *moves]))
+        first.append(RegisterHead(compares, [moved("value", at_first[head], "result", at_first[head]), *moves]))
     for k in both:
         moves = [moved("carried", HEADS * k + head, "result", of_tokens[k][head]) for head in both]
-        second.append(Head([(asks, score(followed[k]))], [moved("value", followed[k], "result", followed[k]), *moves]))
-    return deep_model(
+        second.append(
+            RegisterHead([(asks, score(followed[k]))], [moved("value", followed[k], "result", followed[k]), *moves])
+        )
+    return register_model(
         _with_switch(maxima_nets(directions, beta), directions[followed[0]] - directions[followed[1]]),
         registers,
         [first, second],
@@ -101,7 +102,7 @@ def _with_switch(nets: Nets, apart: Float[np.ndarray, " dim"]) -> Nets:
     weight = np.zeros((count + HEADS, units + 2))
     weight[:count, :units], weight[count:, units:] = outwards.weight, switch
     encoder = (
-        Affine(np.concatenate([inwards.weight, *2 * [SWITCH * apart[None]]]), np.append(inwards.bias, [0.5, -0.5])),
-        Affine(weight, np.append(outwards.bias, [0.0, 1.0])),
+        AffineMap(np.concatenate([inwards.weight, *2 * [SWITCH * apart[None]]]), np.append(inwards.bias, [0.5, -0.5])),
+        AffineMap(weight, np.append(outwards.bias, [0.0, 1.0])),
     )
     return replace(nets, encoder=ReluNet(encoder))

@@ -41,7 +41,7 @@ class Primitives(eqx.Module):
         return jnp.repeat(jnp.concatenate([token, 1 - token]), self.sets)
 
 
-class Recovery(eqx.Module):
+class SequenceRecovery(eqx.Module):
     """The outer map: recovers the sequence from the minima of the primitives, and applies the function to it."""
 
     function: Callable[[Tokens], Target]
@@ -89,7 +89,7 @@ def retrieval_of(
         members[row, list(places)] = True
     return Retrieval(
         Primitives(count),
-        Recovery(function, members, dim, float(q)),
+        SequenceRecovery(function, members, dim, float(q)),
         length=length,
         dim=dim,
         distribution="cube",

@@ -16,10 +16,10 @@ contradicted for this class of models. Entries above 1, which Assumption 1 exclu
 from ...errors import require, require_count
 from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
-from .enough_heads import Construction, Nets, nets_of
+from .enough_heads import Construction, nets_of
 from .maxima import directions_of, maxima_nets
-from .registers import Head, Registers, deep_model, gate_size, position_table, score_of
-from .relu_nets import RidgeSum
+from .registers import RegisterHead, Registers, gate_size, position_table, register_model, score_of
+from .relu_nets import Nets, RidgeSum
 
 
 def roles(heads: int, layers: int) -> int:
@@ -117,7 +117,7 @@ def _arranged(task: Retrieval, nets: Nets, heads: int, layers: int) -> ClassToke
     registers = Registers.of(
         heads=heads, value=count, result=count, carried=of_tokens, at_class=1, at_tokens=1, **gate_size(task)
     )
-    return deep_model(
+    return register_model(
         nets,
         registers,
         [[_head(registers, heads, layers, layer, i) for i in range(heads)] for layer in range(layers)],
@@ -127,7 +127,7 @@ def _arranged(task: Retrieval, nets: Nets, heads: int, layers: int) -> ClassToke
     )
 
 
-def _head(registers: Registers, heads: int, layers: int, layer: int, head: int) -> Head:
+def _head(registers: Registers, heads: int, layers: int, layer: int, head: int) -> RegisterHead:
     """Component layer * heads + head is the class token's here, and the one as far behind the h L is the tokens'."""
     count, carried = len(registers["value"]), len(registers["carried"])
     place = layer * heads + head
@@ -142,4 +142,4 @@ def _head(registers: Registers, heads: int, layers: int, layer: int, head: int) 
     if layer == layers - 1:
         collected = range(head, carried, heads)
         moves += [(registers.unit("carried", i), registers.unit("result", heads * layers + i)) for i in collected]
-    return Head(compares, moves)
+    return RegisterHead(compares, moves)

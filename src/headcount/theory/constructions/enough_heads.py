@@ -12,22 +12,19 @@ is chosen so that this costs a hundredth of eps.
 Source: Yu et al. (arXiv 2510.06662), Theorem 2(1), with a gate of depth G = 2 in place of 1.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from ...errors import require
-from ...models import ClassTokenSpec, ClassTokenTransformer
-from ...models.class_token import Attention, Linear
+from ...models import ClassTokenTransformer
 from ...tasks import Retrieval
 from ..bounds import Setting, component_accuracy, head_error, sharpness_needed
 from .parts import parts_of
-from .relu_nets import Affine, ReluNet, RidgeSum, beside
+from .registers import GATE, RegisterHead, Registers, position_table, register_model
+from .relu_nets import AffineMap, Nets, ReluNet, RidgeSum, beside
 
-GATE = 2.0
-"""Depth G of the gate."""
 GELU_GAP = 0.17
 """sup |gelu(u) - relu(u)| = 0.16997."""
 READOUT_SHARE, GELU_SHARE = 0.49, 0.01
@@ -54,7 +51,7 @@ class Construction:
     """M: weights and biases of both feed-forward nets."""
 
     @classmethod
-    def of(cls, nets: "Nets", model: ClassTokenTransformer, *, more_parameters: int = 0) -> Self:
+    def of(cls, nets: Nets, model: ClassTokenTransformer, *, more_parameters: int = 0) -> Self:
         """The promise of `nets` for a model that arranges them; M counts encoder, readout and `more_parameters`."""
         return cls(
             model=model,
@@ -79,23 +76,6 @@ def construct(
     return Construction.of(nets, _assemble(task, nets))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Nets:
-    """The nets of a construction and its sharpness, before its heads are arranged.
-
-    `encoder` maps a token to (Psi_1, .., Psi_D), `readout` maps D minima to the answer; its first layer is scaled, so
-    that GELU in place of ReLU costs no more than its share of eps. `promised` bounds the error of every arrangement
-    whose heads read each minimum over S_i of Psi_i within `bounds.head_error`.
-    """
-
-    encoder: ReluNet
-    readout: ReluNet
-    beta: float
-    delta: float
-    promised: float
-    proved: bool
-
-
 def nets_of(
     task: Retrieval, eps: float, *, components: tuple[RidgeSum, ...] | None = None, outer: RidgeSum | None = None
 ) -> Nets:
@@ -118,9 +98,9 @@ def nets_of(
     longest = max(len(places) for places in task.position_sets)
     head = (1 + 2 * delta) * (head_error(beta, longest, task.length, GATE - 2 * delta).value or 0.0)
     return Nets(
-        encoder=ReluNet((Affine(shared, inwards.bias), outwards)),
+        encoder=ReluNet((AffineMap(shared, inwards.bias), outwards)),
         readout=ReluNet(
-            (Affine(scale * read_in.weight, scale * read_in.bias), Affine(read_out.weight / scale, read_out.bias))
+            (AffineMap(scale * read_in.weight, scale * read_in.bias), AffineMap(read_out.weight / scale, read_out.bias))
         ),
         beta=beta,
         delta=delta,
@@ -136,66 +116,34 @@ def net_parameters(model: ClassTokenTransformer) -> int:
 
 
 def _assemble(task: Retrieval, nets: Nets) -> ClassTokenTransformer:
-    """Nets and gates as the weights of an ordinary model."""
+    """D heads over one register of components and one of gates; the class token is all ones and asks by its first."""
     count = len(task.position_sets)
-    total = 2 * count
-    inwards, outwards = nets.encoder.layers
-    gates = np.zeros((task.length, total))
-    gates[:, 1::2] = -GATE * ~task.mask
-    query, key, value = np.zeros((3, count, 2, total))
-    output = np.zeros((total, count, 2))
-    for i in range(count):
-        query[i, 0, 0], query[i, 1, 0] = -1.0, 1.0
-        key[i, 0, 2 * i] = key[i, 1, 2 * i + 1] = 1.0
-        value[i, 0, 2 * i] = output[i, i, 0] = 1.0
-    # The class token is all ones, so head outputs arrive plus one; the readout's bias subtracts it again.
-    read_in, read_out = nets.readout.layers
-    widened = np.zeros((len(read_in.bias), total))
-    widened[:, :count] = read_in.weight
-    # A component's output is the first coordinate of its block, the gate the second.
-    read, shift = np.zeros((total, len(inwards.bias))), np.zeros(total)
-    read[0::2], shift[0::2] = outwards.weight, outwards.bias
-    moved = read_in.bias - read_in.weight @ np.ones(count)
-    return one_layer_model(
-        encoder=ReluNet((inwards, Affine(read, shift))),
-        readout=ReluNet((Affine(widened, moved), read_out)),
-        position_table=gates,
-        class_token=np.ones(total),
-        attention={"query": query, "key": key, "value": value, "output": output},
-        concatenated=False,
-        beta=nets.beta,
-    )
+    registers = Registers.of(heads=count, value=count, gate=count)
+    asks = registers.unit("value")
+    heads = [
+        RegisterHead(
+            [(-asks, registers.unit("value", i)), (asks, registers.unit("gate", i))],
+            [(registers.unit("value", i), registers.unit("value", i))],
+        )
+        for i in range(count)
+    ]
+    return of_all_ones(task, nets, registers, heads)
 
 
-def one_layer_model(
-    *, encoder: ReluNet, readout: ReluNet, concatenated: bool, beta: float, attention: Mapping[str, Any], **leaves: Any
+def of_all_ones(
+    task: Retrieval, nets: Nets, registers: Registers, heads: list[RegisterHead], *, shared: bool = False
 ) -> ClassTokenTransformer:
-    """A class-token transformer of one attention layer; `encoder` and `readout` are nets of two layers each.
-
-    Weights are NumPy arrays where `models` declares JAX ones, which would round them to float32.
-    """
-    (encoder_in, encoder_out), (readout_in, readout_out) = linear_layers(encoder), linear_layers(readout)
-    (heads, rank, _), (groups, head_dim, _) = attention["query"].shape, attention["value"].shape
-    return ClassTokenTransformer(
-        encoder_in=encoder_in,
-        encoder_out=encoder_out,
-        attention=(Attention(**attention),),
-        readout_in=readout_in,
-        readout_out=readout_out,
-        spec=ClassTokenSpec(
-            heads=heads,
-            head_dim=head_dim,
-            rank=rank,
-            kv_heads=groups,
-            hidden=len(encoder_in.bias),
-            positions="concatenated" if concatenated else "additive",
-            beta=beta,
-        ),
-        **leaves,
+    """One layer of these heads, which write their minima to the first numbers of the class token, itself all ones."""
+    first, last = nets.readout.layers
+    # Minima arrive plus one; the readout's bias subtracts it again.
+    readout = ReluNet((AffineMap(first.weight, first.bias - first.weight.sum(axis=1)), last))
+    result = {"result": np.arange(len(task.position_sets))}
+    return register_model(
+        replace(nets, readout=readout),
+        Registers({**registers.places, **result}, registers.total),
+        [heads],
+        class_token=np.ones(registers.total),
+        constants=registers.zeros,
+        position_table=position_table(task, registers),
+        shared=shared,
     )
-
-
-def linear_layers(net: ReluNet) -> tuple[Linear, ...]:
-    """The affine maps of a net as layers of `models`, in float64."""
-    arrays: list[tuple[Any, Any]] = [(layer.weight, layer.bias) for layer in net.layers]
-    return tuple(Linear(weight, bias) for weight, bias in arrays)

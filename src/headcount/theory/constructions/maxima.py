@@ -9,8 +9,7 @@ from jaxtyping import Float
 from ...errors import InputError
 from ...tasks import Retrieval
 from ...tasks.presets import Ridges
-from .enough_heads import Nets
-from .relu_nets import Affine, ReluNet
+from .relu_nets import AffineMap, Nets, ReluNet
 
 
 def directions_of(task: Retrieval) -> Float[np.ndarray, "D dim"]:
@@ -30,10 +29,10 @@ def maxima_nets(directions: Float[np.ndarray, "D dim"], beta: float) -> Nets:
     count, dim = directions.shape
     total = np.ones((1, count))
     encoder = (
-        Affine(np.concatenate([np.eye(dim), -np.eye(dim)]), np.zeros(2 * dim)),
-        Affine(np.concatenate([-directions, directions], axis=1), np.zeros(count)),
+        AffineMap(np.concatenate([np.eye(dim), -np.eye(dim)]), np.zeros(2 * dim)),
+        AffineMap(np.concatenate([-directions, directions], axis=1), np.zeros(count)),
     )
-    readout = Affine(np.concatenate([total, -total]), np.zeros(2)), Affine(np.array([[-1.0, 1.0]]), np.zeros(1))
+    readout = AffineMap(np.concatenate([total, -total]), np.zeros(2)), AffineMap(np.array([[-1.0, 1.0]]), np.zeros(1))
     return Nets(
         encoder=ReluNet(encoder),
         readout=ReluNet(readout),

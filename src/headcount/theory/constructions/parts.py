@@ -102,7 +102,7 @@ def _first(values: np.ndarray, points: np.ndarray, bad: np.ndarray) -> str:
 
 
 @dataclass(frozen=True)
-class Parts:
+class RetrievalParts:
     """f_1 .. f_D and F0."""
 
     components: tuple[RidgeSum | Fitted, ...]
@@ -116,7 +116,7 @@ class Parts:
 
 def parts_of(
     task: Retrieval, *, components: tuple[RidgeSum, ...] | None = None, outer: RidgeSum | None = None
-) -> Parts:
+) -> RetrievalParts:
     """The parts given, else those known of a preset, else the task's own functions, to be fitted. Raises `InputError`
     where Theorem 2 does not cover the task, or a given part differs from the task's at random points.
     """
@@ -136,7 +136,8 @@ def parts_of(
     task_components = tuple(
         Fitted(f"{task.name}: component f_{i + 1}", f, task.dim) for i, f in enumerate(components_read)
     )
-    parts = Parts(components or known_components(task) or task_components, outer or known_outer(task) or task_outer)
+    known = components or known_components(task) or task_components
+    parts = RetrievalParts(known, outer or known_outer(task) or task_outer)
     for part, function in zip(parts.components, task_components, strict=True):
         if isinstance(part, RidgeSum):
             _check_same(part, function)

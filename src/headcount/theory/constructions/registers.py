@@ -12,11 +12,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ...models import ClassTokenSpec, ClassTokenTransformer
-from ...models.class_token import Attention
+from ...models.class_token import Attention, Linear
 from ...models.class_token.model import InnerNet
 from ...tasks import Retrieval
-from .enough_heads import GATE, Nets, linear_layers
-from .relu_nets import Affine, ReluNet
+from .relu_nets import AffineMap, Nets, ReluNet
+
+GATE = 2.0
+"""Depth G of the gate."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +29,13 @@ class Registers:
     total: int
 
     @classmethod
-    def of(cls, *, heads: int, **sizes: int) -> "Registers":
-        """Registers of these sizes, one after the other."""
+    def of(cls, *, heads: int, head_dim: int = 1, **sizes: int) -> "Registers":
+        """Registers of these sizes, one after the other; heads have `head_dim` numbers or more."""
         ends = np.cumsum(list(sizes.values()))
         places = {
             name: np.arange(end - size, end) for (name, size), end in zip(sizes.items(), ends.tolist(), strict=True)
         }
-        return cls(places, heads * -(-int(ends[-1]) // heads))
+        return cls(places, heads * max(head_dim, -(-int(ends[-1]) // heads)))
 
     def __getitem__(self, name: str) -> Int[np.ndarray, " size"]:
         return self.places[name]
@@ -50,14 +52,14 @@ class Registers:
 
 
 @dataclass(frozen=True)
-class Head:
+class RegisterHead:
     """One head as pairs of directions: a query direction meets a key direction, a value direction is written to one."""
 
     compares: Sequence[tuple[np.ndarray, np.ndarray]] = ()
     moves: Sequence[tuple[np.ndarray, np.ndarray]] = ()
 
 
-def attention_of(heads: Sequence[Head], *, rank: int, head_dim: int, total: int) -> Attention:
+def _attention_of(heads: Sequence[RegisterHead], *, rank: int, head_dim: int, total: int, shared: bool) -> Attention:
     """The weights of one layer; what a head does not use stays zero."""
     query, key = np.zeros((2, len(heads), rank, total))
     value, output = np.zeros((len(heads), head_dim, total)), np.zeros((total, len(heads), head_dim))
@@ -66,8 +68,15 @@ def attention_of(heads: Sequence[Head], *, rank: int, head_dim: int, total: int)
             query[i, row], key[i, row] = asks, offers
         for row, (reads, writes) in enumerate(head.moves):
             value[i, row], output[:, i, row] = reads, writes
-    weights: dict[str, Any] = {"query": query, "key": key, "value": value, "output": output}
+    groups = slice(1 if shared else None)
+    weights: dict[str, Any] = {"query": query, "key": key[groups], "value": value[groups], "output": output}
     return Attention(**weights)
+
+
+def linear_layers(net: ReluNet) -> tuple[Linear, ...]:
+    """The affine maps of a net as layers of `models`, in float64, which JAX arrays would round to float32."""
+    arrays: list[tuple[Any, Any]] = [(layer.weight, layer.bias) for layer in net.layers]
+    return tuple(Linear(weight, bias) for weight, bias in arrays)
 
 
 def score_of(registers: Registers, i: int) -> Float[np.ndarray, " total"]:
@@ -95,19 +104,24 @@ def gate_size(task: Retrieval) -> dict[str, int]:
     return {"gate": len(task.position_sets)} if task.uses_positions else {}
 
 
-def deep_model(
+def register_model(
     nets: Nets,
     registers: Registers,
-    layers: Sequence[Sequence[Head]],
+    layers: Sequence[Sequence[RegisterHead]],
     *,
     class_token: Float[np.ndarray, " total"],
     constants: Float[np.ndarray, " total"],
     position_table: Float[np.ndarray, "length total"] | None,
     inner: Sequence[ReluNet] = (),
+    shared: bool = False,
 ) -> ClassTokenTransformer:
-    """The model whose layers have these heads; `constants` are what the encoder adds to every token."""
+    """The model whose layers have these heads; `constants` are what the encoder adds to every token.
+
+    With `shared` all heads have the keys and values of the first.
+    """
     heads = len(layers[0])
-    rank = max(1, *(len(head.compares) for layer in layers for head in layer))
+    rank, head_dim = max(1, *(len(head.compares) for layer in layers for head in layer)), registers.total // heads
+    rank = head_dim if shared else rank
     inwards, outwards = nets.encoder.layers
     read, shift = np.zeros((registers.total, len(inwards.bias))), constants.copy()
     read[registers["value"]] = outwards.weight
@@ -115,14 +129,14 @@ def deep_model(
     read_in, read_out = nets.readout.layers
     widened = np.zeros((len(read_in.bias), registers.total))
     widened[:, registers["result"]] = read_in.weight
-    encoder_in, encoder_out = linear_layers(ReluNet((inwards, Affine(read, shift))))
-    readout_in, readout_out = linear_layers(ReluNet((Affine(widened, read_in.bias), read_out)))
-    head_dim = registers.total // heads
+    encoder_in, encoder_out = linear_layers(ReluNet((inwards, AffineMap(read, shift))))
+    readout_in, readout_out = linear_layers(ReluNet((AffineMap(widened, read_in.bias), read_out)))
+    sizes = {"rank": rank, "head_dim": head_dim, "total": registers.total, "shared": shared}
     leaves: dict[str, Any] = {"position_table": position_table, "class_token": class_token}
     return ClassTokenTransformer(
         encoder_in=encoder_in,
         encoder_out=encoder_out,
-        attention=tuple(attention_of(layer, rank=rank, head_dim=head_dim, total=registers.total) for layer in layers),
+        attention=tuple(_attention_of(layer, **sizes) for layer in layers),
         readout_in=readout_in,
         readout_out=readout_out,
         inner=tuple(InnerNet(*linear_layers(net)) for net in inner),
@@ -130,6 +144,7 @@ def deep_model(
             heads=heads,
             head_dim=head_dim,
             rank=rank,
+            kv_heads=1 if shared else heads,
             hidden=len(inwards.bias),
             layers=len(layers),
             positions="none" if position_table is None else "additive",

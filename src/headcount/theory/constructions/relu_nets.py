@@ -22,7 +22,7 @@ from ...tasks.presets import Basins, ScalarEnds, largest_plus_smallest
 
 
 @dataclass(frozen=True)
-class Affine:
+class AffineMap:
     """x -> W x + b."""
 
     weight: Float[np.ndarray, "after before"]
@@ -36,7 +36,7 @@ class Affine:
 class ReluNet:
     """x -> W_L relu(.. relu(W_1 x + b_1) ..) + b_L."""
 
-    layers: tuple[Affine, ...]
+    layers: tuple[AffineMap, ...]
 
     def __call__(self, x: Float[np.ndarray, " inputs"]) -> Float[np.ndarray, " outputs"]:
         for layer in self.layers[:-1]:
@@ -72,7 +72,7 @@ def compose(*nets: ReluNet) -> ReluNet:
         outputs, inputs = whole.outputs, net.inputs
         require(outputs == inputs, f"a net of {inputs} inputs cannot follow one of {outputs} outputs.")
         last, first = whole.layers[-1], net.layers[0]
-        joined = Affine(first.weight @ last.weight, first(last.bias))
+        joined = AffineMap(first.weight @ last.weight, first(last.bias))
         whole = ReluNet((*whole.layers[:-1], joined, *net.layers[1:]))
     return whole
 
@@ -85,12 +85,12 @@ def beside(nets: Sequence[ReluNet]) -> ReluNet:
         (block_diag(*(layer.weight for layer in layers)), np.concatenate([layer.bias for layer in layers]))
         for layers in zip(*(net.layers for net in nets), strict=True)
     ]
-    return ReluNet(tuple(Affine(np.asarray(weight, float), bias) for weight, bias in stacks))
+    return ReluNet(tuple(AffineMap(np.asarray(weight, float), bias) for weight, bias in stacks))
 
 
 def affine(weight: Float[np.ndarray, "after before"], bias: Float[np.ndarray, " after"]) -> ReluNet:
     """A net of one layer, without a ReLU."""
-    return ReluNet((Affine(np.asarray(weight, float), np.asarray(bias, float)),))
+    return ReluNet((AffineMap(np.asarray(weight, float), np.asarray(bias, float)),))
 
 
 def pieces_needed(curvature: float, low: float, high: float, delta: float) -> int:
@@ -118,7 +118,7 @@ def through_net(knots: Float[np.ndarray, " knots"], values: Float[np.ndarray, " 
     """The two-layer net that interpolates `values` at increasing `knots` linearly: one unit per piece."""
     slopes = np.diff(values) / np.diff(knots)
     changes = np.diff(slopes, prepend=0.0)
-    return ReluNet((Affine(np.ones((len(slopes), 1)), -knots[:-1]), Affine(changes[None, :], values[:1])))
+    return ReluNet((AffineMap(np.ones((len(slopes), 1)), -knots[:-1]), AffineMap(changes[None, :], values[:1])))
 
 
 def ridges_net(directions: Float[np.ndarray, "ridges dim"], profiles: Sequence[ReluNet]) -> ReluNet:
@@ -142,9 +142,9 @@ def max_net(count: int, eps: float) -> ReluNet:
     sums = np.kron(np.eye(steps), np.ones((1, count)))
     return ReluNet(
         (
-            Affine(np.tile(np.eye(count), (steps, 1)), -np.repeat(levels, count)),
-            Affine(np.concatenate([sums, sums]), np.concatenate([np.zeros(steps), np.full(steps, -1 / steps)])),
-            Affine(np.concatenate([np.ones(steps), -np.ones(steps)])[None, :], np.zeros(1)),
+            AffineMap(np.tile(np.eye(count), (steps, 1)), -np.repeat(levels, count)),
+            AffineMap(np.concatenate([sums, sums]), np.concatenate([np.zeros(steps), np.full(steps, -1 / steps)])),
+            AffineMap(np.concatenate([np.ones(steps), -np.ones(steps)])[None, :], np.zeros(1)),
         )
     )
 
@@ -153,6 +153,23 @@ def min_net(count: int, eps: float) -> ReluNet:
     """A three-layer net within `eps` of the minimum: 1 - max(1 - x)."""
     turned = affine(-np.eye(count), np.ones(count))
     return compose(turned, max_net(count, eps), affine(-np.ones((1, 1)), np.ones(1)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nets:
+    """The nets of a construction and its sharpness, before its heads are arranged.
+
+    `encoder` maps a token to (Psi_1, .., Psi_D), `readout` maps D minima to the answer; its first layer is scaled, so
+    that GELU in place of ReLU costs no more than its share of eps. `promised` bounds the error of every arrangement
+    whose heads read each minimum over S_i of Psi_i within `bounds.head_error`.
+    """
+
+    encoder: ReluNet
+    readout: ReluNet
+    beta: float
+    delta: float
+    promised: float
+    proved: bool
 
 
 PROBES = 1001
@@ -251,9 +268,6 @@ class RidgeSum:
                 interpolation_net(ridge.function, curvature=ridge.curvature, low=start, high=stop, delta=share)
             )
         return ridges_net(np.array([ridge.direction for ridge in self.ridges], float), parts)
-
-
-Ridges = tuple[RidgeSum, ...]
 
 
 def linear(weights: tuple[float, ...], shift: float = 0.0) -> RidgeSum:

@@ -12,14 +12,14 @@ independent scores. That is no proof that other weights cannot do it.
 """
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from ...errors import require
 from ...tasks import Retrieval
-from .enough_heads import Construction, construct, one_layer_model
-from .relu_nets import Affine, ReluNet, RidgeSum
+from .enough_heads import Construction, nets_of, of_all_ones
+from .registers import RegisterHead, Registers
+from .relu_nets import AffineMap, ReluNet, RidgeSum
 
 
 def construct_shared(
@@ -62,35 +62,18 @@ def construct_shared(
         given=head_dim,
         needed=f"at least {least}",
     )
-    built = construct(task, eps, components=components, outer=outer)
-    apart = built.model
-    total = count * head_dim
-    psi, bias = np.asarray(apart.encoder_out.weight)[0::2], np.asarray(apart.encoder_out.bias)[0::2]
-    read, shift, gates = np.zeros((total, psi.shape[1])), np.zeros(total), np.zeros((task.length, total))
-    read[:count], read[count : 2 * count] = psi, -psi
-    shift[:count], shift[count : 2 * count] = bias, -bias
-    gates[:, count : 2 * count] = np.asarray(apart.position_table)[:, 1::2]
-    query, output = np.zeros((count, head_dim, total)), np.zeros((total, count, head_dim))
-    key, value = np.zeros((2, 1, head_dim, total))
-    for i in range(count):
-        query[i, i, 0] = 1.0  # the class token is all ones
-        key[0, i, count + i] = value[0, i, i] = output[i, i, i] = 1.0
-    widened = np.zeros((len(apart.readout_in.bias), total))
-    widened[:, :count] = np.asarray(apart.readout_in.weight)[:, :count]
-    first, last = apart.encoder_in, apart.readout_out
-    readout = (Affine(widened, _exact(apart.readout_in.bias)), Affine(_exact(last.weight), _exact(last.bias)))
-    model = one_layer_model(
-        encoder=ReluNet((Affine(_exact(first.weight), _exact(first.bias)), Affine(read, shift))),
-        readout=ReluNet(readout),
-        position_table=gates,
-        class_token=np.ones(total),
-        attention={"query": query, "key": key, "value": value, "output": output},
-        concatenated=False,
-        beta=built.beta,
-    )
-    nets = (model.encoder_in, model.encoder_out, model.readout_in, model.readout_out)
-    return replace(built, model=model, parameters=sum(layer.weight.size + layer.bias.size for layer in nets))
-
-
-def _exact(array: Any) -> np.ndarray:
-    return np.asarray(array, np.float64)
+    nets = nets_of(task, eps, components=components, outer=outer)
+    registers = Registers.of(heads=count, head_dim=head_dim, value=2 * count)
+    gated = Registers({**registers.places, "gate": np.arange(count, 2 * count)}, registers.total)
+    units, zeros = [registers.unit("value", i) for i in range(2 * count)], registers.zeros
+    heads = [
+        RegisterHead(
+            [(units[0] if k == i else zeros, units[count + k]) for k in range(count)],
+            [(units[k], units[i] if k == i else zeros) for k in range(count)],
+        )
+        for i in range(count)
+    ]
+    inwards, outwards = nets.encoder.layers
+    scored = AffineMap(np.concatenate([outwards.weight, -outwards.weight]), np.append(outwards.bias, -outwards.bias))
+    with_scores = replace(nets, encoder=ReluNet((inwards, scored)))
+    return Construction.of(nets, of_all_ones(task, with_scores, gated, heads, shared=True))

@@ -16,8 +16,8 @@ import numpy as np
 from ...errors import require
 from ...tasks import Retrieval
 from .enough_heads import Construction, nets_of
-from .registers import Head, Registers, deep_model, gate_size, position_table, score_of
-from .relu_nets import Affine, ReluNet, RidgeSum
+from .registers import RegisterHead, Registers, gate_size, position_table, register_model, score_of
+from .relu_nets import AffineMap, ReluNet, RidgeSum
 
 
 def construct_two_layers(
@@ -56,14 +56,16 @@ def construct_two_layers(
     registers = Registers.of(heads=1, value=count, read=count, result=count, label=count, **gate_size(task))
     labels = np.eye(count)[np.arange(task.length) % count]
     shares = task.length / labels.sum(axis=0)
-    asks = Head(
+    asks = RegisterHead(
         [(registers.unit("label", i), score_of(registers, i)) for i in range(count)],
         [(registers.unit("value", i), registers.unit("read", i)) for i in range(count)],
     )
-    adds_up = Head((), [(registers.unit("result", i), shares[i] * registers.unit("result", i)) for i in range(count)])
+    adds_up = RegisterHead(
+        (), [(registers.unit("result", i), shares[i] * registers.unit("result", i)) for i in range(count)]
+    )
     class_token = registers.zeros
     class_token[registers["result"]] = -nets.delta  # what the net between added to every minimum
-    model = deep_model(
+    model = register_model(
         nets,
         registers,
         [[asks], [adds_up]],
@@ -82,5 +84,8 @@ def _keeps_own_label(registers: Registers, count: int, delta: float) -> ReluNet:
     reads = [registers.unit("read", i) + depth * registers.unit("label", i) for i in range(count)]
     writes = [registers.unit("result", i) for i in range(count)]
     return ReluNet(
-        (Affine(np.stack(reads), np.full(count, delta - depth)), Affine(np.stack(writes, axis=1), registers.zeros))
+        (
+            AffineMap(np.stack(reads), np.full(count, delta - depth)),
+            AffineMap(np.stack(writes, axis=1), registers.zeros),
+        )
     )

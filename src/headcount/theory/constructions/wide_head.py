@@ -16,6 +16,7 @@ Source: Yu et al. (arXiv 2510.06662), Theorem 2(3), Lemmas 8 and 9.
 import functools
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -23,13 +24,13 @@ import numpy as np
 
 from ..._shapes import Target, Tokens
 from ...errors import require
-from ...models import ClassTokenTransformer, folded
-from ...models.class_token import Linear
+from ...models import ClassTokenSpec, ClassTokenTransformer, folded
+from ...models.class_token import Attention, Linear
 from ...tasks import Retrieval
 from ..bounds import max_net_widths
-from .enough_heads import linear_layers, one_layer_model
 from .parts import parts_of
-from .relu_nets import Affine, ReluNet, Ridges, RidgeSum, affine, beside, compose, min_net
+from .registers import linear_layers
+from .relu_nets import AffineMap, ReluNet, RidgeSum, affine, beside, compose, min_net
 
 MAX_PARAMETERS = 20_000_000
 """160 MB in float64."""
@@ -105,7 +106,7 @@ class WideConstruction:
 
 
 def construct_wide(
-    task: Retrieval, eps: float, *, components: Ridges | None = None, outer: RidgeSum | None = None
+    task: Retrieval, eps: float, *, components: tuple[RidgeSum, ...] | None = None, outer: RidgeSum | None = None
 ) -> WideConstruction:
     """A model of one wide head whose error is at most `eps` everywhere on [0,1]^(length x dim).
 
@@ -122,14 +123,21 @@ def construct_wide(
 
 
 def wide_size(
-    task: Retrieval, eps: float, *, components: Ridges | None = None, outer: RidgeSum | None = None, zeros: bool = True
+    task: Retrieval,
+    eps: float,
+    *,
+    components: tuple[RidgeSum, ...] | None = None,
+    outer: RidgeSum | None = None,
+    zeros: bool = True,
 ) -> int:
     """M of `construct_wide`, counted without building it; without `zeros`, only weights that may differ from zero."""
     plan = _plan(task, eps, components, outer)
     return plan.parameters if zeros else plan.connections
 
 
-def _plan(task: Retrieval, eps: float, components: Ridges | None, outer: RidgeSum | None) -> WideConstruction:
+def _plan(
+    task: Retrieval, eps: float, components: tuple[RidgeSum, ...] | None, outer: RidgeSum | None
+) -> WideConstruction:
     """Half of eps for the minima, which cost most, a quarter for the components, the rest for the outer map."""
     require(0 < eps < 1, f"eps must lie between 0 and 1, got {eps!r}.")
     parts = parts_of(task, components=components, outer=outer)
@@ -153,12 +161,17 @@ def _averaging_head(task: Retrieval) -> ClassTokenTransformer:
     places = np.repeat(np.eye(length), dim, axis=0)
     inwards = np.concatenate([np.tile(np.eye(dim), (length, 1)), places], axis=1)
     identity, zeros = np.eye(total), np.zeros((1, total, total))
-    return one_layer_model(
-        encoder=ReluNet((Affine(inwards, -np.ones(total)), Affine(identity, np.zeros(total)))),
-        readout=ReluNet((Affine(np.zeros((0, total)), np.zeros(0)), Affine(np.zeros((1, 0)), np.zeros(1)))),
-        position_table=np.eye(length),
-        class_token=np.zeros(total),
-        attention={"query": zeros, "key": zeros, "value": identity[None], "output": identity[:, None]},
-        concatenated=True,
-        beta=1.0,
+    leaves: dict[str, Any] = {"position_table": np.eye(length), "class_token": np.zeros(total)}
+    weights: dict[str, Any] = {"query": zeros, "key": zeros, "value": identity[None], "output": identity[:, None]}
+    layers = (AffineMap(inwards, -np.ones(total)), AffineMap(identity, np.zeros(total)))
+    empty = (AffineMap(np.zeros((0, total)), np.zeros(0)), AffineMap(np.zeros((1, 0)), np.zeros(1)))
+    encoder_in, encoder_out, readout_in, readout_out = linear_layers(ReluNet((*layers, *empty)))
+    return ClassTokenTransformer(
+        encoder_in=encoder_in,
+        encoder_out=encoder_out,
+        attention=(Attention(**weights),),
+        readout_in=readout_in,
+        readout_out=readout_out,
+        spec=ClassTokenSpec(heads=1, head_dim=total, hidden=total, positions="concatenated", beta=1.0),
+        **leaves,
     )

@@ -109,7 +109,7 @@ class BoundedClass:
         )
 
 
-class Pair(NamedTuple):
+class PromisedPair(NamedTuple):
     """The pair that the theorem promises: of `choices` = 10^decades, two at most `distance` apart, targets `gap`."""
 
     points: int
@@ -124,14 +124,14 @@ def promised_distance(setting: BoundedClass, free: float, log_choices: float) ->
     return float(_distance(setting, np.array([float(free)]), np.array([log_choices]))[0])
 
 
-def promised_pair(setting: BoundedClass) -> Pair:
+def promised_pair(setting: BoundedClass) -> PromisedPair:
     """The pair with the highest floor at this slope. Raises `InputError` where no place is left free."""
     require(setting.free_places > 0, what="length", given=setting.length, needed=f"at least {_min_length(setting)}")
     points, free, choices = np.broadcast_arrays(*_grids(setting))
     gaps, distances = setting.rise / (points - 1), _distance(setting, free, choices)
     best = np.unravel_index(np.argmax(gaps - setting.slope * distances), gaps.shape)
     count, places, log_choices, distance, gap = (float(part[best]) for part in (points, free, choices, distances, gaps))
-    return Pair(int(count), int(places), log_choices / math.log(10), distance, gap)
+    return PromisedPair(int(count), int(places), log_choices / math.log(10), distance, gap)
 
 
 def class_floor(setting: BoundedClass) -> Bound:

@@ -1,6 +1,6 @@
 """Interval arithmetic with outward rounding, and enclosures of JAX functions."""
 
-from .arithmetic import EnclosureError, Interval, add, ball, point, product, subtract
+from .arithmetic import Box, EnclosureError, add, ball, point, product, subtract
 from .enclosure import enclose
 
-__all__ = ["EnclosureError", "Interval", "add", "ball", "enclose", "point", "product", "subtract"]
+__all__ = ["Box", "EnclosureError", "add", "ball", "enclose", "point", "product", "subtract"]

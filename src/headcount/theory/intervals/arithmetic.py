@@ -32,7 +32,7 @@ class EnclosureError(HeadcountError):
 
 
 @dataclass(frozen=True)
-class Interval:
+class Box:
     """All arrays between `low` and `high`, entry by entry."""
 
     low: Any
@@ -59,60 +59,60 @@ class Interval:
         smallest = np.minimum(np.abs(self.low), np.abs(self.high))
         return np.where((self.low <= 0) & (self.high >= 0), 0.0, smallest)
 
-    def map(self, function: Callable[[np.ndarray], np.ndarray]) -> "Interval":
+    def map(self, function: Callable[[np.ndarray], np.ndarray]) -> "Box":
         """An increasing exact function, or one that only moves entries, applied to both ends."""
-        return Interval(function(self.low), function(self.high))
+        return Box(function(self.low), function(self.high))
 
 
-def point(value: Any) -> Interval:
-    return Interval(value, value)
+def point(value: Any) -> Box:
+    return Box(value, value)
 
 
-def ball(centre: np.ndarray, radius: np.ndarray | float) -> Interval:
+def ball(centre: np.ndarray, radius: np.ndarray | float) -> Box:
     """All arrays within `radius` of `centre`, entry by entry."""
-    return outward(Interval(centre - radius, centre + radius))
+    return outward(Box(centre - radius, centre + radius))
 
 
-def outward(x: Interval, ulps: int = 1) -> Interval:
+def outward(x: Box, ulps: int = 1) -> Box:
     """`x` with its ends moved apart by at least `ulps` units in the last place; integers are exact."""
     if not np.issubdtype(x.low.dtype, np.floating):
         return x
     if ulps == 1:
-        return Interval(np.nextafter(x.low, -np.inf), np.nextafter(x.high, np.inf))
+        return Box(np.nextafter(x.low, -np.inf), np.nextafter(x.high, np.inf))
     # An infinite lower end (or -inf upper end) is an overflow: a finite number beyond the largest float64.
     low, high = np.minimum(x.low, _LARGEST), np.maximum(x.high, -_LARGEST)
     with np.errstate(over="ignore"):
-        return Interval(
+        return Box(
             low - np.where(np.isfinite(low), ulps * _UNIT * np.abs(low) + _TINY, 0.0),
             high + np.where(np.isfinite(high), ulps * _UNIT * np.abs(high) + _TINY, 0.0),
         )
 
 
-def add(x: Interval, y: Interval) -> Interval:
-    return outward(Interval(x.low + y.low, x.high + y.high))
+def add(x: Box, y: Box) -> Box:
+    return outward(Box(x.low + y.low, x.high + y.high))
 
 
-def negative(x: Interval) -> Interval:
-    return Interval(-x.high, -x.low)
+def negative(x: Box) -> Box:
+    return Box(-x.high, -x.low)
 
 
-def subtract(x: Interval, y: Interval) -> Interval:
+def subtract(x: Box, y: Box) -> Box:
     return add(x, negative(y))
 
 
-def multiply(x: Interval, y: Interval) -> Interval:
+def multiply(x: Box, y: Box) -> Box:
     corners = (x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high)
-    return outward(Interval(np.minimum.reduce(corners), np.maximum.reduce(corners)))
+    return outward(Box(np.minimum.reduce(corners), np.maximum.reduce(corners)))
 
 
-def divide(x: Interval, y: Interval) -> Interval:
+def divide(x: Box, y: Box) -> Box:
     if np.any((y.low <= 0) & (y.high >= 0)):
         raise EnclosureError("a division by an interval that contains zero has no bound.")
     corners = (x.low / y.low, x.low / y.high, x.high / y.low, x.high / y.high)
-    return outward(Interval(np.minimum.reduce(corners), np.maximum.reduce(corners)))
+    return outward(Box(np.minimum.reduce(corners), np.maximum.reduce(corners)))
 
 
-def increasing(function: Callable[[np.ndarray], np.ndarray], x: Interval) -> Interval:
+def increasing(function: Callable[[np.ndarray], np.ndarray], x: Box) -> Box:
     """An increasing function whose float64 version is correct within ULPS."""
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         ends = x.map(function)
@@ -121,34 +121,34 @@ def increasing(function: Callable[[np.ndarray], np.ndarray], x: Interval) -> Int
     return outward(ends, ULPS)
 
 
-def power(x: Interval, exponent: int) -> Interval:
+def power(x: Box, exponent: int) -> Box:
     if exponent < 0:
         return divide(point(np.ones(x.shape)), power(x, -exponent))
     if exponent % 2 == 1:
         return increasing(lambda a: a**exponent, x)
-    raised = increasing(lambda a: a**exponent, Interval(x.mignitude, x.magnitude))
-    return Interval(np.maximum(raised.low, 0.0), raised.high)
+    raised = increasing(lambda a: a**exponent, Box(x.mignitude, x.magnitude))
+    return Box(np.maximum(raised.low, 0.0), raised.high)
 
 
-def product_over(x: Interval, axes: tuple[int, ...]) -> Interval:
+def product_over(x: Box, axes: tuple[int, ...]) -> Box:
     if not axes:
         return x
     parts = x.map(lambda a: np.moveaxis(a, axes, range(len(axes))).reshape(-1, *np.delete(a.shape, axes)))
     result = point(np.ones(parts.shape[1:]))
     for low, high in zip(parts.low, parts.high, strict=True):
-        result = multiply(result, Interval(low, high))
+        result = multiply(result, Box(low, high))
     return result
 
 
-def sum_over(x: Interval, axes: tuple[int, ...]) -> Interval:
+def sum_over(x: Box, axes: tuple[int, ...]) -> Box:
     if not np.issubdtype(x.low.dtype, np.floating):
         return x.map(lambda a: a.sum(axis=axes))
     count = int(np.prod([x.shape[axis] for axis in axes]))
     slack = (count + 1) * _UNIT * x.magnitude.sum(axis=axes) * (1 + count * _UNIT) + _TINY
-    return outward(Interval(x.low.sum(axis=axes) - slack, x.high.sum(axis=axes) + slack))
+    return outward(Box(x.low.sum(axis=axes) - slack, x.high.sum(axis=axes) + slack))
 
 
-def product(x: Interval, y: Interval) -> Interval:
+def product(x: Box, y: Box) -> Box:
     """The matrix product over the last axis of `x` and the last but one of `y`, by midpoint and radius.
 
     |AB - mid(A) mid(B)| <= (|mid A| + rad A) rad B + rad A |mid B|, plus the rounding of the product itself.
@@ -159,24 +159,24 @@ def product(x: Interval, y: Interval) -> Interval:
     centre = mid_x @ mid_y
     rounding = (terms + 2) * _UNIT * (size_x @ size_y)
     radius = ((size_x + rad_x) @ rad_y + rad_x @ size_y + rounding) * (1 + 4 * (terms + 4) * _UNIT) + _TINY
-    return outward(Interval(centre - radius, centre + radius))
+    return outward(Box(centre - radius, centre + radius))
 
 
-def _middle(x: Interval) -> tuple[np.ndarray, np.ndarray]:
+def _middle(x: Box) -> tuple[np.ndarray, np.ndarray]:
     """A point inside, and a radius around it that covers both ends."""
     middle = x.low + (x.high - x.low) / 2
     reach = np.maximum(x.high - middle, middle - x.low)
     return middle, np.where(reach > 0, np.nextafter(reach, np.inf), 0.0)
 
 
-def choose(which: Interval, otherwise: Interval, chosen: Interval) -> Interval:
+def choose(which: Box, otherwise: Box, chosen: Box) -> Box:
     """`chosen` where certainly true, `otherwise` where certainly false, the hull of both where undecided."""
     certain, possible = which.low.astype(bool), which.high.astype(bool)
     low = np.where(certain, chosen.low, np.where(possible, np.minimum(chosen.low, otherwise.low), otherwise.low))
     high = np.where(certain, chosen.high, np.where(possible, np.maximum(chosen.high, otherwise.high), otherwise.high))
-    return Interval(low, high)
+    return Box(low, high)
 
 
-def equals(x: Interval, y: Interval) -> Interval:
+def equals(x: Box, y: Box) -> Box:
     certain = (x.low == x.high) & (y.low == y.high) & (x.low == y.low)
-    return Interval(certain, (x.low <= y.high) & (y.low <= x.high))
+    return Box(certain, (x.low <= y.high) & (y.low <= x.high))

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
-from .arithmetic import EnclosureError, Interval, point
+from .arithmetic import Box, EnclosureError, point
 from .rules import ARITHMETIC, RULES
 
 INNER = ("jit", "pjit", "closed_call", "remat", "remat2", "checkpoint")
@@ -25,7 +25,7 @@ MOVING = ("copy", "copy_p", "gather", "dynamic_slice", "pad", "rev", "tile")
 """Operations that only move entries."""
 
 
-def enclose(function: Callable[..., Any], *boxes: Interval) -> Interval:
+def enclose(function: Callable[..., Any], *boxes: Box) -> Box:
     """An interval that contains function(x, ..) for all x in the boxes.
 
     `function` takes one array per box and returns one array. Call it under `jax.enable_x64(True)`: tracing must not
@@ -41,7 +41,7 @@ def enclose(function: Callable[..., Any], *boxes: Interval) -> Interval:
     return _checked(result)
 
 
-def constant(value: Any) -> Interval:
+def constant(value: Any) -> Box:
     """The interval of one known array, in float64 where it is real."""
     if jnp.issubdtype(getattr(value, "dtype", np.int64), jax.dtypes.extended):
         raise EnclosureError("random keys have no bound.")
@@ -51,11 +51,11 @@ def constant(value: Any) -> Interval:
     return point(array)
 
 
-def _evaluate(jaxpr: Jaxpr, constants: list[Interval], arguments: list[Interval]) -> list[Interval]:
-    known: dict[Any, Interval] = dict(zip(jaxpr.constvars, constants, strict=True))
+def _evaluate(jaxpr: Jaxpr, constants: list[Box], arguments: list[Box]) -> list[Box]:
+    known: dict[Any, Box] = dict(zip(jaxpr.constvars, constants, strict=True))
     known.update(zip(jaxpr.invars, arguments, strict=True))
 
-    def read(variable: Any) -> Interval:
+    def read(variable: Any) -> Box:
         return constant(variable.val) if isinstance(variable, Literal) else known[variable]
 
     for equation in needed(jaxpr):
@@ -72,7 +72,7 @@ def _evaluate(jaxpr: Jaxpr, constants: list[Interval], arguments: list[Interval]
     return [read(variable) for variable in jaxpr.outvars]
 
 
-def _checked(x: Interval) -> Interval:
+def _checked(x: Box) -> Box:
     """`x`, checked to be float64 without NaN."""
     if jnp.issubdtype(x.low.dtype, jnp.floating):
         if x.low.dtype != np.float64:
@@ -93,7 +93,7 @@ def needed(jaxpr: Jaxpr) -> list[Any]:
     return kept[::-1]
 
 
-def apply_rule(name: str, inputs: list[Interval], params: dict[str, Any], equation: Any) -> list[Interval]:
+def apply_rule(name: str, inputs: list[Box], params: dict[str, Any], equation: Any) -> list[Box]:
     """The results of one operation on intervals; raises `EnclosureError` where it has no rule."""
     if name in INNER:
         inner = next(value for value in params.values() if isinstance(value, ClosedJaxpr | Jaxpr))
@@ -115,11 +115,11 @@ def apply_rule(name: str, inputs: list[Interval], params: dict[str, Any], equati
     return result if isinstance(result, list) else [result]
 
 
-def _is_integer(x: Interval) -> bool:
+def _is_integer(x: Box) -> bool:
     return not np.issubdtype(x.low.dtype, np.floating)
 
 
-def _at_both_ends(equation: Any, inputs: list[Interval]) -> list[Interval]:
+def _at_both_ends(equation: Any, inputs: list[Box]) -> list[Box]:
     name = equation.primitive.name
     for index in inputs[1:]:
         if not (np.issubdtype(index.low.dtype, np.floating) or np.array_equal(index.low, index.high)):
@@ -128,4 +128,4 @@ def _at_both_ends(equation: Any, inputs: list[Interval]) -> list[Interval]:
         equation.primitive.bind(*(jnp.asarray(end) for end in ends), **equation.params)
         for ends in ([x.low for x in inputs], [x.high for x in inputs])
     )
-    return [Interval(np.asarray(low), np.asarray(high))]
+    return [Box(np.asarray(low), np.asarray(high))]

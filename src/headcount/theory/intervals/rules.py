@@ -8,13 +8,13 @@ import numpy as np
 from scipy.special import erf, expit
 
 from . import arithmetic
-from .arithmetic import EnclosureError, Interval, point
+from .arithmetic import Box, EnclosureError, point
 
 WAVE_SLACK = 2.0**-48
 """Error of sin and cos, relative to 1 and to the argument."""
 
 
-def _dot_general(x: Interval, y: Interval, *, dimension_numbers: Any, **_) -> Interval:
+def _dot_general(x: Box, y: Box, *, dimension_numbers: Any, **_) -> Box:
     """A matrix product, after transposing to (batch, rows, terms) and (batch, terms, columns)."""
     (summed_x, summed_y), (batch_x, batch_y) = dimension_numbers
     free_x = [axis for axis in range(len(x.shape)) if axis not in (*summed_x, *batch_x)]
@@ -28,40 +28,40 @@ def _dot_general(x: Interval, y: Interval, *, dimension_numbers: Any, **_) -> In
     return arithmetic.product(left, right).map(lambda a: a.reshape([*batch, *rows, *columns]))
 
 
-def _reshape(x: Interval, *, new_sizes: Any, dimensions: Any = None, **_) -> Interval:
+def _reshape(x: Box, *, new_sizes: Any, dimensions: Any = None, **_) -> Box:
     if dimensions is not None:
         raise EnclosureError("a reshape that permutes axes has no rule.")
     return x.map(lambda a: a.reshape(new_sizes))
 
 
-def _broadcast(x: Interval, *_, shape: Any, broadcast_dimensions: Any, **__) -> Interval:
+def _broadcast(x: Box, *_, shape: Any, broadcast_dimensions: Any, **__) -> Box:
     spread = [1] * len(shape)
     for axis, place in enumerate(broadcast_dimensions):
         spread[place] = x.shape[axis]
     return x.map(lambda a: np.broadcast_to(a.reshape(spread), shape))
 
 
-def _slice(x: Interval, *, start_indices: Any, limit_indices: Any, strides: Any, **_) -> Interval:
+def _slice(x: Box, *, start_indices: Any, limit_indices: Any, strides: Any, **_) -> Box:
     steps = strides or (1,) * len(start_indices)
     where = tuple(slice(*edges) for edges in zip(start_indices, limit_indices, steps, strict=True))
     return x.map(lambda a: a[where])
 
 
-def _joined(function: Callable[..., np.ndarray], parts: tuple[Interval, ...], axis: int) -> Interval:
-    return Interval(function([part.low for part in parts], axis), function([part.high for part in parts], axis))
+def _joined(function: Callable[..., np.ndarray], parts: tuple[Box, ...], axis: int) -> Box:
+    return Box(function([part.low for part in parts], axis), function([part.high for part in parts], axis))
 
 
-def _parted(x: Interval, function: Callable[[np.ndarray], Any]) -> list[Interval]:
-    return [Interval(low, high) for low, high in zip(function(x.low), function(x.high), strict=True)]
+def _parted(x: Box, function: Callable[[np.ndarray], Any]) -> list[Box]:
+    return [Box(low, high) for low, high in zip(function(x.low), function(x.high), strict=True)]
 
 
-def _select(which: Interval, *cases: Interval, **_) -> Interval:
+def _select(which: Box, *cases: Box, **_) -> Box:
     if len(cases) != 2:
         raise EnclosureError(f"a select between {len(cases)} cases has no rule.")
     return arithmetic.choose(which, *cases)
 
 
-def _convert(x: Interval, *, new_dtype: Any, **_) -> Interval:
+def _convert(x: Box, *, new_dtype: Any, **_) -> Box:
     if jnp.issubdtype(new_dtype, jnp.floating):
         return x.map(lambda a: a.astype(np.float64))  # over the real numbers a cast to float32 does not round
     if np.issubdtype(x.low.dtype, np.floating):
@@ -71,14 +71,14 @@ def _convert(x: Interval, *, new_dtype: Any, **_) -> Interval:
     return x.map(lambda a: a.astype(new_dtype))
 
 
-def _iota(*_, shape: Any, dimension: Any, dtype: Any, **__) -> Interval:
+def _iota(*_, shape: Any, dimension: Any, dtype: Any, **__) -> Box:
     places = np.arange(shape[dimension], dtype=np.float64 if jnp.issubdtype(dtype, jnp.floating) else dtype)
     spread = [1] * len(shape)
     spread[dimension] = -1
     return point(np.broadcast_to(places.reshape(spread), shape))
 
 
-def _wave(x: Interval, phase: float) -> Interval:
+def _wave(x: Box, phase: float) -> Box:
     """sin(x + phase): its values at both ends, and 1 or -1 where a maximum or minimum may lie between."""
     low, high = x.low + phase, x.high + phase
     ends = (np.sin(low), np.sin(high))
@@ -90,13 +90,13 @@ def _wave(x: Interval, phase: float) -> Interval:
         return np.asarray(np.ceil((low - slack - place) / turn) <= np.floor((high + slack - place) / turn))
 
     smallest, largest = np.minimum(*ends) - slack, np.maximum(*ends) + slack
-    return Interval(
+    return Box(
         np.where(contains(-np.pi / 2), -1.0, np.maximum(smallest, -1.0)),
         np.where(contains(np.pi / 2), 1.0, np.minimum(largest, 1.0)),
     )
 
 
-def _power(x: Interval, exponent: Interval, **_) -> Interval:
+def _power(x: Box, exponent: Box, **_) -> Box:
     """x^p for x >= 0 and a constant p >= 0."""
     power = exponent.low.ravel()[0] if exponent.low.size else 1.0
     if np.any(exponent.low != power) or np.any(exponent.high != power) or power < 0 or np.any(x.low < 0):
@@ -104,25 +104,25 @@ def _power(x: Interval, exponent: Interval, **_) -> Interval:
     return arithmetic.increasing(lambda a: a**power, x)
 
 
-def _sort(*arrays: Interval, dimension: int, **_) -> Interval:
+def _sort(*arrays: Box, dimension: int, **_) -> Box:
     if len(arrays) != 1:
         raise EnclosureError("a sort of several arrays at once has no bound.")
     return arrays[0].map(lambda a: np.sort(a, axis=dimension))
 
 
-def _running(function: np.ufunc) -> Callable[..., Interval]:
+def _running(function: np.ufunc) -> Callable[..., Box]:
     """The rule of a running maximum or minimum along an axis, from its end where `reverse`."""
 
-    def rule(x: Interval, *, axis: int, reverse: bool, **_) -> Interval:
+    def rule(x: Box, *, axis: int, reverse: bool, **_) -> Box:
         turned = (lambda a: np.flip(a, axis)) if reverse else (lambda a: a)
         return x.map(lambda a: turned(function.accumulate(turned(a), axis)))
 
     return rule
 
 
-def _ends(function: Callable[..., np.ndarray]) -> Callable[..., Interval]:
+def _ends(function: Callable[..., np.ndarray]) -> Callable[..., Box]:
     """The rule of an exact function that increases in every argument."""
-    return lambda *inputs, **_: Interval(function(*(x.low for x in inputs)), function(*(x.high for x in inputs)))
+    return lambda *inputs, **_: Box(function(*(x.low for x in inputs)), function(*(x.high for x in inputs)))
 
 
 ARITHMETIC = ("add", "add_any", "sub", "mul", "div", "neg", "abs", "square", "integer_pow", "dot_general")
@@ -136,7 +136,7 @@ SMOOTH |= {"tanh": np.tanh, "atan": np.arctan, "erf": erf, "logistic": expit}
 REDUCTIONS = {"reduce_max": np.max, "reduce_min": np.min, "reduce_and": np.all, "reduce_or": np.any}
 """Functions that increase in every argument: without rounding, with rounding, over axes."""
 
-RULES: dict[str, Callable[..., Interval | list[Interval]]] = {
+RULES: dict[str, Callable[..., Box | list[Box]]] = {
     **{name: _ends(function) for name, function in EXACT.items()},
     **{name: lambda x, *, _f=function, **_: arithmetic.increasing(_f, x) for name, function in SMOOTH.items()},
     **{
@@ -149,7 +149,7 @@ RULES: dict[str, Callable[..., Interval | list[Interval]]] = {
     "mul": lambda x, y, **_: arithmetic.multiply(x, y),
     "div": lambda x, y, **_: arithmetic.divide(x, y),
     "neg": lambda x, **_: arithmetic.negative(x),
-    "abs": lambda x, **_: Interval(x.mignitude, x.magnitude),
+    "abs": lambda x, **_: Box(x.mignitude, x.magnitude),
     "square": lambda x, **_: arithmetic.power(x, 2),
     "integer_pow": lambda x, *, y, **_: arithmetic.power(x, y),
     "pow": _power,
@@ -160,14 +160,14 @@ RULES: dict[str, Callable[..., Interval | list[Interval]]] = {
     "dot_general": _dot_general,
     "reduce_sum": lambda x, *, axes, **_: arithmetic.sum_over(x, tuple(int(axis) for axis in axes)),
     "reduce_prod": lambda x, *, axes, **_: arithmetic.product_over(x, tuple(int(axis) for axis in axes)),
-    "not": lambda x, **_: Interval(~x.high, ~x.low),
-    "is_finite": lambda x, **_: Interval(np.isfinite(x.low) & np.isfinite(x.high), np.ones(x.shape, bool)),
+    "not": lambda x, **_: Box(~x.high, ~x.low),
+    "is_finite": lambda x, **_: Box(np.isfinite(x.low) & np.isfinite(x.high), np.ones(x.shape, bool)),
     "eq": lambda x, y, **_: arithmetic.equals(x, y),
     "ne": lambda x, y, **_: RULES["not"](arithmetic.equals(x, y)),
-    "gt": lambda x, y, **_: Interval(x.low > y.high, x.high > y.low),
-    "ge": lambda x, y, **_: Interval(x.low >= y.high, x.high >= y.low),
-    "lt": lambda x, y, **_: Interval(x.high < y.low, x.low < y.high),
-    "le": lambda x, y, **_: Interval(x.high <= y.low, x.low <= y.high),
+    "gt": lambda x, y, **_: Box(x.low > y.high, x.high > y.low),
+    "ge": lambda x, y, **_: Box(x.low >= y.high, x.high >= y.low),
+    "lt": lambda x, y, **_: Box(x.high < y.low, x.low < y.high),
+    "le": lambda x, y, **_: Box(x.high <= y.low, x.low <= y.high),
     # By NumPy: XLA takes denormal numbers for zero when it compares.
     "sort": _sort,
     "cummax": _running(np.maximum),

@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float
 
 from ...errors import InputError, require, require_count
 from ...tasks import AbstractTask, GeneratedTask, Retrieval
-from ..intervals import EnclosureError, Interval, ball, enclose
+from ..intervals import Box, EnclosureError, ball, enclose
 from .gradients import answers_of, require_gradient
 from .pieces import decided_on
 from .search import Found, most_tokens
@@ -306,7 +306,7 @@ def _certify(task: GeneratedTask, best: Found, relative: float) -> tuple[int, fl
 
 
 def _require_own_derivative(
-    task: GeneratedTask, best: Found, counted: Bool[np.ndarray, " length"], slopes: Interval
+    task: GeneratedTask, best: Found, counted: Bool[np.ndarray, " length"], slopes: Box
 ) -> None:
     """The search counts gradients as JAX gives them, a certificate those of the function: both must see the same."""
     vanish = counted & (slopes.magnitude.max(axis=-1) < best.sizes / 1000)

@@ -17,20 +17,20 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 from jaxtyping import Array
 
-from ..intervals import EnclosureError, Interval
+from ..intervals import Box, EnclosureError
 from ..intervals.enclosure import INNER, apply_rule, constant, needed
 
 EXACT = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 
 
-class _Known(NamedTuple):
+class _Traced(NamedTuple):
     """An intermediate result: an interval that holds it over the box, and its value as JAX traces it."""
 
-    interval: Interval
+    interval: Box
     value: Any
 
 
-def decided_on(function: Callable[[Array], Array], box: Interval) -> Callable[[Array], Array]:
+def decided_on(function: Callable[[Array], Array], box: Box) -> Callable[[Array], Array]:
     """A smooth function that equals `function` on the box, as a function of real numbers.
 
     Call it under `jax.enable_x64(True)`. It raises `EnclosureError` when traced, where a minimum, a maximum or an order
@@ -39,25 +39,25 @@ def decided_on(function: Callable[[Array], Array], box: Interval) -> Callable[[A
     closed = jax.make_jaxpr(function)(jax.ShapeDtypeStruct(box.shape, jnp.float64))
 
     def piece(x: Array) -> Array:
-        constants = [_known(value) for value in closed.consts]
+        constants = [_traced(value) for value in closed.consts]
         with np.errstate(invalid="ignore", over="ignore"):
-            (result,) = _replay(closed.jaxpr, constants, [_Known(box, x)])
+            (result,) = _replay(closed.jaxpr, constants, [_Traced(box, x)])
         return result.value
 
     return piece
 
 
-def _known(value: Any) -> _Known:
+def _traced(value: Any) -> _Traced:
     interval = constant(value)
-    return _Known(interval, interval.low)
+    return _Traced(interval, interval.low)
 
 
-def _replay(jaxpr: Jaxpr, constants: list[_Known], arguments: list[_Known]) -> list[_Known]:
-    known: dict[Any, _Known] = dict(zip(jaxpr.constvars, constants, strict=True))
+def _replay(jaxpr: Jaxpr, constants: list[_Traced], arguments: list[_Traced]) -> list[_Traced]:
+    known: dict[Any, _Traced] = dict(zip(jaxpr.constvars, constants, strict=True))
     known.update(zip(jaxpr.invars, arguments, strict=True))
 
-    def read(variable: Any) -> _Known:
-        return _known(variable.val) if isinstance(variable, Literal) else known[variable]
+    def read(variable: Any) -> _Traced:
+        return _traced(variable.val) if isinstance(variable, Literal) else known[variable]
 
     for equation in needed(jaxpr):
         outputs = _step(equation, [read(variable) for variable in equation.invars])
@@ -65,30 +65,30 @@ def _replay(jaxpr: Jaxpr, constants: list[_Known], arguments: list[_Known]) -> l
     return [read(variable) for variable in jaxpr.outvars]
 
 
-def _step(equation: Any, inputs: list[_Known]) -> list[_Known]:
+def _step(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     name, params = equation.primitive.name, equation.params
     if name in INNER:
         inner = next(value for value in params.values() if isinstance(value, ClosedJaxpr | Jaxpr))
-        consts = [_known(value) for value in inner.consts] if isinstance(inner, ClosedJaxpr) else []
+        consts = [_traced(value) for value in inner.consts] if isinstance(inner, ClosedJaxpr) else []
         return _replay(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner, consts, inputs)
     if name == "stop_gradient":
         return inputs  # the identity: what is enclosed is the derivative of the function, not what JAX makes of it
     if name in ("eq", "ne") and equation.invars[0] is equation.invars[1]:
-        return [_known(np.full(inputs[0].interval.shape, name == "eq"))]  # how NaN is looked for
+        return [_traced(np.full(inputs[0].interval.shape, name == "eq"))]  # how NaN is looked for
     if name in DECIDED and _is_float(inputs[0].interval):
         return DECIDED[name](equation, inputs)
     if name in EXACT and _exact_sum(name, inputs) is not None:
-        return [_known(_exact_sum(name, inputs))]
+        return [_traced(_exact_sum(name, inputs))]
     with jax.ensure_compile_time_eval():
         intervals = apply_rule(name, [each.interval for each in inputs], params, equation)
     if all(_is_certain(interval) for interval in intervals):
-        return [_known(interval.low) for interval in intervals]
+        return [_traced(interval.low) for interval in intervals]
     values = equation.primitive.bind(*(each.value for each in inputs), **params)
     values = values if equation.primitive.multiple_results else [values]
-    return [_Known(interval, value) for interval, value in zip(intervals, values, strict=True)]
+    return [_Traced(interval, value) for interval, value in zip(intervals, values, strict=True)]
 
 
-def _exact_sum(name: str, inputs: list[_Known]) -> np.ndarray | None:
+def _exact_sum(name: str, inputs: list[_Traced]) -> np.ndarray | None:
     """The sum, difference or product of two known numbers where rounding does not change it: the middle of 5 places."""
     one, other = (each.interval for each in inputs)
     if one.shape or other.shape or not all(_is_float(x) and np.array_equal(x.low, x.high) for x in (one, other)):
@@ -100,16 +100,16 @@ def _exact_sum(name: str, inputs: list[_Known]) -> np.ndarray | None:
     return np.asarray(result) if same else None
 
 
-def _is_float(x: Interval) -> bool:
+def _is_float(x: Box) -> bool:
     return bool(np.issubdtype(x.low.dtype, np.floating))
 
 
-def _is_certain(x: Interval) -> bool:
+def _is_certain(x: Box) -> bool:
     """Whether it is a truth value or an integer that is the same all over the box."""
     return not _is_float(x) and np.array_equal(x.low, x.high)
 
 
-def _lowest(x: Interval, name: str) -> np.ndarray:
+def _lowest(x: Box, name: str) -> np.ndarray:
     """The index along the last axis of the entry that is certainly the lowest."""
     index = np.asarray(np.argmin(x.high, axis=-1))
     best = np.take_along_axis(x.high, index[..., None], -1)
@@ -119,19 +119,19 @@ def _lowest(x: Interval, name: str) -> np.ndarray:
     return index
 
 
-def _negated(x: Interval) -> Interval:
-    return Interval(-x.high, -x.low)
+def _negated(x: Box) -> Box:
+    return Box(-x.high, -x.low)
 
 
-def _picked(x: _Known, places: np.ndarray) -> _Known:
+def _picked(x: _Traced, places: np.ndarray) -> _Traced:
     """The entries of a flattened array at these places: as a sum over a constant mask, whose derivative has rules."""
     flat = x.interval.map(np.ravel)
     interval = flat.map(lambda a: a[places])
     mask = np.arange(flat.shape[0]) == places[..., None]
-    return _Known(interval, jnp.sum(jnp.where(mask, jnp.ravel(x.value), 0.0), axis=-1))
+    return _Traced(interval, jnp.sum(jnp.where(mask, jnp.ravel(x.value), 0.0), axis=-1))
 
 
-def _reduced(equation: Any, inputs: list[_Known]) -> list[_Known]:
+def _reduced(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     """reduce_min, reduce_max, argmin, argmax."""
     (x,), name = inputs, equation.primitive.name
     axes = tuple(int(axis) % len(x.interval.shape) for axis in equation.params["axes"])
@@ -139,7 +139,7 @@ def _reduced(equation: Any, inputs: list[_Known]) -> list[_Known]:
     turned = x.interval.map(lambda a: _rows(a, kept, axes))
     index = _lowest(_negated(turned) if "max" in name else turned, name)
     if name.startswith("arg"):
-        return [_known(index.astype(equation.params["index_dtype"]))]
+        return [_traced(index.astype(equation.params["index_dtype"]))]
     ids = _rows(np.arange(x.interval.low.size).reshape(x.interval.shape), kept, axes)
     return [_picked(x, np.asarray(np.take_along_axis(ids, index[..., None], -1)[..., 0]))]
 
@@ -148,7 +148,7 @@ def _rows(a: np.ndarray, kept: list[int], axes: tuple[int, ...]) -> np.ndarray:
     return a.transpose(*kept, *axes).reshape(*(a.shape[axis] for axis in kept), -1)
 
 
-def _larger(equation: Any, inputs: list[_Known]) -> list[_Known]:
+def _larger(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     """max and min of two arrays: one of them is certainly the larger, entry by entry."""
     one, other = inputs
     first = one.interval.low > other.interval.high
@@ -159,15 +159,15 @@ def _larger(equation: Any, inputs: list[_Known]) -> list[_Known]:
     if not np.all(first | second | same):
         raise EnclosureError(f'"{name}" is not decided: two of its values are too close together.')
     take_first = first if name == "max" else second | same
-    interval = Interval(*(np.where(take_first, *ends) for ends in zip(_ends(one), _ends(other), strict=True)))
-    return [_Known(interval, jnp.where(take_first, one.value, other.value))]
+    interval = Box(*(np.where(take_first, *ends) for ends in zip(_ends(one), _ends(other), strict=True)))
+    return [_Traced(interval, jnp.where(take_first, one.value, other.value))]
 
 
-def _ends(x: _Known) -> tuple[np.ndarray, np.ndarray]:
+def _ends(x: _Traced) -> tuple[np.ndarray, np.ndarray]:
     return x.interval.low, x.interval.high
 
 
-def _sorted(equation: Any, inputs: list[_Known]) -> list[_Known]:
+def _sorted(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     """A sort by its first array: its order is the same all over the box, and the other arrays follow it."""
     key, axis = inputs[0].interval, equation.params["dimension"]
     order = np.argsort(key.low, axis=axis, kind="stable")
@@ -179,7 +179,7 @@ def _sorted(equation: Any, inputs: list[_Known]) -> list[_Known]:
     return [_moved(each, places) for each in inputs]
 
 
-def _top(equation: Any, inputs: list[_Known]) -> list[_Known]:
+def _top(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     """top_k along the last axis."""
     (x,), count = inputs, equation.params["k"]
     order = np.argsort(-x.interval.low, axis=-1, kind="stable")
@@ -189,18 +189,18 @@ def _top(equation: Any, inputs: list[_Known]) -> list[_Known]:
     if not np.all(decided[..., :count]):
         raise EnclosureError('"top_k" is not decided: two of its values are too close together.')
     ids = np.arange(x.interval.low.size).reshape(x.interval.shape)
-    return [_picked(x, np.take_along_axis(ids, order, -1)[..., :count]), _known(order[..., :count].astype(np.int32))]
+    return [_picked(x, np.take_along_axis(ids, order, -1)[..., :count]), _traced(order[..., :count].astype(np.int32))]
 
 
-def _moved(x: _Known, places: np.ndarray) -> _Known:
+def _moved(x: _Traced, places: np.ndarray) -> _Traced:
     if _is_float(x.interval):
         return _picked(x, places)
     if not _is_certain(x.interval):
         raise EnclosureError("an integer that depends on the input has no bound.")
-    return _known(np.ravel(x.interval.low)[places])
+    return _traced(np.ravel(x.interval.low)[places])
 
 
-def _indexed(equation: Any, inputs: list[_Known]) -> list[_Known]:
+def _indexed(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     """gather and dynamic_slice at indices that are the same all over the box."""
     x, indices = inputs[0], [each.interval for each in inputs[1:]]
     if not all(_is_certain(index) for index in indices):
@@ -214,26 +214,26 @@ def _indexed(equation: Any, inputs: list[_Known]) -> list[_Known]:
     return [_picked(x, places)]
 
 
-def _stepped(equation: Any, inputs: list[_Known]) -> list[_Known]:
+def _stepped(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     """floor, ceil, round and casts to integers of numbers that lie on one step."""
     (x,), name = inputs, equation.primitive.name
     if name == "convert_element_type" and jnp.issubdtype(equation.params["new_dtype"], jnp.floating):
-        return [_Known(x.interval, equation.primitive.bind(x.value, **equation.params))]
+        return [_Traced(x.interval, equation.primitive.bind(x.value, **equation.params))]
     with jax.ensure_compile_time_eval():
         low, high = (np.asarray(equation.primitive.bind(jnp.asarray(end), **equation.params)) for end in _ends(x))
     if not np.array_equal(low, high):
         raise EnclosureError(f'"{name}" is not decided: a value may lie on either side of a step.')
-    return [_known(low)]
+    return [_traced(low)]
 
 
-def _clamped(equation: Any, inputs: list[_Known]) -> list[_Known]:
+def _clamped(equation: Any, inputs: list[_Traced]) -> list[_Traced]:
     low, x, high = inputs
     if not np.all((low.interval.high <= x.interval.low) & (x.interval.high <= high.interval.low)):
         raise EnclosureError('"clamp" is not decided: a value may lie outside its limits.')
     return [x]
 
 
-DECIDED: dict[str, Callable[[Any, list[_Known]], list[_Known]]] = {
+DECIDED: dict[str, Callable[[Any, list[_Traced]], list[_Traced]]] = {
     **dict.fromkeys(("reduce_min", "reduce_max", "argmin", "argmax"), _reduced),
     **dict.fromkeys(("max", "min"), _larger),
     **dict.fromkeys(("gather", "dynamic_slice"), _indexed),

@@ -11,7 +11,7 @@ from ...keys import named_generator
 from ...tasks import GeneratedTask, Retrieval
 from ..collisions.domain import Domain
 from .gradients import count_tokens, gradient_sizes
-from .starts import Sequences, component_starts, domain_of_tokens, free_starts, reflected, sampled
+from .starts import Sequences, component_starts, domain_of_tokens, free_sequences, reflected, sampled
 
 FEW = 64
 """Sequences that are tried where only sampled ones are valid: most of them are alike."""
@@ -63,7 +63,7 @@ def _starts(task: GeneratedTask, domain: Domain | None, count: int, draw: np.ran
     parts = [sampled(task, count // 4, draw)]
     if isinstance(task, Retrieval):
         parts.append(component_starts(task, domain, count // 4, draw))
-    parts.append(free_starts(task, domain, count - sum(map(len, parts)), draw))
+    parts.append(free_sequences(task, domain, count - sum(map(len, parts)), draw))
     return reflected(np.concatenate(parts), domain)
 
 

@@ -33,7 +33,7 @@ def sampled(task: GeneratedTask, count: int, draw: np.random.Generator) -> Seque
     return np.asarray(jax.jit(jax.vmap(task.sample))(keys), np.float64)
 
 
-def free_starts(task: GeneratedTask, domain: Domain, count: int, draw: np.random.Generator) -> Sequences:
+def free_sequences(task: GeneratedTask, domain: Domain, count: int, draw: np.random.Generator) -> Sequences:
     """A third uniform, a third in one cluster, a third in a cluster at a corner: some components of a target act only
     where every token is far from their minimum.
     """

@@ -7,9 +7,8 @@ examples lie where the model is wrong. docs/support.md has how often it was righ
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -23,6 +22,7 @@ from ...engine.data import PROBE_EXAMPLES
 from ...errors import HeadcountError, InputError, require
 from ...heads_read import best_shown
 from ...models import from_arrays, spec_from_dict
+from ...registry import TaskFact
 from ...store import Experiment, Record, Store
 from ...tasks import AbstractTask, ArrayTask, GeneratedTask
 from ...tasks.objective import AbstractLabelObjective
@@ -103,28 +103,33 @@ def estimate_support(model: Callable[[Array], Array], tokens: Any, *, labels: bo
     )
 
 
-def task_support(
-    task: AbstractTask, lengths: Sequence[int], stored: Mapping[str, Any] = MappingProxyType({})
-) -> dict[str, Any] | None:
-    """The support dimension of a task at one of these lengths, as JSON; `stored` where that is of this length.
+def task_support(task: AbstractTask, lengths: Sequence[int]) -> dict[str, Any] | None:
+    """The support dimension of a task at one of these lengths, as it is kept beside an experiment.
 
     It is beside the question, so nothing is raised: None of data and of a target without a gradient, and `skipped` says
     why it could not be computed.
     """
     if not isinstance(task, GeneratedTask) or isinstance(task, ArrayTask):
         return None
-    length = _searched_length(lengths)
-    if stored.get("length") == length:
-        return dict(stored)
     from . import support_dim
 
     try:
-        content = support_dim(task.at(length)).as_dict()
+        content = support_dim(task.at(_searched_length(lengths))).as_dict()
     except HeadcountError:
         return None
     except Exception as error:  # a user's function, in a precision and at sequences that it was not written for
         return {"skipped": ": ".join([type(error).__name__, *str(error).splitlines()[:1]])}
     return {name: value for name, value in content.items() if name not in ("witness", "gradients")}
+
+
+def task_support_facts(task: AbstractTask, lengths: Sequence[int], stored: Mapping[str, Any]) -> Iterator[TaskFact]:
+    """The support dimension of a task as a fact, unless that of this length is stored."""
+    if stored.get(ATTACHMENT, {}).get("length") == _searched_length(lengths):
+        return
+    content = task_support(task, lengths)
+    if content is not None:
+        words = content.get("sentence") or f"support dimension not known ({content['skipped']})"
+        yield TaskFact(ATTACHMENT, content, words)
 
 
 def _searched_length(lengths: Sequence[int]) -> int:
@@ -147,14 +152,14 @@ def attach_support(
     record = best_shown(experiment, records, answer)
     if record is None or not isinstance(task, ArrayTask) or (stop is not None and stop.is_set()):
         return
-    stored = store.attachments(experiment.name).get(ATTACHMENT, {})
+    stored = store.get(experiment.name, ATTACHMENT, {})
     if stored.get("key") == record.cell.key and "skipped" not in stored:
         return
     try:
         content = _estimated(store, record, task)
     except Exception as error:  # the answer, which is stored by now, must not be lost with what is beside it
         content = {"skipped": f"{type(error).__name__}: {error}"}
-    store.attach(experiment.name, ATTACHMENT, content)
+    store.put(experiment.name, ATTACHMENT, content)
 
 
 def _estimated(store: Store, record: Record, task: ArrayTask) -> dict[str, Any]:

@@ -1,0 +1,196 @@
+"""What satellites add to the core: verbs, readers of what they stored, and hooks of a run.
+
+The core imports no satellite. Each has a `plugin.py` with `PLUGIN`, an instance of a subclass of `Plugin`, which
+imports nothing heavy: a hook imports what it needs when it is called. Another distribution adds its own by an entry
+point in the group "headcount.satellites" that names such an instance.
+
+To add a verb: one file with a function of the verb's name (`cli/show.py` is a short one), and its row in `VERBS` of
+`cli/verbs.py`, or in `verbs` of a satellite's plugin.
+"""
+
+import functools
+import importlib
+import importlib.metadata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    import threading
+
+    from .answer import Answer
+    from .engine import Executor
+    from .report.section import Section
+    from .store import Experiment, Record, Store
+    from .tasks import AbstractTask
+
+SATELLITES = ("pretrained", "theory", "cluster", "serve", "papers")
+"""In the order in which they are asked; papers comes last because it reads every study that no other knows."""
+ENTRY_POINTS = "headcount.satellites"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verb:
+    """A row of the help. `home` is the module whose function has the verb's name; `examples` are commands with what
+    they do."""
+
+    summary: str
+    group: str
+    home: str
+    examples: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredExperiment:
+    """An experiment as a results folder holds it, and the last command that asked for it."""
+
+    experiment: "Experiment"
+    records: "Sequence[Record]"
+    attachments: Mapping[str, Any]
+    folder: Path
+    command: str
+
+
+@dataclass(frozen=True)
+class TaskFact:
+    """Something known of a task before training: JSON that is stored under `name`, and a sentence."""
+
+    name: str
+    content: dict[str, Any]
+    words: str
+
+
+@runtime_checkable
+class FolderCheck(Protocol):
+    """What `verify` says of a folder that a satellite wrote; its text is one sentence."""
+
+    @property
+    def agrees(self) -> bool: ...
+    def as_json(self) -> dict[str, Any]: ...
+
+
+@runtime_checkable
+class LivePage(Protocol):
+    """A page that shows a run while it trains."""
+
+    address: str
+
+    def wait(self) -> None: ...
+
+
+class StudyReader:
+    """Reads experiments of a satellite's study. One that trains no cells overrides all methods."""
+
+    has_cells = True
+    name = "study"
+    """What its experiments are called in sentences."""
+
+    def sections(self, stored: StoredExperiment) -> "list[Section]":
+        """What a report shows of it; nothing where the study is not known here."""
+        raise NotImplementedError
+
+    def is_complete(self, facts: Iterable[str]) -> bool:
+        """Whether an experiment without cells has ended, by the names of its stored facts."""
+        return True
+
+    def progress_words(self, task: str, attachments: Mapping[str, Any]) -> str:
+        """How far an experiment without cells is."""
+        return ""
+
+    def go_on(self, command: str) -> str:
+        """What to do with an experiment without cells of which nothing can be shown yet."""
+        return ""
+
+    def rows(self, experiment: str, attachments: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """What `export` writes of an experiment without cells."""
+        return []
+
+
+class Plugin:
+    """What a satellite adds; a subclass overrides what it has."""
+
+    verbs: Mapping[str, Verb] = {}
+
+    def reader(self, study: str) -> StudyReader | None:
+        """The reader of experiments whose `study` is this; None where it is another's."""
+        return None
+
+    def file_sections(self, folder: Path) -> "list[Section]":
+        """What a report shows of files that the satellite wrote beside the results."""
+        return []
+
+    def check_folder(self, folder: Path) -> FolderCheck | None:
+        """Check a folder that the satellite wrote; None where it wrote none. Raises InputError where it cannot be."""
+        return None
+
+    def executor(self, on: str, *, workers: int | None, backend: str | None) -> "Executor | None":
+        """What trains at a place other than this process; None where another satellite does."""
+        return None
+
+    def live_page(self, folder: Path) -> LivePage | None:
+        """A live page of a run that is about to begin."""
+        return None
+
+    def task_facts(self, task: "AbstractTask", lengths: Sequence[int], stored: Mapping[str, Any]) -> Iterable[TaskFact]:
+        """What is known of a task before training, unless `stored` has it. Raises nothing: it is not the question."""
+        return ()
+
+    def after_training(
+        self,
+        store: "Store",
+        experiment: "Experiment",
+        records: "Sequence[Any]",
+        answer: "Answer",
+        task: "AbstractTask",
+        stop: "threading.Event | None",
+    ) -> None:
+        """Store what can be found out about the trained models. Raises nothing: the answer is there already."""
+
+
+@functools.cache
+def plugins() -> tuple[Plugin, ...]:
+    """The plugins of other distributions, then ours."""
+    others = [each.load() for each in importlib.metadata.entry_points(group=ENTRY_POINTS)]
+    ours = [importlib.import_module(f"{__package__}.{name}.plugin").PLUGIN for name in SATELLITES]
+    return (*others, *ours)
+
+
+def reader_of(study: str) -> StudyReader | None:
+    """The reader of a study's experiments; None for a user's own, and for a study that nobody knows."""
+    if not study:
+        return None
+    return next((reader for each in plugins() if (reader := each.reader(study)) is not None), None)
+
+
+def has_cells(study: str) -> bool:
+    """Whether experiments of a study consist of trained cells."""
+    reader = reader_of(study)
+    return reader is None or reader.has_cells
+
+
+def executor_at(on: str, *, workers: int | None, backend: str | None) -> "Executor":
+    """What trains at a place that is not this process. The place is checked already, so some satellite knows it."""
+    found = (each.executor(on, workers=workers, backend=backend) for each in plugins())
+    return next(executor for executor in found if executor is not None)
+
+
+def live_page(folder: Path) -> LivePage:
+    """The live page of a run into a folder."""
+    return next(page for each in plugins() if (page := each.live_page(folder)) is not None)
+
+
+def check_of(folder: Path) -> FolderCheck | None:
+    """The check of a folder that some satellite wrote; None where none did."""
+    return next((check for each in plugins() if (check := each.check_folder(folder)) is not None), None)
+
+
+def task_facts(task: "AbstractTask", lengths: Sequence[int], stored: Mapping[str, Any] | None = None) -> list[TaskFact]:
+    """What the satellites know of a task before training, less what is stored."""
+    return [fact for each in plugins() for fact in each.task_facts(task, lengths, stored or {})]
+
+
+def after_training(store: "Store", experiment: "Experiment", *about: Any) -> None:
+    """Let the satellites store what they find out about trained models; see `Plugin.after_training`."""
+    for each in plugins():
+        each.after_training(store, experiment, *about)

@@ -1,0 +1,154 @@
+"""A results folder as the sections of a report: studies of the satellites, then the user's own experiments."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from ..answer.coverage import Coverage, coverage_of
+from ..errors import StoreError, require
+from ..registry import StoredExperiment, StudyReader, plugins, reader_of
+from ..store import FILE_NAME, Experiment, Outcome, Progress, Record, Store, read_live
+from ..store.database import RESTORE, UNREADABLE, reason_of
+from ..store.folders import WRITING, results_below, run_state
+from .provenance import Provenance, provenance
+from .section import Section, experiment_section, with_coverage, with_provenance
+
+
+def sections_of(root: Path) -> tuple[list[Section], list[str]]:
+    """The sections of a folder, none where nothing has finished, and warnings about what no section can say.
+
+    Raises StoreError where the folder holds no results.
+    """
+    computed = [section for plugin in plugins() for section in plugin.file_sections(root)]
+    if computed and not (root / FILE_NAME).exists():
+        return computed, []
+    _require_one_folder(root)
+    return _FolderReading(root, computed).sections()
+
+
+class _FolderReading:
+    """What the store of a folder holds, read once."""
+
+    def __init__(self, root: Path, computed: list[Section]):
+        self.root, self.computed = root, computed
+        with Store.open_for_reading(root) as store:
+            self.experiments, records = store.experiments(), store.records()
+            self.records = {each.name: each.own(records) for each in self.experiments}
+            self.progress = {each.experiment: each for each in store.progress()}
+            self.attachments = {each.name: store.facts(each.name) for each in self.experiments}
+        self.running = run_state(root, read_live(root)) in WRITING
+        self.warnings: list[str] = []
+        self.unknown: list[str] = []
+
+    def sections(self) -> tuple[list[Section], list[str]]:
+        studied, own = [], []
+        for experiment in self.experiments:
+            reader = reader_of(experiment.study)
+            if reader is not None and not reader.has_cells:
+                own += self._without_cells(experiment, reader)
+            elif not any(record.finished for record in self.records[experiment.name]):
+                self.warnings.append(self._nothing_finished(experiment))
+            elif experiment.study:
+                studied += self._of_study(experiment, reader)
+            else:
+                own.append(self._of_user(experiment))
+        if self.unknown and not (studied or own or self.computed):
+            raise StoreError(self.unknown[0])
+        warnings = self.warnings + self.unknown
+        if not self.experiments:
+            warnings.append(
+                f"{self.root} holds no experiment yet; `headcount measure TASK --out {self.root}` makes one."
+            )
+        return [*_distinct(studied), *self.computed, *own], warnings
+
+    def _without_cells(self, experiment: Experiment, reader: StudyReader) -> list[Section]:
+        """The sections of an experiment that has facts and no cells. Raises StoreError for damaged facts."""
+        stored, kind = self._stored(experiment), reader.name
+        try:
+            sections = reader.sections(stored)
+        except UNREADABLE as error:
+            damaged = (
+                f"{self.root} holds facts of the {kind} {experiment.name} that cannot be read: {reason_of(error)}."
+            )
+            raise StoreError(f"{damaged} {RESTORE}") from error
+        if not sections:
+            words = f"Nothing of the {kind} {experiment.name} is measured yet."
+            self.warnings.append(f"{words} {reader.go_on(stored.command)}")
+        return sections
+
+    def _nothing_finished(self, experiment: Experiment) -> str:
+        lost, progress = what_was_lost(self.records[experiment.name]), self.progress[experiment.name]
+        reason = f" ({lost.rstrip('.')})" if lost else ""
+        return f"None of the {progress.cells} models of {experiment.name} has finished{reason}. {_go_on(progress)}"
+
+    def _of_study(self, experiment: Experiment, reader: StudyReader | None) -> list[Section]:
+        sections = [] if reader is None else reader.sections(self._stored(experiment))
+        if not sections:
+            self.unknown.append(
+                f"{self.root} holds {experiment.name} of a study that is not known here, {experiment.study!r:.40}. "
+                f"Read it with the version of headcount that made it. {RESTORE}"
+            )
+        origin, coverage = self._origin(experiment), self._coverage(experiment)
+        return [with_coverage(with_provenance(each, origin), coverage) for each in sections]
+
+    def _of_user(self, experiment: Experiment) -> Section:
+        stored = self._stored(experiment)
+        section = experiment_section(
+            experiment, stored.records, stored.attachments, folder=str(self.root), command=stored.command
+        )
+        return with_coverage(with_provenance(section, self._origin(experiment)), self._coverage(experiment))
+
+    def _stored(self, experiment: Experiment) -> StoredExperiment:
+        commands = [command for command, _ in self.progress[experiment.name].runs if command]
+        return StoredExperiment(
+            experiment=experiment,
+            records=self.records[experiment.name],
+            attachments=self.attachments[experiment.name],
+            folder=self.root,
+            command=commands[-1] if commands else "",
+        )
+
+    def _origin(self, experiment: Experiment) -> Provenance:
+        records, progress = self.records[experiment.name], self.progress[experiment.name]
+        return provenance(records, missing=progress.cells - len(records), runs=progress.runs)
+
+    def _coverage(self, experiment: Experiment) -> Coverage:
+        return coverage_of(self.progress[experiment.name], self.attachments[experiment.name], running=self.running)
+
+
+def _require_one_folder(root: Path) -> None:
+    """Refuse a folder that holds no results itself, but folders that do."""
+    below = [] if (root / FILE_NAME).exists() or not root.is_dir() else list(results_below(root))
+    names = ", ".join(map(str, below[:3])) + (", .." if len(below) > 3 else "")
+    hint = f"{root} holds results folders ({names}); name one of them, or list them with `headcount status {root}`."
+    require(not below, hint, what="folder", given=str(root))
+
+
+def _go_on(progress: Progress) -> str:
+    """What to run for an experiment without a finished model."""
+    if not progress.missing:
+        return "All diverged: a smaller learning rate may help."
+    commands = [command for command, _ in progress.runs if command]
+    return f"To go on, run: {commands[-1]}" if commands else "To go on, run the same Python code again."
+
+
+def what_was_lost(records: Iterable[Record]) -> str:
+    """How many cells failed or diverged, and the first reason given; empty when none did."""
+    lost = [record for record in records if record.outcome is not Outcome.FINISHED]
+    if not lost:
+        return ""
+    counts = Counter(record.outcome.value for record in lost)
+    messages = [record.message.splitlines()[0].rstrip(".") for record in lost if record.message]
+    return f"{', '.join(f'{count} {name}' for name, count in counts.items())}: {(messages or ['no reason given'])[0]}."
+
+
+def _distinct(sections: list[Section]) -> list[Section]:
+    """The sections with a number added to a name that comes again: two scales or data sets of one study."""
+    counted: Counter[str] = Counter()
+    distinct = []
+    for section in sections:
+        counted[section.name] += 1
+        number = counted[section.name]
+        distinct.append(section if number == 1 else replace(section, name=f"{section.name}-{number}"))
+    return distinct

@@ -1,0 +1,192 @@
+"""Assumption 2 of the first paper, tested clause by clause on the cube [0,1]^d.
+
+    range  f_i maps the cube into [0,1]                 (section 3)
+    2.1    f_i has a unique global minimiser x^(i), with value z_i*
+    2.2    the minimisers are pairwise distinct
+    2.3    the Hessian of f_i at x^(i) is positive definite; no linear component meets it, so neither a sum of maxima
+           nor max + min does. The proof of Theorem 2(2) uses only a rise along a segment from x^(i)
+    2.4    every partial derivative of F0 at (z_1*, .., z_D*) is non-zero
+    sets   |S_i| >= T/4                                  (section 3)
+
+The test is numerical: minimisers come from many starts of a bounded quasi-Newton search in float64. It can refute a
+clause with a witness; where it finds none, that supports the clause but does not prove it.
+"""
+
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from scipy.optimize import minimize
+
+from .._precision import traced_in_double
+from ..errors import InputError
+from ..keys import named_generator
+from ..tasks.retrieval import Retrieval
+
+STARTS = 48
+VALUE_TOLERANCE = 1e-7
+"""Minima that differ by no more count as equal."""
+PLACE_TOLERANCE = 1e-3
+"""Minimisers no farther apart count as one point."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clause:
+    """One clause, whether it holds, and the numbers that show it."""
+
+    name: str
+    holds: bool
+    evidence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssumptionReport:
+    """The clauses of Assumption 2 for one task, with numbers.
+
+    `minimisers[i]` is x^(i), `minima[i]` its value, `hessian_floor[i]` the smallest Hessian eigenvalue there, and
+    `outer_gradient[o, i]` the derivative of output o of F0 with respect to z_i at the minima.
+    """
+
+    clauses: tuple[Clause, ...]
+    minimisers: np.ndarray
+    minima: np.ndarray
+    hessian_floor: np.ndarray
+    outer_gradient: np.ndarray
+
+    @property
+    def failing(self) -> tuple[str, ...]:
+        """Names of the clauses that do not hold."""
+        return tuple(clause.name for clause in self.clauses if not clause.holds)
+
+    @property
+    def holds(self) -> bool:
+        """Whether every clause holds."""
+        return not self.failing
+
+
+def check_assumptions(task: Retrieval) -> AssumptionReport:
+    """Test every clause of Assumption 2, and the size of the position sets, numerically on the cube [0, 1]^dim.
+
+    Args:
+        task: A retrieval task; its components and outer map must be differentiable in JAX.
+
+    Returns:
+        An `AssumptionReport`: `.holds`, the names of `.failing` clauses, and the evidence for each clause.
+
+    Raises:
+        InputError: `task` is not a `Retrieval`.
+
+    Example:
+        >>> import headcount as hc
+        >>> report = hc.check_assumptions(hc.find_task("max-plus-min"))
+        >>> report.holds, report.failing
+        (False, ('2.3',))
+    """
+    if not isinstance(task, Retrieval):
+        raise InputError(what="task", given=getattr(task, "name", task), needed="a retrieval task")
+    with jax.enable_x64(True):
+        features = traced_in_double(task.features, task.dim)
+        outer = traced_in_double(task.outer, len(task.position_sets))
+        # Compiled whole: one by one, their operations would be some hundred programs.
+        component = jax.jit(jax.value_and_grad(lambda x, i: features(x)[i]))
+        everywhere = jax.jit(jax.vmap(features))
+        searches = [_minimise(component, everywhere, i, task.dim) for i in range(len(task.position_sets))]
+        places = np.stack([search.place for search in searches])
+        minima = np.array([search.value for search in searches])
+        hessian = jax.jit(jax.hessian(features))  # of all components; only the i-th is used at the i-th minimiser
+        floors = np.array([np.linalg.eigvalsh(np.asarray(hessian(place))[i])[0] for i, place in enumerate(places)])
+        gradient = np.atleast_2d(np.asarray(jax.jit(jax.jacobian(outer))(minima)))
+    clauses = (
+        _range(searches),
+        _unique(searches),
+        _distinct(places),
+        _curved(floors),
+        _steep(gradient),
+        _large(task),
+    )
+    return AssumptionReport(
+        clauses=clauses, minimisers=places, minima=minima, hessian_floor=floors, outer_gradient=gradient
+    )
+
+
+@dataclass(frozen=True)
+class _Search:
+    place: np.ndarray
+    value: float
+    rivals: int
+    """End points away from `place` that reach the same value."""
+    lowest: float
+    highest: float
+
+
+def _minimise(component, everywhere, i: int, dim: int) -> _Search:
+    def objective(x):
+        value, gradient = component(x, i)
+        return float(value), np.asarray(gradient, np.float64)
+
+    generator = named_generator(0, "assumption search", i)
+    ends = [
+        minimize(objective, start, jac=True, bounds=[(0, 1)] * dim, method="L-BFGS-B", tol=1e-14)
+        for start in generator.random((STARTS, dim))
+    ]
+    best = min(ends, key=lambda end: end.fun)
+    rivals = [
+        end
+        for end in ends
+        if end.fun <= best.fun + VALUE_TOLERANCE and np.linalg.norm(end.x - best.x) > PLACE_TOLERANCE
+    ]
+    sampled = np.asarray(everywhere(generator.random((4096, dim))))[:, i]
+    return _Search(best.x, float(best.fun), len(rivals), min(float(best.fun), sampled.min()), float(sampled.max()))
+
+
+def _clause(name: str, failures: list[str], support: str) -> Clause:
+    return Clause(name=name, holds=not failures, evidence="; ".join(failures) or support)
+
+
+def _range(searches: list[_Search]) -> Clause:
+    failures = [
+        f"f_{i} takes values in [{search.lowest:.4g}, {search.highest:.4g}]"
+        for i, search in enumerate(searches, start=1)
+        if search.lowest < -VALUE_TOLERANCE or search.highest > 1 + VALUE_TOLERANCE
+    ]
+    return _clause("range", failures, "every sampled value lies in [0, 1]")
+
+
+def _unique(searches: list[_Search]) -> Clause:
+    failures = [
+        f"f_{i} reaches its minimum {search.value:.4g} at {search.rivals} other end points of {STARTS} searches"
+        for i, search in enumerate(searches, start=1)
+        if search.rivals
+    ]
+    return _clause("2.1", failures, f"all {STARTS} searches per component end at one minimiser")
+
+
+def _distinct(places: np.ndarray) -> Clause:
+    count = len(places)
+    if count < 2:
+        return _clause("2.2", [], "there is only one minimiser")
+    gaps = np.linalg.norm(places[:, None] - places[None], axis=-1) + np.where(np.eye(count), np.inf, 0)
+    i, j = np.unravel_index(np.argmin(gaps), gaps.shape)
+    nearest = f"nearest minimisers x^({i + 1}) and x^({j + 1}) are {gaps[i, j]:.4g} apart"
+    return _clause("2.2", [nearest] if gaps[i, j] <= PLACE_TOLERANCE else [], nearest)
+
+
+def _curved(floors: np.ndarray) -> Clause:
+    failures = [
+        f"the Hessian of f_{i} has eigenvalue {floor:.4g} at x^({i})"
+        for i, floor in enumerate(floors, start=1)
+        if not floor > 1e-6
+    ]
+    return _clause("2.3", failures, f"smallest Hessian eigenvalue {floors.min():.4g}")
+
+
+def _steep(gradient: np.ndarray) -> Clause:
+    size = np.max(np.abs(gradient), axis=0)
+    failures = [f"dF0/dz_{i} is {value:.3g} at the minima" for i, value in enumerate(size, start=1) if not value > 1e-9]
+    return _clause("2.4", failures, f"smallest |dF0/dz_i| is {size.min():.4g}")
+
+
+def _large(task: Retrieval) -> Clause:
+    smallest = min(len(places) for places in task.position_sets)
+    words = f"the smallest S_i holds {smallest} of {task.length} positions"
+    return _clause("sets", [words] if 4 * smallest < task.length else [], words)
